@@ -1,4 +1,4 @@
-//! What all targets have in common: the readers are those of the library's tests.
+//! The common part of all targets: the readers are those of the library's tests.
 
 #[path = "../crates/cyclescope/tests/hostile/dossier.rs"]
 mod dossier;
@@ -12,8 +12,8 @@ use std::sync::Once;
 /// Feeds the reader of this name.
 pub fn read(name: &str, bytes: &[u8]) {
     static PREPARED: Once = Once::new();
-    // Some readers replace a file of good evidence, which is made with the good inputs.
-    PREPARED.call_once(|| drop(seeds::of(name)));
+    // Some readers replace a file of good evidence, which is made together with the good inputs.
+    PREPARED.call_once(|| drop(seeds::inputs_of(name)));
     let reader = readers::READERS.iter().find(|reader| reader.name == name).expect("a reader");
     (reader.read)(bytes);
 }

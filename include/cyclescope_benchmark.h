@@ -1,5 +1,6 @@
 /*
- * cyclescope_benchmark.h: core cycles in Google Benchmark, for C++11 and later with GCC or Clang
+ * cyclescope_benchmark.h: core cycles in Google Benchmark, for C++11 and later with GCC or
+ * Clang
  *
  *     #include "cyclescope_benchmark.h"
  *
@@ -11,15 +12,20 @@
  *     }
  *     BENCHMARK(parse)->UseManualTime();
  *
- * The counter `core_cycles` has the core cycles of an iteration: the median over parts of about a tenth of a millisecond, beside a ruler, so that
- * the core's clock may move and other programs may run on the same CPU. With `UseManualTime` the column of the time, and what compares it, has
- * them too: a nanosecond there is a core cycle. Without it the time is Google Benchmark's, and the ruler is in it, a hundredth at most.
+ * The counter `core_cycles` has the core cycles of an iteration. It is the median over parts of
+ * about a tenth of a millisecond, each measured together with a ruler: the core's clock may
+ * change, and other programs may run on the same CPU. With `UseManualTime` the time column, and
+ * everything that compares it, has core cycles too: one nanosecond there is one core cycle.
+ * Without it the time is Google Benchmark's, and includes the ruler, a hundredth at most.
  *
- * Under `cyclescope ab` (the variable CYCLESCOPE_AB) each benchmark is measured for as long as that asks, and the parts are samples; Google
- * Benchmark then tells an error of each, so that it does not go on. Samples have the benchmark's name where `State::name` tells it (version
- * 1.8), else the function's, and a number in the order of the calls: "multiplications#2" is the second benchmark of that function.
+ * Under `cyclescope ab` (the variable CYCLESCOPE_AB) each benchmark is measured for as long as
+ * that requests, and the parts are samples. Google Benchmark then reports an error for each, so
+ * that it does not continue. Samples have the benchmark's name if `State::name` gives it
+ * (version 1.8), else the function's, and a number in the order of the calls:
+ * "multiplications#2" is the second benchmark of that function.
  *
- * Not for `PauseTiming`, whose pauses are counted. After `SkipWithError` leave the function by `return`.
+ * Not for `PauseTiming`, whose pauses are counted. After `SkipWithError` leave the function by
+ * `return`.
  */
 #ifndef CYCLESCOPE_BENCHMARK_H
 #define CYCLESCOPE_BENCHMARK_H
@@ -44,8 +50,9 @@
 
 namespace cyclescope {
 
-/* Moves what is allocated from now on by a part of a page, another one in each run of `cyclescope ab`: the system moves the heap by whole
-   pages. Before `main`, so that there is no room that others gave back. */
+/* Moves later allocations by a part of a page, a different one in each run of `cyclescope ab`:
+ * the system moves the heap only by whole pages. It runs before `main`, while the heap has no
+ * freed memory. */
 inline bool move_heap()
 {
     const char *layout = std::getenv("CYCLESCOPE_AB_LAYOUT");
@@ -54,7 +61,7 @@ inline bool move_heap()
 }
 static const bool heap_moved __attribute__((unused)) = move_heap();
 
-/* Measured once, at the first benchmark. What is wrong with this machine is told there. */
+/* Measured once, at the first benchmark, which also reports problems of this machine. */
 inline const cyclescope_calibration &calibrated()
 {
     static const cyclescope_calibration found = [] {
@@ -69,12 +76,13 @@ inline const cyclescope_calibration &calibrated()
     return found;
 }
 
-/* What the thread ran for, beside the clock on the wall, in nanoseconds. */
+/* The thread's processor time and the elapsed time, in nanoseconds. */
 struct ran {
     double wall, thread;
 
-    /* Linux lets another thread run at the end of the call that tells what this one ran for, where it has to: the wall is read behind it
-       before what is measured, and before it behind, so that the other one's time is not between them. */
+    /* The call that reads a thread's processor time may end with a switch to another thread
+     * (Linux). So elapsed time is read after it before the measured code, and before it
+     * afterwards: another thread's time is never between them. */
     static ran before()
     {
         const double thread = of_thread();
@@ -87,7 +95,8 @@ struct ran {
         return {wall, of_thread()};
     }
 
-    /* The share of the time since then in which the thread ran. Both clocks differ by 2 µs at most (Zen 4, virtual machine). */
+    /* The share of the time since then in which the thread ran. Both clocks differ by at most 2
+     * µs (Zen 4, virtual machine). */
     double share_of(const ran &before) const
     {
         const double passed = wall - before.wall, done = thread - before.thread;
@@ -110,7 +119,7 @@ private:
 #endif
 };
 
-/* The file of `cyclescope ab`, one line of JSON a sample: docs/reference.md, ab. */
+/* The file of `cyclescope ab`, one line of JSON per sample: docs/reference.md, ab. */
 class samples {
 public:
     samples(const benchmark::State &state, const char *function) : path_(std::getenv("CYCLESCOPE_AB"))
@@ -121,7 +130,7 @@ public:
 
     bool wanted() const { return path_ && *path_; }
 
-    /* Milliseconds that the benchmark should take. */
+    /* Requested duration of the benchmark, in milliseconds. */
     static double time()
     {
         const char *wish = std::getenv("CYCLESCOPE_AB_MS");
@@ -135,14 +144,15 @@ public:
         std::FILE *file = std::fopen(path_, "a");
         if (!file)
             return false;
-        /* It is shorter than the buffer of the file, and so written by one call of the system, at the end. */
+        /* The line is shorter than the file's buffer, so one system call writes it at the end. */
         std::fprintf(file, "{\"name\":\"%s\",\"iterations\":%llu,\"cycles\":%.17g}\n", name_.c_str(),
             static_cast<unsigned long long>(iterations), cycles);
         return std::fclose(file) == 0;
     }
 
 private:
-    /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/clock/src/ab.rs. */
+    /* Longest name that the protocol allows, and the duration in milliseconds if it requests
+     * none: as in crates/clock/src/ab.rs. */
     static constexpr std::size_t LONGEST = 200;
     static constexpr double WISHED = 10;
 
@@ -151,14 +161,14 @@ private:
         return state.name();
     }
 
-    /* In order: Google Benchmark runs one after the other. */
+    /* In order: Google Benchmark runs benchmarks in sequence. */
     template <typename State> static std::string name_of(const State &, const char *function, long)
     {
         static std::map<std::string, int> calls;
         return std::string(function) + "#" + std::to_string(++calls[function]);
     }
 
-    /* As JSON has it between quotation marks (RFC 8259, 7). */
+    /* Escaped as in a JSON string (RFC 8259, 7). */
     static std::string escaped(const std::string &text)
     {
         std::string escaped;
@@ -187,7 +197,7 @@ public:
         }
     }
 
-    /* Ends the part that runs and begins the next one. */
+    /* Ends the current part and begins the next one. */
     __attribute__((always_inline)) bool goes_on()
     {
         const uint64_t now = cyclescope_lfence_rdtsc_lfence_end();
@@ -200,16 +210,17 @@ public:
     benchmark::IterationCount iterations() const { return part_; }
 
 private:
-    /* Ticks in about a millisecond: TSCs count at 2 to 4 GHz. Ticks that a part takes: shorter than the time between two interrupts of the timer,
-       so that most have none. How many times as long as a reading of the ruler the benchmark goes on at least, so that the ruler takes a
-       hundredth of the time. Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of
-       5 to 50. */
+    /* MILLISECOND: ticks in about a millisecond, as TSCs count at 2 to 4 GHz. PART: ticks of a
+     * part, shorter than the time between two timer interrupts, so that most parts have none.
+     * RARE: the benchmark runs at least this many times as long as a reading of the ruler, so
+     * that the ruler takes a hundredth of the time. SHORTLY: least number of parts in a run of
+     * `cyclescope ab` with short iterations, which takes the lower quartile of 5 to 50. */
     static constexpr double MILLISECOND = 2.5e6, PART = MILLISECOND / 10, RARE = 100, SHORTLY = 20;
 
     struct reading {
         double cycles; /* of an iteration */
         benchmark::IterationCount iterations;
-        bool whole;    /* a part of full length */
+        bool whole;    /* whether the part has full length */
     };
 
     __attribute__((noinline)) bool turn(uint64_t now)
@@ -263,7 +274,8 @@ private:
             next_ = 2 * part_;
     }
 
-    /* Tells `cyclescope ab` the parts of full length, and Google Benchmark to go on with the next one. */
+    /* Writes the parts of full length for `cyclescope ab`, and makes Google Benchmark continue
+     * with the next benchmark. */
     void write()
     {
         for (const reading &part : readings_)
@@ -274,7 +286,7 @@ private:
         state_.SkipWithError("no error: measured for cyclescope ab");
     }
 
-    /* The median of the parts of full length, of all where there are none. */
+    /* The median of the parts of full length; of all parts if none has it. */
     void tell()
     {
         const bool whole = std::any_of(readings_.begin(), readings_.end(), [](const reading &part) { return part.whole; });
@@ -291,7 +303,7 @@ private:
 
     benchmark::State &state_;
     samples samples_;
-    /* Ticks of a part, and of all that `cyclescope ab` asks for and has. */
+    /* Ticks of a part, ticks that `cyclescope ab` requests in total, and ticks so far. */
     double long_ = PART, all_ = 0, passed_ = 0;
     benchmark::IterationCount left_, part_, next_;
     uint64_t started_, ruler_;

@@ -30,7 +30,7 @@ int main(void)
             ticks[i] = (double)(cyclescope_lfence_rdtsc_lfence_end() - start);
         }
         after = cyclescope_scale_now(&pair);
-        /* Another window where the core's clock has changed. */
+        /* The core's clock has changed: take another window. */
         if (after.cycles <= 1.01 * before.cycles && before.cycles <= 1.01 * after.cycles)
             cycles[windows++] = cyclescope_cycles(before, after, cyclescope_typical(ticks, SAMPLES, pair.step));
     }

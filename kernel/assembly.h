@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What the kernel's macros for assembly are called, where it has them.
+ * Names of the kernel's assembly macros, for kernels that lack them.
  *
- * Asked for by name: vendors take them over into kernels of older versions.
+ * Each macro is tested by its name, because vendors backport them to older kernels.
  */
 #ifndef CYCLESCOPE_ASSEMBLY_H
 #define CYCLESCOPE_ASSEMBLY_H
@@ -25,7 +25,7 @@
 #define RET	ret
 #endif
 
-/* Functions whose type is checked where they are called by a pointer (kCFI). */
+/* Functions whose type is checked in calls by pointer (kCFI). */
 #ifndef SYM_TYPED_FUNC_START
 #define SYM_TYPED_FUNC_START	SYM_FUNC_START
 #endif

@@ -2,10 +2,10 @@
 /*
  * The capsule's memory and page tables.
  *
- * They map what one run needs and nothing else: code to read and execute, the rest never to execute. The kernel's
- * text, its direct map and user memory are not there, so that measured code can harm only its own areas. Code is
- * written through the kernel's mapping, which can't be executed, and executed through the capsule's, which can't be
- * written.
+ * They map only what one run needs: code to read and execute, everything else never to execute.
+ * The kernel's text, its direct map and user memory are not mapped, so that measured code can
+ * harm only its own areas. Code is written through the kernel's mapping, which can't be
+ * executed, and executed through the capsule's, which can't be written.
  */
 #include <linux/mem_encrypt.h>
 #include <linux/mm.h>
@@ -51,8 +51,8 @@ CHECK_AT(capsule_progress, random, PROGRESS_RANDOM);
 CHECK_AT(capsule_progress, pending, PROGRESS_PENDING);
 CHECK_AT(capsule_progress, selectors, PROGRESS_SELECTORS);
 
-/* Intel SDM vol. 3A, 4.5. Accessed and dirty from the start, so that the CPU writes to the tables only where an area is
- * written to for the first time. */
+/* Intel SDM vol. 3A, 4.5. Accessed and dirty are set from the start. The CPU therefore writes
+ * to the tables only at the first write to an area. */
 #define ENTRY_TABLE	(_PAGE_PRESENT | _PAGE_RW | _PAGE_ACCESSED)
 #define ENTRY_READ	(_PAGE_PRESENT | _PAGE_ACCESSED | _PAGE_NX)
 #define ENTRY_WRITE	(_PAGE_PRESENT | _PAGE_RW | _PAGE_ACCESSED | _PAGE_DIRTY | _PAGE_NX)
@@ -119,7 +119,8 @@ static int map(struct capsule *capsule, u64 at, void *memory, size_t bytes, u64 
 	return 0;
 }
 
-/* One page of zeros is mapped at all addresses: programs read them for the translations, not for the bytes. */
+/* One page of zeros is mapped at all addresses: programs read them for the translations, not
+ * for the bytes. */
 static int map_eviction(struct capsule *capsule)
 {
 	u64 zeros = __sme_set(page_to_phys(ZERO_PAGE(0))) | ENTRY_READ;
@@ -149,7 +150,7 @@ static int map_all(struct capsule *capsule)
 	      map(capsule, STACK_AT, capsule->stack, STACK_BYTES, ENTRY_WRITE) ?:
 	      map(capsule, inside, (void *)inside, end - inside, ENTRY_EXECUTE) ?:
 	      map_eviction(capsule);
-	/* Every second page: an overflow of one stack must not reach the next. */
+	/* Uses every second page: an overflow of one stack must not reach the next. */
 	for (stack = 0; !bad && stack < 4; stack++)
 		bad = map(capsule, EVENTS_AT + stack * 2 * PAGE_SIZE, capsule->events + stack * PAGE_SIZE,
 			  PAGE_SIZE, ENTRY_WRITE);
@@ -172,7 +173,7 @@ static void fill_tables(struct capsule *capsule)
 		gates[vector] = (gate_desc){
 			.offset_low = (u16)gate,
 			.segment = __KERNEL_CS,
-			/* Reachable by INT n from ring 0 alone; interrupts go off. */
+			/* INT n reaches it only from ring 0; interrupts go off. */
 			.bits = { .ist = stack, .type = GATE_INTERRUPT, .dpl = 0, .p = 1 },
 			.offset_middle = (u16)(gate >> 16),
 			.offset_high = (u32)(gate >> 32),
@@ -211,7 +212,7 @@ struct capsule *capsule_new(void)
 	return capsule;
 }
 
-/* The tables of their addresses stay for the next ones. */
+/* The page tables of their addresses stay for the next areas. */
 static void drop_areas(struct capsule *capsule)
 {
 	u32 number;
@@ -277,7 +278,7 @@ void capsule_free(struct capsule *capsule)
 	kfree(capsule);
 }
 
-/* The CPU marks pages that were written to, and every entry forgets all translations. */
+/* The CPU marks written pages, and every entry flushes all translations. */
 int capsule_fill(struct capsule *capsule, u32 number, const struct cyclescope_fill *fill)
 {
 	const struct capsule_area *area = &capsule->areas[number];
@@ -306,7 +307,7 @@ static bool overlap(u64 a, u64 b)
 	return (a ^ b) < PAGE_SIZE;
 }
 
-/* The tables of the CPU that this runs on. */
+/* The tables of the current CPU. */
 struct own_tables {
 	struct desc_ptr gdt, idt;
 	u16 task;
@@ -319,8 +320,8 @@ static void find_tables(struct own_tables *own)
 	asm volatile("str %0" : "=r"(own->task));
 }
 
-/* Copies the GDT, if this is the CPU that was asked for and its tables are as Linux makes them: a page each, of which a
- * VM exit may have left larger limits (Intel SDM vol. 3C, 28.5.2). */
+/* Copies the GDT if this is the requested CPU and its tables are as Linux makes them: one page
+ * each. A VM exit may have left larger limits (Intel SDM vol. 3C, 28.5.2). */
 static int copy_gdt(struct capsule *capsule, u32 cpu, struct own_tables *own)
 {
 	size_t bytes;

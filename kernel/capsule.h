@@ -7,7 +7,8 @@
 #ifndef CYCLESCOPE_CAPSULE_H
 #define CYCLESCOPE_CAPSULE_H
 
-/* In a slot of the top-level table that neither the module's text nor the CPU's entry area uses. */
+/* Lies in a slot of the top-level table that neither the module's text nor the CPU's entry area
+ * uses. */
 #define CAPSULE_BASE	0xffff960000000000
 #define CAPSULE_GUARD	0x10000
 #define ARENA_BYTES	0x400000
@@ -24,10 +25,10 @@
 #define SAMPLES_AT	(PROGRESS_AT + 0x1000 + CAPSULE_GUARD)
 #define STACK_AT	(SAMPLES_AT + SAMPLES_BYTES + CAPSULE_GUARD)
 #define DRIVER_STACK_TOP	(STACK_AT + STACK_BYTES)
-/* One page for each kind of event that may come in the middle of another. */
+/* One page for each kind of event that may interrupt another. */
 #define EVENTS_AT	(DRIVER_STACK_TOP + CAPSULE_GUARD)
 #define EVICTION_AT	(EVENTS_AT + 0x8000 + CAPSULE_GUARD)
-/* The memory areas, one after another with a guard between two, are last: their sizes differ. */
+/* The memory areas, with guards in between, come last, because their sizes differ. */
 #define AREAS_AT	(EVICTION_AT + EVICTION_BYTES + CAPSULE_GUARD)
 
 /* struct capsule_control: read-only in the capsule. */
@@ -67,7 +68,8 @@
 #define CONTEXT_END		8
 #define CONTEXT_LOOP_COUNT	16
 
-/* Why the capsule was left, beside the vectors of exceptions and interrupts, 0 to 255. */
+/* Reasons for leaving the capsule, in addition to the vectors of exceptions and interrupts, 0
+ * to 255. */
 #define LEFT_DONE		256
 #define LEFT_SLICE		257
 #define LEFT_NO_READING		258

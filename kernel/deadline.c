@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The deadline: a timer on another CPU that sends an NMI to the one whose slice takes too long.
+ * The deadline: a timer on another CPU that sends an NMI to the CPU whose slice takes too long.
  *
- * A high-resolution timer, not one of the timer wheel: jiffies do not advance while the CPU that counts them is in the
- * capsule. One run is watched at a time.
+ * It is a high-resolution timer, not one of the timer wheel: jiffies do not advance while the
+ * CPU that counts them is in the capsule. It watches one run at a time.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
@@ -14,20 +14,20 @@
 #include <linux/version.h>
 #include "module.h"
 
-/* The watcher's timer: a slice ends late by one period at most. */
+/* Periods of the watching timer per deadline: a slice ends at most one period late. */
 #define PERIODS_PER_DEADLINE	8
 #define SHORTEST_PERIOD_NS	500000ull
-/* Far longer than an NMI takes to the CPU that it is sent to. */
+/* Far longer than an NMI takes to reach its CPU. */
 #define PATIENCE_US		10000
 
 static struct {
 	struct hrtimer timer;
-	/* The CPU that is watched, and the one that watches. */
+	/* The watched CPU, and the watching one. */
 	unsigned int cpu, watcher;
 	u64 nanoseconds;
 	/* When the slice began; 0 outside of slices. */
 	u64 began;
-	/* The slice that runs, or ran last, is over time. */
+	/* The current or last slice exceeded its deadline. */
 	bool over;
 } watch;
 
@@ -84,7 +84,7 @@ int deadline_keep(void)
 {
 	if (watch.watcher >= nr_cpu_ids || cpu_online(watch.watcher))
 		return 0;
-	/* Its timers went elsewhere, perhaps to the CPU that is watched. */
+	/* The timers of an offline CPU moved elsewhere, perhaps to the watched CPU. */
 	hrtimer_cancel(&watch.timer);
 	return deadline_arm(watch.cpu, watch.nanoseconds / 1000);
 }
@@ -92,7 +92,8 @@ int deadline_keep(void)
 void deadline_disarm(void)
 {
 	hrtimer_cancel(&watch.timer);
-	/* A pending NMI must meet the run that expects it, not the next run's record or an unloaded module. */
+	/* A pending NMI must arrive during the run that expects it, not during the next run or
+	 * in an unloaded module. */
 	nmis_settle(PATIENCE_US);
 	nmis_aim(watch.cpu);
 }

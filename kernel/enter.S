@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Into the capsule, through the rounds, and out again.
+ * Enters the capsule, runs the rounds, and leaves again.
  *
- * The page tables of the kernel and of the capsule both map this file but for its first page, at one address. The
- * capsule maps its own descriptor tables where the kernel has its own, so that the load of CR3 changes address space,
- * IDT, GDT and TSS in one instruction: at no time do the tables of one belong to the memory of the other.
+ * The page tables of the kernel and of the capsule both map this file, except its first page,
+ * at one address. The capsule maps its own descriptor tables at the addresses of the kernel's.
+ * So the load of CR3 changes address space, IDT, GDT and TSS in one instruction: at no time do
+ * the tables of one belong to the memory of the other.
  *
- * Every event, exception or interrupt, leaves the capsule for good; the C side hands interrupts on to the kernel and
- * enters again.
+ * Every event, exception or interrupt, leaves the capsule for good. The C side passes
+ * interrupts on to the kernel and enters again.
  */
 #include <linux/linkage.h>
 #include <asm/asm.h>
@@ -16,14 +17,14 @@
 #include "assembly.h"
 #include "capsule.h"
 
-/* objtool can't follow a function that has two address spaces and several stacks. */
+/* objtool can't follow a function with two address spaces and several stacks. */
 #define NO_STACK_CHECK(name) \
 	.pushsection .discard.func_stack_frame_non_standard, "aw" ; \
 	.quad name ; \
 	.popsection
 
 #define FLAGS_ALWAYS	0x2
-/* AC, NT, DF and TF: what a program must not leave set. */
+/* AC, NT, DF and TF: flags that a program must not leave set. */
 #define FLAGS_STRAY	0x44500
 
 	.section .text.cyclescope_capsule, "ax", @progbits
@@ -32,8 +33,9 @@
 /*
  * void capsule_enter(struct capsule_control *control);
  *
- * Its page is not mapped in the capsule, so measured code cannot reach the one instruction that could load any address
- * space from a register of the code's choice. The address space that it loads maps the next page alone.
+ * Its page is not mapped in the capsule, so measured code cannot reach the only instruction
+ * that could load any address space from a register of its choice. The loaded address space
+ * maps only the next page.
  */
 SYM_FUNC_START(capsule_enter)
 	pushq	%rbp
@@ -47,7 +49,7 @@ SYM_FUNC_START(capsule_enter)
 	movq	%rsp, CONTROL_KERNEL_RSP(%rdi)
 	movq	CONTROL_CAPSULE_CR3(%rdi), %rax
 	movq	CONTROL_CAPSULE_CR4(%rdi), %rcx
-	/* Without global pages: translations of the kernel must not outlive the load of CR3. */
+	/* Without global pages: translations of the kernel must not survive the load of CR3. */
 	movq	%rcx, %cr4
 	jmp	.Lswitch
 	.org	4096 - 3, 0xcc
@@ -65,7 +67,7 @@ SYM_INNER_LABEL(capsule_inside, SYM_L_LOCAL)
 .Lround:
 	cmpq	CONTROL_ROUNDS(%rbx), %r13
 	jae	.Ldone
-	/* Only between rounds are interrupts let in, so that none falls into a round. */
+	/* Interrupts are let in only between rounds, so that none falls into a round. */
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
@@ -129,12 +131,13 @@ SYM_INNER_LABEL(capsule_inside, SYM_L_LOCAL)
 	cmpq	CONTROL_CALLS_END(%rbx), %r15
 	jb	.Lcall
 	incq	%r13
-	/* By one store, so that no NMI finds half of it: where the samples end follows from it. */
+	/* A single store, so that an NMI never finds half of it. The end of the samples follows
+	 * from it. */
 	movq	%r13, PROGRESS_ROUND(%rbp)
 	jmp	.Lround
 
-	/* From here to the end NMIs and machine checks only leave a note: a second exit would overwrite the reason of the
-	 * first. */
+	/* From here to the end NMIs and machine checks only leave a note: a second exit would
+	 * overwrite the reason of the first. */
 SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 .Ldone:
 	movl	$LEFT_DONE, %edi
@@ -146,7 +149,8 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	movl	$LEFT_NO_READING, %edi
 	jmp	.Lleave
 
-	/* On the stack for NMIs or for machine checks: vector, and what the CPU pushed. */
+	/* On the stack for NMIs or for machine checks: vector, and the words that the CPU
+	 * pushed. */
 .Lunmaskable:
 	pushq	%rax
 	pushq	%rcx
@@ -167,8 +171,9 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	addq	$8, %rsp
 	iretq
 
-	/* A machine check may have come in the middle of an NMI's steps above, where IRETQ would let in a second NMI on the
-	 * stack of the first. So RAX, flags and RIP go below what was interrupted, which keeps nothing there. */
+	/* A machine check may have interrupted an NMI's steps above. IRETQ would then let in a
+	 * second NMI on the stack of the first. So RAX, flags and RIP are stored below the
+	 * interrupted stack pointer, where nothing else lies. */
 .Lback_without_iretq:
 	movq	48(%rsp), %rax		/* RSP */
 	movq	24(%rsp), %rcx		/* RIP */
@@ -187,11 +192,11 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 
 5:	addq	$16, %rsp
 
-	/* Registers hold values of the measured code, which are no longer needed. */
+	/* The registers' values of the measured code are not needed from here on. */
 .Levent:
 	popq	%rdi			/* vector */
-	/* By an exception of that kind there is an error code, by INT n there is none. The CPU starts from the stack's
-	 * top, a multiple of 16, and pushes five words or six. */
+	/* An exception of that kind has an error code, INT n has none. The CPU starts from the
+	 * stack's top, a multiple of 16, and pushes five words or six. */
 	xorl	%esi, %esi
 	testb	$8, %spl
 	jnz	6f
@@ -205,7 +210,8 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 .Lleave:
 	movabsq	$CONTROL_AT, %rbx
 	movq	%cr4, %r15
-	/* The kernel finds its data through GS: it must be right before an NMI can find the kernel's tables. */
+	/* The kernel finds its data through GS: it must be right before an NMI can find the
+	 * kernel's tables. */
 	movl	$0xc0000101, %ecx	/* IA32_GS_BASE */
 	rdmsr
 	shlq	$32, %rdx
@@ -230,7 +236,7 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	movq	%rax, %cr3
 	movq	%r14, %cr4
 	movq	%r13, %rsp
-	/* IRETQ also ends the blocking of NMIs, where an NMI was the way out. */
+	/* IRETQ also ends the blocking of NMIs, if an NMI was the way out. */
 	pushq	$__KERNEL_DS
 	pushq	%r13
 	pushq	8(%r13)
@@ -256,7 +262,7 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	popq	%rbp
 	RET
 
-	/* One gate each: 16 bytes, so that the C side can find them by number. */
+	/* One gate each, of 16 bytes, so that the C side can find them by number. */
 	.balign 16
 SYM_INNER_LABEL(capsule_gates, SYM_L_LOCAL)
 	.set	vector, 0
@@ -274,8 +280,8 @@ SYM_INNER_LABEL(capsule_end, SYM_L_LOCAL)
 	int3
 SYM_FUNC_END(capsule_enter)
 NO_STACK_CHECK(capsule_enter)
-/* A probe's INT3 in the capsule would end the slice, and the copy that it steps through is not mapped there. To the kernel a
- * function ends at the next label. */
+/* A probe's INT3 in the capsule would end the slice, and the copy for its single step is not
+ * mapped there. To the kernel a function ends at the next label. */
 _ASM_NOKPROBE(capsule_enter)
 _ASM_NOKPROBE(capsule_inside)
 _ASM_NOKPROBE(capsule_leaving)
@@ -310,7 +316,8 @@ SYM_FUNC_END(capsule_hand_on)
 NO_STACK_CHECK(capsule_hand_on)
 _ASM_NOKPROBE(capsule_hand_on)
 
-	/* For the C side: distances, since objtool takes an address for the target of an indirect branch. */
+	/* For the C side, as distances: objtool takes an address for the target of an indirect
+	 * branch. */
 	.section .rodata
 	.balign 4
 SYM_DATA_START(capsule_places)

@@ -23,7 +23,8 @@
 #include <asm/tsc.h>
 #include "module.h"
 
-/* The Rust side asserts the same numbers beside its structs: neither side compiles if it does not agree. */
+/* The Rust side asserts the same numbers next to its structs, so that neither side compiles if
+ * they differ. */
 static_assert(sizeof(struct cyclescope_info) == 80);
 static_assert(offsetof(struct cyclescope_info, arena) == 16);
 static_assert(offsetof(struct cyclescope_info, most_area_bytes) == 40);
@@ -43,7 +44,7 @@ static_assert(offsetof(struct cyclescope_run, seed) == 80);
 static_assert(offsetof(struct cyclescope_run, fills) == 104);
 static_assert(offsetof(struct cyclescope_run, outcome) == 112);
 
-/* Open files: each may hold a capsule of some 10 MiB and MOST_AREA_BYTES. */
+/* Limits open files: each may hold a capsule of some 10 MiB and MOST_AREA_BYTES. */
 #define MOST_OPENED	8
 
 #define CR4_FRED	(1ul << 32)
@@ -64,10 +65,10 @@ MODULE_PARM_DESC(refused, "why code can't be run here (read only; empty where it
 static bool markers_only;
 module_param(markers_only, bool, 0444);
 MODULE_PARM_DESC(markers_only, "take no code to run, only the numbers of markers");
-/* The reason is one against markers too. */
+/* The reason excludes markers too. */
 static bool closed;
 
-/* Not the kernel's: its header moves from version to version. */
+/* Not the kernel's function, whose header moves between versions. */
 static void query_cpuid(u32 leaf, u32 answer[4])
 {
 	asm volatile("cpuid"
@@ -84,7 +85,7 @@ static bool has_leaf(u32 first, u32 leaf)
 	return answer[0] >= leaf;
 }
 
-/* Guests whose CPUID or MSRs fault into handlers that the capsule does not have (#VC, #VE). */
+/* Guests whose CPUID or MSRs fault into handlers that the capsule lacks (#VC, #VE). */
 static bool is_encrypted_guest(void)
 {
 	u32 answer[4];
@@ -97,7 +98,7 @@ static bool is_encrypted_guest(void)
 	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR) || !has_leaf(0x80000000, LEAF_SEV))
 		return false;
 	query_cpuid(LEAF_SEV, answer);
-	/* Where CPUID has SEV, the kernel itself has read this register to boot. */
+	/* If CPUID has SEV, the kernel itself has read this register during the boot. */
 	return answer[0] & LEAF_SEV_BIT && get_msr(SEV_STATUS) & SEV_STATUS_ES;
 }
 
@@ -135,7 +136,7 @@ static char *reason_against_code(void)
 
 static int device_open(struct inode *inode, struct file *file)
 {
-	/* What is given to the device runs as a module does. */
+	/* Code for the device has the rights of a module. */
 	if (!capable(CAP_SYS_RAWIO) || !capable(CAP_SYS_MODULE))
 		return -EPERM;
 	if (security_locked_down(LOCKDOWN_DEV_MEM))
@@ -196,7 +197,7 @@ static long get_info(void __user *user)
 	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
-/* The file's capsule, made with its first run. */
+/* The file's capsule, created by its first run. */
 static struct capsule *capsule_of(struct file *file)
 {
 	if (!file->private_data)
@@ -204,7 +205,7 @@ static struct capsule *capsule_of(struct file *file)
 	return file->private_data;
 }
 
-/* Asked for each run, since a kernel can be locked down at any time. */
+/* Checked for each run, because a kernel can be locked down at any time. */
 static int may_run(void)
 {
 	if (*refused)
@@ -234,7 +235,7 @@ static long run(struct file *file, void __user *user)
 	if (mutex_lock_interruptible(&one_run))
 		return -ERESTARTSYS;
 	capsule = capsule_of(file);
-	/* Whatever goes wrong from here on, the kernel's report says that root has run code of its own in it. */
+	/* Reports of the kernel from here on say that root has run code in it. */
 	add_taint(TAINT_USER, LOCKDEP_STILL_OK);
 	answer = capsule ? run_layout(capsule, &run) : -ENOMEM;
 	mutex_unlock(&one_run);

@@ -2,9 +2,10 @@
 /*
  * One run of markers: rounds of calls in slices, each call timed.
  *
- * The codes are the module's own and end by themselves, so there is no capsule and no deadline; how long a round can
- * take is bounded by its iterations. Interrupts are off for a slice and let in between two slices; and
- * by codes whose guard turns them off around each call of the probe only.
+ * The codes belong to the module and end by themselves, so there is no capsule and no deadline.
+ * The iterations limit the duration of a round. Interrupts are off during a slice and let in
+ * between two slices. Codes whose guard turns them off around each call of the probe let them
+ * in elsewhere too.
  */
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
@@ -34,7 +35,7 @@ struct batch {
 	struct timed_call calls[CYCLESCOPE_MARKER_MOST_CALLS];
 	struct cyclescope_sample samples[MOST_SAMPLES];
 	u64 random;
-	/* Done ones, those of the warm-up among them. */
+	/* Finished rounds, including the warm-up. */
 	u64 round;
 };
 
@@ -59,7 +60,8 @@ static int check(const struct cyclescope_marker_run *run)
 	return 0;
 }
 
-/* Finds the function of a call; returns the weight of one of its iterations, 0 where there is no such code. */
+/* Finds the function of a call. Returns the weight of one of its iterations, 0 if the code does
+ * not exist. */
 static u32 resolve(u32 number, struct timed_call *call)
 {
 	const struct marker_code *code;
@@ -101,12 +103,13 @@ static __always_inline u64 read_clock(void)
 {
 	u32 low, high;
 
-	/* The first fence: all before is done. The second one: nothing after it has begun. */
+	/* The first fence waits for everything before; the second one holds back everything
+	 * after. */
 	asm volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
 	return low | (u64)high << 32;
 }
 
-/* Keeps rounds from falling in step with a clock that counts in steps; as in enter.S. */
+/* Keeps rounds from synchronizing with a clock that counts in steps; as in enter.S. */
 static void wait(struct batch *batch, u32 most)
 {
 	u64 turns;
@@ -129,19 +132,19 @@ static void run_round(struct batch *batch, const struct cyclescope_marker_run *r
 		samples[index].start = read_clock();
 		call->run(call->loops);
 		samples[index].end = read_clock();
-		/* Codes may have let them in. */
+		/* Codes may have let interrupts in. */
 		local_irq_disable();
 	}
 }
 
-/* One slice, if this is the requested CPU; returns the number of timed samples. */
+/* Runs one slice, if this is the requested CPU. Returns the number of timed samples. */
 static int run_slice(struct batch *batch, const struct cyclescope_marker_run *run)
 {
 	u64 rounds = (u64)run->warm_up + run->rounds, end;
 	unsigned long flags;
 	int kept = 0;
 
-	/* What comes in does not take the CPU away. */
+	/* Interrupts that are let in must not take the CPU away. */
 	preempt_disable();
 	local_irq_save(flags);
 	if (smp_processor_id() != run->cpu) {
@@ -171,7 +174,7 @@ static long run_rounds(struct batch *batch, struct cyclescope_marker_run *run)
 	while (batch->round < rounds && ktime_get_ns() - began < run->total_ms * 1000000ull) {
 		int kept;
 
-		/* Begins anew where the signal's handler lets it. */
+		/* Restarts if the signal's handler allows it. */
 		if (signal_pending(current))
 			return -ERESTARTSYS;
 		kept = run_slice(batch, run);

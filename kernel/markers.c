@@ -2,8 +2,8 @@
 /*
  * The list of markers, and their switches.
  *
- * Sites that are on are state of the whole module. The open file that switched one on owns this state until all sites
- * are off again, at the latest when the file is closed.
+ * Enabled sites are state of the whole module. The open file that enabled one owns this state
+ * until all sites are off again, at the latest when the file is closed.
  */
 #include <linux/build_bug.h>
 #include <linux/cache.h>
@@ -20,7 +20,7 @@
 #error "the lengths of markers are in the symbols that a kernel without KALLSYMS does not keep"
 #endif
 
-/* The Rust side asserts the same numbers beside its structs. */
+/* The Rust side asserts the same numbers next to its structs. */
 static_assert(sizeof(struct cyclescope_marker_code) == 56);
 static_assert(offsetof(struct cyclescope_marker_code, name) == 16);
 static_assert(offsetof(struct cyclescope_marker_code, address) == 48);
@@ -42,8 +42,8 @@ static const struct marker_design *const designs[] = {
 #undef MARKER
 };
 
-/* Source and target must not be congruent modulo 4096, or loads wait for stores that only seem to be to their address
- * (Intel optimization manual, 4-KByte aliasing). */
+/* Source and target must not be congruent modulo 4096: loads would wait for stores that only
+ * seem to have their address (Intel optimization manual, 4-KByte aliasing). */
 static struct {
 	u8 from[CYCLESCOPE_MARKER_COPIED];
 	u8 apart[320];
@@ -52,7 +52,8 @@ static struct {
 u8 *marker_to __read_mostly = memory.to;
 u8 *marker_from __read_mostly = memory.from;
 
-/* Taken before `one_run`. The owner never waits for it long, not even to close: others get EBUSY. */
+/* Taken before `one_run`. The owner never waits for it long, not even to close: others get
+ * EBUSY. */
 static DEFINE_MUTEX(sites);
 static struct file *owner;
 static bool enabled[ARRAY_SIZE(designs)];
@@ -74,7 +75,8 @@ const struct marker_code *marker_code(u32 number)
 	return find(number, &design);
 }
 
-/* The bytes of a code, from the module's own symbols: compilers don't tell, and of the assemblers only GNU's does. */
+/* The length of a code in bytes, from the module's own symbols: compilers don't report it, and
+ * only GNU's assembler does. */
 static u32 length_of(const struct marker_code *code)
 {
 	const struct mod_kallsyms *symbols = &THIS_MODULE->core_kallsyms;
@@ -115,7 +117,7 @@ void markers_release(struct file *file)
 {
 	u32 design;
 
-	/* Only a call on this file could make it the owner, and no call is active any more. */
+	/* Only a call on this file could make it the owner, and all its calls have ended. */
 	if (READ_ONCE(owner) != file)
 		return;
 	mutex_lock(&sites);
@@ -181,7 +183,7 @@ static long run(struct file *file, void *argument)
 
 static const struct {
 	unsigned int command;
-	/* Needs the sites for itself; the other calls only read. */
+	/* Needs the sites exclusively; the other calls only read. */
 	bool alone;
 	long (*run)(struct file *file, void *argument);
 } calls[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Declarations that the files of the module share. */
+/* Declarations shared by the files of the module. */
 #ifndef CYCLESCOPE_MODULE_H
 #define CYCLESCOPE_MODULE_H
 
@@ -16,15 +16,16 @@
 
 #define MOST_PIECES		1024
 #define MOST_AREAS		16
-/* With eight open files half a GiB: what a test machine can lose. */
+/* With eight open files half a GiB, which a test machine can spare. */
 #define MOST_AREA_BYTES		(64ull << 20)
 #define MOST_CALLS		(CALLS_BYTES / 16)
 #define LONGEST_SLICE_US	100000
 #define SHORTEST_DEADLINE_US	1000
-/* Interrupts are off for an eighth more: the kernel's watchdogs allow 10 s, and every other CPU may wait for this one. */
+/* Interrupts are off for an eighth more. The kernel's watchdogs allow 10 s, and
+ * every other CPU may wait for this one. */
 #define LONGEST_DEADLINE_US	1000000
 
-/* Read-only in the capsule; enter.S knows it by the numbers in capsule.h. */
+/* Read-only in the capsule; enter.S uses the offsets in capsule.h. */
 struct capsule_control {
 	u64 kernel_cr3;
 	u64 kernel_cr4;
@@ -48,7 +49,7 @@ struct capsule_control {
 	u64 sp;
 	u64 flags;
 	u64 cr2;
-	/* As the code left them. */
+	/* As the code left it. */
 	u64 left_gs;
 	u64 left_cr4;
 };
@@ -62,7 +63,7 @@ struct capsule_progress {
 	u16 selectors[4];
 };
 
-/* One call as the driver reads it. */
+/* One call in the driver's format. */
 struct capsule_call {
 	u64 entry;
 	u64 loop_count;
@@ -86,14 +87,15 @@ struct capsule {
 	void *events;
 	struct capsule_control *control;
 	struct capsule_progress *progress;
-	/* The descriptor tables that the CPU finds in the capsule. */
+	/* The descriptor tables that the CPU uses in the capsule. */
 	void *idt;
 	void *gdt;
 	void *tss;
 	u64 *root;
 	unsigned int levels;
 	struct list_head tables;
-	/* Addresses of the CPU's own tables, at which the capsule maps its tables; 0 before the first run. */
+	/* Addresses of the CPU's own tables, where the capsule maps its tables;
+	 * 0 before the first run. */
 	u64 idt_at;
 	u64 gdt_at;
 	u64 tss_at;
@@ -108,12 +110,14 @@ struct capsule {
 
 struct capsule *capsule_new(void);
 void capsule_free(struct capsule *capsule);
-/* Puts the descriptor tables where this CPU looks for its own; ESTALE on any other than `cpu`. May sleep. */
+/* Maps the descriptor tables at the addresses of this CPU's own tables; ESTALE
+ * on any CPU other than `cpu`. May sleep. */
 int capsule_adopt_cpu(struct capsule *capsule, u32 cpu);
-/* Whether they are where the CPU that this runs on looks for its own. */
+/* Whether the tables are at the addresses that the current CPU uses. */
 bool capsule_fits_cpu(const struct capsule *capsule);
 
-/* Replaces the areas by some of these sizes, which the caller has checked; there are none after an error. */
+/* Replaces the areas by areas of these sizes, which the caller has checked.
+ * After an error the capsule has no areas. */
 int capsule_set_areas(struct capsule *capsule, const struct cyclescope_area *areas, u32 count);
 /* Fills pages of an area. */
 int capsule_fill(struct capsule *capsule, u32 number, const struct cyclescope_fill *fill);
@@ -123,13 +127,14 @@ void capsule_enter(struct capsule_control *control);
 void capsule_hand_on(unsigned int vector);
 /* Distances from capsule_enter. */
 extern const struct capsule_places {
-	/* The page that the kernel's tables and the capsule's both map, and where its code ends. */
+	/* The page that both the kernel's tables and the capsule's map, and the
+	 * end of its code. */
 	u32 inside;
 	u32 gates;
 	u32 end;
 } capsule_places;
 
-/* All that measured code can change and no page table protects. */
+/* All state that measured code can change and no page table protects. */
 struct cpu_state {
 	u64 cr0, cr2, cr4, cr8;
 	u64 debug[4], dr6, dr7;
@@ -139,10 +144,11 @@ struct cpu_state {
 	struct { u16 limit; u64 base; } __packed gdt, idt;
 };
 
-/* CET would want an ENDBR64 at every place that measured code or the driver calls indirectly. */
+/* CET would require an ENDBR64 wherever measured code or the driver branches
+ * indirectly. */
 #define CR4_CET			(1ul << 23)
 
-/* The kernel's own accessors change their names from version to version. */
+/* The kernel's own accessors change their names between versions. */
 static __always_inline u64 get_msr(u32 number)
 {
 	u32 low, high;
@@ -156,20 +162,21 @@ static __always_inline void set_msr(u32 number, u64 value)
 	asm volatile("wrmsr" : : "c"(number), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
 }
 
-/* Model-specific registers that this machine has, that are read and written as the module will. */
+/* Model-specific registers of this machine that the module can read and write. */
 extern struct registers {
 	bool tsc_aux, aperf, pebs, branch_traces, lbr, xfd_error, machine_check;
 } registers;
 void registers_init(void);
-/* Whether CR4 can be written on every CPU as a slice does it. */
+/* Whether every CPU allows the write to CR4 that a slice makes. */
 bool registers_cr4_works(void);
 
 void cpu_state_save(struct cpu_state *state);
-/* Restores state that differs and returns it as bits CYCLESCOPE_CHANGED_. */
+/* Restores state that differs. Returns it as bits CYCLESCOPE_CHANGED_. */
 u32 cpu_state_restore(const struct cpu_state *state);
 
-/* Records that the CPU writes by itself, on this CPU, with interrupts off: all stop; and those that were on begin again,
- * unless perf has switched them meanwhile. */
+/* Records that the CPU writes by itself, on this CPU, with interrupts off. All
+ * of them stop; those that were on restart, unless perf has switched them
+ * meanwhile. */
 void records_stop(void);
 void records_restore(void);
 /* At the end of an NMI, in which perf may have switched them on. */
@@ -178,24 +185,27 @@ void records_after_nmi(void);
 /* NMIs that this module sends, one at a time, all to one CPU. */
 int nmis_init(void);
 void nmis_exit(void);
-/* Sends one from each CPU's neighbour; whether all arrived. Afterwards nmis_works says so. May sleep. */
+/* Sends an NMI from each CPU to the next, to test that all arrive; nmis_works
+ * then has the result. May sleep. */
 void nmis_test(void);
 bool nmis_works(void);
 /* The CPU that the next ones go to. */
 void nmis_aim(unsigned int cpu);
-/* Unless one is on its way. */
+/* Sends an NMI unless one is on its way. */
 void nmis_send(void);
-/* Waits until the last one is taken. */
+/* Waits until the last one is handled. */
 bool nmis_settle(unsigned int microseconds);
 /* A number that grows with each NMI that the kernel takes on that CPU. */
 unsigned int nmis_taken(void);
-/* Raises for the kernel, on this CPU, the NMI that ended a slice; nmis_taken was `before` when the slice began. */
+/* Raises for the kernel, on this CPU, the NMI that ended a slice. `before` is
+ * nmis_taken at the start of the slice. */
 void nmis_raise_again(unsigned int before);
 
 /* The NMI that ends a slice. */
 void deadline_init(void);
 bool deadline_possible(void);
-/* Watches this CPU from another one until deadline_disarm. May sleep; no CPU comes or goes meanwhile. */
+/* Watches this CPU from another one until deadline_disarm. May sleep; no CPU
+ * comes or goes meanwhile. */
 int deadline_arm(unsigned int cpu, u32 microseconds);
 /* Arms again if the watching CPU has gone offline. */
 int deadline_keep(void);
@@ -205,13 +215,14 @@ void deadline_slice_begins(void);
 /* Whether the deadline passed. */
 bool deadline_slice_ends(void);
 
-/* One RUN; the caller holds the lock of the device. */
+/* Executes one RUN; the caller holds the device's lock. */
 long run_layout(struct capsule *capsule, struct cyclescope_run *run);
 
 struct file;
 struct marker_code;
 
-/* One run of any kind at a time: each has its CPU to itself, and the deadline watches one. */
+/* One run of any kind at a time: each has its CPU to itself, and the deadline
+ * watches only one. */
 extern struct mutex one_run;
 
 /* The device's calls for markers; -ENOTTY for any other. */
@@ -220,7 +231,7 @@ long markers_ioctl(struct file *file, unsigned int command, void __user *user);
 void markers_release(struct file *file);
 /* The code of this number, of any design; NULL past the last one. */
 const struct marker_code *marker_code(u32 number);
-/* One MARKER_RUN; the caller keeps the sites as they are. */
+/* Executes one MARKER_RUN; the caller keeps the sites unchanged. */
 long markers_run(struct cyclescope_marker_run *run);
 
 /* ruler.S */

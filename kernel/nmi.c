@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Non-maskable interrupts that this module sends: to end a slice that takes too long, and to give the kernel those that
- * came in the capsule.
+ * Non-maskable interrupts that this module sends, to end a slice that takes too long, and to
+ * pass those that came in the capsule on to the kernel.
  *
- * The kernel has one handler after another look whether its source wants something. Several sources may have been found by
- * one NMI; the next NMI then has no owner, which the kernel reports, or stops at.
+ * The kernel asks its handlers in turn whether their source needs service. One NMI may serve
+ * several sources; the next NMI then has no owner, which the kernel reports, or panics over.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -17,23 +17,24 @@
 #include "module.h"
 
 #define NAME			"cyclescope"
-/* A virtual CPU may not run for that long. */
+/* A virtual CPU may be paused for that long. */
 #define TEST_PATIENCE_US	1000000
 
 static struct {
 	unsigned int cpu;
-	/* It was sent and no handler has taken it yet. */
+	/* It was sent, and no handler has taken it yet. */
 	bool sent;
-	/* As nmis_taken says. */
+	/* The value of nmis_taken. */
 	unsigned int taken;
-	/* One is raised for the kernel; `taken` when its slice began. */
+	/* An NMI is being raised for the kernel; `taken` when its slice began. */
 	bool again;
 	unsigned int before;
-	/* All arrived that nmis_test sent. */
+	/* All NMIs of nmis_test arrived. */
 	bool works;
 } nmi;
 
-/* Runs for every NMI on every CPU, behind perf's handler, which was there first. Those of others must not be claimed. */
+/* Runs for every NMI on every CPU, after perf's handler, which was registered first. It must
+ * not claim the NMIs of others. */
 static notrace int cyclescope_handle_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (smp_processor_id() != READ_ONCE(nmi.cpu))
@@ -47,8 +48,8 @@ static notrace int cyclescope_handle_nmi(unsigned int type, struct pt_regs *regs
 }
 NOKPROBE_SYMBOL(cyclescope_handle_nmi);
 
-/* Runs where no handler has found anything. That is as it should be for the NMI that is raised again only if another one
- * came before it: then its source was found by that one. */
+/* Runs if no handler has found a source. For the NMI that is raised again this is right only if
+ * another one came before it, which served its source. */
 static notrace int cyclescope_claim_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (smp_processor_id() != READ_ONCE(nmi.cpu) || !READ_ONCE(nmi.again))
@@ -83,7 +84,7 @@ void nmis_aim(unsigned int cpu)
 
 void nmis_send(void)
 {
-	/* A second that no handler expects would be an unknown NMI to the kernel. */
+	/* A second NMI without a handler would be an unknown NMI to the kernel. */
 	if (READ_ONCE(nmi.sent))
 		return;
 	WRITE_ONCE(nmi.sent, true);
@@ -151,11 +152,12 @@ void nmis_raise_again(unsigned int before)
 
 	nmi.before = before;
 	WRITE_ONCE(nmi.again, true);
-	/* A real one, since INT 2 would not block another one during the kernel's first steps. */
+	/* A real one, because INT 2 would not block another one during the kernel's first
+	 * steps. */
 	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	for (waited = 0; nmis_taken() == now && waited < 1000; waited++)
 		udelay(1);
-	/* The one that was taken may have been another, just in front of it. */
+	/* The NMI that was taken may have been another one, just before it. */
 	udelay(10);
 	WRITE_ONCE(nmi.again, false);
 }

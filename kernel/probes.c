@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* The probes that enabled markers call, each with more work than the one before. */
+/* The probes that enabled markers call, each with more work than the previous one. */
 #include <linux/kernel.h>
 #include "markers/marker.h"
 
@@ -55,8 +55,8 @@ static void counting(const char *format, ...)
 
 marker_probe *const marker_probes[] = {
 	[CYCLESCOPE_PROBE_EMPTY] = empty,
-	/* Arguments are in the same registers with and without an ellipsis (System V ABI, 3.2.3), but a kernel that checks
-	 * the types of indirect calls (CFI) would refuse this one. */
+	/* Arguments are in the same registers with and without an ellipsis (System V ABI,
+	 * 3.2.3). A kernel that checks the types of indirect calls (CFI) would refuse this one. */
 #if !defined(CONFIG_CFI_CLANG) && !defined(CONFIG_CFI)
 	[CYCLESCOPE_PROBE_DIRECT] = (marker_probe *)(void *)direct,
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Records that the CPU writes to memory by itself, of samples (PEBS) and of branches (BTS). The memory is not mapped in the
- * capsule, so they are off while a slice runs.
+ * Records that the CPU writes to memory by itself, of samples (PEBS) and of branches (BTS). The
+ * memory is not mapped in the capsule, so they are off during a slice.
  *
- * They belong to perf, whose NMIs may switch them on at any time. This module's handler runs behind perf's and stops them
- * again; what was on then is what perf wants now. Whatever is on when a slice has ended is perf's as well and stays.
+ * They belong to perf, whose NMIs may switch them on at any time. This module's handler runs
+ * after perf's and stops them again; it saves their state as perf's current setting. Records
+ * that are on at the end of a slice are perf's too and stay on.
  */
 #include <linux/kprobes.h>
 #include <linux/smp.h>
@@ -16,9 +17,9 @@
 #define BRANCH_TRACES	(DEBUGCTLMSR_TR | DEBUGCTLMSR_BTS)
 
 static struct {
-	/* The CPU on which they are stopped; none: NOBODY. One run at a time stops them. */
+	/* The CPU on which they are stopped, or NOBODY. One run at a time stops them. */
 	unsigned int cpu;
-	/* What was on. */
+	/* The saved settings. */
 	u64 pebs, branch_traces;
 } stopped = { .cpu = NOBODY };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Which model-specific registers this machine has. CPUID says so, and some hypervisors answer an access with #GP all the
- * same: each is tried once, when the module loads, where an exception does no harm.
+ * The model-specific registers of this machine. CPUID lists them, but some hypervisors answer
+ * an access with #GP anyway. So each is tried once when the module loads, where an exception
+ * does no harm.
  */
 #include <linux/cache.h>
 #include <linux/irqflags.h>
@@ -44,7 +45,7 @@ static bool has(u32 number)
 	return can_read(number, &value);
 }
 
-/* Written is what was read. */
+/* Writes back the value just read. */
 static bool has_writable(u32 number)
 {
 	u64 value;
@@ -52,7 +53,8 @@ static bool has_writable(u32 number)
 	return can_read(number, &value) && can_write(number, value);
 }
 
-/* perf's NMIs may switch it between the two: what is on is not written, and perf has shown that it can be. */
+/* perf's NMIs may switch it between the two accesses. A register that is on is not written, and
+ * perf has shown that it can be. */
 static bool has_switch(u32 number, u64 on)
 {
 	u64 value;
@@ -82,7 +84,7 @@ void registers_init(void)
 	local_irq_restore(flags);
 }
 
-/* As `enter` and enter.S: without global pages and CET, and back. */
+/* As in `enter` and enter.S: without global pages and CET, and back. */
 static void try_cr4(void *failed)
 {
 	unsigned long flags, cr4;

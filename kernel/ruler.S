@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The ruler for markers: loops of known length in core cycles, called as markers' codes are. Their bodies are those of
- * crates/measure/src/ruler/chains.rs, which explains them; each lies in one cache line.
+ * The ruler for markers: loops of known length in core cycles, called like markers' codes.
+ * Their bodies are those of crates/measure/src/ruler/chains.rs, which explains them. Each lies
+ * in one cache line.
  *
  *	void ruler_…(u32 loops);
  */

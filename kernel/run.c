@@ -2,8 +2,9 @@
 /*
  * One run: code into the arena, rounds in slices, samples out.
  *
- * Interrupts are off for a slice and let in between two slices. What comes in the middle of a slice all the same (an
- * NMI, or an interrupt where the code has set IF) ends it; the kernel gets it, and the round runs again.
+ * Interrupts are off during a slice and let in between two slices. An event in the middle of a
+ * slice (an NMI, or an interrupt if the code has set IF) ends it. The kernel gets the event,
+ * and the round runs again.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -46,7 +47,7 @@ struct slice {
 	bool over;
 	/* Something other than the measured code ended it. */
 	bool interrupted;
-	/* nmis_taken before it. */
+	/* nmis_taken before the slice. */
 	unsigned int nmis;
 	u64 tsc, aperf, mperf;
 };
@@ -56,7 +57,7 @@ static int put_code(struct capsule *capsule, const struct cyclescope_run *run)
 	struct cyclescope_piece __user *list = u64_to_user_ptr(run->piece_list);
 	u32 index;
 
-	/* No code of the last run remains to jump to. */
+	/* A stray jump must not find code of the last run. */
 	if (capsule->used_to > capsule->used_from)
 		memset(capsule->arena + capsule->used_from, INT3, capsule->used_to - capsule->used_from);
 	capsule->used_from = ARENA_BYTES;
@@ -114,7 +115,7 @@ static int put_fills(struct capsule *capsule, const struct cyclescope_run *run)
 	return bad;
 }
 
-/* The way out loads the caller's selectors with the capsule's tables, where no LDT is. */
+/* The way out loads the caller's selectors with the capsule's tables, which have no LDT. */
 static bool has_ldt_selector(void)
 {
 	u16 ds, es, fs, gs;
@@ -150,8 +151,8 @@ static __always_inline u64 frequency_msr(u32 number)
 	return registers.aperf ? get_msr(number) : 0;
 }
 
-/* Neither traced nor probed, nor part of what is: between saving and restoring, the CPU's state is not what the kernel relies
- * on. */
+/* Neither traced nor probed, nor are its parts: between saving and restoring, the CPU's state
+ * is not what the kernel expects. */
 static noinline notrace void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 {
 	struct capsule_control *control = capsule->control;
@@ -177,8 +178,8 @@ static noinline notrace void enter(struct capsule *capsule, struct slice *slice,
 	slice->changed |= cpu_state_restore(&slice->before);
 	records_restore();
 	slice->over = deadline_slice_ends();
-	/* Left by an instruction whose state is disabled; the kernel would take it for its next #NM's (Intel SDM vol. 1,
-	 * 13.14). */
+	/* Left by an instruction whose state is disabled; the kernel would assign it to its
+	 * next #NM (Intel SDM vol. 1, 13.14). */
 	if (registers.xfd_error && control->vector == NO_DEVICE)
 		set_msr(MSR_IA32_XFD_ERR, 0);
 	if (control->left_gs != control->kernel_gs)
@@ -190,7 +191,8 @@ static noinline notrace void enter(struct capsule *capsule, struct slice *slice,
 }
 NOKPROBE_SYMBOL(enter);
 
-/* Whether the measured code raised the vector itself: INT n leaves its address behind the instruction. */
+/* Whether the measured code raised the vector itself: INT n saves the address after the
+ * instruction. */
 static bool by_instruction(const struct capsule *capsule, u64 vector)
 {
 	u64 offset = capsule->control->ip - ARENA_AT;
@@ -210,8 +212,9 @@ static bool is_machine_check(void)
 	return registers.machine_check && get_msr(MSR_IA32_MCG_STATUS) & MCG_STATUS_MCIP;
 }
 
-/* An interrupt comes where IF is set. In doubt the APIC knows: one that is not handed on would keep its line busy for
- * good. Some of a hypervisor's do not come through the APIC. */
+/* An interrupt comes if IF is set. In doubt the APIC decides: an interrupt that is not passed
+ * on would keep its line busy for good. Some of a hypervisor's interrupts do not come through
+ * the APIC. */
 static bool is_interrupt(const struct capsule *capsule, u64 vector)
 {
 	if (vector < FIRST_INTERRUPT || vector > LAST_INTERRUPT || vector == IA32_SYSCALL_VECTOR)
@@ -220,7 +223,8 @@ static bool is_interrupt(const struct capsule *capsule, u64 vector)
 	       (capsule->control->flags & X86_EFLAGS_IF && !by_instruction(capsule, vector));
 }
 
-/* Passes an event in the capsule on to the kernel. True where the event, and not the measured code, ended the slice. */
+/* Passes an event in the capsule on to the kernel. True if the event, and not the measured
+ * code, ended the slice. */
 static bool hand_on(struct capsule *capsule, const struct slice *slice)
 {
 	u64 vector = capsule->control->vector;
@@ -242,7 +246,7 @@ static bool hand_on(struct capsule *capsule, const struct slice *slice)
 	return came;
 }
 
-/* One slice, if this is the CPU that was asked for. */
+/* One slice, if this is the requested CPU. */
 static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, struct slice *slice)
 {
 	unsigned long flags;
@@ -304,13 +308,13 @@ static void tell_event(const struct capsule *capsule, struct cyclescope_run *run
 	run->outcome.error_code = control->error_code;
 	run->outcome.ip = control->ip;
 	run->outcome.sp = control->sp;
-	/* CR2 holds an older address unless there was a page fault. */
+	/* CR2 holds an older address unless a page fault happened. */
 	if (control->vector == PAGE_FAULT && !by_instruction(capsule, PAGE_FAULT))
 		run->outcome.cr2 = control->cr2;
 	run->outcome.ip_offset = control->ip - ARENA_AT < ARENA_BYTES ? control->ip - ARENA_AT : CYCLESCOPE_NOWHERE;
 }
 
-/* Evaluates the end of a slice. True where the run is over. */
+/* Evaluates the end of a slice. True if the run is over. */
 static bool cyclescope_note_end(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice,
 				bool late)
 {
@@ -351,8 +355,9 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 		if (bad)
 			return bad;
 		run->outcome.slices++;
-		/* A slice that is interrupted each time never reaches its own deadline. One that ended before its first round
-		 * says nothing about the code: a virtual machine was stopped, or the slice is too short. */
+		/* A slice that is always interrupted never reaches its own deadline. A slice
+		 * that ended before its first round says nothing about the code: a virtual
+		 * machine was stopped, or the slice is too short. */
 		if (astray || progress->round != round || capsule->control->vector == LEFT_SLICE)
 			stuck_since = ktime_get_ns();
 		late = slice.over || ktime_get_ns() - stuck_since > run->deadline_us * 1000ull;
@@ -364,7 +369,8 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 			tell_event(capsule, run, CYCLESCOPE_ASTRAY);
 			over = true;
 		}
-		/* Begins anew where the signal's handler lets it: nothing of the caller's but samples is overwritten yet. */
+		/* Restarts if the signal's handler allows it: so far only the caller's samples
+		 * are overwritten. */
 		if (!over && signal_pending(current))
 			return -ERESTARTSYS;
 	}

@@ -2,7 +2,8 @@
 /*
  * The CPU's state around a slice: what measured code may change and page tables do not protect.
  *
- * Raw instructions throughout: the kernel's own accessors keep shadows, which must not learn of what is only lent.
+ * Raw instructions throughout: the kernel's own accessors keep shadows, which must not see
+ * temporary values.
  */
 #include <linux/kprobes.h>
 #include <linux/string.h>
@@ -113,13 +114,15 @@ notrace void cpu_state_save(struct cpu_state *state)
 }
 NOKPROBE_SYMBOL(cpu_state_save);
 
-/* XSAVES turns recording off when it saves the records (Intel SDM vol. 1, 13.11). Whatever else differs is perf's. */
+/* XSAVES turns recording off when it saves the records (Intel SDM vol. 1, 13.11). Other
+ * differences are perf's. */
 static __always_inline bool xsaves_stopped_lbr(const struct cpu_state *now, const struct cpu_state *before)
 {
 	return before->lbr_control & ARCH_LBR_CTL_LBREN && now->lbr_control == (before->lbr_control & ~ARCH_LBR_CTL_LBREN);
 }
 
-/* Only what differs is written: some of these writes take hundreds of cycles, or an exit from a virtual machine. */
+/* Writes only what differs: some of these writes take hundreds of cycles, or an exit from a
+ * virtual machine. */
 notrace u32 cpu_state_restore(const struct cpu_state *state)
 {
 	struct cpu_state now;
@@ -148,7 +151,8 @@ notrace u32 cpu_state_restore(const struct cpu_state *state)
 	}
 	if (state->dr7 != DR7_NONE)
 		set_db7(state->dr7);
-	/* enter.S has loaded CR4, the flags, DS, ES, GS and its base. A selector's load changes its base, so the bases come after. */
+	/* enter.S has loaded CR4, the flags, DS, ES, GS and its base. Loading a selector
+	 * changes its base, so the bases come after. */
 	if (now.fs != state->fs) {
 		asm volatile("mov %0, %%fs" : : "r"((u32)state->fs));
 		changed |= CYCLESCOPE_CHANGED_SEGMENTS;
@@ -184,7 +188,8 @@ notrace u32 cpu_state_restore(const struct cpu_state *state)
 		asm volatile("lldt %0" : : "m"(state->ldt));
 		changed |= CYCLESCOPE_CHANGED_TABLES;
 	}
-	/* The task register can't be reloaded without a write to the table; a change is only reported. */
+	/* The task register can't be reloaded without a write to the table, so a change is only
+	 * reported. */
 	if (now.task != state->task)
 		changed |= CYCLESCOPE_CHANGED_TABLES;
 	return changed;

@@ -2,9 +2,9 @@
 /*
  * The interface between cyclescope and its kernel module.
  *
- * Every struct begins with its own size and with the version of this interface. The module takes a struct of just
- * the size that its version has (EINVAL for another) and refuses flags that it doesn't know (EINVAL). It has no
- * policy: bytes in, raw clock readings out.
+ * Every struct begins with its own size and with the version of this interface. The module
+ * accepts only a struct of the size that its version has (else EINVAL), and refuses unknown
+ * flags (EINVAL). It has no policy: bytes in, raw clock readings out.
  */
 #ifndef CYCLESCOPE_UAPI_H
 #define CYCLESCOPE_UAPI_H
@@ -22,13 +22,15 @@
 /* Features of the machine (cyclescope_info.flags). */
 /* APERF and MPERF are read around each slice. */
 #define CYCLESCOPE_INFO_APERF (1u << 0)
-/* There is a second CPU, whose NMI ends code that runs too long; it arrived when the module was loaded. */
+/* A second CPU exists whose NMI ends code that runs too long; the test NMI arrived when the
+ * module was loaded. */
 #define CYCLESCOPE_INFO_DEADLINE (1u << 1)
-/* Code can be run here: RUN and SET_AREAS are ENODEV without it. Markers can be either way. */
+/* Code can be run here; without it RUN and SET_AREAS return ENODEV. Markers don't depend on it. */
 #define CYCLESCOPE_INFO_RUN (1u << 2)
 
-/* Where a program finds itself in ring 0, and what bounds a run. All addresses are those of the private address
- * space in which measured code runs; they are the same for as long as the module is loaded. */
+/* Addresses of a program in ring 0, and limits of a run. All addresses are those of the private
+ * address space in which measured code runs. They stay the same as long as the module is
+ * loaded. */
 struct cyclescope_info {
 	__u32 size;
 	__u32 version;
@@ -39,7 +41,8 @@ struct cyclescope_info {
 	__u64 arena;
 	/* The page that holds the context. */
 	__u64 context;
-	/* The pages that programs with a cold start read through, all zero, eviction_bytes of them. */
+	/* The pages that programs with a cold start read through, all zero, eviction_bytes in
+	 * total. */
 	__u64 eviction;
 	/* Largest number of bytes in all memory areas of one open file together. */
 	__u64 most_area_bytes;
@@ -47,7 +50,7 @@ struct cyclescope_info {
 	__u32 eviction_bytes;
 	/* Largest number of memory areas of one open file. */
 	__u32 most_areas;
-	/* Largest numbers of pieces of code and of calls a round in one run. */
+	/* Largest numbers of pieces of code in a run, and of calls in a round. */
 	__u32 most_pieces;
 	__u32 most_calls;
 	/* The longest slice and the longest deadline, µs. */
@@ -55,7 +58,7 @@ struct cyclescope_info {
 	__u32 longest_deadline_us;
 };
 
-/* A memory area of measured code: memory that it may read and write, between pages without mapping. */
+/* A memory area of measured code: memory that it may read and write, between unmapped pages. */
 struct cyclescope_area {
 	/* Whole pages, at least one. */
 	__u64 bytes;
@@ -63,9 +66,9 @@ struct cyclescope_area {
 	__u64 address;
 };
 
-/* The memory areas of an open file's later runs, instead of those that it had. They hold zeros. A file has none at
- * first. ENOSPC for more than cyclescope_info allows: for too many areas the file keeps those that it had, for too many
- * bytes it has none. */
+/* The memory areas of an open file's later runs. They replace earlier ones and hold zeros. A
+ * file has none at first. ENOSPC beyond the limits of cyclescope_info: for too many areas the
+ * file keeps its earlier ones, for too many bytes it loses them. */
 struct cyclescope_areas {
 	__u32 size;
 	__u32 version;
@@ -82,11 +85,11 @@ struct cyclescope_areas {
 /* Fill every page. */
 #define CYCLESCOPE_FILL_ALL (1u << 1)
 
-/* Contents of a memory area before the first round. Without a flag they are not changed. */
+/* Contents of a memory area before the first round; unchanged without a flag. */
 struct cyclescope_fill {
 	__u32 flags;
 	__u32 reserved;
-	/* Address of the contents, as many bytes as the area has; 0: copies of `word`. */
+	/* Address of the contents, of the area's size; 0: copies of `word`. */
 	__u64 content;
 	__u64 word;
 };
@@ -114,7 +117,8 @@ struct cyclescope_sample {
 };
 
 /* cyclescope_run.flags */
-/* Run although no second CPU could end an endless loop: without it such a run is EOPNOTSUPP. */
+/* Run even if no second CPU could end an endless loop. Without this flag such a run returns
+ * EOPNOTSUPP. */
 #define CYCLESCOPE_RUN_UNGUARDED (1u << 0)
 
 /* cyclescope_outcome.status */
@@ -127,7 +131,8 @@ enum cyclescope_status {
 	CYCLESCOPE_DEADLINE = 2,
 	/* A program returned without a clock reading. */
 	CYCLESCOPE_NO_READING = 3,
-	/* A wild jump reached the way out of the private address space, or the driver's notes are damaged. */
+	/* A wild jump reached the way out of the private address space, or the driver's notes
+	 * are damaged. */
 	CYCLESCOPE_ASTRAY = 4,
 };
 
@@ -143,7 +148,7 @@ enum cyclescope_status {
 #define CYCLESCOPE_CHANGED_TSC_AUX (1u << 8)
 #define CYCLESCOPE_CHANGED_CR4 (1u << 9)
 
-/* Value of ip_offset where the instruction is not in the arena. */
+/* Value of ip_offset if the instruction is outside the arena. */
 #define CYCLESCOPE_NOWHERE 0xffffffffu
 
 /* Result of a run, written by the module. */
@@ -159,7 +164,7 @@ struct cyclescope_outcome {
 	__u32 changed;
 	/* Timed rounds whose samples are written. */
 	__u32 rounds_done;
-	/* Slices, and rounds that an interrupt or NMI hit and that were run again. */
+	/* Number of slices, and of rounds that ran again after an interrupt or NMI. */
 	__u32 slices;
 	__u32 repeated;
 	__u32 reserved;
@@ -169,12 +174,14 @@ struct cyclescope_outcome {
 	__u64 mperf;
 };
 
-/* One layout: programs, the calls of a round, how many rounds. EACCES once the kernel is locked down. */
+/* One layout: programs, the calls of a round, the number of rounds. EACCES once the kernel is
+ * locked down. */
 struct cyclescope_run {
 	__u32 size;
 	__u32 version;
 	__u32 flags;
-	/* The CPU that the caller is pinned to: ESTALE where it runs on another one, or there is none of this number. */
+	/* The CPU that the caller is pinned to. ESTALE if it runs on another one, or this
+	 * number does not exist. */
 	__u32 cpu;
 	__u32 pieces;
 	__u32 calls;
@@ -183,15 +190,15 @@ struct cyclescope_run {
 	__u64 call_list;
 	/* CYCLESCOPE_CONTEXT_BYTES, copied in before the first round and out after the last. */
 	__u64 context;
-	/* Room for rounds * calls samples. */
+	/* Memory for rounds * calls samples. */
 	__u64 samples;
 	/* Numbers of untimed rounds and of timed ones. */
 	__u32 warm_up;
 	__u32 rounds;
 	/* Largest number of iterations of a one-cycle delay loop before each call, at least 1. */
 	__u32 delay;
-	/* Time in µs after which interrupts are let in, between two rounds. Codes with CYCLESCOPE_GUARD_INTERRUPTS let them in,
-	 * too. */
+	/* Time in µs after which interrupts are let in, between two rounds. Codes with
+	 * CYCLESCOPE_GUARD_INTERRUPTS let them in, too. */
 	__u32 slice_us;
 	/* Time in µs after which an NMI ends a slice; more than slice_us. */
 	__u32 deadline_us;
@@ -203,28 +210,29 @@ struct cyclescope_run {
 	__u64 fill_list;
 	/* The value that both readings hold before each call. */
 	__u64 unread;
-	/* Number of fills: EINVAL unless it is that of the file's areas. */
+	/* Number of fills: EINVAL unless it equals the number of the file's areas. */
 	__u32 fills;
 	__u32 reserved;
 	struct cyclescope_outcome outcome;
 };
 
 /*
- * Markers: instrumentation sites in the module's own code, in every design that the module has. A *code* is one
- * function, a loop around one site. Codes are numbered from 0, sorted by design; which design is switched on is the
- * state of the module, and belongs to the open file that has switched it. EBUSY for any other that switches or runs.
+ * Markers: instrumentation sites in the module's own code, in every design of the module. A
+ * *code* is one function, a loop around one site. Codes are numbered from 0, sorted by design.
+ * The design that is switched on is state of the module, and belongs to the open file that
+ * switched it. Any other that switches or runs gets EBUSY.
  */
 
-/* Room for the name of a design, with its end. */
+/* Bytes of a design's name, including the terminator. */
 #define CYCLESCOPE_MARKER_NAME_BYTES 16
 /* Bytes that one iteration of a memcpy context copies. */
 #define CYCLESCOPE_MARKER_COPIED 4096
-/* Largest number of calls a round. */
+/* Largest number of calls in a round. */
 #define CYCLESCOPE_MARKER_MOST_CALLS 512
 /* Largest number of iterations of the delay before a call. */
 #define CYCLESCOPE_MARKER_MOST_DELAY 1024
-/* Largest number of iterations a round over all its calls, so that interrupts wait for some milliseconds at most. One
- * around a memcpy counts as CYCLESCOPE_MARKER_COPY_WEIGHT. */
+/* Largest number of iterations in a round, over all its calls, so that interrupts wait for at
+ * most some milliseconds. One around a memcpy counts as CYCLESCOPE_MARKER_COPY_WEIGHT. */
 #define CYCLESCOPE_MARKER_MOST_WORK 32768
 #define CYCLESCOPE_MARKER_COPY_WEIGHT 4
 /* The longest slice, µs. */
@@ -235,7 +243,7 @@ enum cyclescope_guard {
 	CYCLESCOPE_GUARD_BARE = 0,
 	/* preempt_disable and preempt_enable. */
 	CYCLESCOPE_GUARD_PREEMPTION = 1,
-	/* The guard that the kernel itself gives the design. */
+	/* The design's own guard in the kernel. */
 	CYCLESCOPE_GUARD_OWN = 2,
 	/* local_irq_disable and local_irq_enable: interrupts are let in between the calls, and off again when the code ends. */
 	CYCLESCOPE_GUARD_INTERRUPTS = 3,
@@ -256,14 +264,15 @@ enum cyclescope_probe {
 	CYCLESCOPE_PROBE_DIRECT = 2,
 	/* Takes its arguments by va_arg, with known types. */
 	CYCLESCOPE_PROBE_VARARGS = 3,
-	/* Takes its arguments by the format string. */
+	/* Takes its arguments through the format string. */
 	CYCLESCOPE_PROBE_FORMAT = 4,
 	/* Counts its calls: cyclescope_marker_run.hits. */
 	CYCLESCOPE_PROBE_COUNTING = 5,
 };
 
-/* Chains of known length in core cycles, each in one cache line; cyclescope_marker_call.code is one of these or the
- * number of a code. Of dependent imul 4 or 14 links an iteration, of dependent add 8 or 24, of independent add 24. */
+/* Chains of known length in core cycles, each in one cache line. cyclescope_marker_call.code is
+ * one of these or the number of a code. Per iteration: 4 or 14 links of dependent imul, 8 or 24
+ * of dependent add, 24 of independent add. */
 enum cyclescope_marker_ruler {
 	CYCLESCOPE_RULER_IMUL_SHORT = 0x80000000,
 	CYCLESCOPE_RULER_IMUL_LONG = 0x80000001,
@@ -296,7 +305,7 @@ struct cyclescope_marker_bytes {
 	__u32 size;
 	__u32 version;
 	__u32 code;
-	/* Length of the code: EINVAL for another. */
+	/* Length of the code: EINVAL for any other value. */
 	__u32 bytes;
 	__u64 buffer;
 };
@@ -324,7 +333,7 @@ struct cyclescope_marker_run {
 	__u32 version;
 	/* 0: no flag is defined. */
 	__u32 flags;
-	/* The CPU that the caller is pinned to: ESTALE where it runs on another one. */
+	/* The CPU that the caller is pinned to. ESTALE if it runs on another one. */
 	__u32 cpu;
 	__u32 calls;
 	/* Numbers of untimed rounds and of timed ones. */
@@ -334,7 +343,7 @@ struct cyclescope_marker_run {
 	__u32 delay;
 	/* struct cyclescope_marker_call */
 	__u64 call_list;
-	/* Room for rounds * calls of struct cyclescope_sample. */
+	/* Memory for rounds * calls of struct cyclescope_sample. */
 	__u64 samples;
 	/* Seed of the delays. */
 	__u64 seed;
@@ -342,7 +351,7 @@ struct cyclescope_marker_run {
 	__u32 slice_us;
 	/* Time limit of the whole run in ms; it then ends early. */
 	__u32 total_ms;
-	/* Output from here on. Calls of the counting probe, those of the warm-up included. */
+	/* Output from here on. Calls of the counting probe, including the warm-up. */
 	__u64 hits;
 	/* Timed rounds whose samples are written. */
 	__u32 rounds_done;

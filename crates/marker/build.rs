@@ -1,7 +1,6 @@
-//! Makes the markers from their text: those in C with the C compiler, those in Rust as a part of the
-//! library.
+//! Compiles the markers: those in C with the C compiler, those in Rust as part of the library.
 
-// The library uses more of it.
+// The library uses more of this module.
 #[allow(dead_code)]
 #[path = "src/source/mod.rs"]
 mod source;
@@ -15,13 +14,13 @@ const FOLDER: &str = "src/source";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={FOLDER}");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names it"));
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut build = cc::Build::new();
     build.opt_level(2).debug(false).warnings(false);
-    // The unlikely path shall stay with its function, as it does in a module of the kernel's.
+    // The unlikely path must stay with its function, as in kernel modules.
     build.flag("-fno-reorder-blocks-and-partition");
     build.file(format!("{FOLDER}/probes.c"));
-    // Declarations, and the tables' addresses.
+    // Declarations, and the addresses of the tables.
     let (mut text, mut tables) = (String::new(), String::new());
     for design in source::design::ALL.iter().filter(|design| design.package.is_none()) {
         let identifier = design.identifier();
@@ -55,10 +54,10 @@ fn write(file: &Path, text: &str) {
     std::fs::write(file, text).expect("the build's folder can be written to");
 }
 
-/// The Rust compiler's version, and how far it optimises this library.
+/// Version of the Rust compiler, and its optimisation level for this library.
 fn rust_compiler() -> String {
-    let told = |variable| std::env::var(variable).expect("cargo tells it");
-    let output = Command::new(told("RUSTC")).arg("-V").output().expect("the compiler runs");
+    let read_variable = |variable| std::env::var(variable).expect("cargo sets it");
+    let output = Command::new(read_variable("RUSTC")).arg("-V").output().expect("the compiler runs");
     let version = String::from_utf8(output.stdout).expect("a version is text");
-    format!("{}, opt-level {}", version.trim(), told("OPT_LEVEL"))
+    format!("{}, opt-level {}", version.trim(), read_variable("OPT_LEVEL"))
 }

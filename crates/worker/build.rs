@@ -1,10 +1,10 @@
-//! Compiles the worker's executable: this library without the standard library, and `image/main.rs`, linked to a fixed
-//! address.
+//! Compiles the worker's executable: this library without the standard library, and
+//! `image/main.rs`, linked to a fixed address.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The options that both parts are compiled with.
+/// Options for compiling both parts.
 const COMPILER_OPTIONS: [&str; 8] = [
     "--edition=2024",
     "-Copt-level=2",
@@ -21,12 +21,12 @@ fn main() {
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=image");
     println!("cargo:rustc-check-cfg=cfg(image)");
-    let told = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
-    let out = told("OUT_DIR").expect("cargo names it");
+    let variable_path = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let out = variable_path("OUT_DIR").expect("cargo names it");
     let compiler = || {
-        let mut command = Command::new(told("RUSTC").expect("cargo names it"));
-        command.args(COMPILER_OPTIONS).arg("--target").arg(told("TARGET").expect("cargo names it"));
-        if let Some(linker) = told("RUSTC_LINKER") {
+        let mut command = Command::new(variable_path("RUSTC").expect("cargo names it"));
+        command.args(COMPILER_OPTIONS).arg("--target").arg(variable_path("TARGET").expect("cargo names it"));
+        if let Some(linker) = variable_path("RUSTC_LINKER") {
             command.arg("-C").arg(format!("linker={}", linker.display()));
         }
         command

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The codes of one design: include once a file, after DESIGN and the sites that the design has, each a statement:
+ * The codes of one design: include once per file, after DESIGN and the design's sites, each a
+ * statement:
  *
  *   DESIGN                  its name
- *   SITE_bare(name)         the probe is called as it is; `name` is the function's
+ *   SITE_bare(name)         the probe is called without a guard; `name` is the function's
  *   SITE_preemption(name)   with preemption off
- *   SITE_own(name)          as the kernel does it by itself
- *   SITE_interrupts(name)   with interrupts off, and on behind it
+ *   SITE_own(name)          with the kernel's own guard
+ *   SITE_interrupts(name)   with interrupts off, and on after it
  *
- * A code is a function whose loop begins `placement` bytes behind a cache line's start. Two codes of one placement, with
- * a site and without one, have their loops at the same place, so that their difference is the site's.
+ * A code is a function whose loop begins `placement` bytes after a cache line's start. Two
+ * codes of one placement, with and without a site, have their loops at the same place, so that
+ * their difference is the site's cost.
  */
 #include <linux/compiler.h>
 #include <linux/irqflags.h>
@@ -18,7 +20,7 @@
 #include <linux/stringify.h>
 #include "marker.h"
 
-/* As the markers of the first paper did it, whose call was through a pointer too. */
+/* As in the markers of the first paper, which also called through a pointer. */
 #define CALL_PROBE		probe("%d %p", 1, NULL)
 #define CALL_PROBE_GUARDED	do { preempt_disable(); CALL_PROBE; preempt_enable(); } while (0)
 
@@ -31,20 +33,21 @@
 #define AROUND_nothing		CYCLESCOPE_AROUND_NOTHING
 #define AROUND_memcpy		CYCLESCOPE_AROUND_MEMCPY
 
-/* The barrier keeps a loop that does nothing, and has the site look again each time. */
+/* The barrier keeps a loop without work, and makes the site check again in each iteration. */
 #define WORK_nothing		barrier()
 #define WORK_memcpy		do { memcpy(marker_to, marker_from, CYCLESCOPE_MARKER_COPIED); barrier(); } while (0)
 
-/* GCC turns a loop so that it ends with the likeliest way out, and takes an unlikely() branch, at 10 %, for one: another
- * likelier than that keeps the loop's begin at its begin. */
+/* GCC rotates a loop so that it ends with the likeliest exit, and takes an unlikely() branch,
+ * at 10 %, for one. A likelier branch keeps the loop's start at its place. */
 #define AGAIN(condition)	__builtin_expect_with_probability(!!(condition), 1, 0.85)
 
 #define NAME_OF(design, guard, around, placement)	design##_##guard##_##around##_##placement
 #define EXPANDED(design, guard, around, placement)	NAME_OF(design, guard, around, placement)
 #define NAME(guard, around, placement)			EXPANDED(DESIGN, guard, around, placement)
 
-/* Its own name in what the assembler reads must stay: neither inlined nor cloned. Tracing would change its first bytes.
- * The counter goes through the padding, so that nothing comes between padding and loop. */
+/* Neither inlined nor cloned, because the assembler's code contains the function's name. Not
+ * traced, because tracing would change its first bytes. The counter passes through the padding,
+ * so that nothing comes between padding and loop. */
 #define CODE(guard, around, placement)									\
 	static noinline notrace __noclone __aligned(64)						\
 	void NAME(guard, around, placement)(u32 loops)							\
@@ -94,7 +97,7 @@ ALL(CODE)
 
 static const struct marker_code codes[] = { ALL(ROW) };
 
-/* Gives the design to the list. */
+/* Adds the design to the list. */
 #define DEFINE_MARKER(symbol, text, function)				\
 	extern const struct marker_design marker_##symbol;		\
 	const struct marker_design marker_##symbol = {			\

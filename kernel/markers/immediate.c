@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * An immediate value: MOV of a constant, test, branch. To switch it the constant is overwritten in the code.
+ * An immediate value: MOV of a constant, test, branch. Switching overwrites the constant in the
+ * code.
  *
- * The kernel no longer has immediate values, and exports none of its functions to patch text. So the pages are mapped
- * a second time, writable; the text itself is never writable. One byte is written at a time, and no code runs
- * meanwhile.
+ * The kernel lacks immediate values, and exports none of its functions to patch text. So the
+ * pages are mapped a second time, writable; the text itself is never writable. One byte is
+ * written at a time, and no code runs meanwhile.
  */
 #include <linux/cache.h>
 #include <linux/kernel.h>
@@ -17,8 +18,8 @@
 
 static marker_probe *probe __read_mostly;
 
-/* Volatile, or it would be done once before the loop. The note has the constant's offset from the function's start;
- * an address would have to be relocated. */
+/* Volatile, or the compiler would move it out of the loop. The note has the constant's offset
+ * from the function's start; an address would need relocation. */
 #define IMMEDIATE(name) ({								\
 	u8 value;									\
 											\
@@ -50,7 +51,8 @@ ALL(CONSTANT)
 static const u32 *const constants[] = { ALL(PLACE) };
 static_assert(ARRAY_SIZE(constants) == ARRAY_SIZE(codes));
 
-/* The writable mapping, which is there while the sites are on, so that switching off needs no memory. */
+/* The writable mapping. It exists while the sites are on, so that switching off needs no
+ * memory. */
 static struct {
 	void *pages;
 	unsigned long text;

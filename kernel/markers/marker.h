@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * Markers: instrumentation sites in ordinary kernel code, to be measured as the kernel's own compiler makes them.
+ * Markers: instrumentation sites in ordinary kernel code, measured as the kernel's own compiler
+ * makes them.
  *
- * A design is one way to build a site that can be off and on; a code is one function, a loop around one site.
+ * A design is one way to build a site that can be switched on and off; a code is one function,
+ * a loop around one site.
  */
 #ifndef CYCLESCOPE_MARKER_H
 #define CYCLESCOPE_MARKER_H
@@ -16,30 +18,31 @@ struct marker_code {
 	u8 guard, around, placement;
 };
 
-/* One for each file of a design. What runs its codes holds the same lock as what switches it. */
+/* One for each file of a design. Running its codes and switching them hold the same lock. */
 struct marker_design {
 	const char *name;
 	const struct marker_code *codes;
 	u32 count;
-	/* Puts a probe behind all sites, or takes the last one away where it is CYCLESCOPE_PROBE_DORMANT. Not called for
-	 * a second probe before that. May sleep; taking away can't fail. NULL where there is nothing to switch.
-	 * Where sites find their probe through a pointer, the last one stays behind sites that are off: that one which
-	 * counts counts nothing then proves that they don't call. */
+	/* Connects a probe to all sites, or disconnects it for CYCLESCOPE_PROBE_DORMANT. A
+	 * second probe is connected only after that. May sleep; disconnecting can't fail. NULL
+	 * if there is nothing to switch. If sites find their probe through a pointer, the last
+	 * probe stays connected while they are off. Counting no calls then proves that they
+	 * don't call it. */
 	int (*connect)(u32 probe);
 };
 
-/* What sites call. */
+/* The function that sites call. */
 typedef void marker_probe(const char *format, ...);
-/* NULL where the kernel takes none of this kind; the dormant one is. */
+/* NULL if the kernel takes no probe of this kind; the dormant one always is. */
 extern marker_probe *const marker_probes[CYCLESCOPE_PROBE_COUNTING + 1];
 /* Calls of the counting probes. */
 extern u64 marker_hits;
 
-/* What the memcpy contexts copy; by pointers, since of addresses that it knows the compiler would prepare more before the
- * loop, and move it. */
+/* Source and target of the memcpy contexts. They are pointers: with known addresses the
+ * compiler would prepare more before the loop, and move it. */
 extern u8 *marker_to, *marker_from;
 
-/* Keeps the compiler from dropping what a probe takes. */
+/* Keeps the compiler from dropping a probe's arguments. */
 #define MARKER_TAKE(value)	asm volatile("" : : "r"(value))
 
 #endif

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A tracepoint, as any module can define one: a static key in front of a call that knows who listens.
+ * A tracepoint, as any module can define one: a static key in front of a call that knows its
+ * listeners.
  *
- * It has a prototype and no format string, so its probes are its own. It defines no trace event, and only this
- * module can register a probe.
+ * It has a prototype and no format string, so its probes are its own. It defines no trace
+ * event, and only this module can register a probe.
  */
 #include <linux/kernel.h>
 #include <linux/tracepoint.h>
 #include "marker.h"
 
-/* Since 6.16 DECLARE_TRACE puts _tp behind the name; then there is another macro that doesn't. */
+/* Since 6.16 DECLARE_TRACE appends _tp to the name, and another macro doesn't. */
 #ifdef DECLARE_TRACE_EVENT
 #define DECLARE	DECLARE_TRACE_EVENT
 #else

@@ -1,10 +1,10 @@
-# Words of suites that measure in ring 0, on the last CPU.
+# Functions for suites that measure in ring 0, on the last CPU.
 #
-#   measure OPTION... SNIPPET                      what it prints goes to /tmp/record, its exit code to $exit
+#   measure OPTION... SNIPPET                      its output goes to /tmp/record, its exit code to $exit
 #   ordinary                                       whether ordinary code still runs
 #   fault TEXT VECTOR CODE ADDRESS INSTRUCTION OPTION... SNIPPET
-#                                                  one result: this exception comes back, and ordinary code runs after
-#                                                  it; address and instruction are patterns for grep
+#                                                  one result: this exception comes back, and ordinary code runs
+#                                                  after it; address and instruction are patterns for grep
 #   ends TEXT EXIT PATTERN OPTION... SNIPPET       one result: this exit code, and a line with this pattern
 
 measure() {

@@ -4,7 +4,7 @@
 . ./ring0.sh
 plan 4
 
-# How many the kernel has handled on the measured CPU.
+# Number that the kernel has handled on the measured CPU.
 taken() { awk -v which="$1:" '$1 == which { print $3 }' /proc/interrupts; }
 address() { sed -n "s/^\([0-9a-f]*\) t $1[[:space:]]\[cyclescope\]$/\1/p" /proc/kallsyms; }
 until_checked() {
@@ -19,7 +19,7 @@ until_checked() {
 check "the module loads" insmod /modules/cyclescope.ko
 nmis=$(taken NMI)
 note "debugger check $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
-check "code runs until each machine check has come" until_checked
-# Two for each; the kernel may find two that wait in one go.
+check "code runs until each machine check has arrived" until_checked
+# Two for each; the kernel may handle two pending ones at once.
 check "the kernel gets the NMIs" [ $(($(taken NMI) - nmis)) -ge 3 ]
 check "ordinary code runs" ordinary

@@ -1,5 +1,5 @@
-# The paper's experiment in the paper's place: timing methods in user mode and in ring 0, side by side.
-# Without SMAP: see suite-command.sh.
+# The paper's experiment: timing methods in user mode and in ring 0, side by side. Without SMAP: see
+# suite-command.sh.
 # boot: --smp 2 --cpu max,la57=off,-smap
 . ./tap.sh
 plan 13
@@ -10,7 +10,7 @@ small="--executor kernel --clock $methods --ensembles 5 --samples 200 --budget 5
 
 json() { cyclescope evaluate --json --series $small --plots /tmp/plots --evidence /tmp/evidence >/tmp/lines; }
 text() { cyclescope evaluate $small >/tmp/text && cp /tmp/text /dev/console; }
-# How many lines of a kind there are of a method in a mode.
+# Number of lines of a kind for a method in a mode.
 lines() { [ "$(grep -F "\"kind\":\"$1\"" /tmp/lines | grep -F "\"clock\":\"$2\"" | grep -cF "\"executor\":\"$3\"")" -eq "$4" ]; }
 both() {
 	local mode
@@ -21,7 +21,7 @@ both() {
 }
 alone() { lines evaluate cpuid-rdtsc-cr0-rdtsc kernel 1 && lines evaluate cpuid-rdtsc-cr0-rdtsc user 0; }
 emulated() { [ "$(grep -F '"kind":"evaluate",' /tmp/lines | grep -cF '"code":"emulated"')" -eq 5 ]; }
-# Of a kind all lines, as many as these, give this figure no value.
+# All lines of a kind, this many, have no value for this figure.
 refused() {
 	[ "$(grep -cF "\"kind\":\"$1\"," /tmp/lines)" -eq "$3" ] &&
 		[ "$(grep -F "\"kind\":\"$1\"," /tmp/lines | grep -cF "\"$2\":{\"value\":null,")" -eq "$3" ]
@@ -46,14 +46,14 @@ table() {
 refuse "without the module nothing is evaluated" cyclescope evaluate $small
 insmod /modules/cyclescope.ko
 check "an evaluation in both modes ends" json
-check "LFENCE, RDTSC has rows of both" both lfence-rdtsc-lfence
-check "so has the paper's method with RDTSCP" both cpuid-rdtsc-rdtscp-cpuid
-check "the one that writes CR0 runs in ring 0 alone" alone
-check "each says that the machine is emulated" emulated
+check "LFENCE, RDTSC has rows of both modes" both lfence-rdtsc-lfence
+check "the paper's method with RDTSCP has them too" both cpuid-rdtsc-rdtscp-cpuid
+check "the method that writes CR0 runs only in ring 0" alone
+check "each row says that the machine is emulated" emulated
 check "so there is no figure in core cycles" no_cycles
 check "each mode has a verdict" verdicts
-check "files of the two modes stay apart, and their figures come again" apart
+check "files of the two modes stay separate, and their figures are reproduced" apart
 check "the text is printed" text
-check "what can't run in user mode is named" grep -q 'cr0-rdtsc was not run in user mode' /tmp/text
-check "what would be in core cycles is left out, and why is told" grep -q 'Left out: the machine is emulated' /tmp/text
-check "rows of ring 0 stand in its tables, 80 columns wide" table
+check "methods that can't run in user mode are named" grep -q 'cr0-rdtsc was not run in user mode' /tmp/text
+check "figures in core cycles are left out, with the reason" grep -q 'Left out: the machine is emulated' /tmp/text
+check "its tables have rows of ring 0, 80 columns wide" table

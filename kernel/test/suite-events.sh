@@ -1,4 +1,4 @@
-# What happens to a run from outside, and code that tries to leave ring 0.
+# External events during a run, and code that tries to leave ring 0.
 # boot: --smp 3
 . ./tap.sh
 . ./ring0.sh
@@ -11,6 +11,6 @@ check "callers that are moved to another CPU meanwhile" events moved
 note "$(cat /tmp/output)"
 check "a caller loses its CPU between two slices" loses_cpu
 note "$(cat /tmp/output)"
-check "the CPU that watches the deadline goes" events loses-watcher
+check "the CPU that watches the deadline goes offline" events loses-watcher
 check "perf switches the CPU's records at any moment" insmod /modules/imitator.ko
 check "ordinary code runs" ordinary

@@ -1,4 +1,4 @@
-# Requests that are wrong, too many or withdrawn.
+# Wrong, excessive or withdrawn requests.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
@@ -20,14 +20,14 @@ check "20000 random requests" hostile random
 note "$(cat /tmp/output)"
 check "too many at once" hostile crowd
 check "several threads" hostile threads
-check "device and memory taken away in the middle" hostile taken-away
-check "processes killed in the middle" hostile processes
+check "device and memory taken away during a run" hostile taken-away
+check "processes killed during a run" hostile processes
 check "slices too short for a round" hostile short-slices
 check "a selector of an LDT" hostile ldt-selector
-check "areas are as fresh as asked for" hostile areas
-check "areas hold what they are to hold" cyclescope-guest areas
-check "lists of areas that make no sense" hostile wrong-areas
-check "the module does not go in the middle" in_the_middle
+check "areas are as fresh as requested" hostile areas
+check "areas have their initial contents" cyclescope-guest areas
+check "invalid lists of areas" hostile wrong-areas
+check "the module does not unload during a run" in_the_middle
 check "ordinary code runs" ordinary
-check "the module goes" rmmod cyclescope
-check "and comes again" insmod /modules/cyclescope.ko
+check "the module unloads" rmmod cyclescope
+check "and loads again" insmod /modules/cyclescope.ko

@@ -1,5 +1,5 @@
-# Instructions that only ring 0 runs, and some that user mode runs too, run there. On an emulated machine no number is
-# looked for.
+# Instructions that only ring 0 runs, and some that user mode runs too. On an emulated machine no
+# number is expected.
 # boot: --smp 2
 . ./tap.sh
 plan 14
@@ -13,9 +13,9 @@ measure() {
 	set -f
 	cyclescope instr --executor kernel --quick --json --seed 1 $privileged $ordinary >$rows
 }
-# What failed, when the command did.
+# The error, if the command failed.
 why() { grep '"kind":"error"' $rows; }
-# A form's name, and what its line has to hold.
+# A form's name, and a pattern for its line.
 row() { grep '"kind":"instr",' $rows | grep "\"code\":\"$1\"" | grep -q "$2"; }
 measured() { row "$1" '"status":"measured"'; }
 complete() { grep -q '"kind":"instr.summary".*"failed":0,' $rows; }
@@ -28,8 +28,8 @@ note "$(grep -o '"status":"[a-z]*","reason":[^]]*' $rows | sed 's/,"latency.*//'
 why | cut -c 1-600 | while read -r line; do note "$line"; done
 check "no form fails" complete
 note "$(grep '"status":"failed"' $rows | cut -c 1-600)"
-check "what is skipped has a reason" reasons
-check "every row tells where it was measured" ring_0
+check "skipped forms have a reason" reasons
+check "every row names its ring" ring_0
 for code in Mov_r64_cr Cli Sti Wbinvd Invlpg_m Rdmsr Swapgs; do
 	check "$code is measured" measured $code
 done

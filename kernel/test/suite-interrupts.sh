@@ -1,4 +1,5 @@
-# NMIs from elsewhere in the middle of measured code: the kernel gets each, and the round that was hit runs again.
+# NMIs from elsewhere during measured code: the kernel gets each, and the interrupted round runs
+# again.
 # boot: --smp 2 --provoked Trace:
 . ./tap.sh
 . ./ring0.sh
@@ -7,8 +8,8 @@ plan 3
 # Number of NMIs that the kernel has handled on the measured CPU.
 nmis() { awk '$1 == "NMI:" { print $3 }' /proc/interrupts; }
 
-# SysRq's list of all CPUs' stacks asks the others by NMI. Its "Call Trace:" is no complaint
-# here: the log is emptied of it.
+# SysRq's list of all CPUs' stacks asks the others by NMI. Its "Call Trace:" is not a complaint
+# here, so the log is cleared of it.
 among_nmis() {
 	local status=0 before=$(nmis)
 	echo 1 >/proc/sys/kernel/printk

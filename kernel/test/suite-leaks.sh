@@ -1,13 +1,14 @@
-# Runs and opened devices leave nothing behind.
+# Runs and opened devices leak nothing.
 # boot: --smp 2
 . ./tap.sh
 plan 5
 
 kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
-# Freed ones wait to be taken out together.
+# Freed areas are purged together, later.
 areas() { grep -cv unpurged /proc/vmallocinfo; }
-# Caches and threads come and go: what leaks leaks each time, so one of three times without loss is enough. 128 bytes a
-# run or a page a device are more than the bounds; stacks of threads are areas of vmalloc too, of which devices make 2400.
+# Caches and threads come and go, but a leak repeats, so one of three times without loss is enough.
+# 128 bytes per run or a page per device exceed the limits. Stacks of threads are areas of vmalloc
+# too; devices make 2400 areas.
 fell() { [ $(($2 - $1)) -le "$3" ]; }
 kept_slabs=1 kept_memory=1 kept_areas=1
 
@@ -27,6 +28,6 @@ for turn in 1 2 3; do
 	[ $kept_slabs$kept_memory$kept_areas = 000 ] && break
 done
 result $status "10000 runs, 200 devices"
-result $kept_slabs "slabs are as before"
-result $kept_memory "free memory is as before"
-result $kept_areas "areas of vmalloc are as before"
+result $kept_slabs "slabs do not grow"
+result $kept_memory "free memory does not shrink"
+result $kept_areas "areas of vmalloc do not grow"

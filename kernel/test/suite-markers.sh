@@ -1,11 +1,11 @@
-# Markers: sites in the module's own code are off, on and off again, by their counts and by their bytes.
-# Without SMAP: see suite-command.sh.
+# Markers: sites in the module's own code are off, on and off again, judged by their counts and by
+# their bytes. Without SMAP: see suite-command.sh.
 # boot: --smp 2 --cpu max,la57=off,-smap
 . ./tap.sh
 plan 16
 
 kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
-# Freed ones wait to be taken out together.
+# Freed areas are purged together, later.
 areas() { grep -cv unpurged /proc/vmallocinfo; }
 
 in_the_middle() {
@@ -17,7 +17,8 @@ in_the_middle() {
 	return $status
 }
 
-# What leaks leaks each time, so one of three times without loss is enough. Switching in 50 devices makes and drops 50 areas.
+# A leak repeats, so one of three times without loss is enough. Switching in 50 devices makes and
+# drops 50 areas.
 leaves_nothing() {
 	local turn slab free areas
 	for turn in 1 2 3; do
@@ -31,8 +32,8 @@ leaves_nothing() {
 	return 1
 }
 
-# A row each, with calls counted and without a cost: nothing is timed here.
-told_by_the_command() {
+# One row each, with counted calls and without a cost: nothing is timed here.
+command_reports_them() {
 	local mode
 	for mode in kernel user; do
 		cyclescope marker --executor $mode --json >/tmp/markers || return 1
@@ -45,25 +46,25 @@ told_by_the_command() {
 
 check "the module loads" insmod /modules/cyclescope.ko
 check "each site calls its probe when it is on, and only then" cyclescope-guest marker-counts
-check "its bytes change where they should, and come back" cyclescope-guest marker-bytes
+check "its bytes change as expected, and are restored" cyclescope-guest marker-bytes
 if [ -s /modules/lengths ]; then
-	check "each code is as long as objdump says" cyclescope-guest marker-lengths /modules/lengths
+	check "each code has the length from objdump" cyclescope-guest marker-lengths /modules/lengths
 else
-	skip "each code is as long as objdump says" "there is no objdump"
+	skip "each code has the length from objdump" "objdump is missing"
 fi
-check "the study has calls and bytes of each, and no time" cyclescope-guest marker-study
+check "the study reports calls and bytes of each, without times" cyclescope-guest marker-study
 note "$(cat /tmp/output)"
 check "and leaves all sites off" cyclescope-guest marker-bytes
-check "the command has them too, in ring 0 and in user mode" told_by_the_command
+check "the command reports them too, in ring 0 and in user mode" command_reports_them
 note "$(cat /tmp/output)"
 check "wrong values" hostile-markers values
 check "bounds" hostile-markers bounds
 check "sites belong to one file" hostile-markers owners
-check "processes killed in the middle" hostile-markers killed
+check "processes killed during a run" hostile-markers killed
 hostile-markers turns
 check "devices opened, switched and closed leave nothing behind" leaves_nothing
 note "$(cat /tmp/output)"
-check "the module does not go in the middle" in_the_middle
-check "the module goes" rmmod cyclescope
-check "and comes again" insmod /modules/cyclescope.ko
+check "the module does not unload during a run" in_the_middle
+check "the module unloads" rmmod cyclescope
+check "and loads again" insmod /modules/cyclescope.ko
 check "with all sites off" cyclescope-guest marker-bytes

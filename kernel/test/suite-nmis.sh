@@ -1,5 +1,5 @@
-# NMIs in the middle of measured code, between any two instructions: the kernel gets each, and the round that was hit runs
-# again.
+# NMIs during measured code, between any two instructions: the kernel gets each, and the interrupted
+# round runs again.
 # long: --smp 2 --singly --timeout 600
 # long: --smp 2 --append pti=on
 . ./tap.sh
@@ -21,9 +21,9 @@ disturb() {
 
 check "the module loads" insmod /modules/cyclescope.ko
 check "another module loads" insmod /modules/disturber.ko
-check "single ones" disturb 100 0
+check "single NMIs" disturb 100 0
 note "$(cat /tmp/output)"
 echo 1 >/proc/sys/kernel/unknown_nmi_panic
-check "two at once" disturb 100 20000
+check "two NMIs at once" disturb 100 20000
 note "$(cat /tmp/output)"
 check "ordinary code runs" ordinary

@@ -1,13 +1,14 @@
-# Two NMIs at once, of which the first to be handled finds the sources of both: the kernel does not miss the other one's.
+# Two NMIs at once, the first of which serves the sources of both: the kernel still gets the second
+# one.
 # boot: --smp 2 --debugger --append apic_extnmi=all
 . ./tap.sh
 . ./ring0.sh
 plan 6
 
-# How many the kernel has handled on the measured CPU.
+# Number that the kernel has handled on the measured CPU.
 taken() { awk '$1 == "NMI:" { print $3 }' /proc/interrupts; }
 address() { sed -n "s/^\([0-9a-f]*\) t $1[[:space:]]\[cyclescope\]$/\1/p" /proc/kallsyms; }
-# Each pair, and the one of the two that is raised again.
+# Each pair, and the one that is raised again.
 until_paired() {
 	local tries=0
 	while [ $(($(taken) - before)) -lt 6 ]; do
@@ -24,9 +25,9 @@ check "another module loads" insmod /modules/disturber.ko
 echo 1 >/sys/module/disturber/parameters/both
 before=$(taken)
 note "debugger pair $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
-check "code runs until each pair has come" until_paired
+check "code runs until each pair has arrived" until_paired
 cat /tmp/kernel-log >/tmp/log
 dmesg >>/tmp/log
-check "the kernel has seen them" [ $(($(taken) - before)) -ge 6 ]
+check "the kernel has handled them" [ $(($(taken) - before)) -ge 6 ]
 refuse "none is of unknown origin" of_unknown_origin
 check "ordinary code runs" ordinary

@@ -1,4 +1,4 @@
-# Processors that have less or more: no RDTSCP, page tables of five levels.
+# Processors with fewer or more features: no RDTSCP, page tables of five levels.
 # boot: --smp 2 --cpu max,la57=off,-rdtscp
 # boot: --smp 2 --cpu max
 . ./tap.sh
@@ -6,16 +6,16 @@
 plan 6
 
 check "the module loads" insmod /modules/cyclescope.ko
-# 5: an emulated processor has no core cycles to tell.
+# 5: an emulated processor has no core cycles to report.
 ends "ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
 if grep -qw rdtscp /proc/cpuinfo; then
 	check "page tables have five levels" grep -qw la57 /proc/cpuinfo
 	measure --clock rdtscp-lfence 'add rax, rax'
-	result $((exit != 5)) "a clock with RDTSCP is there"
+	result $((exit != 5)) "a clock with RDTSCP works"
 else
 	check "page tables have four levels" sh -c '! grep -qw la57 /proc/cpuinfo'
 	measure --clock rdtscp-lfence 'add rax, rax'
-	result $((exit != 3)) "a clock with RDTSCP is not there"
+	result $((exit != 3)) "a clock with RDTSCP is unavailable"
 fi
 fault "a page fault" 14 2 0xfffffffffffffff8 '"push rax .*"' 'xor esp, esp; push rax'
 ends "an endless loop" 4 '"code":"hang"' 'x: jmp x'

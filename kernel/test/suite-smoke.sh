@@ -1,4 +1,4 @@
-# The module loads and goes, and its device with it.
+# The module and its device can be loaded and unloaded.
 # boot:
 . ./tap.sh
 plan 6
@@ -6,8 +6,8 @@ plan 6
 mode() { [ "$(stat -c %a /dev/cyclescope)" = 600 ]; }
 
 check "the module loads" insmod /modules/cyclescope.ko
-check "its device is there" test -c /dev/cyclescope
+check "its device exists" test -c /dev/cyclescope
 check "the device is root's alone" mode
-check "the module goes" rmmod cyclescope
+check "the module unloads" rmmod cyclescope
 refuse "so does the device" test -e /dev/cyclescope
 check "the module loads again" insmod /modules/cyclescope.ko

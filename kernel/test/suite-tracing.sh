@@ -1,4 +1,5 @@
-# The module's functions may be traced and probed while it runs code, but for those on the way into the capsule and out of it.
+# The module's functions may be traced and probed while it runs code, except those on the way into
+# the capsule and out of it.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
@@ -6,12 +7,13 @@ plan 10
 
 of=/sys/module/disturber/parameters
 tracing=/sys/kernel/tracing
-# From where the CPU's state is saved to where it is restored, and what the kernel calls for an NMI meanwhile.
+# From saving the CPU's state to restoring it, including the functions that the kernel calls for an
+# NMI meanwhile.
 way='capsule_enter capsule_inside capsule_leaving capsule_gates capsule_end capsule_hand_on enter cpu_state_save cyclescope_read_cpu_state
 	cpu_state_restore deadline_slice_begins deadline_slice_ends nmis_taken records_stop stop records_after_nmi records_restore
 	cyclescope_handle_nmi cyclescope_claim_nmi'
 
-# Markers' codes have names of their own; what the compilers add begins with an underline.
+# Markers' codes have known names; names added by compilers begin with an underline.
 functions() {
 	sed -nE 's/^[0-9a-f]+ [tT] ([a-z][a-z_0-9.]*)[[:space:]]\[cyclescope\]$/\1/p' /proc/kallsyms |
 		grep -vE '_(nothing|memcpy)_[0-9]+$|\.' | sort -u
@@ -19,7 +21,7 @@ functions() {
 is_on_the_way() { echo $way | tr ' ' '\n' | grep -qx "$1"; }
 probe() { echo "cyclescope:$1" >$of/probe; }
 
-# Some may be part of their caller.
+# Some may be inlined into their caller.
 none_on_the_way() {
 	local function tried=0
 	for function in $(functions); do

@@ -1,12 +1,13 @@
-# Writes TAP for a suite, which starts with `plan`. A test also fails when the kernel has complained since the last one.
+# Writes TAP for a suite, which starts with `plan`. A test also fails if the kernel has complained
+# since the last one.
 #
-#   plan N                  as many results as there will be
-#   check TEXT COMMAND...   one result: the command succeeds; when not, what it wrote follows
+#   plan N                  number of results
+#   check TEXT COMMAND...   one result: the command succeeds; otherwise its output follows
 #   refuse TEXT COMMAND...  one result: the command fails
 #   result STATUS TEXT      one result: STATUS is 0
 #   skip TEXT REASON
 #   note LINE...            a diagnostic
-#   same LINE...            must be the same on every machine that the suite runs on
+#   same LINE...            must be the same on every machine of the suite
 
 count=0
 

@@ -1,13 +1,15 @@
-//! Several builds of both programs, of the same source and linked or padded in other ways: what the place of the code does is no change.
+//! Compares several builds of both programs. All builds of a program have the same source, but are
+//! linked or padded differently. An effect of code placement then does not count as a change.
 //!
-//! A build is one observation here, as a run is within it. A verdict of pairs holds only where it holds over builds too.
+//! Here one build is one observation, as one run is for pairs. A verdict of pairs holds only if it
+//! holds over builds too.
 
 use super::paired_comparison::{
     CHANGE_BAR, CLAIM_LEVEL, ChangeVerdict, ComparisonOutcome, REPORTED_LEVEL, UnclearReason,
 };
 use cyclescope_core::statistics::{Interval, median, welch_interval};
 
-/// Judges a verdict of pairs by what each build of the old and of the new program took in its runs.
+/// Checks a verdict of pairs against the run times of each build of the old and of the new program.
 pub fn judge_over_builds(
     outcome: ComparisonOutcome,
     old: &[Vec<f64>],
@@ -34,7 +36,7 @@ pub fn judge_over_builds(
     ComparisonOutcome { verdict: ChangeVerdict::Unclear, why: Some(UnclearReason::BuildsDiffer), ..outcome }
 }
 
-/// The logarithm of what each build takes.
+/// The logarithm of each build's median.
 fn build_medians(builds: &[Vec<f64>]) -> Vec<f64> {
     let logs = builds.iter().map(|runs| runs.iter().map(|run| run.ln()).filter(|run| run.is_finite()).collect());
     logs.filter(|runs: &Vec<f64>| !runs.is_empty()).map(|mut runs| median(&mut runs)).collect()
@@ -45,7 +47,7 @@ mod tests {
     use super::*;
     use cyclescope_core::random::Random;
 
-    /// Builds of a program that takes this, of which the place of the code makes some take more.
+    /// Builds of a program that takes `takes`. In some of them the code's placement adds `effect`.
     fn builds(random: &mut Random, takes: f64, count: usize, effect: f64) -> Vec<Vec<f64>> {
         let mut build = || {
             let place = 1.0 + if random.happens(0.5) { effect } else { 0.0 };
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_all_builds_holds() {
+    fn a_change_of_all_builds_is_confirmed() {
         let mut random = Random::new(3);
         let [old, new] = [1.0, 1.01].map(|takes| builds(&mut random, takes, 6, 0.0));
         let found = judged(ChangeVerdict::Slower, &old, &new);
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_code_is_seldom_a_change() {
+    fn code_placement_is_rarely_taken_for_a_change() {
         for effect in [0.002, 0.02, 0.5] {
             let mut random = Random::new(4);
             let wrong = (0..4000).filter(|_| {

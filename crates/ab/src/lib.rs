@@ -1,16 +1,19 @@
-//! Two programs, or two sets of benchmarks: slower, faster, the same?
+//! Compares two programs, or two sets of benchmarks: slower, faster, or the same?
 //!
-//! A **pair** is one run of each program, next to each other in time and in random order. A run is one observation, however much it
-//! measures: what differs between runs of one program, the layout of its memory above all, is found in no single run. The
-//! logarithm of a pair's ratio says how much the new program takes more.
+//! A **pair** is one run of each program, back to back and in random order. A run is one
+//! observation, however much it measures. Some variation, above all of the memory layout, exists
+//! only between runs, so a single run cannot show it. The logarithm of a pair's ratio says how much
+//! longer the new program takes.
 //!
-//! Two programs that are the same have no preferred sign in any pair, since chance chose which one ran first: whatever else happened on
-//! the machine, an interval between order statistics of the ratios holds 0 as often as it says. That needs no assumption on the noise.
-//! A change is said where two batches of pairs, one after the other, say it alike.
+//! If two programs are the same, no sign is preferred in any pair, since chance chose which one ran
+//! first. So an interval between order statistics of the ratios contains 0 as often as it claims,
+//! whatever else happened on the machine. No assumption about the noise is needed. A change is
+//! reported only if two consecutive batches of pairs agree on it.
 //!
-//! This room decides and reads; it starts no program. Limits: a program's own code lies where its linker put it. Two builds whose code
-//! is the same at other addresses may differ for good, and are told as different where they do by more than a quarter of what counts as the
-//! same; only several builds of both tell that from a change of the code.
+//! This crate decides and reads files; it starts no program. Limit: the linker chooses the
+//! addresses of a program's code. Two builds with the same code at other addresses may differ
+//! permanently. If the difference exceeds a quarter of what counts as the same, it is reported.
+//! Only several builds of both programs separate it from a change of the code.
 
 #![warn(unreachable_pub)]
 

@@ -1,49 +1,53 @@
-//! The decision: pairs of runs come in, a verdict goes out.
+//! The decision: takes pairs of runs and returns a verdict.
 //!
-//! A pure function of the readings, so that it can be simulated. Pairs are looked at when there are 12, and whenever there are a quarter more.
-//! A look takes the interval of the median ratio:
+//! A pure function of the readings, so it can be simulated. Pairs are evaluated when there are 12,
+//! and again after each increase by a quarter. Each evaluation (a look) computes an interval of the
+//! median ratio:
 //!
-//! - above a quarter of what counts as the same: *slower* is claimed; below its negative: *faster*;
-//! - within what counts as the same, on both sides: *the same*.
+//! - Above a quarter of what counts as the same, it claims *slower*; below the negative of that,
+//!   *faster*.
+//! - Within what counts as the same, on both sides, it claims *the same*.
 //!
-//! A claim begins a second batch, of new pairs, which has to say the same. Of programs that do not differ, a batch claims a certain
-//! direction about once in a hundred times over all its looks, and so two batches once in ten thousand times.
+//! A claim begins a second batch of new pairs, which has to confirm it. If the programs do not
+//! differ, all looks of a batch together claim a given direction about once in a hundred times. Two
+//! batches agree once in ten thousand times.
 
 use cyclescope_core::statistics::{Interval, median_interval};
 use serde::Serialize;
 
-/// The share within which two programs count as the same, where nothing else is asked for.
+/// Default share within which two programs count as the same.
 pub const SAME_WITHIN: f64 = 0.01;
 
-/// The part of what counts as the same that a change must exceed: one per cent is to be found where a change below one per cent
-/// counts as the same, so the bar lies well below.
+/// A change must exceed this part of what counts as the same. If changes below one per cent count
+/// as the same, a change of one per cent must be found, so the bar lies well below.
 pub(super) const CHANGE_BAR: f64 = 0.25;
 /// Pairs at the first look. Intervals at [`SAME_LEVEL`] need eleven.
 const FIRST_LOOK: usize = 12;
-/// The level of the interval of a look. Over the looks of a batch, a dozen of which each has most of its pairs in common with
-/// the one before, the chance of a false claim to one side grows from 0.25 % to about 1 %.
+/// Confidence level of a look's interval. A batch has a dozen looks, each sharing most of its pairs
+/// with the one before. Over all of them the chance of a false claim to one side grows from 0.25 %
+/// to about 1 %.
 pub(super) const CLAIM_LEVEL: f64 = 0.995;
-/// The level at which two programs are the same. Programs that differ by just what no longer counts as the same are told to be the same by
-/// chance: with this level once in two hundred times, over all looks.
+/// Confidence level for calling two programs the same. If they differ by just more than what counts
+/// as the same, chance calls them the same once in two hundred times, over all looks.
 const SAME_LEVEL: f64 = 0.999;
-/// The level of intervals that are told.
+/// Confidence level of reported intervals.
 pub(super) const REPORTED_LEVEL: f64 = 0.95;
 
-/// What is said of a benchmark.
+/// Verdict on a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeVerdict {
-    /// The new program takes more.
+    /// The new program takes longer.
     Slower,
-    /// It takes less.
+    /// The new program takes less time.
     Faster,
-    /// The two differ by less than what counts as the same.
+    /// The programs differ by less than what counts as the same.
     Same,
-    /// Nothing can be said.
+    /// The comparison is undecided.
     Unclear,
 }
 
-/// Why nothing can be said.
+/// Why a comparison is undecided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnclearReason {
@@ -53,46 +57,46 @@ pub enum UnclearReason {
     TooNoisy,
     /// The first batch claims a change, and the second one has no answer yet.
     NotConfirmed,
-    /// One batch says slower and the other one faster.
+    /// One batch claims slower and the other one faster.
     BatchesDisagree,
-    /// What pairs of runs say does not hold over the builds of the programs.
+    /// The verdict from pairs of runs does not hold over the builds of the programs.
     BuildsDiffer,
 }
 
-/// What became of a comparison.
+/// Outcome of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ComparisonOutcome {
     /// The verdict.
     pub verdict: ChangeVerdict,
-    /// Why there is none.
+    /// Reason for [`ChangeVerdict::Unclear`].
     pub why: Option<UnclearReason>,
-    /// What the new program takes more, as a share of the old one's, with its interval of 95 %; by the batch that decided, or by all pairs
-    /// where none did. Not known of too few pairs.
+    /// Change of the new program as a share of the old one's time, with its 95 % interval. It comes
+    /// from the batch that decided, or from all pairs if none did. `None` with too few pairs.
     pub change: Option<Interval>,
     /// Pairs of the first and the second batch.
     pub pairs: [usize; 2],
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 #[derive(Debug, Clone)]
 pub struct PairedComparison {
     within: f64,
     /// Logarithms of new ÷ old.
     batches: [Vec<f64>; 2],
     look: usize,
-    /// What the first batch says.
+    /// Claim of the first batch.
     claim: Option<ChangeVerdict>,
     ended: Option<(ChangeVerdict, Option<UnclearReason>)>,
 }
 
 impl PairedComparison {
-    /// Nothing is known yet; a change by less than this share counts as the same.
+    /// Begins a comparison. A change by less than this share counts as the same.
     pub fn new(within: f64) -> PairedComparison {
         PairedComparison { within, batches: [Vec::new(), Vec::new()], look: FIRST_LOOK, claim: None, ended: None }
     }
 
-    /// Takes in what a pair of runs took, in any unit that both have. After the decision, and of what is no number above 0, nothing
-    /// happens.
+    /// Adds the times of a pair of runs, in any common unit. Ignores pairs after the decision, and
+    /// times that are not above 0.
     pub fn add_pair(&mut self, old: f64, new: f64) {
         let ratio = (new / old).ln();
         if self.is_decided() || !ratio.is_finite() {
@@ -106,30 +110,30 @@ impl PairedComparison {
         }
     }
 
-    /// Whether the verdict is certain, and further pairs change nothing.
+    /// Whether the verdict is final, so that further pairs change nothing.
     pub fn is_decided(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether the batch under way has been looked at once, so that there is something to say.
+    /// Whether the current batch has been evaluated once, so that there is something to report.
     pub fn has_begun(&self) -> bool {
         self.look > FIRST_LOOK
     }
 
     fn judge_batch(&mut self, number: usize) {
-        let Some(said) = self.batch_verdict(&self.batches[number]) else { return };
-        self.ended = match (self.claim, said) {
-            (_, ChangeVerdict::Same) => Some((said, None)),
-            (Some(claim), said) if claim == said => Some((said, None)),
+        let Some(claimed) = self.batch_verdict(&self.batches[number]) else { return };
+        self.ended = match (self.claim, claimed) {
+            (_, ChangeVerdict::Same) => Some((claimed, None)),
+            (Some(claim), claimed) if claim == claimed => Some((claimed, None)),
             (Some(_), _) => Some((ChangeVerdict::Unclear, Some(UnclearReason::BatchesDisagree))),
             (None, _) => {
-                (self.claim, self.look) = (Some(said), FIRST_LOOK);
+                (self.claim, self.look) = (Some(claimed), FIRST_LOOK);
                 None
             }
         };
     }
 
-    /// What a batch says, if anything.
+    /// Claim of a batch, if any.
     fn batch_verdict(&self, batch: &[f64]) -> Option<ChangeVerdict> {
         let (claimed, all) = (median_change(batch, CLAIM_LEVEL)?, median_change(batch, SAME_LEVEL)?);
         let bar = CHANGE_BAR * self.within;
@@ -141,7 +145,7 @@ impl PairedComparison {
         }
     }
 
-    /// What is known now.
+    /// The outcome so far.
     pub fn outcome(&self) -> ComparisonOutcome {
         let [first, second] = &self.batches;
         let pairs = [first.len(), second.len()];
@@ -172,15 +176,15 @@ fn median_change(ratios: &[f64], level: f64) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    fn of(ratios: impl IntoIterator<Item = f64>) -> PairedComparison {
+    fn compare_ratios(ratios: impl IntoIterator<Item = f64>) -> PairedComparison {
         let mut comparison = PairedComparison::new(SAME_WITHIN);
         ratios.into_iter().for_each(|ratio| comparison.add_pair(2.0, 2.0 * ratio));
         comparison
     }
 
     #[test]
-    fn a_change_is_said_by_two_batches_and_its_size_by_the_second() {
-        let claimed = of([1.05; 12]);
+    fn a_change_needs_two_batches_and_the_second_gives_its_size() {
+        let claimed = compare_ratios([1.05; 12]);
         assert!(!claimed.is_decided());
         let outcome = claimed.outcome();
         assert_eq!(
@@ -188,32 +192,32 @@ mod tests {
             (ChangeVerdict::Unclear, Some(UnclearReason::NotConfirmed)),
             "one batch is not enough"
         );
-        let slower = of([1.05; 12].into_iter().chain([1.02; 12])).outcome();
+        let slower = compare_ratios([1.05; 12].into_iter().chain([1.02; 12])).outcome();
         assert_eq!((slower.verdict, slower.why, slower.pairs), (ChangeVerdict::Slower, None, [12, 12]));
         assert!((slower.change.unwrap().value - 0.02).abs() < 1e-12, "{slower:?}");
-        assert_eq!(of([0.98; 24]).outcome().verdict, ChangeVerdict::Faster);
-        assert_eq!(of([1.001; 12]).outcome().verdict, ChangeVerdict::Same);
+        assert_eq!(compare_ratios([0.98; 24]).outcome().verdict, ChangeVerdict::Faster);
+        assert_eq!(compare_ratios([1.001; 12]).outcome().verdict, ChangeVerdict::Same);
     }
 
     #[test]
-    fn what_the_second_batch_does_not_say_is_not_said() {
-        let against = of([1.05; 12].into_iter().chain([0.95; 12])).outcome();
+    fn a_claim_that_the_second_batch_contradicts_is_not_reported() {
+        let against = compare_ratios([1.05; 12].into_iter().chain([0.95; 12])).outcome();
         assert_eq!((against.verdict, against.why), (ChangeVerdict::Unclear, Some(UnclearReason::BatchesDisagree)));
-        assert_eq!(of([1.05; 12].into_iter().chain([1.0; 12])).outcome().verdict, ChangeVerdict::Same);
+        assert_eq!(compare_ratios([1.05; 12].into_iter().chain([1.0; 12])).outcome().verdict, ChangeVerdict::Same);
     }
 
     #[test]
-    fn a_change_below_the_bar_is_the_same_and_around_what_counts_as_the_same_it_is_unclear() {
+    fn a_change_below_the_bar_is_the_same_and_a_wide_interval_is_unclear() {
         // 0.3 % is above a quarter of 1 %, and 0.2 % below.
-        assert_eq!(of([1.003; 24]).outcome().verdict, ChangeVerdict::Slower);
-        assert_eq!(of([1.002; 24]).outcome().verdict, ChangeVerdict::Same);
-        let wide = of((0..200).map(|number| if number % 2 == 0 { 0.9 } else { 1.1 })).outcome();
+        assert_eq!(compare_ratios([1.003; 24]).outcome().verdict, ChangeVerdict::Slower);
+        assert_eq!(compare_ratios([1.002; 24]).outcome().verdict, ChangeVerdict::Same);
+        let wide = compare_ratios((0..200).map(|number| if number % 2 == 0 { 0.9 } else { 1.1 })).outcome();
         assert_eq!((wide.verdict, wide.why), (ChangeVerdict::Unclear, Some(UnclearReason::TooNoisy)));
     }
 
     #[test]
-    fn few_pairs_and_no_numbers_say_nothing() {
-        let few = of([1.5; 5]).outcome();
+    fn few_pairs_and_invalid_times_decide_nothing() {
+        let few = compare_ratios([1.5; 5]).outcome();
         assert_eq!((few.why, few.change), (Some(UnclearReason::TooFew), None));
         let mut none = PairedComparison::new(SAME_WITHIN);
         for (old, new) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (-1.0, 1.0)] {

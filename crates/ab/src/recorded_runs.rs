@@ -1,16 +1,18 @@
-//! Runs of now against runs that were recorded some time ago.
+//! Compares current runs with runs recorded some time ago.
 //!
-//! Nothing pairs them: whatever changed in between, the machine, its other tenants, the kernel, is taken for a change of the program. So the
-//! bar is what counts as the same, and not a quarter of it, and two batches of new runs have to say it.
+//! Nothing pairs them. Any change in between (the machine, its other tenants, the kernel) is taken
+//! for a change of the program. So the bar is all of what counts as the same, not a quarter of it,
+//! and two batches of new runs have to agree.
 
 use super::paired_comparison::{ChangeVerdict, ComparisonOutcome, UnclearReason};
 use cyclescope_core::statistics::{Interval, median_interval};
 
-/// Runs of a batch at least, and of the recorded ones: an interval at `LEVEL` needs nine.
+/// Fewest runs of a batch, and of the recording. An interval at `CLAIM_LEVEL` needs nine.
 pub const RUNS_LEAST: usize = 12;
-/// The level of the interval of each median. The difference of two is wrong to one side where both are, which is rarer.
+/// Confidence level of the interval of each median. Their difference is wrong to one side only if
+/// both are, which is rarer.
 const CLAIM_LEVEL: f64 = 0.995;
-/// The level of each median of an interval that is told: it is at least 95 % for the two together.
+/// Confidence level of each median's interval in reports: at least 95 % for the two together.
 const REPORTED_LEVEL: f64 = 0.975;
 
 /// Compares recorded runs with two batches of new ones.
@@ -18,7 +20,7 @@ pub fn compare_with_recorded(recorded: &[f64], batches: [&[f64]; 2], within: f64
     let logs = |runs: &[f64]| -> Vec<f64> { runs.iter().map(|run| run.ln()).filter(|run| run.is_finite()).collect() };
     let (old, [first, second]) = (logs(recorded), batches.map(logs));
     let pairs = [first.len(), second.len()];
-    let said = |new: &[f64]| {
+    let judge = |new: &[f64]| {
         let Interval { low, high, .. } = change_of_medians(&old, new, CLAIM_LEVEL)?;
         Some(match () {
             () if low > within => ChangeVerdict::Slower,
@@ -28,13 +30,13 @@ pub fn compare_with_recorded(recorded: &[f64], batches: [&[f64]; 2], within: f64
         })
     };
     let all = [&first[..], &second[..]].concat();
-    let told = change_of_medians(&old, &all, REPORTED_LEVEL);
-    let unclear = |why| ComparisonOutcome { verdict: ChangeVerdict::Unclear, why: Some(why), change: told, pairs };
-    match (said(&first), said(&second)) {
+    let reported = change_of_medians(&old, &all, REPORTED_LEVEL);
+    let unclear = |why| ComparisonOutcome { verdict: ChangeVerdict::Unclear, why: Some(why), change: reported, pairs };
+    match (judge(&first), judge(&second)) {
         (None, _) | (_, None) => unclear(UnclearReason::TooFew),
         (Some(ChangeVerdict::Unclear), Some(ChangeVerdict::Unclear)) => unclear(UnclearReason::TooNoisy),
         (Some(verdict), Some(other)) if verdict == other => {
-            ComparisonOutcome { verdict, why: None, change: told, pairs }
+            ComparisonOutcome { verdict, why: None, change: reported, pairs }
         }
         (Some(ChangeVerdict::Unclear), _) | (_, Some(ChangeVerdict::Unclear)) => unclear(UnclearReason::NotConfirmed),
         _ => unclear(UnclearReason::BatchesDisagree),
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn both_batches_have_to_say_it() {
+    fn both_batches_have_to_agree() {
         let verdict = |first: f64, second: f64| {
             let outcome = compare_with_recorded(&runs(1.0), [&runs(first), &runs(second)], 0.01);
             (outcome.verdict, outcome.why)

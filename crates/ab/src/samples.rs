@@ -1,6 +1,8 @@
-//! What a program with benchmarks wrote of one run: the protocol of `CYCLESCOPE_AB`, version 1.
+//! Reads the samples that a program with benchmarks wrote in one run: the protocol of
+//! `CYCLESCOPE_AB`, version 1.
 //!
-//! A line of JSON is a sample of a benchmark. The file is another program's: it is read up to limits, and each field is checked.
+//! Each line of JSON is a sample of a benchmark. The file comes from another program, so it is read
+//! up to limits and each field is checked.
 
 use cyclescope_core::input::{self, BadInput, InputKind};
 use cyclescope_core::statistics::{mean, quantiles};
@@ -9,31 +11,32 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Samples of one run at most, and bytes of a line.
+/// Most samples of one run, and most bytes of a line.
 const LINES_MOST: usize = 100_000;
 const LINE_BYTES_MOST: usize = 8 << 10;
-/// Characters of a name, and rulers of a sample, at most.
+/// Most characters of a name, and most rulers of a sample.
 const NAME_MOST: usize = 200;
 const RULERS_MOST: usize = 64;
 
-/// The quantile of a run's samples that counts. What disturbs a sample makes it longer, and beside a busy program on the same CPU that may be
-/// half of them: there the lower quartile of 12 samples varied by 0.1 to 0.4 % between runs of most of 20 kinds of code, and the median by 0.2 to
-/// 1.5 % (Zen 4). The least one is not taken: a ruler that was disturbed makes a sample shorter.
+/// Quantile of a run's samples taken as its figure. Disturbances lengthen samples, with a busy
+/// program on the same CPU up to half of them. In that case the lower quartile of 12 samples varied
+/// by 0.1 to 0.4 % between runs of most of 20 kinds of code, and the median by 0.2 to 1.5 % (Zen
+/// 4). The minimum is not used, since a disturbed ruler shortens a sample.
 const RUN_QUANTILE: f64 = 0.25;
 
-/// Core cycles an iteration of each benchmark, in one run.
+/// Core cycles per iteration of each benchmark, in one run.
 pub type BenchmarkFigures = BTreeMap<String, f64>;
 
-/// Why the file of a run is not read.
+/// Why the samples of a run can't be read.
 #[derive(Debug)]
 pub enum BadSamples {
-    /// It can't be read as a file.
+    /// The file can't be read.
     File(BadInput),
-    /// A line of it is no sample.
+    /// A line of the file is not a sample.
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong with it.
         why: String,
     },
 }
@@ -42,14 +45,14 @@ impl fmt::Display for BadSamples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadSamples::File(bad) => bad.fmt(f),
-            BadSamples::Line { line, why } => write!(f, "line {line} is no sample: {why}"),
+            BadSamples::Line { line, why } => write!(f, "line {line} is not a sample: {why}"),
         }
     }
 }
 
 impl std::error::Error for BadSamples {}
 
-/// A line. Other fields are ignored.
+/// A line of the file. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 struct SampleLine {
     name: String,
@@ -59,20 +62,20 @@ struct SampleLine {
     cycles: Option<f64>,
 }
 
-/// The figures of a run: the lower quartile over the samples of each benchmark.
+/// Reads the figures of a run: the lower quartile over the samples of each benchmark.
 ///
 /// # Errors
 ///
-/// If the file can't be read, or has a line that is no sample.
+/// If the file can't be read, or if a line is not a sample.
 pub fn read_figures(path: &Path) -> Result<BenchmarkFigures, BadSamples> {
     parse_figures(&input::read_input(path, InputKind::Samples).map_err(BadSamples::File)?)
 }
 
-/// The figures in the text of such a file.
+/// Computes the figures from the text of such a file.
 ///
 /// # Errors
 ///
-/// If a line of it is no sample.
+/// If a line is not a sample.
 pub fn parse_figures(text: &[u8]) -> Result<BenchmarkFigures, BadSamples> {
     let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
@@ -90,11 +93,11 @@ pub fn parse_figures(text: &[u8]) -> Result<BenchmarkFigures, BadSamples> {
 }
 
 impl SampleLine {
-    /// Core cycles an iteration.
+    /// Core cycles per iteration.
     fn cycles_per_iteration(&self) -> Result<f64, &'static str> {
         let length = self.name.chars().count();
         if !(1..=NAME_MOST).contains(&length) || self.name.chars().any(char::is_control) {
-            return Err("its name has 1 to 200 characters, and none that controls a terminal");
+            return Err("its name must have 1 to 200 characters, and no control characters");
         }
         if self.iterations == 0 {
             return Err("it has no iterations");
@@ -103,12 +106,12 @@ impl SampleLine {
             (Some(ticks), Some(rulers), None) => {
                 let good = |ruler: &f64| *ruler > 0.0 && ruler.is_finite();
                 if rulers.is_empty() || rulers.len() > RULERS_MOST || !rulers.iter().all(good) {
-                    return Err("its rulers are 1 to 64 numbers above 0");
+                    return Err("its rulers must be 1 to 64 numbers above 0");
                 }
                 ticks as f64 * mean(rulers)
             }
             (None, None, Some(cycles)) => cycles,
-            _ => return Err("it has either ticks and rulers, or cycles"),
+            _ => return Err("it must have either ticks and rulers, or cycles"),
         };
         let each = cycles / self.iterations as f64;
         if each > 0.0 && each.is_finite() { Ok(each) } else { Err("it took no core cycles") }
@@ -119,7 +122,7 @@ impl SampleLine {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<BenchmarkFigures, String> {
+    fn parse(text: &str) -> Result<BenchmarkFigures, String> {
         parse_figures(text.as_bytes()).map_err(|bad| bad.to_string())
     }
 
@@ -131,12 +134,12 @@ mod tests {
 {"name":"a","iterations":10,"ticks":9000,"rulers":[2]}
 {"name":"a","iterations":10,"cycles":160}"#;
         let expected = BenchmarkFigures::from([("a".to_string(), 15.5), ("b c/µ".to_string(), 7.5)]);
-        assert_eq!(of(text), Ok(expected));
-        assert_eq!(of(""), Ok(BenchmarkFigures::new()));
+        assert_eq!(parse(text), Ok(expected));
+        assert_eq!(parse(""), Ok(BenchmarkFigures::new()));
     }
 
     #[test]
-    fn what_is_no_sample_is_refused_by_its_line() {
+    fn an_invalid_sample_is_refused_by_its_line() {
         let long = "x".repeat(NAME_MOST + 1);
         for bad in [
             "nonsense",
@@ -156,10 +159,10 @@ mod tests {
             &format!(r#"{{"name":"{long}","iterations":1,"cycles":1}}"#),
             &format!(r#"{{"name":"a","iterations":1,"cycles":1,"x":"{}"}}"#, "y".repeat(LINE_BYTES_MOST)),
         ] {
-            let refused = of(&format!("{{\"name\":\"a\",\"iterations\":1,\"cycles\":1}}\n{bad}"));
+            let refused = parse(&format!("{{\"name\":\"a\",\"iterations\":1,\"cycles\":1}}\n{bad}"));
             assert!(refused.as_ref().is_err_and(|why| why.starts_with("line 2")), "{bad}: {refused:?}");
         }
         let many = "{\"name\":\"a\",\"iterations\":1,\"cycles\":1}\n".repeat(LINES_MOST + 1);
-        assert!(of(&many).is_err());
+        assert!(parse(&many).is_err());
     }
 }

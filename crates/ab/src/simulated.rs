@@ -1,28 +1,31 @@
-//! Comparisons on a simulated machine whose truth is known: how often they cry wolf, and what they find.
+//! Comparisons on a simulated machine whose truth is known: how often they raise false alarms, and
+//! what they find.
 
 use super::{ChangeVerdict, PairedComparison, SAME_WITHIN};
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::statistics::quantiles;
 
-/// What a program does, as the noise sees it.
+/// Properties of a program that noise acts on.
 #[derive(Debug, Clone, Copy)]
 struct SimulatedProgram {
-    /// Milliseconds of a run.
+    /// Milliseconds per run.
     run: f64,
-    /// Samples in it that it tells itself, each with rulers; of a single one the system tells the CPU time, with that of its start.
+    /// Number of samples with rulers that it measures itself. With one sample, the system measures
+    /// the CPU time, including that of the program's start.
     samples: usize,
     /// Standard deviation over layouts, as a share.
     layout: f64,
-    /// What another mode of a layout takes more, and how often a run is in it.
+    /// Extra share of another mode of a layout, and the share of runs in it.
     mode: [f64; 2],
-    /// What a busy hyperthread beside makes of its time.
+    /// Factor on its time with a busy sibling.
     beside: f64,
-    /// Milliseconds that it takes more after each time another program had the CPU: its caches are cold.
+    /// Milliseconds added after another program had the CPU: its caches are cold.
     cold: f64,
 }
 
-/// Twenty of them: ten programs of 1 to 10 ms, of which the CPU time is known, and ten benchmarks of 16 samples a run. From one that nothing
-/// disturbs to one that layouts move by some per cent and a busy hyperthread by a half.
+/// Twenty kinds: ten programs of 1 to 10 ms with measured CPU time, and ten benchmarks with 16
+/// samples per run. They range from undisturbed ones to those that layouts change by some per cent
+/// and a busy sibling by a half.
 fn kinds() -> Vec<SimulatedProgram> {
     let kind = |number: usize| {
         let part = (number % 10) as f64 / 9.0;
@@ -40,31 +43,31 @@ fn kinds() -> Vec<SimulatedProgram> {
     (0..20).map(kind).collect()
 }
 
-/// Programs that run for long, much disturbed: nobody can tell one per cent of them in ten seconds.
+/// Long-running and much disturbed programs: one per cent can't be detected in ten seconds.
 fn hard() -> Vec<SimulatedProgram> {
     let kind = |run| SimulatedProgram { run, samples: 1, layout: 0.01, mode: [0.05, 0.5], beside: 1.5, cold: 0.05 };
     [20.0, 50.0, 200.0, 1000.0].map(kind).to_vec()
 }
 
-/// A machine: a core whose clock moves, a hyperthread beside that another tenant uses a fifth of the time, interrupts, and, where `busy`, a
-/// program that takes every second slice of the CPU.
+/// A machine whose core clock moves. Another tenant uses the sibling a fifth of the time. There are
+/// interrupts and, if `busy`, a program that takes every second slice of the CPU.
 struct NoisyMachine {
     random: Random,
     busy: bool,
-    /// Milliseconds until the hyperthread beside turns from busy to idle or back.
+    /// Milliseconds until the sibling turns from busy to idle or back.
     left: f64,
     sibling: bool,
     /// The core's clock, relative.
     clock: f64,
-    /// Milliseconds that have passed.
+    /// Milliseconds since the start.
     now: f64,
 }
 
-/// Milliseconds that starting a program takes.
+/// Milliseconds to start a program.
 const START: f64 = 0.5;
-/// Milliseconds that the hyperthread beside is busy at a time, on average, and idle.
+/// Mean milliseconds for which the sibling is busy, and for which it is idle.
 const SPELLS: [f64; 2] = [10.0, 40.0];
-/// Milliseconds of a slice of the CPU.
+/// Milliseconds per slice of the CPU.
 const SLICE: f64 = 4.0;
 
 impl NoisyMachine {
@@ -72,7 +75,7 @@ impl NoisyMachine {
         NoisyMachine { random: Random::new(seed), busy, left: 0.0, sibling: true, clock: 1.0, now: 0.0 }
     }
 
-    /// A ruler: what the clock is, nearly.
+    /// Reads the ruler: nearly the relative clock.
     fn ruler(&mut self) -> f64 {
         self.now += 0.2;
         self.clock * (1.0 + 0.0007 * self.random.normal())
@@ -86,13 +89,14 @@ impl NoisyMachine {
                 self.sibling = !self.sibling;
                 self.left = SPELLS[usize::from(!self.sibling)] * self.random.exponential();
             }
-            // A walk that is drawn back to 1: a tenth of a per cent in 4 ms, half of one in the long run.
+            // A random walk pulled back to 1: a tenth of a per cent in 4 ms, half a per cent in the
+            // long run.
             self.clock += 0.02 * (1.0 - self.clock) + 0.001 * self.random.normal();
             let speed = self.clock / if self.sibling { kind.beside } else { 1.0 };
             let time = (work / speed).min(self.left.max(0.01)).min(SLICE);
             work -= time * speed;
             self.left -= time;
-            // Interrupts: 250 a second, 4 microseconds each.
+            // 250 interrupts per second, 4 microseconds each.
             let interrupted = if self.random.happens(0.25 * time) { 0.004 * self.random.exponential() } else { 0.0 };
             let cold = if self.busy && time > 1.0 { kind.cold * self.random.exponential() } else { 0.0 };
             took += time + interrupted + cold;
@@ -101,7 +105,7 @@ impl NoisyMachine {
         took
     }
 
-    /// Core cycles of a run of a program that takes so much more.
+    /// Core cycles of a run of a program slowed down by the share `more`.
     fn run(&mut self, kind: &SimulatedProgram, more: f64) -> f64 {
         let layout = (kind.layout * self.random.normal()).exp();
         let mode = if self.random.happens(kind.mode[1]) { 1.0 + kind.mode[0] } else { 1.0 };
@@ -112,18 +116,18 @@ impl NoisyMachine {
             let mut samples: Vec<f64> = (0..kind.samples).map(|_| self.sample(work, kind)).collect();
             return quantiles(&mut samples, [0.25])[0];
         }
-        // The system tells whole microseconds.
+        // The system reports whole microseconds.
         (self.sample(start + work, kind) * 1000.0).round()
     }
 
-    /// Work between rulers.
+    /// Work between two rulers.
     fn sample(&mut self, work: f64, kind: &SimulatedProgram) -> f64 {
         let before = self.ruler();
         let took = self.work(work, kind);
         took * (before + self.ruler()) / 2.0
     }
 
-    /// A comparison of a program with one that takes so much more, within ten seconds.
+    /// Compares a program with a copy slowed down by the share `more`, within ten seconds.
     fn compare(&mut self, kind: &SimulatedProgram, more: f64) -> ChangeVerdict {
         let mut comparison = PairedComparison::new(SAME_WITHIN);
         let end = self.now + 10_000.0;
@@ -137,7 +141,7 @@ impl NoisyMachine {
     }
 }
 
-/// How often each verdict is said of these: slower, faster, same, unclear.
+/// Number of comparisons with each verdict: slower, faster, same, unclear.
 fn verdicts(kinds: &[SimulatedProgram], comparisons: usize, more: f64) -> [usize; 4] {
     let one = |part: usize| {
         let mut counts = [0; 4];
@@ -155,7 +159,7 @@ fn verdicts(kinds: &[SimulatedProgram], comparisons: usize, more: f64) -> [usize
 }
 
 #[test]
-fn a_program_is_not_told_to_differ_from_itself() {
+fn a_program_does_not_differ_from_itself() {
     for (kinds, comparisons) in [(kinds(), 10_000), (hard(), 400)] {
         let [slower, faster, same, unclear] = verdicts(&kinds, comparisons, 0.0);
         println!("A/A of {comparisons}: {slower} slower, {faster} faster, {same} the same, {unclear} unclear");

@@ -1,13 +1,14 @@
-//! Additivity: k more links of an `add` chain cost k more cycles, and other registers cost the same.
+//! Additivity: k more links of an `add` chain cost k more cycles, and renamed registers cost the
+//! same.
 //!
-//! No truth has to be known for this, so it works on every core. The links add register to register, since some
-//! cores fold additions of an immediate.
+//! This needs no known costs, so it works on every core. The links add register to register,
+//! because some cores fold additions of an immediate.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
 use crate::tally::tolerance;
 use cyclescope::run::RunRequest;
 
-/// Chains through RAX that RBX does not change, and code before them.
+/// Chains through RAX that do not depend on RBX, and code before them.
 const CHAINS: &[[&str; 2]] = &[
     ["imul rax, rax", ""],
     ["crc32 rax, rcx", ""],
@@ -17,10 +18,10 @@ const CHAINS: &[[&str; 2]] = &[
     ["mov rax, [rax]", "mov rax, r14; xor ebx, ebx; mov [r14], r14"],
 ];
 
-/// Links that are added.
+/// Numbers of added links.
 const LINKS: [usize; 4] = [1, 2, 3, 5];
 
-/// One snippet in other registers.
+/// Groups of the same snippet with different registers.
 const RENAMED: &[&[&str]] = &[
     &["imul rax, rax", "imul rcx, rcx", "imul r9, r9", "imul r13, r13"],
     &["crc32 rax, rbx", "crc32 rdx, rcx", "crc32 r8, r10", "crc32 r12, r11"],
@@ -42,7 +43,7 @@ pub fn check_additivity(lab: &mut Lab) -> SectionResult {
     };
     println!("{:<44} {:>8} {:>9}   excess over the sum, worst of {RUNS}: k = 1, 2, 3, 5", "chain", "", "alone");
     for load in LoadCondition::BOTH {
-        let neighbour = lab.start_load(load)?;
+        let load_guard = lab.start_load(load)?;
         for [chain, init] in CHAINS {
             let Some(alone) = measure_costs(lab, chain, init)? else { continue };
             let base = mean_of_given(&alone);
@@ -59,7 +60,7 @@ pub fn check_additivity(lab: &mut Lab) -> SectionResult {
             }
             println!("{chain:<44} {:>8} {:>9.4}  {cells}", load.name(), base.unwrap_or(f64::NAN));
         }
-        drop(neighbour);
+        drop(load_guard);
     }
     let figure = format!("{right} of {pairs} within the tolerance, worst excess {worst:.4}");
     lab.record_demand("k chained adds cost k more cycles (k = 1, 2, 3, 5)", Some(right == pairs), figure);
@@ -87,7 +88,8 @@ fn check_renaming(lab: &mut Lab) -> SectionResult {
     Ok(())
 }
 
-/// The cost in several measurements, none for each that gave no number; none at all where the CPU cannot run it.
+/// The cost in several measurements, `None` for each without a number. `None` in place of all if
+/// the CPU cannot run it.
 fn measure_costs(lab: &mut Lab, code: &str, init: &str) -> SectionResult<Option<Vec<Option<f64>>>> {
     let Some(snippet) = lab.assemble_snippet(code, init)? else { return Ok(None) };
     let mut costs = Vec::with_capacity(RUNS);
@@ -98,7 +100,7 @@ fn measure_costs(lab: &mut Lab, code: &str, init: &str) -> SectionResult<Option<
     Ok(Some(costs))
 }
 
-/// The mean of what was given; none where nothing was.
+/// The mean of the given numbers; `None` if all are missing.
 fn mean_of_given(costs: &[Option<f64>]) -> Option<f64> {
     let given: Vec<f64> = costs.iter().flatten().copied().collect();
     (!given.is_empty()).then(|| cyclescope::statistics::mean(&given))
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_of_what_was_given() {
+    fn a_mean_covers_the_given_numbers() {
         assert_eq!(mean_of_given(&[Some(1.0), None, Some(3.0)]), Some(2.0));
         assert_eq!(mean_of_given(&[None]), None);
     }

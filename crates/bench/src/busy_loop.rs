@@ -1,17 +1,17 @@
-//! A neighbour that keeps one CPU busy, as a runaway program would.
+//! Background load that keeps one CPU busy, like a runaway program.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// A shell that loops for ever on one CPU, until this is dropped.
+/// A shell in an endless loop on one CPU, until this is dropped.
 pub struct BusyLoop(Child);
 
-/// Processor seconds after which the kernel ends the loop, should nobody else.
+/// Processor seconds after which the kernel ends the loop if nothing else does.
 const CPU_SECONDS_LIMIT: u64 = 3600;
 
 impl BusyLoop {
-    /// Starts it on a CPU. It ends with the thread that started it.
+    /// Starts the loop on a CPU. It ends with the thread that started it.
     pub fn start(cpu: usize) -> io::Result<BusyLoop> {
         let mut command = Command::new("sh");
         command.args(["-c", "while :; do :; done"]);
@@ -31,7 +31,7 @@ impl BusyLoop {
 
 impl Drop for BusyLoop {
     fn drop(&mut self) {
-        // It can only have ended already.
+        // This fails only if the loop has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -53,13 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_ends_when_dropped() {
+    fn the_loop_ends_when_dropped() {
         // SAFETY: takes no pointers.
         let here = unsafe { libc::sched_getcpu() } as usize;
         let busy = BusyLoop::start(here).unwrap();
         let pid = busy.0.id() as i32;
         drop(busy);
-        // SAFETY: signal 0 only asks whether the process exists; it has been waited for.
+        // SAFETY: signal 0 only checks whether the process exists; it has been waited for.
         assert_eq!(unsafe { libc::kill(pid, 0) }, -1);
     }
 }

@@ -1,11 +1,11 @@
-//! The table of known costs, and what it says for one micro-architecture.
+//! The table of known costs, and its figures for one micro-architecture.
 
 use std::fmt;
 
 /// Why a snippet has a known cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownCostKind {
-    /// Each instruction waits for the one before.
+    /// Each instruction waits for the previous one.
     Chain,
     /// A chain through several kinds of unit.
     Mix,
@@ -34,7 +34,7 @@ impl fmt::Display for KnownCostKind {
     }
 }
 
-/// Columns of the table and the micro-architectures that each stands for.
+/// The micro-architectures of each column of the table.
 const COLUMN_CORES: [&[&str]; 6] = [
     &["Golden Cove", "Raptor Cove"],
     &["Sunny Cove", "Cypress Cove", "Willow Cove"],
@@ -51,21 +51,21 @@ pub struct KnownCost {
     pub kind: KnownCostKind,
     /// The snippet.
     pub code: String,
-    /// The code that runs once before it.
+    /// Code that runs once before it.
     pub init: String,
     /// Core cycles in each of the table's columns.
     costs: [Option<f64>; COLUMN_CORES.len()],
 }
 
 impl KnownCost {
-    /// Core cycles on a micro-architecture, where they are known.
+    /// Core cycles on a micro-architecture, if known.
     pub fn cost(&self, microarchitecture: &str) -> Option<f64> {
         let column = COLUMN_CORES.iter().position(|names| names.contains(&microarchitecture))?;
         self.costs[column]
     }
 
-    /// Whether none of its instructions is an addition or multiplication of integers in general registers, which
-    /// the ruler is made of.
+    /// Whether none of its instructions adds or multiplies integers in general registers, as the
+    /// ruler does.
     pub fn is_unlike_ruler(&self) -> bool {
         let mnemonic = |statement: &str| statement.split_whitespace().next().unwrap_or("").to_string();
         self.code.split(';').map(mnemonic).all(|name| name != "add" && name != "imul")
@@ -86,7 +86,7 @@ impl KnownCost {
             return Err(format!("no source: {line}"));
         }
         Ok(KnownCost {
-            kind: kind.ok_or_else(|| format!("no such kind: {line}"))?,
+            kind: kind.ok_or_else(|| format!("unknown kind: {line}"))?,
             code: code.to_string(),
             init: init.to_string(),
             costs: costs.try_into().map_err(|_| format!("not {} costs: {line}", COLUMN_CORES.len()))?,
@@ -94,7 +94,7 @@ impl KnownCost {
     }
 }
 
-/// Parses a table: a row a line, cells between `|`, `#` for comments.
+/// Parses a table: one row per line, cells between `|`, `#` for comments.
 pub fn parse_cost_table(text: &str) -> Result<Vec<KnownCost>, String> {
     text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).map(KnownCost::parse_line).collect()
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_read() {
+    fn table_cells_are_parsed() {
         let rows = parse_cost_table("# c\nchain | mov rax, [rax] | mov rax, r14 | 5 | | 4 | 4 | 4 | | U\n").unwrap();
         assert_eq!((rows[0].kind, rows[0].init.as_str()), (KnownCostKind::Chain, "mov rax, r14"));
         assert_eq!(rows[0].cost("Raptor Cove"), Some(5.0));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ruler_s_own_instructions_are_told_apart() {
+    fn instructions_of_the_ruler_are_recognized() {
         let row = |code: &str| parse_cost_table(&format!("mix | {code} | | 1 | | | | | | U")).unwrap().remove(0);
         assert!(!row("crc32 rax, rbx; add rax, rbx").is_unlike_ruler());
         assert!(row("addps xmm0, xmm1; paddd xmm0, xmm1").is_unlike_ruler());

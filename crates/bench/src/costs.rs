@@ -1,7 +1,8 @@
 //! Known costs: each snippet of the table in 20 runs, idle and with a busy loop on the same CPU.
 //!
-//! A run is one whole measurement with the defaults of `cyclescope run`. The table's figures are published or sums
-//! of published ones; a snippet without a figure for this micro-architecture is measured and not counted.
+//! A run is one whole measurement with the defaults of `cyclescope run`. The table's figures are
+//! published or sums of published ones. A snippet without a figure for this micro-architecture is
+//! measured and not counted.
 
 use crate::cost_table::{self, KnownCost};
 use crate::lab::{Lab, LoadCondition, SectionResult};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 /// Runs of each snippet in each condition.
 const RUNS: usize = 20;
 
-/// One snippet's readings, those that missed in words, and how often each caveat was given.
+/// One snippet's readings, descriptions of its misses, and how often each caveat occurred.
 #[derive(Default)]
 struct CostFindings {
     readings: [SnippetReadings; 2],
@@ -84,12 +85,12 @@ impl CostCounts {
     }
 }
 
-/// Measures a snippet in both conditions; none where the CPU cannot run it.
+/// Measures a snippet in both conditions; `None` if the CPU cannot run it.
 fn measure_row(lab: &mut Lab, row: &KnownCost, truth: Option<f64>) -> SectionResult<Option<CostFindings>> {
     let Some(snippet) = lab.assemble_snippet(&row.code, &row.init)? else { return Ok(None) };
     let mut found = CostFindings::default();
     for (load, readings) in LoadCondition::BOTH.into_iter().zip(0..) {
-        let neighbour = lab.start_load(load)?;
+        let load_guard = lab.start_load(load)?;
         for _ in 0..RUNS {
             let run = lab.measure(&snippet, &RunRequest::default())?;
             let value = run.estimate().map(|estimate| estimate.cost.value);
@@ -102,12 +103,12 @@ fn measure_row(lab: &mut Lab, row: &KnownCost, truth: Option<f64>) -> SectionRes
                 found.missed.push(describe_miss(&run, load));
             }
         }
-        drop(neighbour);
+        drop(load_guard);
     }
     Ok(Some(found))
 }
 
-/// A run that missed: what it said, and what it said of itself.
+/// A missed run: its figures and its caveats.
 fn describe_miss(run: &RunOutcome, load: LoadCondition) -> String {
     let value = match run.estimate() {
         Some(estimate) => format!("{:.4} ± {:.4}", estimate.cost.value, estimate.cost.half_width()),
@@ -163,7 +164,7 @@ fn list_caveats(counts: &BTreeMap<String, usize>) -> String {
     parts.join(", ")
 }
 
-/// A snippet in one column of a table.
+/// Shortens a snippet to fit a table's column.
 pub fn shorten_code(code: &str) -> String {
     if code.chars().count() <= 60 {
         code.to_string()

@@ -1,9 +1,10 @@
 //! Coverage: how often the intervals contain the truth, by chains of whole-number cost.
 //!
-//! One measurement gives its interval at every level, since the estimate is a pure function of its samples. Blocks
-//! alternate between idle and a busy loop on the same CPU; with `--full` they are spread over half an hour, for a
-//! machine's disturbances come in spells. Two neighbouring measurements of one snippet must also agree as often as
-//! their intervals say (A/A). Measurements that carry no number are counted beside, not among the others.
+//! One measurement gives its interval at every level, because the estimate is a pure function of
+//! its samples. Blocks alternate between idle and a busy loop on the same CPU. With `--full` they
+//! are spread over half an hour, because a machine's disturbances come in spells. Two consecutive
+//! measurements of one snippet must also agree as often as their intervals claim (A/A).
+//! Measurements without a number are counted separately.
 
 use crate::cost_table::{self, KnownCostKind};
 use crate::costs::shorten_code;
@@ -18,18 +19,18 @@ use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, welch_interval};
 use std::time::{Duration, Instant};
 
-/// Measurements of each chain without and with `--full`. Of twenty chains these are enough to judge intervals, and twice as many
-/// to judge differences (`statistics::trials_needed`).
+/// Measurements of each chain without and with `--full`. With twenty chains these are enough to
+/// judge intervals; judging differences needs twice as many (`statistics::trials_needed`).
 const CHAIN_RUNS: usize = 72;
 const CHAIN_RUNS_FULL: usize = 1000;
-/// Measurements of one chain in a block, which is all idle or all loaded.
+/// Measurements of one chain in a block. A block is all idle or all loaded.
 const BLOCK_RUNS: usize = 6;
 /// The time over which `--full` spreads the blocks.
 const FULL_DURATION: Duration = Duration::from_secs(30 * 60);
-/// Chains that are measured at most.
+/// Largest number of measured chains.
 const MAX_CHAINS: usize = 20;
 
-/// A chain, its truth and what was counted of it.
+/// A chain, its true cost and its counts.
 struct KnownChain {
     code: String,
     truth: f64,
@@ -52,11 +53,11 @@ pub fn check_coverage(lab: &mut Lab) -> SectionResult {
     let blocks = lab.options.runs.unwrap_or(default).div_ceil(BLOCK_RUNS).next_multiple_of(2);
     let started = Instant::now();
     for block in 0..blocks {
-        let neighbour = lab.start_load(LoadCondition::BOTH[block % 2])?;
+        let load_guard = lab.start_load(LoadCondition::BOTH[block % 2])?;
         for chain in &mut chains {
             measure_block(lab, chain, block % 2)?;
         }
-        drop(neighbour);
+        drop(load_guard);
         if lab.options.full {
             let due = FULL_DURATION.mul_f64((block + 1) as f64 / blocks as f64);
             std::thread::sleep(due.saturating_sub(started.elapsed()));
@@ -80,7 +81,7 @@ fn choose_chains(lab: &Lab) -> SectionResult<Vec<KnownChain>> {
         let readings = Vec::new();
         chains.push(KnownChain { code: row.code, truth, snippet, held, same, same_welch, readings });
     }
-    // Every other one or so, that all kinds of unit remain.
+    // Takes about every n-th chain, so that all kinds of unit remain.
     let step = chains.len().div_ceil(MAX_CHAINS).max(1);
     Ok(chains.into_iter().step_by(step).collect())
 }
@@ -104,7 +105,7 @@ fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Sec
             None => Some(estimates),
             Some(other) => {
                 compare_pair(chain, &other, &estimates);
-                // Each measurement is part of one pair only, or the pairs would not be independent.
+                // Each measurement is part of only one pair, so that the pairs are independent.
                 None
             }
         };
@@ -112,7 +113,7 @@ fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Sec
     Ok(())
 }
 
-/// The estimate at each level; none where `run` would give no number.
+/// The estimate at each level; `None` if `run` would give no number.
 fn estimate_all_levels(run: &RunOutcome) -> Option<[CostEstimate; 4]> {
     run.estimate()?;
     let at = |level| run.measurement.estimate_at(level);
@@ -180,7 +181,7 @@ fn print_coverage(lab: &mut Lab, chains: &[KnownChain]) {
     }
 }
 
-/// The instrument's error, fitted on each half of the chains and proved on the other.
+/// Fits the instrument's error on each half of the chains and tests it on the other.
 fn check_held_out(lab: &mut Lab, chains: &[KnownChain]) {
     let half = |first: usize| chains.iter().skip(first).step_by(2).map(|chain| &chain.readings);
     println!("\n{:<44} {:>8} {:>8}", "the instrument's error, in core cycles", "fitted", "held out");
@@ -200,7 +201,7 @@ fn check_held_out(lab: &mut Lab, chains: &[KnownChain]) {
     lab.record_demand(text, check_calibration(COVERAGE_LEVELS[2], inside, all), figure);
 }
 
-/// Snippets of thousands of cycles, with the precision that is demanded of them.
+/// Snippets of thousands of cycles, with their required precision.
 fn check_long_snippets(lab: &mut Lab) -> SectionResult {
     println!("\n{:<32} {:>7} {:>11} {:>15} {:>15}", "long snippet", "truth", "read", "relative half", "default budget");
     let (mut worst, mut right) = (0.0_f64, true);
@@ -216,8 +217,8 @@ fn check_long_snippets(lab: &mut Lab) -> SectionResult {
             Some((cost.value, cost.half_width() / cost.value))
         };
         let default = lab.measure(&snippet, &RunRequest::default())?;
-        let precision = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
-        let precise = RunRequest { precision, budget: Some(Duration::from_secs(2)), ..RunRequest::default() };
+        let required = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
+        let precise = RunRequest { required, budget: Some(Duration::from_secs(2)), ..RunRequest::default() };
         let run = lab.measure(&snippet, &precise)?;
         let (value, share) = relative(&run).unwrap_or((f64::NAN, f64::INFINITY));
         worst = worst.max(share);

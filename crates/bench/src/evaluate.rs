@@ -1,8 +1,9 @@
-//! The evaluation of timing methods: does it say the same each time, and how long does it take?
+//! The evaluation of timing methods: are its results reproducible, and how long does it take?
 //!
-//! Ten quick evaluations of all methods idle and ten beside a busy loop on the same CPU: overhead, step, trimmed
-//! verdict, findings, claims and recommendations must not change. A method that promises what it does not keep has to be
-//! found. With `--full` also one evaluation with all of the paper's samples.
+//! It runs ten quick evaluations of all methods idle and ten with a busy loop on the same CPU.
+//! Overhead, step, trimmed verdict, findings, claims and recommendations must not change. A method
+//! that breaks its promise must be detected. With `--full` it also runs one evaluation with all of
+//! the paper's samples.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::clock::{self, Clock};
@@ -26,19 +27,20 @@ use std::time::{Duration, Instant};
 
 /// Evaluations in each condition.
 const RUNS: usize = 10;
-/// What the demands allow a quick evaluation of everything, a whole one, and a method's hundred million samples.
+/// Time limits of a quick evaluation of everything, a full one, and a method's hundred million
+/// samples.
 const QUICK_SECONDS: f64 = 15.0;
 const FULL_SECONDS: f64 = 90.0;
 const METHOD_SECONDS: f64 = 20.0;
-/// Overheads of runs that differ by more than this many core cycles are not the same.
+/// Overheads of two runs count as different beyond this many core cycles.
 const SAME_CYCLES: f64 = 1.0;
 
 /// Runs the section.
 pub fn check_evaluation(lab: &mut Lab) -> SectionResult {
     let mut seen: BTreeMap<&'static str, MethodTally> = BTreeMap::new();
-    let mut said: [BTreeMap<&'static str, Vec<String>>; 2] = Default::default();
-    for (load, said) in LoadCondition::BOTH.into_iter().zip(&mut said) {
-        let neighbour = lab.start_load(load)?;
+    let mut conclusions: [BTreeMap<&'static str, Vec<String>>; 2] = Default::default();
+    for (load, conclusions) in LoadCondition::BOTH.into_iter().zip(&mut conclusions) {
+        let load_guard = lab.start_load(load)?;
         let mut longest: f64 = 0.0;
         for _ in 0..RUNS {
             let started = Instant::now();
@@ -51,30 +53,35 @@ pub fn check_evaluation(lab: &mut Lab) -> SectionResult {
             )?;
             longest = longest.max(started.elapsed().as_secs_f64());
             for (what, text) in list_conclusions(&found) {
-                said.entry(what).or_default().push(text);
+                conclusions.entry(what).or_default().push(text);
             }
             for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
                 seen.entry(method.tested.clock.name).or_default().add(method);
             }
         }
-        drop(neighbour);
+        drop(load_guard);
         let text = format!("a quick evaluation of everything takes at most 15 s, {}", load.name());
         lab.record_demand(&text, Some(longest <= QUICK_SECONDS), format!("longest of {RUNS}: {longest:.1} s"));
     }
-    for (load, said) in LoadCondition::BOTH.into_iter().zip(&said) {
-        for (what, texts) in said {
+    for (load, conclusions) in LoadCondition::BOTH.into_iter().zip(&conclusions) {
+        for (what, texts) in conclusions {
             demand_agreement(lab, &format!("{what} are the same in ten evaluations, {}", load.name()), texts);
         }
     }
-    if said[0].values().zip(said[1].values()).all(|(idle, loaded)| most_frequent(idle).0 == most_frequent(loaded).0) {
-        println!("idle and loaded say the same");
+    if conclusions[0]
+        .values()
+        .zip(conclusions[1].values())
+        .all(|(idle, loaded)| most_frequent(idle).0 == most_frequent(loaded).0)
+    {
+        println!("idle and loaded agree");
     }
     check_false_promise(lab)?;
     report_methods(lab, &seen);
     if lab.options.full { check_full_evaluation(lab) } else { Ok(()) }
 }
 
-/// What an evaluation concludes: the findings without their figures, whether claims hold, what is recommended and why.
+/// Conclusions of an evaluation: the findings without their figures, the results of claims, and the
+/// recommendations with their reasons.
 fn list_conclusions(found: &Evaluation) -> [(&'static str, String); 3] {
     let broken = |evaluated: &MethodEvaluation| {
         let clock = evaluated.candidate.clock.name;
@@ -98,14 +105,14 @@ fn list_conclusions(found: &Evaluation) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The most frequent of some texts, and how often it is there.
+/// The most frequent of some texts, and its count.
 fn most_frequent(texts: &[String]) -> (&str, usize) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     texts.iter().for_each(|text| *counts.entry(text).or_default() += 1);
     counts.into_iter().max_by_key(|(_, count)| *count).unwrap_or_default()
 }
 
-/// Demands that evaluations agree, and prints what each of them said where they do not.
+/// Requires that evaluations agree; prints their different texts if not.
 fn demand_agreement(lab: &mut Lab, text: &str, texts: &[String]) {
     let (most, count) = most_frequent(texts);
     println!("{count} of {}: {text}: {most}", texts.len());
@@ -115,7 +122,8 @@ fn demand_agreement(lab: &mut Lab, text: &str, texts: &[String]) {
     lab.record_demand(text, Some(count == texts.len()), format!("{count} of {}", texts.len()));
 }
 
-/// Bare RDTSC with the promises of a fenced method: its body is unfinished at the end, and that has to be found.
+/// Bare RDTSC with the promises of a fenced method: its body is unfinished at the end, which must
+/// be detected.
 fn check_false_promise(lab: &mut Lab) -> SectionResult {
     let fenced = Clock::find_named("lfence-rdtsc-lfence").ok_or("the clock exists")?;
     let bare = Clock::find_named("rdtsc").ok_or("the clock exists")?;
@@ -144,7 +152,7 @@ fn check_false_promise(lab: &mut Lab) -> SectionResult {
     Ok(())
 }
 
-/// What the runs said about one method.
+/// Results of the runs for one method.
 #[derive(Default)]
 struct MethodTally {
     overheads: Vec<f64>,

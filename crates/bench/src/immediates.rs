@@ -1,8 +1,10 @@
-//! Constants in code: whether tables of instructions find those that matter, and no others.
+//! Constants in code: whether tables of instructions find those that change the cost, and no
+//! others.
 //!
-//! The other way to find them is a measurement of the same instruction with each constant, as `cyclescope run` makes it:
-//! of independent copies, and of a chain. It shares neither programs nor rules with the tables. Nothing here says what a
-//! constant costs: which of them matter on this CPU is what the two ways are asked.
+//! The reference is a measurement of the same instruction with each constant, as `cyclescope run`
+//! makes it: of independent copies, and of a chain. It shares neither programs nor rules with the
+//! tables. Nothing here states a constant's cost: both ways are compared on which constants matter
+//! on this CPU.
 
 use crate::lab::{Lab, SectionResult};
 use cyclescope::asm;
@@ -19,14 +21,14 @@ use cyclescope::study::instr::survey::FormSurvey;
 use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use iced_x86::{Code, Instruction};
 
-/// Copies in a throughput snippet; each writes a register of its own.
+/// Copies in a throughput snippet; each writes its own register.
 const COPIES: usize = 6;
-/// Two costs differ by more than this share and by more than these core cycles, both half widths besides; a chain, by more
-/// than these.
+/// Two costs differ if the difference exceeds this share and these core cycles, plus both half
+/// widths. A chain has its own limit.
 const SHARE: f64 = 0.06;
 const CYCLES: f64 = 0.02;
 const CHAIN_CYCLES: f64 = 0.25;
-/// Forms of the list that this CPU must have for the demand to be judged.
+/// Forms of the list that this CPU must have before the requirement is judged.
 const MIN_FORMS: usize = 40;
 
 /// A line of the list.
@@ -35,12 +37,12 @@ struct ImmediateCase {
     operands: &'static str,
     copies: &'static str,
     chain: &'static str,
-    /// From where to where the chain goes.
+    /// The operands where the chain starts and ends.
     pair: Option<(&'static str, &'static str)>,
     constants: Vec<EncodedConstant>,
 }
 
-/// What was found out in one of the two ways about a constant: rate and latency other than with the general one.
+/// Whether a constant changes the rate and the latency, compared with the general one.
 type ConstantEffect = [bool; 2];
 
 fn parse_number(text: &str) -> Option<i64> {
@@ -72,7 +74,7 @@ fn parse_list() -> Vec<ImmediateCase> {
 }
 
 impl ImmediateCase {
-    /// The text with the general constant.
+    /// The template with the general constant.
     fn fill_template(&self, template: &str) -> String {
         match self.constants[0] {
             EncodedConstant::Immediate(value) if value < 0 => template.replace('#', &format!("-{:#x}", -value)),
@@ -89,7 +91,7 @@ impl ImmediateCase {
         (0..COPIES).map(one).collect::<Vec<_>>().join("; ")
     }
 
-    /// The instruction and the form of it that tables have a row for.
+    /// The instruction, and the form that tables have a row for.
     fn find_form(&self) -> (Code, InstructionForm) {
         let listing =
             asm::parse_assembly(&self.independent_copies()).unwrap_or_else(|error| panic!("{}: {error}", self.copies));
@@ -114,7 +116,7 @@ impl ImmediateCase {
         Ok(encode_instructions(&instances).map(|code| Snippet::new(code, Vec::new(), "")))
     }
 
-    /// Costs with each constant by measurements of their own; none where this CPU lacks the instruction.
+    /// Costs with each constant in separate measurements; `None` if this CPU lacks the instruction.
     fn measure_constants(&self, lab: &mut Lab, text: &str, instances: usize) -> SectionResult<Option<Vec<[f64; 2]>>> {
         let mut costs = Vec::new();
         for constant in &self.constants {
@@ -133,7 +135,7 @@ fn costs_differ(one: [f64; 2], other: [f64; 2], cycles: f64) -> bool {
     (one[0] - other[0]).abs() > least
 }
 
-/// What a row says of a constant.
+/// The effect of a constant according to a table's row.
 fn read_row_effect(row: &InstrRow, listed: &ImmediateCase, constant: EncodedConstant) -> ConstantEffect {
     let name = constant.to_string();
     let mut rates = row.throughput.iter().flat_map(|throughput| &throughput.variants);
@@ -173,19 +175,19 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
         for (at, constant) in listed.constants.iter().enumerate() {
             let chain = chains.as_ref().map_or([[f64::NAN, 0.0]; 2], |chains| [chains[0], chains[at]]);
             let measured = [costs_differ(rates[0], rates[at], CYCLES), costs_differ(chain[0], chain[1], CHAIN_CYCLES)];
-            let told = read_row_effect(row, listed, *constant);
+            let in_table = read_row_effect(row, listed, *constant);
             let word = match () {
                 _ if at == 0 => "the headline's",
-                _ if measured == told && measured.contains(&true) => "found",
-                _ if measured == told => "alike",
-                _ if (0..2).any(|what| told[what] && !measured[what]) => "NOT MEASURED ALONE",
+                _ if measured == in_table && measured.contains(&true) => "found",
+                _ if measured == in_table => "alike",
+                _ if (0..2).any(|what| in_table[what] && !measured[what]) => "NOT IN REFERENCE",
                 _ => "MISSED",
             };
             if at > 0 {
                 constants += 1;
                 matter += usize::from(measured.contains(&true));
                 missed += usize::from(word == "MISSED");
-                wrong += usize::from(word == "NOT MEASURED ALONE");
+                wrong += usize::from(word == "NOT IN REFERENCE");
             }
             println!(
                 "  {:<28} copies {:7.3} ± {:.3}, chain {:7.3} ± {:.3}: {word}",
@@ -199,8 +201,8 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
     }
     let judged = forms >= MIN_FORMS;
     let figure = format!("{} of {matter}; {constants} constants of {forms} forms", matter - missed);
-    lab.record_demand("constants that matter are found by tables", judged.then_some(missed == 0), figure);
-    let text = "no table has a difference that measurements alone do not show";
+    lab.record_demand("tables find the constants that change costs", judged.then_some(missed == 0), figure);
+    let text = "tables have no difference that the reference does not show";
     lab.record_demand(text, judged.then_some(wrong == 0), format!("{wrong} of {constants}"));
     Ok(())
 }
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_long_enough_and_begins_with_what_rows_have() {
+    fn the_list_is_long_enough_and_its_constants_are_in_tables() {
         let list = parse_list();
         assert!(list.len() >= MIN_FORMS, "{}", list.len());
         for listed in &list {

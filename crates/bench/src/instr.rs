@@ -1,4 +1,4 @@
-//! Tables of instructions: how long they take, whether two say the same, and whether a busy loop changes them.
+//! Tables of instructions: their duration, and whether two agree, also with a busy loop.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::asm::forms;
@@ -14,13 +14,13 @@ use cyclescope::study::instr::tables::summary::SurveySummary;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// What the demands allow a quick table of all forms, and a whole one.
+/// Time limits of a quick table of all forms, and of a full one.
 const QUICK_SECONDS: f64 = 30.0;
 const FULL_SECONDS: f64 = 300.0;
-/// Shares of all forms that may fail or, although the CPU has them, be skipped.
+/// Largest shares of all forms that may fail, or be skipped although the CPU has them.
 const FAILED_SHARE: f64 = 0.002;
 const SKIPPED_SHARE: f64 = 0.01;
-/// Shares of the values of two tables that agree, idle and where one had a busy loop on its CPU.
+/// Smallest shares of equal values in two tables: both idle, and one with a busy loop on its CPU.
 const SAME_SHARE: f64 = 0.99;
 const SAME_SHARE_BUSY: f64 = 0.98;
 
@@ -29,13 +29,13 @@ pub fn check_tables(lab: &mut Lab) -> SectionResult {
     let quick = measure_table(lab, "quick", SurveyEffort::QUICK, QUICK_SECONDS)?;
     let first = measure_table(lab, "default", SurveyEffort::FULL, FULL_SECONDS)?;
     let second = measure_table(lab, "default", SurveyEffort::FULL, FULL_SECONDS)?;
-    let neighbour = lab.start_load(LoadCondition::Busy)?;
-    // Half of the time is the loop's.
-    let busy = measure_table(lab, "default, beside a busy loop", SurveyEffort::FULL, 2.0 * FULL_SECONDS)?;
-    drop(neighbour);
+    let load_guard = lab.start_load(LoadCondition::Busy)?;
+    // The loop takes half of the time.
+    let busy = measure_table(lab, "default, with a busy loop", SurveyEffort::FULL, 2.0 * FULL_SECONDS)?;
+    drop(load_guard);
     let agrees = |rows: &[InstrRow]| compare_results(&first, rows, Tolerance::RESULTS);
     demand_agreement(lab, "two default tables agree", &agrees(&second), Some(SAME_SHARE));
-    demand_agreement(lab, "one beside a busy loop agrees", &agrees(&busy), Some(SAME_SHARE_BUSY));
+    demand_agreement(lab, "one with a busy loop agrees", &agrees(&busy), Some(SAME_SHARE_BUSY));
     demand_agreement(lab, "a quick table agrees", &agrees(&quick), None);
     Ok(())
 }
@@ -78,7 +78,7 @@ fn measure_table(lab: &mut Lab, name: &str, effort: SurveyEffort, limit: f64) ->
     Ok(rows)
 }
 
-/// Whether so large a share of all values agrees; without a share the figures only.
+/// Requires that this share of all values agrees; without a share it prints the figures only.
 fn demand_agreement(lab: &mut Lab, text: &str, comparison: &TableComparison, least: Option<f64>) {
     let (mut same, mut all) = (0, 0);
     let mut parts = Vec::new();

@@ -1,4 +1,5 @@
-//! What every section needs: the machine, measurements as `cyclescope run` makes them, and a list of demands.
+//! Shared by all sections: the machine, measurements as `cyclescope run` makes them, and a list of
+//! requirements.
 
 use crate::busy_loop::BusyLoop;
 use crate::options::BenchOptions;
@@ -11,24 +12,24 @@ use cyclescope::run::{RunOutcome, RunRequest, run_snippet};
 use cyclescope::snippet::Snippet;
 use std::error::Error;
 
-/// What a section ends with: a failure only where nothing could be measured at all.
+/// The result of a section. It is an error only if nothing could be measured at all.
 pub type SectionResult<T = ()> = Result<T, Box<dyn Error>>;
 
-/// A demand of the project and whether it is met here.
+/// A requirement of the project, and whether it is met here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// What is demanded.
+    /// The requirement.
     pub text: String,
-    /// Whether it is met; `None` where this machine cannot decide it.
+    /// Whether it is met; `None` if this machine cannot decide it.
     pub met: Option<bool>,
-    /// The figure.
+    /// The measured figure.
     pub figure: String,
 }
 
-/// Whether a busy loop runs on the CPU that is measured on.
+/// Whether a busy loop runs on the measured CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadCondition {
-    /// Nothing of ours runs beside the measurement.
+    /// No background load of this program.
     Idle,
     /// One busy loop is pinned to the same CPU.
     Busy,
@@ -47,15 +48,15 @@ impl LoadCondition {
     }
 }
 
-/// The machine and what was found on it.
+/// The machine and the results on it.
 pub struct Lab {
-    /// What was asked for.
+    /// The command line's options.
     pub options: BenchOptions,
     /// The machine's facts.
     pub machine: Machine,
-    /// The CPU that is measured on.
+    /// The CPU to measure on.
     pub cpu: usize,
-    /// The demands that the sections have examined.
+    /// The requirements that the sections have examined.
     pub demands: Vec<Demand>,
     random: Random,
 }
@@ -72,12 +73,12 @@ impl Lab {
         Ok(Lab { options, machine, cpu, demands: Vec::new(), random })
     }
 
-    /// The micro-architecture's name; empty where it is unknown.
+    /// The micro-architecture's name; empty if unknown.
     pub fn microarchitecture(&self) -> &'static str {
         self.machine.cpu.microarchitecture.known().map_or("", |found| found.name)
     }
 
-    /// Assembles a snippet; none where this CPU lacks an instruction of it.
+    /// Assembles a snippet; `None` if this CPU lacks one of its instructions.
     pub fn assemble_snippet(&self, code: &str, init: &str) -> SectionResult<Option<Snippet>> {
         let (listing, before) = (asm::parse_assembly(code)?, asm::parse_assembly(init)?);
         let mut instructions = listing.instructions().iter().chain(before.instructions());
@@ -91,7 +92,7 @@ impl Lab {
         Ok(UserExecutor::spawn_on(self.machine.clone(), &options)?)
     }
 
-    /// A plan with a seed of its own.
+    /// A plan with its own seed.
     pub fn make_plan(&mut self, request: &RunRequest) -> SectionResult<Plan> {
         let seed = self.next_seed();
         Ok(RunRequest { seed, ..request.clone() }.make_plan(&user_capabilities(&self.machine), &self.machine)?)
@@ -102,14 +103,14 @@ impl Lab {
         self.random.next_bits() >> 11
     }
 
-    /// One whole measurement as `cyclescope run` makes it, a worker of its own included.
+    /// One whole measurement as `cyclescope run` makes it, including a new worker.
     pub fn measure(&mut self, snippet: &Snippet, request: &RunRequest) -> SectionResult<RunOutcome> {
         let plan = self.make_plan(request)?;
         let mut executor = self.spawn_executor()?;
         Ok(run_snippet(&mut executor, snippet, &plan, request.required_precision())?)
     }
 
-    /// Brings a condition about, for as long as the answer lives.
+    /// Establishes a condition for the lifetime of the returned value.
     pub fn start_load(&self, load: LoadCondition) -> SectionResult<Option<BusyLoop>> {
         Ok(match load {
             LoadCondition::Idle => None,
@@ -117,7 +118,7 @@ impl Lab {
         })
     }
 
-    /// Notes whether a demand is met.
+    /// Records whether a requirement is met.
     pub fn record_demand(&mut self, text: &str, met: Option<bool>, figure: String) {
         self.demands.push(Demand { text: text.to_string(), met, figure });
     }

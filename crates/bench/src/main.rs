@@ -1,9 +1,9 @@
-//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, timing methods,
-//! tables of instructions, markers, programs compared, rivals.
+//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed,
+//! timing methods, tables of instructions, markers, program comparisons, rivals.
 //!
-//! Each section is a file with a demand and a function that prints what was found. It measures with the library
-//! as `cyclescope run` does. A demand that is missed is printed as missed and lets the other sections go on; the last lines name
-//! all that are missed, and the exit code is 1 then.
+//! Each section is a file with a requirement and a function that prints its results. It measures
+//! with the library as `cyclescope run` does. A missed requirement is printed as missed, and the
+//! other sections continue. The last lines name all missed ones; the exit code is 1 then.
 
 mod ab;
 mod additivity;
@@ -29,7 +29,7 @@ use lab::{Demand, Lab, SectionResult};
 use options::BenchOptions;
 use std::process::ExitCode;
 
-/// A part of the program that can be run alone.
+/// A part of the program that can run alone.
 struct BenchSection {
     name: &'static str,
     proves: &'static str,
@@ -40,7 +40,7 @@ struct BenchSection {
 const SECTIONS: &[BenchSection] = &[
     BenchSection {
         name: "costs",
-        proves: "known costs are read, idle and beside a busy loop",
+        proves: "known costs are read, idle and with a busy loop",
         run: costs::check_known_costs,
     },
     BenchSection { name: "coverage", proves: "intervals have their stated coverage", run: coverage::check_coverage },
@@ -49,7 +49,7 @@ const SECTIONS: &[BenchSection] = &[
         proves: "k more additions cost k more cycles",
         run: additivity::check_additivity,
     },
-    BenchSection { name: "traps", proves: "what is hard to measure is right or refused", run: traps::check_traps },
+    BenchSection { name: "traps", proves: "hard cases are measured right or refused", run: traps::check_traps },
     BenchSection {
         name: "speed",
         proves: "how long a measurement takes, and which part of it",
@@ -62,14 +62,14 @@ const SECTIONS: &[BenchSection] = &[
     },
     BenchSection {
         name: "immediates",
-        proves: "tables find the constants in code that matter, and no others",
+        proves: "tables find the constants that change costs, and no others",
         run: immediates::check_immediates,
     },
-    BenchSection { name: "instr", proves: "tables of instructions say the same each time", run: instr::check_tables },
-    BenchSection { name: "marker", proves: "surveys of markers say the same each time", run: marker::check_markers },
+    BenchSection { name: "instr", proves: "tables of instructions are reproducible", run: instr::check_tables },
+    BenchSection { name: "marker", proves: "surveys of markers are reproducible", run: marker::check_markers },
     BenchSection {
         name: "ab",
-        proves: "programs are told to differ where they do, and only there",
+        proves: "differences between programs are found, and only true ones",
         run: ab::check_comparisons,
     },
     BenchSection {

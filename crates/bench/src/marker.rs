@@ -1,4 +1,5 @@
-//! Markers: how long surveys take, whether three say the same, and what the loop without a marker costs over itself.
+//! Markers: the duration of surveys, whether three agree, and the cost of a loop without a marker
+//! over itself.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::executor::user::UserOptions;
@@ -13,14 +14,14 @@ use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::visit_ledger::{CaseFinding, case_aim};
 use std::time::Instant;
 
-/// What the demands allow a survey of the two usual loops, a quick one, and one of all loops.
+/// Time limits of a survey of the two usual loops, a quick one, and one of all loops.
 const SURVEY_SECONDS: f64 = 60.0;
 const QUICK_SECONDS: f64 = 10.0;
 const ALL_SECONDS: f64 = 300.0;
-/// How often a survey of only the loop less itself is repeated.
+/// Number of control surveys: the loop less itself.
 const CONTROLS: u64 = 40;
-/// The least share of them whose interval contains 0: ranks 4 and 13 of 16 contain a median in 97.9 %, less three
-/// standard deviations of 80 such trials.
+/// The smallest share of control surveys whose interval contains 0. Ranks 4 and 13 of 16 contain a
+/// median in 97.9 %; three standard deviations of 80 such trials are subtracted.
 const HOLDS_ZERO: f64 = 0.93;
 
 /// Runs the section.
@@ -35,16 +36,16 @@ pub fn check_markers(lab: &mut Lab) -> SectionResult {
         three.push(survey_markers(lab, name, &usual, SURVEY_SECONDS, VisitPlan::new)?);
     }
     demand_same_ranks(lab, "three surveys rank alike", &three);
-    let neighbour = lab.start_load(LoadCondition::Busy)?;
-    let busy = survey_markers(lab, "default, beside a busy loop", &usual, 2.0 * SURVEY_SECONDS, VisitPlan::new)?;
-    drop(neighbour);
-    demand_same_ranks(lab, "one beside a busy loop ranks as the first", &[three.swap_remove(0), busy]);
+    let load_guard = lab.start_load(LoadCondition::Busy)?;
+    let busy = survey_markers(lab, "default, with a busy loop", &usual, 2.0 * SURVEY_SECONDS, VisitPlan::new)?;
+    drop(load_guard);
+    demand_same_ranks(lab, "one with a busy loop ranks as the first", &[three.swap_remove(0), busy]);
     let longer = |latency, seed| VisitPlan::new(latency, seed).for_contexts(context::ALL.len());
     survey_markers(lab, "all loops", &all, ALL_SECONDS, longer)?;
     Ok(())
 }
 
-/// What a survey needs to know: the latency of `imul`.
+/// The input of a survey: the latency of `imul`.
 fn find_imul_latency(lab: &mut Lab) -> SectionResult<(f64, cyclescope::measure::Plan)> {
     let plan = lab.make_plan(&RunRequest::default())?;
     let latency = match plan.imul_latency {
@@ -74,7 +75,7 @@ fn open_bench(
     Ok((bench, latency))
 }
 
-/// The loop without a marker against a copy of itself, many times.
+/// Compares the loop without a marker with a copy of itself, many times.
 fn check_control(lab: &mut Lab) -> SectionResult {
     let designs: Vec<CompiledDesign> =
         CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == "none").collect();
@@ -114,7 +115,7 @@ fn survey_markers(
     let text = format!("a survey of markers takes at most {limit:.0} s, {name}");
     lab.record_demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
     let wrong = findings.iter().filter(|finding| {
-        // What an indirect call has for a dormant marker is a call of an empty function.
+        // For an indirect call, a dormant marker means a call of an empty function.
         let calls = finding.case.state.enabled || finding.case.design.enabling == Enabling::Probe;
         let expected = if calls { PROOF_LOOPS } else { 0 };
         finding.hits.is_some_and(|hits| hits != expected)
@@ -151,7 +152,7 @@ fn survey_markers(
     Ok(findings)
 }
 
-/// Whether surveys rank all pairs of markers alike whose intervals don't overlap.
+/// Requires that surveys rank all pairs of markers alike whose intervals don't overlap.
 fn demand_same_ranks(lab: &mut Lab, text: &str, surveys: &[Vec<CaseFinding>]) {
     let count = surveys[0].len();
     let (mut same, mut all) = (0, 0);

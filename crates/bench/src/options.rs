@@ -1,8 +1,8 @@
-//! What the command line asks for.
+//! Options of the command line.
 
 use clap::Parser;
 
-/// Measures cyclescope itself and prints what it found.
+/// Measures cyclescope itself and prints the results.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "cyclescope-bench", version, max_term_width = 100)]
 pub struct BenchOptions {
@@ -12,7 +12,8 @@ pub struct BenchOptions {
     /// List the sections and what each proves
     #[arg(long)]
     pub list: bool,
-    /// The long proofs: a thousand intervals a chain over at least half an hour, the paper's hundred million samples
+    /// The long tests: a thousand intervals per chain over at least half an hour, the paper's
+    /// hundred million samples
     #[arg(long)]
     pub full: bool,
     /// Measurements of each snippet in the section `coverage` [default: 72; 1000 with --full]
@@ -21,7 +22,7 @@ pub struct BenchOptions {
     /// CPU to measure on [default: the last allowed one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Seed of everything that is random
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }

@@ -1,13 +1,15 @@
 //! Rivals: how other ways of timing read one function of known length, side by side.
 //!
-//! The function is a chain of 50 `mulpd`. Its length in core cycles is 50 times the latency that the table of known
-//! costs has for this micro-architecture, from published sources. The chain shares no instruction with the ruler, so
-//! the latency that the ruler is counted in can't make our figure right. The function's result is the next
-//! call's argument in the same register, so that calls cannot overlap; call and return run beside it. Every other
-//! way gives time, which is converted to core cycles with the core clock that our ruler measured once at the start,
-//! the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and divan's ways
-//! are reproduced here, not run: their sampling and what they compute from it, without their warm-up of seconds
-//! and their reports.
+//! The function is a chain of 50 `mulpd`. Its length in core cycles is 50 times the latency in the
+//! table of known costs for this micro-architecture, from published sources. The chain shares no
+//! instruction with the ruler, so the ruler's assumed latency can't make our figure right. The
+//! function's result is the next call's argument in the same register, so that calls cannot
+//! overlap; call and return overlap with it.
+//!
+//! Every other way gives time, which is converted to core cycles with the core clock that our ruler
+//! measured once at the start, the best that their user could do. `quanta` and `Instant` run
+//! themselves. Criterion's and divan's ways are reproduced here, not run: their sampling and their
+//! computations, without their warm-up of seconds and their reports.
 
 use crate::busy_loop::pin_thread;
 use crate::cost_table;
@@ -21,14 +23,14 @@ use std::time::{Duration, Instant};
 
 /// Multiplications in the function.
 const CHAIN_LINKS: usize = 50;
-/// One of them, as the table of known costs has it.
+/// One multiplication, as in the table of known costs.
 const CHAIN_LINK: &str = "mulpd xmm0, xmm1";
-/// What each multiplies by: the least number above one, which the measured snippet has in XMM1 too. Products stay
-/// normal numbers for 10¹⁵ calls; subnormal ones would take longer.
+/// The factor: the least number above one, which XMM1 also holds in the measured snippet. Products
+/// stay normal numbers for 10¹⁵ calls; subnormal ones would take longer.
 const FACTOR: f64 = 1.0 + f64::EPSILON;
-/// How often each way measures in each condition.
+/// Measurements of each way in each condition.
 const REPEATS: usize = 20;
-/// Single calls that are timed in one measurement.
+/// Timed calls in one measurement.
 const CALLS: usize = 2_000;
 
 std::arch::global_asm!(
@@ -42,15 +44,15 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// Multiplies XMM0 by XMM1 and changes nothing else; this is no C calling convention.
+    /// Multiplies XMM0 by XMM1 and changes nothing else; not a C calling convention.
     fn cyclescope_bench_fifty();
 }
 
-/// Calls the function with the last call's result.
+/// Calls the function with the previous result.
 #[inline(always)]
 fn call_fifty(state: __m128d, factor: __m128d) -> __m128d {
     let result;
-    // SAFETY: the function changes XMM0 only, and uses the stack for its return address.
+    // SAFETY: the function changes only XMM0, and uses the stack for its return address.
     unsafe {
         std::arch::asm!(
             "call {}",
@@ -68,14 +70,14 @@ fn broadcast(value: f64) -> __m128d {
     unsafe { _mm_set1_pd(value) }
 }
 
-/// A way of timing: its name, and nanoseconds a call.
+/// A way of timing: its name, and its nanoseconds per call.
 struct RivalMethod {
     name: &'static str,
     kind: &'static str,
     time: fn(&RivalClocks) -> f64,
 }
 
-/// What the ways need that is made once.
+/// Shared resources of the ways, made once.
 struct RivalClocks {
     quanta: quanta::Clock,
     tsc_hertz: f64,
@@ -119,7 +121,8 @@ pub fn compare_rivals(lab: &mut Lab) -> SectionResult {
         return Err("the core clock could not be measured".into());
     };
     println!(
-        "truth {truth} core cycles: {CHAIN_LINKS} × the published latency of {CHAIN_LINK}, {latency}; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
+        "truth {truth} core cycles: {CHAIN_LINKS} × the published latency of {CHAIN_LINK}, {latency}; \
+         core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
          {:>9} {:>9} {:>8} {:>9} {:>19}",
         "way", "", "", "mean", "bias", "bias %", "std dev", "range"
     );
@@ -127,11 +130,11 @@ pub fn compare_rivals(lab: &mut Lab) -> SectionResult {
     let tools = RivalClocks { quanta: quanta::Clock::new(), tsc_hertz, instant_precision: measure_instant_precision() };
     let mut ours = [0.0; 2];
     for (load, worst) in LoadCondition::BOTH.into_iter().zip(&mut ours) {
-        let neighbour = lab.start_load(load)?;
+        let load_guard = lab.start_load(load)?;
         let costs = measure_our_costs(lab, &snippet)?;
         print_row("cyclescope run", "itself", load, &costs, truth);
         *worst = costs.iter().map(|cost| (cost - truth).abs()).fold(0.0, f64::max);
-        // A thread of its own, so that this one stays free to run elsewhere.
+        // A separate thread, so that this one may still run anywhere.
         let others = std::thread::scope(|scope| {
             let timing = || pin_thread(cpu).map(|()| measure_rival_costs(&tools, megahertz));
             scope.spawn(timing).join().expect("timing does not panic")
@@ -139,7 +142,7 @@ pub fn compare_rivals(lab: &mut Lab) -> SectionResult {
         for (way, costs) in RIVAL_METHODS.iter().zip(&others) {
             print_row(way.name, way.kind, load, costs, truth);
         }
-        drop(neighbour);
+        drop(load_guard);
     }
     let figure = format!("largest error {:.3} cycles idle, {:.3} loaded, of {truth}", ours[0], ours[1]);
     let met = ours.iter().all(|worst| *worst <= 0.005 * truth);
@@ -169,7 +172,7 @@ fn measure_our_costs(lab: &mut Lab, snippet: &Snippet) -> SectionResult<Vec<f64>
     Ok(costs)
 }
 
-/// Core cycles by each way, in turns, so that all meet the same disturbances.
+/// Core cycles by each way, in turns, so that all have the same disturbances.
 fn measure_rival_costs(tools: &RivalClocks, megahertz: f64) -> Vec<Vec<f64>> {
     let mut costs = vec![Vec::new(); RIVAL_METHODS.len()];
     for _ in 0..REPEATS {
@@ -228,7 +231,7 @@ fn time_instant() -> Vec<f64> {
     (0..CALLS).map(call).collect()
 }
 
-/// Calls in a row; the time of all in nanoseconds.
+/// Time of consecutive calls, in nanoseconds.
 fn time_batch(iterations: u64) -> f64 {
     let (mut state, factor) = (broadcast(1.0), broadcast(FACTOR));
     let start = Instant::now();
@@ -240,8 +243,8 @@ fn time_batch(iterations: u64) -> f64 {
     passed
 }
 
-/// Criterion's linear sampling: 100 samples of d, 2d, 3d … iterations, and the slope of a line through the origin by
-/// least squares. It plans for 20 ms where Criterion plans for 5 s.
+/// Criterion's linear sampling: 100 samples of d, 2d, 3d … iterations, and the slope of a line
+/// through the origin by least squares. It plans for 20 ms instead of Criterion's 5 s.
 fn time_like_criterion() -> f64 {
     const SAMPLES: u64 = 100;
     const PLANNED: f64 = 20e6;
@@ -259,8 +262,9 @@ fn fit_slope(points: &[[f64; 2]]) -> f64 {
     products / squares
 }
 
-/// divan's sampling: a sample grows until it takes a hundred times the timer's precision, then 100 samples, less the
-/// cost of an empty loop of as many iterations. Fastest and median sample, a call.
+/// divan's sampling. A sample grows until it takes a hundred times the timer's precision. Then it
+/// takes 100 samples, less the cost of an empty loop of equally many iterations. Returns the
+/// fastest and the median sample, per call.
 fn time_like_divan(tools: &RivalClocks) -> [f64; 2] {
     const SAMPLES: usize = 100;
     let mut size = 1;

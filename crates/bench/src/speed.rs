@@ -1,7 +1,8 @@
 //! Speed: the whole process for one snippet, and many snippets inside one process.
 //!
-//! The parts are found from outside: an executor that is wrapped in a stopwatch, the library's own steps repeated
-//! on the same batch, and the readings themselves, which show how long the measured code ran.
+//! The parts are measured from outside: by an executor with a stopwatch, by repeating the library's
+//! steps on the same batch, and by the readings themselves, which show how long the measured code
+//! ran.
 
 use crate::lab::{Lab, SectionResult};
 use cyclescope::error::RunError;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Starts of the command line of each kind.
 const PROCESS_STARTS: usize = 20;
-/// The half width that the many snippets have to reach, in core cycles.
+/// The half width that the many snippets must reach, in core cycles.
 const HALF_WIDTH: f64 = 0.02;
 
 /// Runs the section.
@@ -35,7 +36,7 @@ fn time_processes(lab: &mut Lab) -> SectionResult {
     for (arguments, limit) in [(&[][..], 250.0), (&["--quick"][..], 60.0)] {
         let text = format!("one `run{}` takes at most {limit} ms, idle", arguments.join(" ").replace("--", " --"));
         if !program.exists() {
-            let figure = "there is no cyclescope beside this program; `make bench` builds both".to_string();
+            let figure = "there is no cyclescope next to this program; `make bench` builds both".to_string();
             lab.record_demand(&text, None, figure);
             continue;
         }
@@ -65,7 +66,8 @@ struct StopwatchExecutor<'a> {
     inner: &'a mut dyn Executor,
     took: Duration,
     batches: Vec<Batch>,
-    /// Raw units of the clock that the timed calls took, warm-ups included by their number.
+    /// Raw units of the clock that the timed calls took, including warm-ups in proportion to their
+    /// number.
     units: f64,
 }
 
@@ -98,7 +100,7 @@ impl Executor for StopwatchExecutor<'_> {
     }
 }
 
-/// Where the time of one snippet went, in milliseconds.
+/// The time of one snippet by part, in milliseconds.
 #[derive(Default)]
 struct TimeBreakdown {
     whole: Vec<f64>,
@@ -113,8 +115,8 @@ struct TimeBreakdown {
 
 fn time_in_process(lab: &mut Lab) -> SectionResult {
     let codes = list_snippets();
-    let precision = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
-    let request = RunRequest { quick: true, precision, ..RunRequest::default() };
+    let required = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
+    let request = RunRequest { quick: true, required, ..RunRequest::default() };
     let plan = lab.make_plan(&request)?;
     let units_per_ms = measure_units_per_ms(lab, &plan)?;
     let mut user = lab.spawn_executor()?;
@@ -129,7 +131,7 @@ fn time_in_process(lab: &mut Lab) -> SectionResult {
     for code in &codes {
         snippets.extend(lab.assemble_snippet(code, "")?);
     }
-    // One after the other, as a table of instructions is measured: a worker that waits long falls asleep.
+    // Without pauses, as in a table of instructions: a worker that waits long falls asleep.
     for snippet in &snippets {
         let plan = Plan { seed: lab.next_seed(), ..plan.clone() };
         let started = Instant::now();

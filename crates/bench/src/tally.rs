@@ -1,35 +1,36 @@
-//! Counting: what counts as a hit, how many there were, how often an interval held.
+//! Counts hits, and how often an interval contained the truth.
 
 use cyclescope::statistics::{self, CoverageVerdict, judge_coverage};
 
-/// How far a reading may be from a known cost: ±0.02 or 0.5 %; for a cost below one cycle ±0.004 or 1.5 %.
+/// Largest allowed distance of a reading from a known cost: ±0.02 or 0.5 %; below one cycle ±0.004
+/// or 1.5 %.
 pub fn tolerance(expected: f64) -> f64 {
     let (cycles, share) = if expected < 1.0 { (0.004, 0.015) } else { (0.02, 0.005) };
     f64::max(cycles, share * expected)
 }
 
-/// Readings of one snippet under one condition; none where no number was given.
+/// Readings of one snippet under one condition; `None` for a measurement without a number.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SnippetReadings(pub Vec<Option<f64>>);
 
 impl SnippetReadings {
-    /// The numbers that were given.
+    /// The given numbers.
     pub fn given_values(&self) -> Vec<f64> {
         self.0.iter().flatten().copied().collect()
     }
 
-    /// How many readings are within the tolerance of the expected cost.
+    /// Number of readings within the tolerance of the expected cost.
     pub fn count_hits(&self, expected: f64) -> usize {
         let margin = tolerance(expected);
         self.given_values().iter().filter(|value| (*value - expected).abs() <= margin).count()
     }
 
-    /// How many times no number was given.
+    /// Number of measurements without a number.
     pub fn count_refused(&self) -> usize {
         self.0.iter().filter(|value| value.is_none()).count()
     }
 
-    /// Lowest and highest, where there are numbers.
+    /// Lowest and highest number, if any.
     pub fn range(&self) -> Option<[f64; 2]> {
         let given = self.given_values();
         let low = given.iter().copied().reduce(f64::min)?;
@@ -41,7 +42,7 @@ impl SnippetReadings {
 /// The levels at which coverage is counted.
 pub const COVERAGE_LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
 
-/// How often intervals held the truth.
+/// How often intervals contained the truth.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoverageTally {
     held: [usize; 4],
@@ -51,8 +52,8 @@ pub struct CoverageTally {
 }
 
 impl CoverageTally {
-    /// Counts one measurement: whether its interval at each of [`COVERAGE_LEVELS`] held, the half width at 95 %, and by how
-    /// much the value exceeds the truth.
+    /// Counts one measurement: whether its interval at each of [`COVERAGE_LEVELS`] contained the
+    /// truth, the half width at 95 %, and the value's excess over the truth.
     pub fn add_interval(&mut self, held: [bool; 4], half_width: f64, error: f64) {
         self.errors.push(error);
         for (count, held) in self.held.iter_mut().zip(held) {
@@ -61,7 +62,7 @@ impl CoverageTally {
         self.widths.push(half_width);
     }
 
-    /// Counts a measurement that gave no number.
+    /// Counts a measurement without a number.
     pub fn add_refused(&mut self) {
         self.refused += 1;
     }
@@ -81,17 +82,17 @@ impl CoverageTally {
         self.widths.len()
     }
 
-    /// Measurements that gave none.
+    /// Measurements without a number.
     pub fn count_refused(&self) -> usize {
         self.refused
     }
 
-    /// The share of intervals that held, at each level.
+    /// The share of intervals that contained the truth, at each level.
     pub fn held_shares(&self) -> [f64; 4] {
         self.held.map(|held| held as f64 / self.count_given().max(1) as f64)
     }
 
-    /// Whether they held as often as the level says; none where there are too few to tell.
+    /// Whether they did as often as the level says; `None` if there are too few to decide.
     pub fn is_calibrated(&self, level: usize) -> Option<bool> {
         check_calibration(COVERAGE_LEVELS[level], self.held[level], self.count_given())
     }
@@ -101,13 +102,14 @@ impl CoverageTally {
         statistics::mean(&self.errors)
     }
 
-    /// The median half width at 95 %; none without measurements.
+    /// The median half width at 95 %; `None` without measurements.
     pub fn half_width(&self) -> Option<f64> {
         (!self.widths.is_empty()).then(|| statistics::median(&mut self.widths.clone()))
     }
 }
 
-/// Whether intervals held the truth as often as their level says; `None` where there are too few to tell.
+/// Whether intervals contained the truth as often as their level says; `None` if there are too few
+/// to decide.
 pub fn check_calibration(level: f64, held: usize, trials: usize) -> Option<bool> {
     match judge_coverage(level, held, trials) {
         CoverageVerdict::Right => Some(true),
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_no_hit() {
+    fn a_missing_number_is_not_a_hit() {
         let readings = SnippetReadings(vec![Some(3.019), None, Some(2.979), Some(3.0)]);
         assert_eq!((readings.count_hits(3.0), readings.count_refused()), (2, 1));
         assert_eq!(readings.range(), Some([2.979, 3.019]));

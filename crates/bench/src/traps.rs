@@ -1,7 +1,9 @@
-//! Traps: snippets that fool timing programs. Each must be read right, or refused, or carry the caveat that fits.
+//! Traps: snippets that fool timing programs. Each must be read right, or refused, or carry a
+//! fitting caveat.
 //!
-//! Right means: like a reference that start-up, buffers and the bodies' ends reach four times less, which is the
-//! same snippet in bodies up to four times as long, taken with the bend of its own slopes as a margin.
+//! Right means equal to a reference in which start-up, buffers and the ends of bodies have a
+//! quarter of the effect. It is the same snippet in bodies up to four times as long, with the bend
+//! of its slopes as a margin.
 
 use crate::costs::shorten_code;
 use crate::lab::{Lab, SectionResult};
@@ -11,7 +13,7 @@ use cyclescope::run::{RunOutcome, RunRequest};
 use cyclescope::snippet::Snippet;
 use std::time::Duration;
 
-/// A snippet and the caveats that fit it.
+/// A snippet and its fitting caveats.
 struct Trap {
     code: &'static str,
     init: &'static str,
@@ -23,7 +25,7 @@ const BUFFER_CAVEATS: &[CaveatKind] =
     &[CaveatKind::Nonlinear, CaveatKind::NotRepeatable, CaveatKind::LayoutDependent, CaveatKind::TwoModes];
 const NO_CAVEATS: &[CaveatKind] = &[];
 
-/// A store and a load through one base, as the renamed and the falsely renamed pair.
+/// Pairs of a store and a load through one base: renamed ones and falsely renamed ones.
 const TRAPS: &[Trap] = &[
     Trap { code: "movnti [r14], rax", init: "", fits: BUFFER_CAVEATS },
     Trap { code: "clflush [r14]", init: "", fits: BUFFER_CAVEATS },
@@ -43,14 +45,15 @@ const TRAPS: &[Trap] = &[
     Trap { code: "cmovz rax, rbx", init: "", fits: NO_CAVEATS },
 ];
 
-/// How much longer the reference's bodies are, and the bytes that its longest may have: beyond an op cache another
-/// part of the core sets the pace.
+/// How much longer the reference's bodies are, and the largest size of its longest: beyond an op
+/// cache another part of the core limits the speed.
 const REFERENCE_FACTOR: usize = 4;
 const REFERENCE_BYTES: usize = 12 << 10;
-/// A reading agrees with the reference within this number of core cycles or this share, beside both half widths.
+/// A reading agrees with the reference within this number of core cycles or this share, plus both
+/// half widths.
 const AGREEMENT: [f64; 2] = [0.02, 0.02];
 
-/// What became of a trap.
+/// The result of a trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrapVerdict {
     Right,
@@ -90,7 +93,8 @@ pub fn check_traps(lab: &mut Lab) -> SectionResult {
     Ok(())
 }
 
-/// Value and half width of the snippet in bodies of fixed lengths, `LONGER` times as long as one of `unit` copies.
+/// Value and half width of the snippet in bodies of fixed lengths, [`REFERENCE_FACTOR`] times as
+/// long as one of `unit` copies.
 fn measure_reference(lab: &mut Lab, snippet: &Snippet, unit: usize) -> SectionResult<Option<[f64; 2]>> {
     let most = REFERENCE_BYTES / 4 / snippet.code().len();
     let unroll = Some((REFERENCE_FACTOR * unit).min(most.max(unit)));
@@ -100,7 +104,7 @@ fn measure_reference(lab: &mut Lab, snippet: &Snippet, unit: usize) -> SectionRe
     Ok(estimate.map(|found| [found.cost.value, found.cost.half_width().hypot(found.bend.value)]))
 }
 
-/// Value and half width, where `run` gives a number.
+/// Value and half width, if `run` gives a number.
 fn cost_interval(run: &RunOutcome) -> Option<[f64; 2]> {
     run.estimate().map(|estimate| [estimate.cost.value, estimate.cost.half_width()])
 }

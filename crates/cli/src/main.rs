@@ -1,7 +1,9 @@
-//! The cyclescope command line: parses arguments, runs the command, prints the result and returns the exit code.
+//! The cyclescope command line: parses arguments, runs the command, prints the result and returns
+//! the exit code.
 //!
-//! `args` says what was asked for, `input` reads what people measure, `studies` has the commands, `session` measures and keeps what
-//! was found, `output` prints it; `process` is what all of them know of signals and other programs.
+//! `args` parses the command line and `input` reads the code to measure. `studies` has the
+//! commands, `session` measures and saves results, and `output` prints them. `process` handles
+//! signals and other programs.
 
 mod args;
 mod input;

@@ -1,4 +1,4 @@
-//! `cyclescope doctor` as its user sees it. What it finds depends on the machine and is not asserted.
+//! `cyclescope doctor` as its user sees it. Findings depend on the machine and aren't asserted.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn doctor(arguments: &[&str]) -> Command {
     command
 }
 
-/// Standard output of a command that ends with this exit code.
+/// Standard output of a command, which must exit with this code.
 fn output(arguments: &[&str], code: i32) -> String {
     let assert = doctor(arguments).assert().code(code);
     String::from_utf8(assert.get_output().stdout.clone()).expect("text")
@@ -93,7 +93,7 @@ fn text_is_plain_and_fits_80_columns() {
 }
 
 #[test]
-fn a_cpu_can_be_chosen_and_an_impossible_one_is_refused() {
+fn cpu_can_be_chosen_and_an_invalid_one_is_rejected() {
     let text = output(&["--quick", "--json"], 0);
     let machine: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
     let first = machine["topology"]["allowed"]["value"][0].to_string();
@@ -109,10 +109,10 @@ fn a_cpu_can_be_chosen_and_an_impossible_one_is_refused() {
 }
 
 #[test]
-fn what_is_not_available_is_refused() {
+fn unavailable_features_are_rejected() {
     let refused = [
         (["--clock", "cpuid-rdtsc-cr0-rdtsc"], 3, "ring 0"),
-        (["--clock", "no-such-clock"], 2, "there is no clock"),
+        (["--clock", "no-such-clock"], 2, "unknown timing method"),
         (["--evidence", "somewhere"], 2, "no evidence"),
         (["--cpu", "two"], 2, "invalid value"),
     ];
@@ -126,7 +126,7 @@ fn what_is_not_available_is_refused() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     for format in [&["doctor", "--quick"][..], &["doctor", "--quick", "--json"]] {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("cyclescope"))

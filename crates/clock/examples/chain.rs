@@ -1,4 +1,4 @@
-//! Fifty multiplications that wait for each other, timed in a program of one's own.
+//! Times fifty dependent multiplications within a program.
 
 use cyclescope_clock::{Region, hide, keep};
 
@@ -8,7 +8,7 @@ static AROUND: Region = Region::new("two of them");
 fn chain(value: u64) -> u64 {
     let _timed = CHAIN.begin();
     let product = (0..50).fold(hide(value), |value, _| value.wrapping_mul(value));
-    // It is known before the region ends.
+    // Completes the product before the region ends.
     keep(product);
     product
 }

@@ -1,6 +1,8 @@
-//! Samples for `cyclescope ab`, which runs a program many times and reads what its benchmarks took.
+//! Writes samples for `cyclescope ab`, which runs a program many times and reads the times of its
+//! benchmarks.
 //!
-//! It names a file in the variable `CYCLESCOPE_AB`; a line of JSON in it is a sample. The section `ab` of docs/reference.md has the protocol.
+//! `cyclescope ab` names a file in the variable `CYCLESCOPE_AB`; each line of JSON in it is a
+//! sample. For the protocol see the section `ab` of docs/reference.md.
 
 use crate::calibration::Scale;
 use crate::report::report;
@@ -13,11 +15,12 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{env, format};
 
-/// The variables: the file, milliseconds that each benchmark should take, and text of random length, a page at most.
+/// The variables: the file, the milliseconds that each benchmark should take, and text of random
+/// length (at most a page).
 const FILE: &str = "CYCLESCOPE_AB";
 const WISH: &str = "CYCLESCOPE_AB_MS";
 const LAYOUT: &str = "CYCLESCOPE_AB_LAYOUT";
-/// Milliseconds where the second one says nothing.
+/// Milliseconds if the second variable is not set.
 const WISHED: u64 = 10;
 
 /// The samples of this run.
@@ -27,17 +30,19 @@ pub struct Samples {
     time: Duration,
 }
 
-/// Moves what is allocated from now on, in each run of `cyclescope ab` by another part of a page: the system moves the heap by whole pages
-/// only, and code can depend on where in a page or a line its data are.
+/// Moves later allocations by a part of a page, which differs between runs of `cyclescope ab`. The
+/// system moves the heap only by whole pages, but code can depend on the position of its data in a
+/// page or line.
 pub(crate) fn move_heap() {
     static MOVED: Once = Once::new();
-    // The text itself is the block that takes the place.
+    // The text itself is the block that moves the others.
     MOVED.call_once(|| std::mem::forget(black_box(env::var_os(LAYOUT))));
 }
 
 impl Samples {
-    /// Where `cyclescope ab` has started this program: nothing else sets the variable. The first call moves the heap by a part of a page, which
-    /// differs from run to run; so call it before the benchmarks allocate what they work on.
+    /// Opens the file if `cyclescope ab` has started this program; nothing else sets the variable.
+    /// The first call moves the heap by a part of a page that differs between runs. So call it
+    /// before the benchmarks allocate their data.
     pub fn from_environment() -> Option<Samples> {
         move_heap();
         let path = env::var_os(FILE).filter(|path| !path.is_empty())?;
@@ -46,12 +51,13 @@ impl Samples {
         Some(Samples { file, time: Duration::from_millis(wish) })
     }
 
-    /// How long each benchmark should be measured in this run, warm-up not counted.
+    /// How long each benchmark should be measured in this run, without warm-up.
     pub fn time(&self) -> Duration {
         self.time
     }
 
-    /// Writes a sample: the ticks of all its iterations together, and rulers before and after it.
+    /// Writes a sample: the ticks of all its iterations together, and the rulers before and after
+    /// it.
     ///
     /// # Errors
     ///
@@ -76,13 +82,13 @@ impl Samples {
 
     fn line(&self, name: &str, iterations: u64, took: &str) -> io::Result<()> {
         let line = format!("{{\"name\":\"{}\",\"iterations\":{iterations},{took}}}\n", escaped(name));
-        // In one call, so that lines of several threads stay whole.
+        // One call per line, so that lines of several threads stay whole.
         (&self.file).write_all(line.as_bytes())
     }
 }
 
-/// Writes a sample of each region that has ended at least once, where `cyclescope ab` has started this program; returns whether it has.
-/// [`report_at_end`](crate::report_at_end) does so by itself.
+/// Writes a sample of each region that has ended at least once, if `cyclescope ab` has started this
+/// program. Returns whether it has. [`report_at_end`](crate::report_at_end) does this itself.
 ///
 /// # Errors
 ///
@@ -91,7 +97,7 @@ pub fn write_report() -> io::Result<bool> {
     let Some(samples) = Samples::from_environment() else { return Ok(false) };
     for row in report().rows {
         let cycles = row.cycles.value.0 * row.count as f64;
-        // Of a region that takes no longer than the readings nothing is known.
+        // If a region takes no longer than the readings, nothing is known about it.
         if cycles > 0.0 {
             samples.cycles(&row.name, row.count, CoreCycles(cycles))?;
         }
@@ -99,7 +105,7 @@ pub fn write_report() -> io::Result<bool> {
     Ok(true)
 }
 
-/// A text as JSON has it between quotation marks (RFC 8259, 7).
+/// Escapes a text for JSON, without the quotation marks (RFC 8259, 7).
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {

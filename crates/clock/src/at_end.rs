@@ -1,11 +1,11 @@
-//! The report at the end of a program.
+//! Prints the report at the end of a program.
 
 use crate::ab;
 use crate::report::report;
 use std::io::Write;
 
-/// Prints the report to standard error where it is dropped: at the end of `main`, where it was made at its beginning. Under `cyclescope ab`
-/// it goes there instead.
+/// Prints the report to standard error when dropped. Created at the beginning of `main`, it prints
+/// at the end. Under `cyclescope ab` the report goes there instead.
 #[derive(Debug)]
 #[must_use = "the report is printed where this is dropped"]
 pub struct AtEnd(());
@@ -18,11 +18,11 @@ pub fn report_at_end() -> AtEnd {
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        // What can't be written is missing there, and told there.
+        // If samples can't be written, `cyclescope ab` reports that they are missing.
         if let Ok(true) | Err(_) = ab::write_report() {
             return;
         }
-        // Whoever closed standard error does not want it.
+        // A closed standard error needs no report.
         let _ = write!(std::io::stderr(), "{}", report());
     }
 }

@@ -1,73 +1,82 @@
-//! What a pair takes on this machine, and how many core cycles pass in a tick.
+//! Measures how long a pair takes on this machine, and how many core cycles pass per tick.
 //!
-//! The ruler is a chain of multiplications, of a block and of many in turns: what both have in common is the pair, what the longer one has more
-//! is the ruler's. Other work on the core, on its second thread too, meets both, and what is measured between two readings of the ruler.
+//! The ruler is a chain of multiplications, measured with one block and with many blocks in turns.
+//! Their common part is the pair, and their difference is the ruler. Background load on the core or
+//! on its sibling affects both, and the code between two readings of the ruler too.
 
 use crate::chain::{Additions, BLOCK, Chain, FloatMultiplications, NoOperations, multiplications, pass};
 use crate::pair::Pair;
 use crate::unit::{CoreCycles, Ticks};
 use core::hint::black_box;
 
-/// Rounds of half a reading of the ruler, and trials of the calibration, whose median counts. Over 40 programs in C the standard deviation of the
-/// pair was 0.7 core cycles with 7 trials and 0.2 with so many (Zen 4, whose TSC has steps of 26).
+/// Rounds per half reading of the ruler, and trials of the calibration, of which the median counts.
+/// Over 40 programs in C the standard deviation of the pair was 0.7 core cycles with 7 trials and
+/// 0.2 with 63 (Zen 4, whose TSC has steps of 26).
 const ROUNDS: usize = 101;
 const TRIALS: usize = 63;
-/// Readings of the ruler's shorter chain beside one of the longer: they are the quicker ones, and the pair comes from them.
+/// Readings of the ruler's shorter chain per reading of the longer one. They are quicker, and they
+/// determine the pair.
 const SHORTER: usize = 3;
-/// Kinds of code that a pair is measured around.
+/// Kinds of code around which a pair is measured.
 const CODES: usize = 5;
-/// By how much the length of some code differs from the next one's, and lengths of what passes before a reading and of the code by which the step
-/// is found: so that readings fall anywhere between two steps of the clock.
+/// Step between successive lengths of code, and ranges of lengths: code that passes before a
+/// reading, and code that shows the clock's step. So readings fall anywhere between two steps of
+/// the clock.
 const STRIDE: usize = 37;
 const PASSED: usize = 64;
 const LENGTHS: usize = 256;
-/// Steps of the clock that the ruler takes at least, where a multiplication takes two ticks, and blocks that it has.
+/// Fewest steps of the clock that the ruler takes, if a multiplication takes two ticks; and fewest
+/// blocks.
 const STEPS: f64 = 20.0;
 const MULTIPLICATION: f64 = 2.0;
 const BLOCKS: u32 = 4;
-/// Readings beyond so many times the middle one, and two steps of the clock, are of something else: an interrupt, another program.
+/// A reading above this multiple of the median plus two steps of the clock contains something else:
+/// an interrupt or another program.
 pub(crate) const BEYOND: f64 = 1.5;
-/// Core cycles a multiplication above which each waited for the one before.
+/// Core cycles per multiplication, above which each waited for the one before.
 const FREE: f64 = 1.5;
 /// Share by which the latency of a multiplication may differ from a whole number of cycles.
 const WHOLE: f64 = 0.02;
 
-/// One reading of the ruler: core cycles a tick, and what a pair takes, at this moment.
+/// One reading of the ruler: the current core cycles per tick, and the current time of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    /// Core cycles a tick.
+    /// Core cycles per tick.
     pub cycles: f64,
-    /// What the pair adds to a chain of multiplications. Beside other work on the core's second thread it took 81 to 88 core cycles (Zen 4).
+    /// Ticks that the pair adds to a chain of multiplications. With background load on the sibling
+    /// it took 81 to 88 core cycles (Zen 4).
     pub pair: Ticks,
-    /// The share by which the core cycles a tick of either half of the reading differ from those of both.
+    /// Difference of the core cycles per tick between the halves of the reading, as a share.
     pub spread: f64,
 }
 
-/// What a pair takes on this machine.
+/// Time of a pair on this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// What a pair adds to a chain of multiplications, at the time of the calibration.
+    /// Cycles that a pair added to a chain of multiplications during the calibration.
     pub pair: CoreCycles,
-    /// The least and the most that it adds to any code that was tried: code that waits for nothing is hidden beside the pair for some
-    /// cycles, and some chains begin late.
+    /// The fewest and the most cycles that it added to any of the tried codes. Code that waits for
+    /// nothing partly overlaps with the pair, and some chains begin late.
     pub between: [CoreCycles; 2],
-    /// What a pair around nothing takes.
+    /// Cycles of a pair around nothing.
     pub empty: CoreCycles,
-    /// What the ruler told when this was measured.
+    /// The ruler's reading during the calibration.
     pub scale: Scale,
     /// The step of the readings.
     pub step: Ticks,
-    /// Whether the readings wait for the code between them. LFENCE does not where an AMD processor was not told to.
+    /// Whether the readings wait for the code between them. On AMD, LFENCE waits only if the system
+    /// has enabled that.
     pub waits: bool,
-    /// Whether two rulers agree: the latency of a multiplication is a whole number of additions.
+    /// Whether two rulers agree: a multiplication takes a whole number of additions.
     pub rulers_agree: bool,
-    /// What a multiplication takes.
+    /// Cycles of a multiplication.
     pub(crate) latency: CoreCycles,
     /// Blocks of the ruler's longer chain.
     blocks: u32,
 }
 
-/// Code of two lengths, in ticks: what a pair adds to it, and the shorter one alone.
+/// Code of two lengths, in ticks: the time that a pair adds, and the time of the shorter code
+/// alone.
 #[derive(Debug, Clone, Copy)]
 struct Added {
     pair: f64,
@@ -75,8 +84,10 @@ struct Added {
 }
 
 impl Added {
-    /// Of readings of both. Both lose what is as far beyond their middle: else an interrupt of some length would count in the longer one only.
-    fn of(shorter: &mut [u64], longer: &mut [u64], times: f64, step: f64) -> Added {
+    /// Computes both from readings of the two lengths. Readings of both are cut at the same
+    /// distance above their median. Otherwise an interrupt of some length would count in the longer
+    /// one only.
+    fn from_readings(shorter: &mut [u64], longer: &mut [u64], times: f64, step: f64) -> Added {
         let (shorter, longer) = (sorted(shorter), sorted(longer));
         let beyond = middle(shorter) * (BEYOND - 1.0) + 2.0 * step;
         let [shorter, longer] = [shorter, longer].map(|ticks| mean(ticks, middle(ticks) + beyond));
@@ -86,7 +97,7 @@ impl Added {
 }
 
 impl Scale {
-    /// Reads the ruler: a tenth of a millisecond.
+    /// Reads the ruler, in a tenth of a millisecond.
     pub fn read<P: Pair>(calibration: &Calibration) -> Scale {
         let half = || turns::<P>(calibration.blocks, calibration.step.0);
         let (one, other) = (half(), half());
@@ -98,7 +109,8 @@ impl Scale {
         }
     }
 
-    /// Converts ticks to core cycles, and subtracts the pair around them. The ticks were counted between this reading of the ruler and `later`.
+    /// Converts ticks to core cycles, and subtracts the pair around them. The ticks were counted
+    /// between this reading of the ruler and `later`.
     pub fn cycles_to(&self, later: &Scale, ticks: Ticks) -> CoreCycles {
         let pair = (self.pair.0 + later.pair.0) / 2.0;
         CoreCycles((ticks.0 - pair) * (self.cycles + later.cycles) / 2.0)
@@ -106,14 +118,15 @@ impl Scale {
 }
 
 impl Calibration {
-    /// Measures a pair: some milliseconds. Other work that interrupts it is left out.
+    /// Measures a pair, in some milliseconds. Readings that background load interrupts are left
+    /// out.
     pub fn measure<P: Pair>() -> Calibration {
         let step = step::<P>();
         let blocks = BLOCKS.max((STEPS * step / MULTIPLICATION / BLOCK) as u32);
-        // The first one fetches the code.
+        // The first trial fetches the code.
         trial::<P>(blocks, step);
         let trials: [Trial; TRIALS] = core::array::from_fn(|_| trial::<P>(blocks, step));
-        // Other work makes it less: the upper quartile.
+        // Background load lowers it, so the upper quartile counts.
         let latency = quantile(trials.map(|trial| trial.latency), 0.75);
         let whole = (latency + 0.5) as u64 as f64;
         let rulers_agree = (latency - whole).abs() < WHOLE * whole;
@@ -133,7 +146,7 @@ impl Calibration {
             empty: cycles(pair + empty),
             scale: Scale { cycles: cycles(1.0).0 / block, pair: Ticks(pair * block), spread: 0.0 },
             step: Ticks(step),
-            // Where it does not, the chain is hidden beside it, or goes on behind it.
+            // If the readings do not wait, the chain overlaps with the pair, or continues after it.
             waits: pair > 0.0 && latency > FREE,
             rulers_agree,
             latency: CoreCycles(latency),
@@ -147,7 +160,8 @@ impl Calibration {
 struct Trial {
     /// Additions in the time of a multiplication.
     latency: f64,
-    /// A block of the ruler in ticks; the pair in blocks, and what it adds to other code more.
+    /// A block of the ruler in ticks; the pair in blocks, and its additional blocks around other
+    /// code.
     block: f64,
     pair: f64,
     more: [f64; CODES - 1],
@@ -172,23 +186,24 @@ fn quantile<const NUMBER: usize>(mut numbers: [f64; NUMBER], share: f64) -> f64 
     numbers.get((share * NUMBER as f64) as usize).copied().unwrap_or_default()
 }
 
-/// A block of the ruler and many of them.
+/// Measures one block of the ruler and many of them, in turns.
 fn turns<P: Pair>(blocks: u32, step: f64) -> Added {
     let code = |blocks| move |value| multiplications(value, blocks);
     in_turns::<P, SHORTER>(f64::from(blocks), step, code(1), code(blocks))
 }
 
-/// What a pair adds to a chain.
+/// The time that a pair adds to a chain.
 fn added<P: Pair, C: Chain>(step: f64) -> Added {
     in_turns::<P, 1>(2.0, step, C::short, C::long)
 }
 
-/// What a pair around nothing takes.
+/// The time of a pair around nothing.
 fn empty<P: Pair>(step: f64) -> Added {
     in_turns::<P, 1>(2.0, step, |value| value, |value| value)
 }
 
-/// Times `short` and `long` in turns: each round has `SHORTER` readings of `short` and one of `long`, which is `times` as long.
+/// Times `short` and `long` in turns. Each round has `SHORTER` readings of `short` and one of
+/// `long`, which is `times` as long.
 #[inline(always)]
 fn in_turns<P: Pair, const SHORTER: usize>(
     times: f64,
@@ -205,7 +220,7 @@ fn in_turns<P: Pair, const SHORTER: usize>(
         }
         *longer = timed::<P>(&mut value, &long);
     }
-    Added::of(shorter.as_flattened_mut(), &mut longer, times, step)
+    Added::from_readings(shorter.as_flattened_mut(), &mut longer, times, step)
 }
 
 /// Ticks between the two readings around some code.
@@ -228,14 +243,15 @@ fn middle(sorted: &[u64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default() as f64
 }
 
-/// The mean of those up to some limit: the clock's step is in single readings and not in their mean.
+/// The mean of the readings up to a limit. A mean is finer than the clock's step.
 fn mean(ticks: &[u64], limit: f64) -> f64 {
     let kept = || ticks.iter().map(|ticks| *ticks as f64).filter(|ticks| *ticks <= limit);
     kept().sum::<f64>() / kept().count().max(1) as f64
 }
 
-/// The step of a pair's readings, in ticks: the mean distance of the numbers of ticks that code of many lengths takes. Where readings are off by
-/// one, since a processor counts so or a hypervisor scales the clock, it is less than the step, and at least a third of it.
+/// The step of a pair's readings in ticks: the mean distance between the tick counts of code of
+/// many lengths. If single readings are off by one, because of the processor or of clock scaling in
+/// a hypervisor, the result is too small, but at least a third of the step.
 fn step<P: Pair>() -> f64 {
     let mut taken = [0; ROUNDS];
     for (number, taken) in taken.iter_mut().enumerate() {
@@ -260,7 +276,7 @@ mod tests {
     use crate::unit::{CoreCycles, Ticks};
 
     #[test]
-    fn the_pair_between_two_readings_of_the_ruler_is_theirs() {
+    fn the_pair_is_the_mean_of_two_readings_of_the_ruler() {
         let scale = |cycles, pair| Scale { cycles, pair: Ticks(pair), spread: 0.0 };
         let cycles = scale(1.5, 50.0).cycles_to(&scale(1.25, 70.0), Ticks(160.0));
         assert_eq!(cycles, CoreCycles(137.5));
@@ -268,17 +284,19 @@ mod tests {
 
     #[test]
     fn interrupts_change_neither_the_pair_nor_the_ruler() {
-        // A pair of 60 ticks; 140 ticks once, and four times. One in ten has an interrupt of 150 ticks, less than half of the longer code.
+        // A pair of 60 ticks, with code of 140 ticks once and four times. One reading in ten has an
+        // interrupt of 150 ticks, less than half of the longer code.
         let interrupted = |ticks| move |number| if number % 10 == 3 { ticks + 150 } else { ticks };
         let [mut shorter, mut longer] = [200, 620].map(|ticks| core::array::from_fn::<u64, 100, _>(interrupted(ticks)));
-        let added = Added::of(&mut shorter, &mut longer, 4.0, 2.0);
+        let added = Added::from_readings(&mut shorter, &mut longer, 4.0, 2.0);
         assert_eq!((added.pair, added.code), (60.0, 140.0));
     }
 
     #[test]
-    fn a_step_is_found_where_single_readings_are_off_by_one() {
-        let step =
-            |of: &dyn Fn(u64) -> u64| step_of(&mut core::array::from_fn::<u64, 100, _>(|number| of(number as u64)));
+    fn a_step_is_found_even_if_single_readings_are_off_by_one() {
+        let step = |ticks_of: &dyn Fn(u64) -> u64| {
+            step_of(&mut core::array::from_fn::<u64, 100, _>(|number| ticks_of(number as u64)))
+        };
         assert_eq!(step(&|number| 30 + 2 * number), 2.0);
         assert_eq!(step(&|number| 30 + number), 1.0);
         assert_eq!(step(&|number| (30 + 2 * number) / 36 * 36), 36.0);

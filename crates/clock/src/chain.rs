@@ -1,4 +1,5 @@
-//! Code of which the core cycles are known, or grow with its length: the ruler, and what stands for measured code in the calibration.
+//! Code with known core cycles, or with core cycles that grow with its length: the ruler, and the
+//! sample code of the calibration.
 
 use crate::pair::hide;
 use core::arch::asm;
@@ -6,8 +7,9 @@ use core::arch::asm;
 /// Multiplications in a block of the ruler.
 pub(crate) const BLOCK: f64 = 64.0;
 
-/// The ruler: blocks of multiplications of which each waits for the one before. Their unit rests meanwhile: beside other work on the core's second
-/// thread they lost 0.1 %, where additions lost 1 to 5 % (Zen 4). The branch behind a block is known long before it, and takes no time.
+/// The ruler: blocks of dependent multiplications. Their unit rests between links: with background
+/// load on the sibling they lost 0.1 %, where additions lost 1 to 5 % (Zen 4). The branch after a
+/// block is resolved long before it, and takes no time.
 #[inline(always)]
 pub(crate) fn multiplications(mut value: u64, blocks: u32) -> u64 {
     // SAFETY: it changes two registers, which are named, and flags. The count is not 0.
@@ -26,15 +28,15 @@ pub(crate) fn pass(value: u64, cycles: u32) -> u64 {
     (0..cycles).fold(value, |value, _| hide(value.wrapping_add(hide(value))))
 }
 
-/// Code at two lengths, built into where it is timed.
+/// Code at two lengths, inlined where it is timed.
 pub(crate) trait Chain {
-    /// Links of the shorter one.
+    /// Links of the shorter code.
     const LINKS: f64;
 
-    /// The shorter one.
+    /// The shorter code.
     fn short(value: u64) -> u64;
 
-    /// The longer one, of twice as many links.
+    /// The longer code, with twice as many links.
     fn long(value: u64) -> u64;
 }
 
@@ -60,7 +62,7 @@ macro_rules! chain {
 
             #[inline(always)]
             fn long(mut value: u64) -> u64 {
-                // SAFETY: as in the shorter one.
+                // SAFETY: as in the shorter code.
                 unsafe {
                     asm!(
                         $before, concat!(".rept ", $twice), $link, ".endr",
@@ -74,8 +76,8 @@ macro_rules! chain {
 }
 
 chain!(
-    /// Additions, of which each waits for the one before and takes one core cycle, on every x86-64 core (A. Fog, Instruction tables). Of
-    /// registers: some cores add constants while they rename.
+    /// Dependent additions, each of one core cycle on every x86-64 core (A. Fog, Instruction
+    /// tables). Of registers: some cores add constants while they rename.
     Additions, 512, 1024, "", "add {0}, {0}"
 );
 chain!(

@@ -1,9 +1,9 @@
-//! What CPUID says of the instructions that pairs have.
+//! Reads from CPUID which instructions of the pairs this CPU has.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use core::fmt;
 
-/// Something that not every x86-64 CPU has.
+/// A feature that not every x86-64 CPU has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// RDTSCP (CPUID leaf 80000001h, EDX bit 27).
@@ -17,7 +17,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Its name.
+    /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Feature::Rdtscp => "RDTSCP",
@@ -28,7 +28,7 @@ impl Feature {
     }
 }
 
-/// Something that this CPU has not, as CPUID says.
+/// A feature that this CPU lacks according to CPUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing(pub Feature);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Missing {
 
 impl core::error::Error for Missing {}
 
-/// Whether CPUID shows it.
+/// Whether CPUID reports the feature.
 pub(crate) fn has(feature: Feature) -> bool {
     let most = |leaf: u32| __cpuid(leaf & 0x8000_0000).eax;
     let bit = |leaf: u32, register: fn(u32) -> u32, bit: u32| most(leaf) >= leaf && register(leaf) >> bit & 1 == 1;

@@ -1,7 +1,9 @@
-//! A clock of core cycles, for code of any length, and for frameworks that read a clock before and behind what they measure.
+//! A clock of core cycles, for code of any length, and for frameworks that read a clock before and
+//! after the measured code.
 //!
-//! Ticks between two readings become core cycles by rulers at both ends of a span, or by one of the last millisecond. In a span of many
-//! milliseconds the core's clock may move and come back: of many spans the mean is right, a single one is not.
+//! Ticks between two readings become core cycles with rulers at both ends of a span, or with one
+//! from the last millisecond. In a span of many milliseconds the core's clock may change and come
+//! back. A single such span may then be wrong, but the mean of many spans is right.
 
 use crate::calibration::{Calibration, Scale};
 use crate::chain::{BLOCK, multiplications};
@@ -13,8 +15,8 @@ use crate::unit::{CoreCycles, Ticks};
 use std::cell::Cell;
 use std::vec::Vec;
 
-/// Counts the core cycles of the thread that reads it, while that runs: on Linux, time in which it waits or another one has its CPU is left
-/// out.
+/// Counts the core cycles of the thread that reads it. On Linux, time in which the thread waits or
+/// another one has its CPU is left out.
 ///
 /// ```
 /// let clock = cyclescope_clock::CycleClock::new();
@@ -23,7 +25,8 @@ use std::vec::Vec;
 /// let cycles = clock.end(begun).cycles;
 /// ```
 ///
-/// A reading costs some hundred nanoseconds, and once in ten milliseconds a tenth of one for the ruler. None of it is in a span.
+/// A reading costs some hundred nanoseconds, and once in ten milliseconds a tenth of one for the
+/// ruler. None of it is in a span.
 #[derive(Debug)]
 pub struct CycleClock {
     calibration: Calibration,
@@ -38,23 +41,23 @@ pub struct Begun {
     tick: u64,
 }
 
-/// What passed between two readings.
+/// The result of a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
-    /// Core cycles, without what the readings take.
+    /// Core cycles, without the time of the readings.
     pub cycles: CoreCycles,
-    /// Ticks of the time stamp counter in which the thread ran, the readings included.
+    /// Ticks of the time stamp counter during which the thread ran, including the readings.
     pub ticks: Ticks,
     /// The rulers at both ends.
     pub scales: [Scale; 2],
-    /// Whether these differ by more than 1 %: the core's clock moved.
+    /// Whether the core's clock changed: the two rulers differ by more than 1 %.
     pub moved: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Ruler {
     scale: Scale,
-    /// The tick from which on it is too old.
+    /// The tick at which the reading becomes too old.
     due: u64,
 }
 
@@ -71,17 +74,17 @@ impl Default for CycleClock {
 }
 
 impl CycleClock {
-    /// Calibrates the pair of readings: some milliseconds.
+    /// Calibrates the pair of readings, in some milliseconds.
     pub fn new() -> CycleClock {
         CycleClock { calibration: Calibration::measure::<Method>(), ruler: Cell::new(None) }
     }
 
-    /// What is wrong with this machine for such a clock; nothing as a rule.
+    /// Problems of this machine for such a clock; usually none.
     pub fn caveats(&self) -> Vec<Caveat> {
         Caveat::of_machine(&self.calibration).collect()
     }
 
-    /// What the pair of readings takes, and the step of the clock.
+    /// Time of the pair of readings, and the step of the clock.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
@@ -100,8 +103,9 @@ impl CycleClock {
         self.ended(begun, now)
     }
 
-    /// Times a chain of multiplications of about so many core cycles, and tells how many they take. What the span has more is what interrupts
-    /// and a hypervisor took of it: they are in any span, and a ruler, which is short, has none.
+    /// Times a chain of multiplications of about this number of core cycles. Returns the chain's
+    /// exact core cycles and the span. Any excess of the span is time taken by interrupts and a
+    /// hypervisor. Every span contains such time; a ruler is too short to.
     pub fn chain(&self, about: CoreCycles) -> (CoreCycles, Span) {
         let block = BLOCK * self.calibration.latency.0;
         let blocks = (about.0 / block).clamp(1.0, f64::from(u32::MAX)) as u32;
@@ -132,7 +136,7 @@ impl CycleClock {
         }
     }
 
-    /// The ruler, read again where it is old.
+    /// The ruler, read again if it is too old.
     fn scale(&self) -> Scale {
         let began = Method::start();
         if let Some(ruler) = self.ruler.get()
@@ -142,7 +146,7 @@ impl CycleClock {
         }
         let scale = steady(&self.calibration);
         let ended = Method::end();
-        // A clock of a coarse step takes a long ruler.
+        // A clock with a coarse step needs a long ruler.
         let pause = PERIOD.max(ended.wrapping_sub(began).saturating_mul(RARE));
         self.ruler.set(Some(Ruler { scale, due: ended.wrapping_add(pause) }));
         scale

@@ -3,41 +3,41 @@
 use std::vec;
 use std::vec::Vec;
 
-/// Units in a core cycle.
+/// Units per core cycle.
 const UNITS: f64 = 16.0;
-/// Core cycles below nothing that are kept apart: what is subtracted may be more than was read.
+/// Negative core cycles that are kept apart: more may be subtracted than was read.
 const BELOW: f64 = 64.0;
-/// Buckets of an octave; below that number of units each has its own.
+/// Buckets per octave. Below this number of units each has its own bucket.
 const BUCKETS: usize = 1 << BITS;
 const BITS: u32 = 11;
 
-/// The distribution.
+/// The distribution of core cycles over executions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Histogram {
     octaves: Vec<Vec<u64>>,
-    /// The number of executions.
+    /// Number of executions.
     pub count: u64,
-    /// The sum of their core cycles.
+    /// Sum of their core cycles.
     pub sum: f64,
-    /// The most core cycles of one.
+    /// Most core cycles of one execution.
     pub most: f64,
 }
 
-/// What lies below a limit.
+/// Figures of the executions up to a limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Below {
-    /// Its number.
+    /// Number of executions.
     pub count: u64,
-    /// Its mean.
+    /// Mean of their core cycles.
     pub mean: f64,
-    /// Its standard deviation.
+    /// Standard deviation of their core cycles.
     pub deviation: f64,
 }
 
 impl Histogram {
-    /// Takes in one execution.
+    /// Adds one execution.
     pub(crate) fn add(&mut self, cycles: f64) {
-        // A cast of what is below zero or no number is zero.
+        // The cast turns negative numbers and NaN into zero.
         let units = ((cycles + BELOW) * UNITS) as u64;
         let octave = (u64::BITS - BITS).saturating_sub(units.leading_zeros());
         let place = (units >> octave) as usize;
@@ -52,7 +52,7 @@ impl Histogram {
         self.most = if self.count == 1 { cycles } else { self.most.max(cycles) };
     }
 
-    /// The core cycles of each bucket, from the least, and how many it has.
+    /// The core cycles of each bucket in ascending order, and its number of executions.
     fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.octaves.iter().enumerate().flat_map(|(octave, buckets)| {
             let width = (1u64 << octave) as f64;
@@ -62,7 +62,8 @@ impl Histogram {
         })
     }
 
-    /// The core cycles that this share of all executions does not exceed; nothing of no executions.
+    /// The core cycles that this share of all executions does not exceed; `None` without
+    /// executions.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let rank = ((share * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -72,7 +73,7 @@ impl Histogram {
         })
     }
 
-    /// What lies at a limit or below.
+    /// Figures of the executions up to a limit.
     pub(crate) fn below(&self, limit: f64) -> Below {
         let kept = || self.buckets().filter(|(cycles, _)| *cycles <= limit);
         let count: u64 = kept().map(|(_, number)| number).sum();
@@ -88,7 +89,7 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    fn of(all: &[f64]) -> Histogram {
+    fn histogram_of(all: &[f64]) -> Histogram {
         let mut histogram = Histogram::default();
         all.iter().for_each(|cycles| histogram.add(*cycles));
         histogram
@@ -97,17 +98,17 @@ mod tests {
     #[test]
     fn numbers_are_kept_to_a_part_in_a_thousand() {
         for cycles in [-20.0, 0.0, 0.5, 37.25, 150.0, 9_999.0, 1e6, 3.3e9, 1e13] {
-            let kept = of(&[cycles]).quantile(0.5).unwrap();
+            let kept = histogram_of(&[cycles]).quantile(0.5).unwrap();
             assert!((kept - cycles).abs() <= 0.07 + 0.001 * (cycles + BELOW), "{cycles}: {kept}");
         }
-        let odd = of(&[f64::NAN, f64::NEG_INFINITY, -1e9]);
+        let odd = histogram_of(&[f64::NAN, f64::NEG_INFINITY, -1e9]);
         assert_eq!((odd.count, odd.quantile(1.0).unwrap() < -60.0), (3, true));
     }
 
     #[test]
     fn quantiles_are_those_of_a_sorted_list() {
         let all: Vec<f64> = (0..1000).map(|number| f64::from(number * 7919 % 1000)).collect();
-        let histogram = of(&all);
+        let histogram = histogram_of(&all);
         let mut sorted = all.clone();
         sorted.sort_by(f64::total_cmp);
         for share in [0.001, 0.05, 0.5, 0.95, 1.0] {
@@ -116,12 +117,12 @@ mod tests {
             assert!((found - expected).abs() < 1.0, "{share}: {found} for {expected}");
         }
         assert_eq!((histogram.count, histogram.sum, histogram.most), (1000, 499_500.0, 999.0));
-        assert_eq!(of(&[]).quantile(0.5), None);
+        assert_eq!(histogram_of(&[]).quantile(0.5), None);
     }
 
     #[test]
-    fn what_is_below_a_limit_has_a_mean_and_a_deviation() {
-        let below = of(&[10.0, 12.0, 14.0, 1000.0]).below(20.0);
+    fn executions_below_a_limit_have_a_mean_and_a_deviation() {
+        let below = histogram_of(&[10.0, 12.0, 14.0, 1000.0]).below(20.0);
         assert_eq!(below.count, 3);
         assert!((below.mean - 12.0).abs() < 0.1 && (below.deviation - 1.633).abs() < 0.05, "{below:?}");
     }

@@ -1,8 +1,8 @@
 //! Timing methods, and regions of a program in true core cycles.
 //!
-//! A **pair** is a timing method as two functions, the reading before the measured code and the one behind it: see [`pairs`]. The
-//! instructions are those that `cyclescope` itself measures with; a test of the library compares them. Pairs need neither a
-//! system nor memory:
+//! A **pair** is a timing method as two functions: the reading before the measured code and the one
+//! after it (see [`pairs`]). `cyclescope` itself measures with the same instructions; a test of the
+//! library compares them. Pairs need neither a system nor memory:
 //!
 //! ```
 //! use cyclescope_clock::{Pair, pairs::LfenceRdtscLfence as Clock};
@@ -12,10 +12,11 @@
 //! let ticks = Clock::end().wrapping_sub(started);
 //! ```
 //!
-//! Ticks of the time stamp counter are no core cycles. A **region** is timed by a pair; beside it runs a **ruler**, a chain of
-//! additions of which each waits for the one before, and takes a core cycle: by it ticks become core cycles whatever the
-//! frequency is. What the pair itself takes is measured in the same process and subtracted. The report tells the core cycles of each
-//! region with an interval, and what may be wrong with them:
+//! Ticks of the time stamp counter are not core cycles. A **region** is timed by a pair, together
+//! with a **ruler**: a chain of dependent multiplications with a known number of core cycles. The
+//! ruler converts ticks to core cycles at any frequency. The time of the pair itself is measured in
+//! the same process and subtracted. The report has the core cycles of each region with an interval,
+//! and possible problems:
 //!
 //! ```
 //! # #[cfg(feature = "std")] {
@@ -46,7 +47,7 @@ mod calibration;
 mod chain;
 mod cpu;
 mod pair;
-// Written by a test of the library from its timing methods.
+// A test of the library writes this file from its timing methods.
 #[rustfmt::skip]
 pub mod pairs;
 mod unit;

@@ -3,7 +3,7 @@
 use crate::cpu::{Feature, Missing, has};
 use core::arch::asm;
 
-/// What readings count.
+/// Unit of readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
     /// Ticks of the time stamp counter.
@@ -14,29 +14,31 @@ pub enum Counts {
     Nanos,
 }
 
-/// A timing method: the reading before the measured code and the one behind it.
+/// A timing method: the reading before the measured code and the one after it.
 ///
-/// The compiler moves no access to memory that other code can reach over a reading. Computations in registers it may move:
-/// [`core::hint::black_box`] on what the code works on, and on its results, keeps them between the readings.
+/// The compiler does not move accesses to memory that other code can reach across a reading. It may
+/// move computations in registers. [`core::hint::black_box`] on the code's inputs and results keeps
+/// them between the readings.
 pub trait Pair {
-    /// Its name, as `cyclescope --clock` has it.
+    /// Its name for `cyclescope --clock`.
     const NAME: &'static str;
-    /// What its readings count.
+    /// Unit of its readings.
     const COUNTS: Counts;
-    /// Instructions that it has and that not every x86-64 CPU has: where one is missing, a reading faults.
+    /// Its instructions that not every x86-64 CPU has. If one is missing, a reading faults.
     const NEEDS: &'static [Feature];
 
     /// The reading before the measured code.
     fn start() -> u64;
 
-    /// The reading behind it.
+    /// The reading after the measured code.
     fn end() -> u64;
 
-    /// Whether this CPU executes it, and whether its readings pass at a fixed rate.
+    /// Checks that this CPU has the instructions, and that readings advance at a fixed rate.
     ///
     /// # Errors
     ///
-    /// If an instruction is missing; if TSC ticks are counted and CPUID does not say that they pass at a fixed rate.
+    /// If an instruction is missing, or if the method counts TSC ticks and CPUID does not report a
+    /// fixed rate.
     fn check() -> Result<(), Missing> {
         let fixed = (Self::COUNTS == Counts::TscTicks).then_some(Feature::InvariantTsc);
         let mut needed = Self::NEEDS.iter().copied().chain(fixed);
@@ -44,8 +46,8 @@ pub trait Pair {
     }
 }
 
-/// A value of which the compiler knows nothing from here on, in a register. [`core::hint::black_box`] does the same to any type, by a store
-/// and a load.
+/// Hides a value from the compiler's analysis, in a register. [`core::hint::black_box`] does the
+/// same for any type, with a store and a load.
 #[inline(always)]
 pub fn hide(mut value: u64) -> u64 {
     // SAFETY: there is no instruction.
@@ -53,7 +55,7 @@ pub fn hide(mut value: u64) -> u64 {
     value
 }
 
-/// Needs a value here.
+/// Forces a value to be computed here.
 #[inline(always)]
 pub fn keep(value: u64) {
     // SAFETY: there is no instruction.

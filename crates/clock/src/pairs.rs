@@ -1,6 +1,6 @@
 //! The timing methods that user mode can run.
 //!
-//! Written from those of the library by its test `files_of_pairs_are_those_of_the_methods`.
+//! Generated from those of the library by its test `generated_files_match_the_methods`.
 
 use crate::cpu::Feature;
 use crate::pair::{Counts, Pair};
@@ -21,12 +21,14 @@ unsafe extern "C" {
     fn clock_gettime(clock: i32, time: *mut Timespec) -> i32;
 }
 
-/// `clock-gettime`: what an ordinary program uses; shows what the other methods gain.
+/// `clock-gettime`: the clock of ordinary programs; shows what the other methods gain.
 ///
 /// Readings count nanoseconds.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 /// Condition: calls the C library on the caller's stack.
 ///
 /// Source: clock_gettime(2), CLOCK_MONOTONIC_RAW.
@@ -40,11 +42,11 @@ impl Pair for ClockGettime {
     const COUNTS: Counts = Counts::Nanos;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let mut now = Timespec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the structure is the call's own; the fences change nothing.
+        // SAFETY: the call writes only this structure; the fences change nothing.
         unsafe {
             asm!("lfence", options(nostack)); // earlier instructions have executed, later ones wait
             clock_gettime(CLOCK_MONOTONIC_RAW, &mut now);
@@ -53,11 +55,11 @@ impl Pair for ClockGettime {
         now.seconds as u64 * 1_000_000_000 + now.nanoseconds as u64
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let mut now = Timespec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the structure is the call's own; the fences change nothing.
+        // SAFETY: the call writes only this structure; the fences change nothing.
         unsafe {
             asm!("lfence", options(nostack)); // earlier instructions have executed, later ones wait
             clock_gettime(CLOCK_MONOTONIC_RAW, &mut now);
@@ -72,9 +74,10 @@ impl Pair for ClockGettime {
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end, stores are drained.
 /// Not promised: the body waits for the start, following code waits.
-/// Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+/// Condition: CPUID exits a virtual machine, which takes thousands of ticks that vary.
 ///
-/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.1.
+/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001,
+/// section 3.1.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuidRdtsc;
 
@@ -83,14 +86,14 @@ impl Pair for CpuidRdtsc {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -105,14 +108,14 @@ impl Pair for CpuidRdtsc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -128,13 +131,16 @@ impl Pair for CpuidRdtsc {
     }
 }
 
-/// `cpuid-rdtsc-cpuid`: serialised before and after each reading; two CPUIDs are inside the measured interval.
+/// `cpuid-rdtsc-cpuid`: serialised before and after each reading; two CPUIDs are inside the
+/// measured interval.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
-/// Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits, stores are drained.
+/// Condition: CPUID exits a virtual machine, which takes thousands of ticks that vary.
 ///
-/// Source: Agner Fog, Test programs for measuring clock cycles and performance monitoring, section 7.12.
+/// Source: Agner Fog, Test programs for measuring clock cycles and performance monitoring, section
+/// 7.12.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuidRdtscCpuid;
 
@@ -143,19 +149,19 @@ impl Pair for CpuidRdtscCpuid {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
                 "mov esi, eax",
-                "mov edi, edx",              // keeps the reading
+                "mov edi, edx",              // stores the reading
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "mov rbx, {rbx}",
@@ -171,19 +177,19 @@ impl Pair for CpuidRdtscCpuid {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
                 "mov esi, eax",
-                "mov edi, edx",              // keeps the reading
+                "mov edi, edx",              // stores the reading
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "mov rbx, {rbx}",
@@ -200,15 +206,17 @@ impl Pair for CpuidRdtscCpuid {
     }
 }
 
-/// `cpuid-rdtsc-rdtscp`: no CPUID inside the pair; code that follows may begin before the end is read.
+/// `cpuid-rdtsc-rdtscp`: no CPUID inside the pair; code that follows may begin before the end is
+/// read.
 ///
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end.
 /// Not promised: the body waits for the start, following code waits, stores are drained.
-/// Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+/// Condition: CPUID exits a virtual machine, which takes thousands of ticks that vary.
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
 ///
-/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.
+/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001,
+/// section 3.2.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuidRdtscRdtscp;
 
@@ -217,14 +225,14 @@ impl Pair for CpuidRdtscRdtscp {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -239,11 +247,11 @@ impl Pair for CpuidRdtscRdtscp {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -262,10 +270,11 @@ impl Pair for CpuidRdtscRdtscp {
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end, following code waits.
 /// Not promised: the body waits for the start, stores are drained.
-/// Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+/// Condition: CPUID exits a virtual machine, which takes thousands of ticks that vary.
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
 ///
-/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.1.
+/// Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001,
+/// section 3.2.1.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuidRdtscRdtscpCpuid;
 
@@ -274,14 +283,14 @@ impl Pair for CpuidRdtscRdtscpCpuid {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -296,17 +305,17 @@ impl Pair for CpuidRdtscRdtscpCpuid {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
                 "mov esi, eax",
-                "mov edi, edx",              // keeps the reading
+                "mov edi, edx",              // stores the reading
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "mov rbx, {rbx}",
@@ -323,12 +332,13 @@ impl Pair for CpuidRdtscRdtscpCpuid {
     }
 }
 
-/// `lfence-rdtsc`: waits for what comes before; what follows may begin before the reading.
+/// `lfence-rdtsc`: waits for earlier code; later code may begin before the reading.
 ///
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end.
 /// Not promised: the body waits for the start, following code waits, stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
 #[derive(Debug, Clone, Copy)]
@@ -339,11 +349,11 @@ impl Pair for LfenceRdtsc {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -356,11 +366,11 @@ impl Pair for LfenceRdtsc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -377,9 +387,11 @@ impl Pair for LfenceRdtsc {
 /// `lfence-rdtsc-lfence`: fully fenced and cheap; does not wait for stores.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Intel SDM vol. 2, RDTSC, notes on ordering.
 #[derive(Debug, Clone, Copy)]
@@ -390,11 +402,11 @@ impl Pair for LfenceRdtscLfence {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -408,11 +420,11 @@ impl Pair for LfenceRdtscLfence {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -427,15 +439,17 @@ impl Pair for LfenceRdtscLfence {
     }
 }
 
-/// `lfence-rdtsc-rdtscp-lfence`: the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read.
+/// `lfence-rdtsc-rdtscp-lfence`: the improved method of Intel's paper with LFENCE instead of CPUID;
+/// the body may begin before the start is read.
 ///
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end, following code waits.
 /// Not promised: the body waits for the start, stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
 ///
-/// Source: Intel's paper, section 3.2.1, with LFENCE in CPUID's place.
+/// Source: Intel's paper, section 3.2.1, with LFENCE instead of CPUID.
 #[derive(Debug, Clone, Copy)]
 pub struct LfenceRdtscRdtscpLfence;
 
@@ -444,11 +458,11 @@ impl Pair for LfenceRdtscRdtscpLfence {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -461,11 +475,11 @@ impl Pair for LfenceRdtscRdtscpLfence {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -483,8 +497,10 @@ impl Pair for LfenceRdtscRdtscpLfence {
 /// `mfence-lfence-rdtsc`: fully fenced and waits until stores are globally visible.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits, stores are drained.
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Intel SDM vol. 2, RDTSC, notes on ordering.
 #[derive(Debug, Clone, Copy)]
@@ -495,11 +511,11 @@ impl Pair for MfenceLfenceRdtsc {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "mfence",                    // earlier loads and stores are globally visible
@@ -514,11 +530,11 @@ impl Pair for MfenceLfenceRdtsc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "mfence",                    // earlier loads and stores are globally visible
@@ -534,12 +550,15 @@ impl Pair for MfenceLfenceRdtsc {
     }
 }
 
-/// `mfence-rdtscp-lfence`: fully fenced and waits until stores are globally visible, where RDTSCP waits for MFENCE.
+/// `mfence-rdtscp-lfence`: fully fenced and waits until stores are globally visible, if RDTSCP
+/// waits for MFENCE.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits, stores are drained.
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Intel SDM vol. 2, RDTSCP, notes on ordering.
 #[derive(Debug, Clone, Copy)]
@@ -550,11 +569,11 @@ impl Pair for MfenceRdtscpLfence {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "mfence",                    // earlier loads and stores are globally visible
@@ -569,11 +588,11 @@ impl Pair for MfenceRdtscpLfence {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "mfence",                    // earlier loads and stores are globally visible
@@ -589,24 +608,27 @@ impl Pair for MfenceRdtscpLfence {
     }
 }
 
-/// `rdpmc`: counts core cycles directly, where perf events give user mode a counter.
+/// `rdpmc`: counts core cycles directly, if perf events give user mode a counter.
 ///
 /// Readings count core cycles.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
-/// Condition: needs a running counter of perf_event_open(2): its number is `index` - 1 of the event's mapped page.
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
+/// Condition: needs a running counter of perf_event_open(2): its number is `index` - 1 of the
+/// event's mapped page.
 ///
 /// Source: Intel SDM vol. 2, RDPMC; perf_event_open(2), cap_user_rdpmc.
 #[derive(Debug, Clone, Copy)]
 pub struct Rdpmc;
 
 impl Rdpmc {
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     pub fn start(counter: u32) -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -621,11 +643,11 @@ impl Rdpmc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     pub fn end(counter: u32) -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -644,10 +666,13 @@ impl Rdpmc {
 /// `rdpru`: counts core cycles directly, on AMD CPUs that allow it in user mode.
 ///
 /// Readings count core cycles.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
-/// Condition: needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read APERF.
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
+/// Condition: needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read
+/// APERF.
 ///
 /// Source: AMD APM vol. 3, RDPRU.
 #[derive(Debug, Clone, Copy)]
@@ -658,11 +683,11 @@ impl Pair for Rdpru {
     const COUNTS: Counts = Counts::CoreCycles;
     const NEEDS: &'static [Feature] = &[Feature::Rdpru];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -678,11 +703,11 @@ impl Pair for Rdpru {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "lfence",                    // earlier instructions have executed, later ones wait
@@ -702,7 +727,8 @@ impl Pair for Rdpru {
 /// `rdtsc`: the cheapest reading; orders nothing, so parts of short code fall outside the pair.
 ///
 /// Readings count TSC ticks.
-/// Not promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+/// Not promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits, stores are drained.
 ///
 /// Source: Intel SDM vol. 2, RDTSC.
 #[derive(Debug, Clone, Copy)]
@@ -713,11 +739,11 @@ impl Pair for Rdtsc {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -729,11 +755,11 @@ impl Pair for Rdtsc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtsc",                     // reads the TSC into EDX:EAX
@@ -746,7 +772,7 @@ impl Pair for Rdtsc {
     }
 }
 
-/// `rdtscp`: waits for what comes before; the body may begin before the start is read.
+/// `rdtscp`: waits for earlier code; the body may begin before the start is read.
 ///
 /// Readings count TSC ticks.
 /// Promised: leading code is done, the body is done at the end.
@@ -762,11 +788,11 @@ impl Pair for Rdtscp {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -779,11 +805,11 @@ impl Pair for Rdtscp {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -800,10 +826,11 @@ impl Pair for Rdtscp {
 /// `rdtscp-cpuid`: fully fenced, but the first CPUID is inside the measured interval.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
-/// Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+/// Condition: CPUID exits a virtual machine, which takes thousands of ticks that vary.
 ///
 /// Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
 #[derive(Debug, Clone, Copy)]
@@ -814,17 +841,17 @@ impl Pair for RdtscpCpuid {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
                 "mov esi, eax",
-                "mov edi, edx",              // keeps the reading
+                "mov edi, edx",              // stores the reading
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "mov rbx, {rbx}",
@@ -840,17 +867,17 @@ impl Pair for RdtscpCpuid {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
-                "mov {rbx}, rbx",            // the compiler needs RBX for itself
+                "mov {rbx}, rbx",            // the compiler needs RBX
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
                 "mov esi, eax",
-                "mov edi, edx",              // keeps the reading
+                "mov edi, edx",              // stores the reading
                 "mov eax, 0",
                 "cpuid",                     // everything earlier is done, stores too; later code waits
                 "mov rbx, {rbx}",
@@ -867,13 +894,15 @@ impl Pair for RdtscpCpuid {
     }
 }
 
-/// `rdtscp-lfence`: fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after.
+/// `rdtscp-lfence`: fully fenced; RDTSCP waits for earlier code, LFENCE delays later code.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits.
 /// Not promised: stores are drained.
 /// Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
 #[derive(Debug, Clone, Copy)]
@@ -884,11 +913,11 @@ impl Pair for RdtscpLfence {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Rdtscp];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -902,11 +931,11 @@ impl Pair for RdtscpLfence {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
@@ -921,12 +950,14 @@ impl Pair for RdtscpLfence {
     }
 }
 
-/// `serialize-rdtsc`: fully serialised without leaving a virtual machine; needs a recent CPU.
+/// `serialize-rdtsc`: fully serialised without exiting a virtual machine; needs a recent CPU.
 ///
 /// Readings count TSC ticks.
-/// Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+/// Promised: leading code is done, the body waits for the start, the body is done at the end,
+/// following code waits, stores are drained.
 /// Condition: needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it.
-/// Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+/// Condition: LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see
+/// cyclescope doctor).
 ///
 /// Source: Intel SDM vol. 3A, 9.3.
 #[derive(Debug, Clone, Copy)]
@@ -937,11 +968,11 @@ impl Pair for SerializeRdtsc {
     const COUNTS: Counts = Counts::TscTicks;
     const NEEDS: &'static [Feature] = &[Feature::Serialize];
 
-    /// The reading before the measured code.
+    /// Reading before the measured code.
     #[inline(always)]
     fn start() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 ".byte 0x0f, 0x01, 0xe8",    // everything earlier is done, stores too; later code waits
@@ -955,11 +986,11 @@ impl Pair for SerializeRdtsc {
         (high << 32) | low
     }
 
-    /// The reading behind it.
+    /// Reading after the measured code.
     #[inline(always)]
     fn end() -> u64 {
         let (low, high): (u64, u64);
-        // SAFETY: it reads a clock, and names the registers that change.
+        // SAFETY: this reads a clock, and lists the registers that it changes.
         unsafe {
             asm!(
                 ".byte 0x0f, 0x01, 0xe8",    // everything earlier is done, stores too; later code waits

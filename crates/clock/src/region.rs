@@ -8,29 +8,32 @@ use core::hint::black_box;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Executions within another one, and trials of which the middle one counts, by which it is measured what a region takes of one around it.
+/// Nested executions per trial. The median trial is the overhead charged to the outer region.
 const WITHIN: u32 = 200;
 const TRIALS: usize = 11;
 
 /// A part of a program whose executions are timed, by `lfence-rdtsc-lfence`.
 ///
-/// Regions of one name are one region. They may be within each other, and run on any number of threads. Each execution costs what the
-/// bare pair does and some thirty cycles; the ruler takes a hundredth of the time, of a thread's first half second more, which is in no region. Not for use in a
-/// global allocator, since the first execution on a thread allocates memory, nor in a signal handler or a child of `fork`, which may meet a
-/// lock that nobody gives back. Time in which the thread waits or does not run is counted as if it ran.
+/// Regions with the same name are one region. Regions may be nested, and run on any number of
+/// threads. Each execution costs as much as the bare pair and some thirty cycles. The ruler takes a
+/// hundredth of the time, and more in a thread's first half second. Its time is in no region.
+///
+/// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
+/// Don't use them in a signal handler or a child of `fork` either: they may wait for a lock
+/// forever. Time in which the thread waits or does not run is counted as if it ran.
 #[derive(Debug)]
 pub struct Region {
     name: &'static str,
-    /// None yet where it is 0.
+    /// Number of the region; 0 before its first execution.
     number: AtomicU32,
 }
 
-/// One execution of a region, which ends where this is dropped, on the thread on which it began.
+/// One execution of a region. It ends when dropped, on the thread on which it began.
 #[derive(Debug)]
 #[must_use = "a region ends where this is dropped"]
 pub struct Timed {
     region: u32,
-    /// Regions that this thread had ended, and its ticks that were not the program's.
+    /// At the beginning: regions that this thread had ended, and its ticks outside the program.
     ended: u32,
     away: u64,
     started: u64,
@@ -38,7 +41,7 @@ pub struct Timed {
 }
 
 impl Region {
-    /// A region of this name. It may be a `static`.
+    /// A region with this name. It may be a `static`.
     pub const fn new(name: &'static str) -> Region {
         Region { name, number: AtomicU32::new(0) }
     }
@@ -63,10 +66,10 @@ impl Region {
     }
 }
 
-/// What a region takes of one around it, and what a bare pair does.
+/// Overhead that a nested region adds to the outer one, and time of a bare pair.
 fn nested() -> Nested {
     let usual = |trial: &dyn Fn() -> u64| {
-        // The first ones fetch the code.
+        // The first trials fetch the code.
         let mut trials: [u64; TRIALS] = core::array::from_fn(|_| trial());
         trials.sort_unstable();
         let usual = trials.get(TRIALS / 2).copied().unwrap_or_default();
@@ -106,13 +109,14 @@ impl Timed {
 }
 
 impl Timed {
-    /// Ticks since it began that were not the program's.
+    /// Ticks outside the program since the beginning.
     fn away(&self) -> u64 {
         thread::thread(|thread| thread.away.get().wrapping_sub(self.away)).unwrap_or_default()
     }
 
-    /// Keeps the reading. Out of line, so that the reading before it is in line; and by value, so that no store of what it takes is
-    /// between the readings, where four of them took more than a core cycle (Zen 4).
+    /// Keeps the reading. Out of line, so that the reading before it is inlined. By value, so that
+    /// no store of its arguments is between the readings: four of them took more than a core cycle
+    /// (Zen 4).
     #[inline(never)]
     fn ended(region: u32, ended: u32, away: u64, started: u64, now: u64) {
         let ticks = now.wrapping_sub(started);

@@ -1,4 +1,4 @@
-//! What was measured of each region.
+//! The report: figures of each region.
 
 use crate::calibration::{BEYOND, Calibration};
 use crate::pair::Pair;
@@ -11,57 +11,60 @@ use std::vec::Vec;
 
 /// Standard deviations on each side of the mean in 95 % of a normal distribution.
 const NORMAL: f64 = 1.96;
-/// Executions below which the distribution is not known.
+/// With fewer executions the distribution is unknown.
 const FEW: u64 = 100;
-/// The share of executions above which something is said of them.
+/// A caveat is reported above this share of the executions.
 const SOME: f64 = 0.05;
-/// Steps of the clock below which an execution is short for it.
+/// An execution of fewer steps of the clock is too short for it.
 const STEPS: f64 = 20.0;
 
-/// A number with its interval of 95 %.
+/// A number with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The number.
     pub value: CoreCycles,
-    /// The interval's ends. They contain the error of the sample, of the ruler, and how much of a pair different code hides.
+    /// Ends of the interval. They cover the errors of the sample and of the ruler, and the part of
+    /// a pair that different code hides.
     pub interval: [CoreCycles; 2],
 }
 
 /// A region's figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Name of the region.
     pub name: String,
-    /// Executions.
+    /// Number of executions.
     pub count: u64,
-    /// What an execution takes that nothing disturbed: the mean of those that are not far beyond the median.
+    /// Cycles of an undisturbed execution: the mean of those that are not far beyond the median.
     pub cycles: Estimate,
-    /// The mean of all.
+    /// Mean of all executions.
     pub mean: CoreCycles,
     /// Cycles that 5, 25, 50, 75, 95 and 99 % of the executions do not exceed.
     pub quantiles: [CoreCycles; 6],
-    /// The most of one.
+    /// Most cycles of one execution.
     pub most: CoreCycles,
-    /// What may be wrong.
+    /// Possible problems.
     pub caveats: Vec<Caveat>,
 }
 
-/// Something that may be wrong with a number.
+/// A possible problem of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Caveat {
     /// There were few executions.
     FewExecutions,
-    /// This share of the executions was far beyond the others: interrupts, other programs, or another kind of work.
+    /// This share of the executions was far beyond the others: interrupts, other programs, or
+    /// another kind of work.
     Beyond(f64),
     /// The core's clock changed by more than 1 % around this share of the executions.
     ClockMoved(f64),
-    /// The clock's step is this many core cycles, and an execution no twenty of them.
+    /// The clock's step is this many core cycles, and an execution takes fewer than twenty steps.
     Coarse(f64),
-    /// This CPU, as CPUID shows it, has no TSC that counts at a fixed rate.
+    /// CPUID reports no TSC with a fixed rate on this CPU.
     NoFixedRate,
     /// The readings do not wait for the code.
     DoesNotWait,
-    /// Multiplications do not take a whole number of additions: one of the two is no ruler.
+    /// A multiplication does not take a whole number of additions, so one of the two is wrong as a
+    /// ruler.
     RulersDisagree,
 }
 
@@ -70,14 +73,14 @@ pub enum Caveat {
 pub struct Report {
     /// The regions, in the order of their first execution.
     pub rows: Vec<Row>,
-    /// What the method takes here.
+    /// Calibration of the timing method on this machine.
     pub calibration: Calibration,
-    /// What an execution takes of the program, and of a region around it.
+    /// Cycles that an execution costs the program, and a region around it.
     pub execution: CoreCycles,
-    /// What the two readings take of it alone.
+    /// Part of these that the two readings alone take.
     pub bare: CoreCycles,
-    /// Executions that could not be kept, since they ended while others were turned into core cycles or while a thread ended, or since the clock
-    /// went back.
+    /// Executions that could not be kept. They ended while others were converted to core cycles or
+    /// while a thread ended, or the clock went back.
     pub lost: u64,
 }
 
@@ -104,7 +107,7 @@ impl Row {
         let number = cycles.count as f64;
         let median = quantile(0.5);
         let step = calibration.step.0 * calibration.scale.cycles;
-        // What a reading was before the pair's own cycles were subtracted.
+        // A reading before the pair's own cycles were subtracted.
         let pair = calibration.pair.0;
         let usual = cycles.below(BEYOND * (median + pair) - pair + 2.0 * step);
         let value = usual.mean;
@@ -133,7 +136,7 @@ impl Row {
 }
 
 impl Caveat {
-    /// What is wrong with a machine for all figures.
+    /// Problems of the machine that affect all figures.
     pub(crate) fn of_machine(calibration: &Calibration) -> impl Iterator<Item = Caveat> {
         those_that_hold([
             (Method::check().is_err(), Caveat::NoFixedRate),
@@ -164,7 +167,7 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// A number with as many digits as say something.
+/// Formats a number with its significant digits.
 fn digits(cycles: CoreCycles) -> String {
     match cycles.0.abs() {
         ..1e4 => std::format!("{:.1}", cycles.0),
@@ -174,7 +177,7 @@ fn digits(cycles: CoreCycles) -> String {
     }
 }
 
-/// A table of 80 columns.
+/// Formats the report as a table of 80 columns.
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         writeln!(formatter, "region (core cycles)          count   cycles  95 % interval      median      p95")?;
@@ -182,7 +185,7 @@ impl fmt::Display for Report {
             let [low, high] = row.cycles.interval.map(digits);
             let [_, _, median, _, p95, _] = row.quantiles.map(digits);
             let interval = std::format!("{low} to {high}");
-            // A long name has a line of its own.
+            // A long name has its own line.
             let name = row.name.to_string();
             let short = name.chars().count() <= 20;
             if !short {
@@ -213,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_has_eighty_columns_whatever_the_numbers() {
+    fn a_table_has_eighty_columns_for_any_numbers() {
         let calibration = Calibration::measure::<Method>();
         let row = |cycles: f64| {
             let mut kept = Kept { name: "a_region_of_20_chars".into(), ..Kept::default() };

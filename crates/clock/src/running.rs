@@ -1,4 +1,4 @@
-//! What a thread ran for, beside the clock on the wall.
+//! Measures for how long a thread ran, compared with elapsed time.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::Mark;
@@ -17,7 +17,7 @@ impl Mark {
         Mark
     }
 
-    /// Not known on this system: all of it.
+    /// Unknown on this system, so all of it.
     pub(crate) fn share_to(self, _: Mark) -> f64 {
         1.0
     }
@@ -29,8 +29,9 @@ mod linux {
     use crate::pairs::ClockGettime;
     use std::ffi::{c_int, c_long};
 
-    /// Nanoseconds that a thread is away at least where another one runs, and the share of the time by which the system's two clocks may
-    /// differ. Readings of both, one behind the other, differed by up to 1.8 µs on a virtual machine (Zen 4).
+    /// Least nanoseconds for which another thread takes the CPU, and the share by which the
+    /// system's two clocks may differ. Successive readings of both differed by up to 1.8 µs on a
+    /// virtual machine (Zen 4).
     const AWAY: f64 = 2_000.0;
     const DIFFER: f64 = 1e-4;
     /// Linux, include/uapi/linux/time.h.
@@ -42,7 +43,8 @@ mod linux {
         nanoseconds: c_long,
     }
 
-    /// Linux, include/uapi/linux/resource.h: two times, and fourteen numbers. The last two are of switches to other threads.
+    /// Linux, include/uapi/linux/resource.h: two times, and fourteen numbers. The last two count
+    /// switches to other threads.
     const RUSAGE_THREAD: c_int = 1;
 
     #[repr(C)]
@@ -59,7 +61,7 @@ mod linux {
         fn getrusage(who: c_int, usage: *mut Usage) -> c_int;
     }
 
-    /// Both clocks, in nanoseconds, and how often another thread ran.
+    /// Both clocks in nanoseconds, and the number of switches to another thread.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Mark {
         wall: u64,
@@ -68,23 +70,25 @@ mod linux {
     }
 
     impl Mark {
-        /// Before what is measured. Another thread may run at a call of the system. So the clock on the wall is read behind the calls here, and
-        /// before them at the end: else that other thread's time would be between the two marks, and not in what is measured.
+        /// Takes a mark before the measured code. Another thread may run during a system call. So
+        /// the elapsed time is read after the system calls here, and before them at the end.
+        /// Otherwise that thread's time would lie between the marks, but outside the measured code.
         pub(crate) fn before() -> Mark {
             let switches = switches();
             let ran = ran();
             Mark { switches, ran, wall: ClockGettime::start() }
         }
 
-        /// Behind what is measured.
+        /// Takes a mark after the measured code.
         pub(crate) fn behind() -> Mark {
             let wall = ClockGettime::end();
             let ran = ran();
             Mark { wall, ran, switches: switches() }
         }
 
-        /// The share of the time from here to a later mark in which the thread ran. All of it where no other thread did, whatever the
-        /// clocks say: before this rule and the order of calls above, 150 cycles beside a busy loop read 117 and 129 (a virtual machine on Zen 4).
+        /// Share of the time up to a later mark during which the thread ran. All of it if no other
+        /// thread ran, whatever the clocks say. Without this rule and the order of calls above, 150
+        /// cycles under background load read 117 and 129 (Zen 4, virtual machine).
         pub(crate) fn share_to(self, later: Mark) -> f64 {
             let wall = later.wall.saturating_sub(self.wall) as f64;
             let ran = later.ran.saturating_sub(self.ran) as f64;
@@ -94,18 +98,20 @@ mod linux {
         }
     }
 
-    /// Nanoseconds that this thread ran for.
+    /// Nanoseconds during which this thread ran.
     fn ran() -> u64 {
         let mut ran = Timespec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the structure is the call's own. Where the call fails the thread never runs, and all time counts.
+        // SAFETY: the structure belongs to the call. If the call fails, the thread never seems to
+        // run, and all time counts.
         unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut ran) };
         ran.seconds as u64 * 1_000_000_000 + ran.nanoseconds as u64
     }
 
-    /// How often this thread gave its CPU to another one.
+    /// Number of times that this thread gave its CPU to another one.
     fn switches() -> c_long {
         let mut usage = Usage::default();
-        // SAFETY: the structure is the call's own, and has the size that Linux writes. Where the call fails there was no switch.
+        // SAFETY: the structure belongs to the call and has the size that Linux writes. If the call
+        // fails, there was no switch.
         unsafe { getrusage(RUSAGE_THREAD, &mut usage) };
         usage.waited.wrapping_add(usage.preempted)
     }
@@ -115,12 +121,12 @@ mod linux {
         use super::Mark;
 
         #[test]
-        fn a_thread_that_sleeps_is_away_and_one_that_works_is_not() {
+        fn a_sleeping_thread_is_away_and_a_working_one_is_not() {
             let mark = |wall, ran| Mark { wall, ran, switches: (wall / 100_000) as i64 };
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 250_000)), 0.25);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 998_500)), 1.0);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000_000, 999_950_000)), 1.0);
-            // Nobody else ran, and a clock that does not go.
+            // No other thread ran, and one clock does not advance.
             assert_eq!(mark(0, 0).share_to(Mark { switches: 0, ..mark(1_000_000, 250_000) }), 1.0);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 0)), 1.0);
             assert_eq!(mark(5, 5).share_to(mark(0, 0)), 1.0);

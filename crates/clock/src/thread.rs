@@ -1,4 +1,5 @@
-//! Readings of a thread: kept as they are until there are many, then turned into core cycles beside the ruler.
+//! Readings of a thread: kept raw until there are many, then converted to core cycles with the
+//! ruler.
 
 use crate::calibration::{Calibration, Scale};
 use crate::histogram::Histogram;
@@ -13,71 +14,72 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread_local;
 use std::vec::Vec;
 
-/// The method of all regions.
+/// The timing method of all regions.
 pub(crate) type Method = LfenceRdtscLfence;
 
-/// Readings that a thread keeps.
+/// Readings that a thread keeps before conversion.
 const KEPT: usize = 1024;
-/// Ticks after which a clock of cycles reads the ruler again at the earliest: about a millisecond.
+/// Least ticks before a clock of cycles reads the ruler again: about a millisecond.
 pub(crate) const PERIOD: u64 = 2_500_000;
-/// How many times as long as a reading of the ruler lasts the program goes on at least.
+/// Least time between readings of the ruler, as a multiple of their duration.
 pub(crate) const RARE: u64 = 100;
-/// How many times behind a thread's first reading, and readings until it is one more: a single reading is off by 1.2 core cycles for the pair
-/// (standard deviation, Zen 4), and a short program would have few.
+/// This multiple after a thread's first reading of the ruler, and the number of readings after
+/// which it grows by one. A single reading has a standard deviation of 1.2 core cycles for the pair
+/// (Zen 4), and a short program would have few.
 const AT_FIRST: u64 = 4;
 const AS_OFTEN: u64 = 4;
-/// The share by which the ruler may have changed until readings between are in doubt.
+/// If the ruler changes by more than this share, the readings in between are doubtful.
 pub(crate) const MOVED: f64 = 0.01;
-/// Readings of the ruler at most until one is undisturbed.
+/// Most attempts to read the ruler undisturbed.
 const TRIES: usize = 3;
-/// The number of a region that is none: its readings go nowhere.
+/// A region number whose readings are discarded.
 pub(crate) const NOWHERE: u32 = 0;
 
-/// What is known of a region.
+/// Figures of a region.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     pub name: String,
     pub cycles: Histogram,
-    /// Executions between readings of the ruler that differ.
+    /// Executions between differing readings of the ruler.
     pub moved: u64,
-    /// Sum over executions of the ruler's spread.
+    /// Sum of the ruler's spread over executions.
     pub spread: f64,
 }
 
-/// What is taken of a region by what is within it.
+/// Overhead that a nested region adds to the outer one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Nested {
-    /// A region.
+    /// Cycles of a nested region.
     pub region: CoreCycles,
-    /// The two readings of a region alone.
+    /// Cycles of a region's two readings alone.
     pub pair: CoreCycles,
 }
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Debug)]
 pub(crate) struct Global {
     pub calibration: Calibration,
     pub nested: OnceLock<Nested>,
-    /// Readings that could not be kept.
+    /// Number of readings that could not be kept.
     pub lost: AtomicU64,
     regions: Mutex<Vec<Kept>>,
     threads: Mutex<Vec<Arc<Shared>>>,
 }
 
-/// A thread's readings, which another one may take in too.
+/// A thread's readings. Other threads may convert them too.
 #[derive(Debug)]
 struct Shared {
     readings: Box<[AtomicU64]>,
-    /// How many there are. The thread alone adds to them.
+    /// Number of readings. Only the thread itself adds to them.
     number: AtomicUsize,
     consumed: Mutex<Consumed>,
 }
 
 #[derive(Debug, Default)]
 struct Consumed {
-    /// Readings that were taken in.
+    /// Number of converted readings.
     number: usize,
-    /// The ruler's last reading.
+    /// Last reading of the ruler.
     scale: Option<Scale>,
     /// Executions since then, by region.
     since: Vec<u64>,
@@ -86,14 +88,14 @@ struct Consumed {
 /// The state of a thread.
 pub(crate) struct Thread {
     shared: Arc<Shared>,
-    /// Regions that have ended.
+    /// Number of regions that have ended.
     pub ended: Cell<u32>,
-    /// Ticks that were spent here and not in the program.
+    /// Ticks spent here instead of in the program.
     pub away: Cell<u64>,
-    /// The tick at which the ruler is to be read again, and how often it was.
+    /// The tick at which the ruler is due again, and the number of its readings.
     due: Cell<u64>,
     read: Cell<u64>,
-    /// Whether readings are being taken in.
+    /// Whether readings are being converted.
     busy: Cell<bool>,
 }
 
@@ -103,12 +105,12 @@ thread_local! {
 
 static GLOBAL: OnceLock<Global> = OnceLock::new();
 
-/// A lock, whatever happened to a thread that had it: no invariant spans two of its uses.
+/// Takes a lock, even if a thread panicked while holding it: no invariant spans two of its uses.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls something with the thread's state; nothing where the thread has given it up.
+/// Calls a function with the thread's state; returns `None` if the state has been dropped.
 #[inline(always)]
 pub(crate) fn thread<T>(call: impl FnOnce(&Thread) -> T) -> Option<T> {
     THREAD.try_with(call).ok()
@@ -130,7 +132,7 @@ pub(crate) fn global() -> &'static Global {
     })
 }
 
-/// The number of a region of this name, which is made where there is none.
+/// The number of the region with this name, which is created if needed.
 pub(crate) fn number_of(name: &str) -> u32 {
     let began = Method::start();
     let mut regions = locked(&global().regions);
@@ -143,7 +145,7 @@ pub(crate) fn number_of(name: &str) -> u32 {
     place as u32 + 1
 }
 
-/// All regions, with the readings of all threads up to now.
+/// All regions, with the readings of all threads so far.
 pub(crate) fn all() -> Vec<Kept> {
     let global = global();
     thread(|thread| thread.take_in(None, true));
@@ -152,7 +154,7 @@ pub(crate) fn all() -> Vec<Kept> {
     locked(&global.regions).clone()
 }
 
-/// A reading in one word.
+/// A reading, which fits one word.
 #[derive(Clone, Copy)]
 struct Reading {
     region: u32,
@@ -162,14 +164,14 @@ struct Reading {
 }
 
 impl Reading {
-    /// Nothing where it has more than there is room for.
+    /// Packs the reading; `None` if a field is too large.
     #[inline(always)]
     fn packed(self) -> Option<u64> {
         let fits = self.region <= 0xffff && self.within <= 0xffff && self.ticks <= 0xffff_ffff;
         fits.then_some(u64::from(self.region) << 48 | u64::from(self.within) << 32 | self.ticks)
     }
 
-    fn of(packed: u64) -> Reading {
+    fn from_packed(packed: u64) -> Reading {
         let part = |from: u32, bits: u32| packed >> from & ((1 << bits) - 1);
         Reading { region: part(48, 16) as u32, within: part(32, 16) as u32, ticks: part(0, 32) }
     }
@@ -202,7 +204,7 @@ impl Thread {
         }
     }
 
-    /// Whether there was room.
+    /// Keeps a reading if there is room; returns whether there was.
     #[inline(always)]
     fn keep(&self, region: u32, within: u32, ticks: u64) -> bool {
         let shared = &*self.shared;
@@ -210,22 +212,23 @@ impl Thread {
         let Some(packed) = (Reading { region, within, ticks }).packed() else { return false };
         let Some(place) = shared.readings.get(number) else { return false };
         place.store(packed, Ordering::Relaxed);
-        // Another thread that sees the number sees the reading.
+        // A thread that sees the number also sees the reading.
         shared.number.store(number + 1, Ordering::Release);
         true
     }
 
-    /// Takes in what is there, and a reading for which there was no room.
+    /// Converts the kept readings, and one that found no room.
     #[cold]
     #[inline(never)]
     fn full(&self, last: Option<Reading>) {
         if !self.take_in(last, false) && last.is_some() {
-            // Whoever allocates memory for this is timed itself.
+            // An allocator that is timed itself gets here during its own conversion.
             lose();
         }
     }
 
-    /// Turns readings into core cycles; beside the ruler where that is due. Returns whether it did: it is not done within itself.
+    /// Converts readings to core cycles, and reads the ruler if it is due. Returns false inside
+    /// another conversion.
     fn take_in(&self, last: Option<Reading>, now: bool) -> bool {
         if self.busy.replace(true) {
             return false;
@@ -239,7 +242,7 @@ impl Thread {
         self.shared.consume(global, last, Whose::Own { due });
         let ended = Method::end();
         if due {
-            // A clock of a coarse step takes a long ruler.
+            // A clock with a coarse step needs a long ruler.
             let took = ended.wrapping_sub(began);
             let read = self.read.replace(self.read.get().saturating_add(1));
             let times = RARE.min(AT_FIRST + read / AS_OFTEN);
@@ -261,8 +264,8 @@ impl Drop for Thread {
 }
 
 impl Shared {
-    /// Takes in the thread's readings, and one for which there was no room. The thread itself may begin anew, and read the ruler: that
-    /// belongs to its CPU.
+    /// Converts the thread's readings, and one that found no room. Only the thread itself may reset
+    /// the list and read the ruler, which belongs to its CPU.
     fn consume(&self, global: &Global, last: Option<Reading>, whose: Whose) {
         let mut consumed = locked(&self.consumed);
         let before = consumed.scale;
@@ -278,7 +281,7 @@ impl Shared {
         let number = self.number.load(Ordering::Acquire);
         let mut regions = locked(&global.regions);
         let kept = self.readings.get(consumed.number..number).unwrap_or_default();
-        let kept = kept.iter().map(|reading| Reading::of(reading.load(Ordering::Relaxed)));
+        let kept = kept.iter().map(|reading| Reading::from_packed(reading.load(Ordering::Relaxed)));
         for reading in kept.chain(last) {
             let place = (reading.region as usize).wrapping_sub(1);
             let Some(region) = regions.get_mut(place) else { continue };
@@ -306,16 +309,16 @@ impl Shared {
     }
 }
 
-/// Who takes in the readings of a thread.
+/// The thread that converts readings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// The thread, and whether the ruler is due.
+    /// The owner of the readings, and whether the ruler is due.
     Own { due: bool },
-    /// Another one.
+    /// Another thread.
     Other,
 }
 
-/// The ruler, once more where something disturbed it.
+/// Reads the ruler, again if something disturbed it.
 pub(crate) fn steady(calibration: &Calibration) -> Scale {
     let mut best = Scale::read::<Method>(calibration);
     for _ in 1..TRIES {

@@ -1,6 +1,6 @@
-//! Units as types: ticks are never called cycles.
+//! Units as types, so that ticks are never mistaken for cycles.
 
-/// A number of TSC ticks, which pass at a fixed rate.
+/// A number of TSC ticks, which advance at a fixed rate.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Ticks(pub f64);
 

@@ -1,4 +1,4 @@
-//! The clock of core cycles, held against multiplications, which take a whole number of them.
+//! Compares the clock of core cycles with multiplications, which take a whole number of them.
 #![cfg(feature = "std")]
 
 use cyclescope_clock::{CoreCycles, CycleClock, hide};
@@ -7,13 +7,14 @@ use std::time::Duration;
 
 const EIGHT: u64 = 8;
 
-/// Multiplications that wait for each other.
+/// A chain of dependent multiplications.
 fn multiplications(number: u64) -> u64 {
     let multiply = |value: u64, _| hide(value.wrapping_mul(value));
     (0..number / EIGHT).fold(3, |value, _| (0..EIGHT).fold(value, multiply))
 }
 
-/// The middle one of many spans, which take many readings of the ruler: whoever else uses this core disturbs some of both.
+/// The median of many spans with many readings of the ruler. Other users of this core disturb some
+/// of both.
 fn usual(clock: &CycleClock, number: u64) -> f64 {
     let mut spans: Vec<f64> = (0..101)
         .map(|_| {
@@ -40,7 +41,7 @@ fn a_multiplication_takes_a_whole_number_of_core_cycles() {
 }
 
 #[test]
-fn a_chain_has_the_length_that_it_tells() {
+fn a_chain_has_the_length_that_it_reports() {
     let clock = CycleClock::new();
     if !clock.caveats().is_empty() {
         return cyclescope_skipped::report_left_out(format_args!("{:?}", clock.caveats()));
@@ -59,13 +60,13 @@ fn a_chain_has_the_length_that_it_tells() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_thread_that_sleeps_takes_no_cycles() {
+fn a_sleeping_thread_takes_no_cycles() {
     let clock = CycleClock::new();
     let begun = clock.begin();
     std::thread::sleep(Duration::from_millis(100));
     let slept = clock.end(begun).cycles.0;
     let begun = clock.begin();
-    // A tenth of a second of processor time, or about that.
+    // About a tenth of a second of processor time.
     std::hint::black_box(multiplications(100_000_000));
     let worked = clock.end(begun).cycles.0;
     assert!(slept < worked / 2.0, "{slept} and {worked}");

@@ -1,8 +1,8 @@
-//! Each timing method of this CPU.
+//! Tests each timing method of this CPU.
 
 use cyclescope_clock::{Calibration, Counts, Feature, Pair, Scale, pairs};
 
-fn readings_go_on<P: Pair>() {
+fn readings_advance<P: Pair>() {
     if let Err(missing) = P::check() {
         cyclescope_skipped::report_left_out(format_args!("{}: {missing}", P::NAME));
         return;
@@ -17,29 +17,29 @@ fn readings_go_on<P: Pair>() {
 }
 
 #[test]
-fn every_pair_reads_a_clock_that_goes_on() {
+fn every_pair_reads_an_advancing_clock() {
     use pairs::*;
-    readings_go_on::<CpuidRdtsc>();
-    readings_go_on::<CpuidRdtscCpuid>();
-    readings_go_on::<CpuidRdtscRdtscp>();
-    readings_go_on::<CpuidRdtscRdtscpCpuid>();
-    readings_go_on::<LfenceRdtsc>();
-    readings_go_on::<LfenceRdtscLfence>();
-    readings_go_on::<LfenceRdtscRdtscpLfence>();
-    readings_go_on::<MfenceLfenceRdtsc>();
-    readings_go_on::<MfenceRdtscpLfence>();
-    readings_go_on::<Rdtsc>();
-    readings_go_on::<Rdtscp>();
-    readings_go_on::<RdtscpCpuid>();
-    readings_go_on::<RdtscpLfence>();
-    readings_go_on::<SerializeRdtsc>();
+    readings_advance::<CpuidRdtsc>();
+    readings_advance::<CpuidRdtscCpuid>();
+    readings_advance::<CpuidRdtscRdtscp>();
+    readings_advance::<CpuidRdtscRdtscpCpuid>();
+    readings_advance::<LfenceRdtsc>();
+    readings_advance::<LfenceRdtscLfence>();
+    readings_advance::<LfenceRdtscRdtscpLfence>();
+    readings_advance::<MfenceLfenceRdtsc>();
+    readings_advance::<MfenceRdtscpLfence>();
+    readings_advance::<Rdtsc>();
+    readings_advance::<Rdtscp>();
+    readings_advance::<RdtscpCpuid>();
+    readings_advance::<RdtscpLfence>();
+    readings_advance::<SerializeRdtsc>();
     #[cfg(target_os = "linux")]
-    readings_go_on::<ClockGettime>();
+    readings_advance::<ClockGettime>();
 }
 
-/// That CPUID shows RDPRU does not mean that the system lets a program use it.
+/// CPUID may report RDPRU although the system does not let a program use it.
 #[test]
-fn what_a_method_needs_and_counts_is_data() {
+fn requirements_and_units_of_a_method_are_constants() {
     use pairs::*;
     assert_eq!((Rdpru::NEEDS, Rdpru::COUNTS), (&[Feature::Rdpru][..], Counts::CoreCycles));
     assert_eq!((RdtscpLfence::NEEDS, RdtscpLfence::NAME), (&[Feature::Rdtscp][..], "rdtscp-lfence"));
@@ -47,7 +47,7 @@ fn what_a_method_needs_and_counts_is_data() {
 }
 
 #[test]
-fn a_calibration_knows_what_a_fenced_pair_takes() {
+fn a_calibration_measures_a_fenced_pair() {
     type Clock = pairs::LfenceRdtscLfence;
     let found = Calibration::measure::<Clock>();
     let [least, most] = found.between;

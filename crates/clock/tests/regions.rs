@@ -1,10 +1,11 @@
-//! Regions in a program. Figures are compared with each other and with no number of a machine.
+//! Regions in a program. Tests compare figures only with each other, so the machine does not
+//! matter.
 #![cfg(feature = "std")]
 
 use cyclescope_clock::{Caveat, Region, Report, Row, hide, keep, report};
 use std::hint::black_box;
 
-/// The row of a region: other tests of this program have others.
+/// The row of a region; other tests of this program add others.
 fn row(report: &Report, name: &str) -> Row {
     report.rows.iter().find(|row| row.name == name).expect("it was executed").clone()
 }
@@ -28,7 +29,7 @@ fn no_execution_is_lost_on_eight_threads() {
             })
         })
         .collect();
-    // While they run.
+    // While the threads run.
     while threads.iter().any(|thread| !thread.is_finished()) {
         let seen = report().rows.iter().find(|row| row.name == "many").map_or(0, |row| row.count);
         assert!(seen <= 8 * EACH, "{seen}");
@@ -40,7 +41,7 @@ fn no_execution_is_lost_on_eight_threads() {
 }
 
 #[test]
-fn executions_that_have_ended_on_a_thread_that_goes_on_are_in_a_report() {
+fn a_report_includes_ended_executions_of_a_running_thread() {
     static HERE: Region = Region::new("here");
     for _ in 0..10 {
         HERE.begin().end();
@@ -53,7 +54,7 @@ fn executions_that_have_ended_on_a_thread_that_goes_on_are_in_a_report() {
 }
 
 #[test]
-fn what_is_longer_takes_longer_by_what_it_has_more() {
+fn longer_code_takes_longer_by_its_extra_work() {
     static SHORT: Region = Region::new("short");
     static LONG: Region = Region::new("long");
     let mut value = 3;
@@ -68,7 +69,7 @@ fn what_is_longer_takes_longer_by_what_it_has_more() {
     black_box(value);
     let all = report();
     let [short, long] = ["short", "long"].map(|name| row(&all, name).cycles.value.0);
-    // The latency of a multiplication is a whole number of cycles on every core that is known.
+    // The latency of a multiplication is a whole number of cycles on every known core.
     let each = (long - short) / 200.0;
     if !all.calibration.rulers_agree {
         return cyclescope_skipped::report_left_out("two rulers disagree here");
@@ -77,7 +78,7 @@ fn what_is_longer_takes_longer_by_what_it_has_more() {
 }
 
 #[test]
-fn a_region_does_not_contain_what_regions_within_it_cost() {
+fn a_region_excludes_the_overhead_of_nested_regions() {
     static AROUND: Region = Region::new("around");
     static WITHIN: Region = Region::new("within");
     static ALONE: Region = Region::new("alone");
@@ -96,13 +97,13 @@ fn a_region_does_not_contain_what_regions_within_it_cost() {
     let all = report();
     let [alone, around] = ["alone", "around"].map(|name| row(&all, name));
     assert_eq!((row(&all, "within").count, around.count), (160_000, 20_000));
-    // Eight regions cost as much again as what is in them.
+    // Eight regions cost as much as the code in them.
     let more = around.cycles.value.0 / alone.cycles.value.0 - 1.0;
     assert!(more.abs() < 0.2, "{more}\n{all}");
 }
 
 #[test]
-fn regions_of_one_name_are_one_and_a_report_has_eighty_columns() {
+fn regions_with_one_name_are_one_and_a_report_has_eighty_columns() {
     for number in 0..200 {
         let timed = Region::new("a name of more than twenty-two characters").begin();
         black_box(number);

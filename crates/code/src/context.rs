@@ -1,22 +1,24 @@
-//! The context of a program: the inputs and outputs of one call, in one block of memory beside the code.
+//! The context of a program: inputs and outputs of one call, in one block of memory next to the
+//! code.
 //!
-//! A program is position-independent code `fn(ctx*)`. Every address, register image and sample lives here
-//! and is reached RIP-relative, so that the same program bytes run wherever an executor puts them, in user
-//! mode or in ring 0. The layout is an interface between this library and every executor.
+//! A program is position-independent code `fn(ctx*)`. Every address, register image and sample
+//! lives in the context and is reached RIP-relative. So the same program bytes run wherever an
+//! executor puts them, in user mode or in ring 0. The layout is an interface between this library
+//! and every executor.
 
 pub use cyclescope_worker::context::{CONSTANT_PART, EVICTION_PAGES, ProgramContext};
 
-/// Registers that an executor points into the middle of the snippet's memory areas, by encoding number, in
-/// the order of the areas: R14, RDI, RSI, RSP, RBP.
+/// Registers that an executor points into the middle of the snippet's memory areas, by encoding
+/// number and in the order of the areas: R14, RDI, RSI, RSP, RBP.
 pub const AREA_REGISTERS: [usize; 5] = [14, 7, 6, 4, 5];
 
-/// The power-on value of MXCSR: all exceptions masked, round to nearest (Intel SDM vol. 1, 10.2.3).
+/// Power-on value of MXCSR: all exceptions masked, round to nearest (Intel SDM vol. 1, 10.2.3).
 pub const MXCSR_DEFAULT: u32 = 0x1f80;
 
-/// The element type of the floating point numbers that registers and memory areas hold at first.
+/// Element type of the initial floating-point numbers in registers and memory areas.
 ///
-/// Each element is one, with its lowest mantissa bit set: long products neither grow nor vanish, and the
-/// same bytes read as integers are not zero.
+/// Each element is one, with its lowest mantissa bit set. Long products neither grow nor vanish,
+/// and the same bytes read as integers are not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FloatElement {
@@ -27,16 +29,16 @@ pub enum FloatElement {
     F32,
     /// 16-bit floating point.
     F16,
-    /// 64-bit floating point a little above one with a full mantissa, another number in each register: for operations
-    /// whose time may depend on their operands.
+    /// 64-bit floating point slightly above one, with a full mantissa that differs per register.
+    /// For operations whose time may depend on their operands.
     Full64,
-    /// The same with 32 bits.
+    /// Like `Full64`, with 32 bits.
     Full32,
-    /// The same with 16 bits.
+    /// Like `Full64`, with 16 bits.
     Full16,
 }
 
-/// A mantissa of no pattern: the first bits of the fraction of the golden ratio.
+/// A mantissa without a pattern: the first bits of the fraction of the golden ratio.
 const MANTISSA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl FloatElement {
@@ -50,7 +52,7 @@ impl FloatElement {
         }
     }
 
-    /// Eight bytes of elements of the vector register of this number.
+    /// Eight bytes of elements for the vector register with this number.
     pub const fn register_word(self, number: u64) -> u64 {
         let mantissa = MANTISSA.wrapping_mul(2 * number + 1);
         match self {
@@ -61,7 +63,7 @@ impl FloatElement {
         }
     }
 
-    /// The type with full mantissas.
+    /// The same type with full mantissas.
     pub fn with_full_mantissa(self) -> FloatElement {
         match self {
             FloatElement::F64 | FloatElement::Full64 => FloatElement::Full64,
@@ -71,10 +73,11 @@ impl FloatElement {
     }
 }
 
-/// The snippet's world but for the registers that point to memory areas, which an executor sets.
+/// The initial processor state of a snippet, except the registers that point to memory areas, which
+/// an executor sets.
 ///
-/// RDX is below every other register, so that `div` by any of them does not overflow; all are odd, so
-/// that products do not drift to zero.
+/// RDX is less than every other register, so that `div` by any of them does not overflow. All are
+/// odd, so that products do not drift to zero.
 pub fn fresh_context(element: FloatElement) -> ProgramContext {
     let mut gpr = [0; 16];
     for (number, value) in gpr.iter_mut().enumerate() {
@@ -104,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_a_little_above_one() {
+    fn elements_are_slightly_above_one() {
         let f64_bits = f64::from_bits(FloatElement::F64.to_word());
         assert!(f64_bits > 1.0 && f64_bits.powi(1000) < 1.01);
         let f32_bits = f32::from_bits(FloatElement::F32.to_word() as u32);

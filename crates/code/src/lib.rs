@@ -1,7 +1,10 @@
-//! What cyclescope measures, as code: text becomes instructions, snippets become programs with clock readings.
+//! The code that cyclescope measures: text becomes instructions, and snippets become programs with
+//! clock readings.
 //!
-//! Limits: nothing here runs code. [`asm`] knows instructions, [`clock`] the timing methods, [`program`] the machine
-//! code around copies of a [`snippet`]; [`context`] is the memory that such a program reads and leaves.
+//! [`asm`] has the instructions, [`clock`] the timing methods, and [`program`] the machine code
+//! around copies of a [`snippet`]. [`context`] is the memory that such a program reads and writes.
+//!
+//! Limits: nothing here runs code.
 
 #![warn(unreachable_pub)]
 

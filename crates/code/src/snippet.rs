@@ -1,4 +1,4 @@
-//! A snippet: the machine code to be measured, and its static properties.
+//! A snippet: machine code to measure, and its static properties.
 
 use crate::asm;
 use crate::context::FloatElement;
@@ -17,54 +17,54 @@ pub struct Snippet {
     text: String,
 }
 
-/// Static properties of the instructions.
+/// Static properties of a snippet's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnippetOutline {
     /// Number of instructions in the snippet.
     pub instructions: usize,
     /// Number of instructions that access memory.
     pub memory_accesses: usize,
-    /// Whether it or its init code accesses memory.
+    /// Whether the snippet or its init code accesses memory.
     pub touches_memory: bool,
-    /// Number of instructions of the init code that write memory, such as the links of a list.
+    /// Number of init-code instructions that write memory, such as those that link a list.
     pub prepared: usize,
-    /// The processor state that it needs.
+    /// Processor state that it needs.
     pub world: EntryState,
-    /// Whether it names R15, which counts the loop of a looped body.
+    /// Whether it uses R15, which counts the iterations of a looped body.
     pub uses_r15: bool,
 }
 
 impl Snippet {
-    /// A snippet from position-independent machine code. `text` is what reports show.
+    /// Creates a snippet from position-independent machine code. Reports show `text`.
     pub fn new(code: Vec<u8>, init: Vec<u8>, text: impl Into<String>) -> Snippet {
         Snippet { code, init, text: text.into() }
     }
 
-    /// A snippet from Intel-syntax text, without init code.
+    /// Creates a snippet from Intel-syntax text, without init code.
     ///
     /// # Errors
     ///
-    /// What does not fit, with its line and column.
+    /// Fails on text that is not assembly, with line and column.
     pub fn parse(text: &str) -> Result<Snippet, BadSnippet> {
         Ok(Snippet::new(asm::parse_assembly(text)?.bytes().to_vec(), Vec::new(), text))
     }
 
-    /// The machine code of one copy.
+    /// Machine code of one copy.
     pub fn code(&self) -> &[u8] {
         &self.code
     }
 
-    /// The machine code that runs once before the first reading.
+    /// Machine code that runs once before the first reading.
     pub fn init(&self) -> &[u8] {
         &self.init
     }
 
-    /// How reports show the snippet.
+    /// Text that reports show.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reads the instructions of snippet and init code.
+    /// Analyses the instructions of the snippet and its init code.
     pub fn outline(&self, avx: bool) -> SnippetOutline {
         let mut outline = SnippetOutline::default();
         let mut elements = FloatElementUse::default();
@@ -121,14 +121,14 @@ impl SnippetOutline {
     }
 }
 
-/// Whether an operand is a ZMM register. (A written register is reported as the whole one, since the instruction
-/// clears the rest.)
+/// Whether an operand is a ZMM register. The used registers do not show it: a written register
+/// counts as a whole, because the instruction clears the rest.
 fn names_zmm(instruction: &Instruction) -> bool {
     let operands = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));
     operands.chain([instruction.memory_index()]).any(|register| register.is_zmm())
 }
 
-/// Which floating point elements the instructions work on.
+/// Floating-point elements that the instructions use.
 #[derive(Debug, Default)]
 struct FloatElementUse {
     f64: bool,
@@ -138,7 +138,7 @@ struct FloatElementUse {
 
 impl FloatElementUse {
     fn note_instruction(&mut self, instruction: &Instruction) {
-        // The memory size belongs to the opcode, also where this instruction has a register in its place.
+        // The memory size belongs to the opcode, even if this instruction has a register instead.
         match instruction.code().op_code().memory_size().element_type() {
             MemorySize::Float64 => self.f64 = true,
             MemorySize::Float32 => self.f32 = true,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn general_purpose_code_needs_no_vectors() {
+    fn general_purpose_code_needs_no_vector_registers() {
         // imul rax, rax
         let outline = outline(&[0x48, 0x0f, 0xaf, 0xc0]);
         assert_eq!((outline.instructions, outline.memory_accesses), (1, 0));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_and_init_code_touch_memory_too() {
+    fn stack_instructions_and_init_code_touch_memory() {
         let touches =
             |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).touches_memory;
         // push rax; add rax, rax; mov [r14], rax
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_init_code_writes_is_counted() {
+    fn memory_writes_of_init_code_are_counted() {
         // mov rax, [r14]; mov [r14], rax; lea rax, [r14]; add [r14], rax
         let init = [0x49, 0x8b, 0x06, 0x49, 0x89, 0x06, 0x49, 0x8d, 0x06, 0x49, 0x01, 0x06];
         let prepared = |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).prepared;
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn r15_is_seen_in_every_width() {
+    fn r15_is_detected_in_every_width() {
         // add r15b, al
         assert!(outline(&[0x41, 0x00, 0xc7]).uses_r15);
     }
 
     #[test]
-    fn x87_is_seen() {
+    fn x87_is_detected() {
         // fadd st0, st1
         assert!(outline(&[0xd8, 0xc1]).world.x87);
     }

@@ -1,4 +1,4 @@
-//! The assembler form by form: against itself, against GNU as and against spoilt text.
+//! Checks the assembler form by form: against itself and against GNU as.
 
 use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
 use cyclescope_code::asm::{Listing, parse_assembly};
@@ -16,8 +16,9 @@ fn listing(instruction: &Instruction) -> Listing {
     Listing::from_bytes(&encoder.take_buffer())
 }
 
-/// What an instruction does, as far as the database tells: names and sizes of operands, what is read and
-/// written, and how. Two Codes for the same thing (`89 /r` and `8b /r`) agree in it.
+/// Meaning of an instruction according to the database: names and sizes of operands, and what is
+/// read and written, and how. Two Codes for the same operation (`89 /r` and `8b /r`) have the same
+/// meaning.
 fn meaning(instruction: &Instruction) -> String {
     let mnemonic = match instruction.mnemonic() {
         // The undocumented /6 does the same.
@@ -48,7 +49,7 @@ fn meaning(instruction: &Instruction) -> String {
 }
 
 #[test]
-fn every_form_reads_its_own_text_back() {
+fn the_text_of_every_form_assembles_to_it() {
     let (mut forms, mut same, mut equal) = (0, 0, 0);
     let mut wrong: Vec<String> = Vec::new();
     for form in forms::all_forms() {
@@ -68,17 +69,18 @@ fn every_form_reads_its_own_text_back() {
     assert!(wrong.is_empty(), "{} forms are lost:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Bytes of each statement as GNU as gives them, none where it refuses; none at all without GNU as.
+/// Bytes of each statement from GNU as; `None` for a rejected one. `None` overall without GNU as.
 fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
     let folder = std::env::temp_dir().join(format!("cyclescope-as-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let [source, object, flat] = ["s", "o", "bin"].map(|name| folder.join(format!("forms.{name}")));
     let mut refused: BTreeSet<usize> = BTreeSet::new();
-    // `as` writes no object while a line is wrong, and some errors show only when the others are gone.
+    // `as` writes no object while any line is wrong, and some errors only show once the others are
+    // gone.
     for _ in 0..6 {
         let mut text = String::from(".intel_syntax noprefix\n");
         for (number, statement) in texts.iter().enumerate() {
-            // Each statement fills a slot of its own, so that its bytes can be found.
+            // Each statement fills its own slot, so that its bytes can be found.
             let statement = if refused.contains(&number) { "nop" } else { statement };
             text.push_str(&format!("{statement}; .balign 16, 0x90\n"));
         }
@@ -104,7 +106,8 @@ fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
     panic!("as does not settle");
 }
 
-/// The version of GNU as: the list of what it refuses was made with 2.40, and older ones know less.
+/// Version of GNU as. The list of rejected texts is from 2.40; older versions know fewer
+/// instructions.
 fn as_version() -> (u32, u32) {
     let output = Command::new("as").arg("--version").output().expect("it ran before");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -114,12 +117,12 @@ fn as_version() -> (u32, u32) {
 }
 
 #[test]
-fn gnu_as_means_the_same() {
+fn gnu_as_agrees_on_every_form() {
     let mut texts = Vec::new();
     let mut codes = Vec::new();
     for form in forms::all_forms() {
         let text = listing(&instruction(&form)).text();
-        // A number as a branch target makes `as` emit a relocation.
+        // A number as branch target makes `as` emit a relocation.
         texts.push(text.strip_suffix(" 0x0").or(text.strip_suffix(" 0")).map_or(text.clone(), |t| format!("{t} .")));
         codes.push(form.code);
     }

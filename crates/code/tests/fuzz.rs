@@ -1,8 +1,8 @@
-//! Random text must never make the assembler panic, and what it accepts must be sound.
+//! Random text must never make the assembler panic, and accepted text must be sound.
 
 use cyclescope_code::asm::{Listing, forms, parse_assembly, parse_hex};
 
-/// Strings in an ordinary test run; `CYCLESCOPE_FUZZ_STRINGS` asks for another number.
+/// Number of strings in an ordinary test run; `CYCLESCOPE_FUZZ_STRINGS` overrides it.
 const STRINGS: u64 = 200_000;
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
@@ -100,7 +100,7 @@ fn address(random: &mut Random) -> String {
     }
 }
 
-/// Statements that are nearly right, loose tokens, or raw bytes.
+/// Nearly valid statements, loose tokens, or raw bytes.
 fn text(random: &mut Random, mnemonics: &[String]) -> String {
     let mut text = String::new();
     match random.below(4) {
@@ -136,7 +136,7 @@ fn text(random: &mut Random, mnemonics: &[String]) -> String {
     text
 }
 
-/// Runs that many strings; how many assembled.
+/// Runs this many strings; returns how many assembled.
 fn fuzz(strings: u64, seed: u64) -> u64 {
     let mut mnemonics: Vec<String> = forms::all_forms().map(|form| form.mnemonic()).collect();
     mnemonics.dedup();
@@ -153,7 +153,7 @@ fn fuzz(strings: u64, seed: u64) -> u64 {
                 assert!((0..listing.instructions().len()).all(|n| listing.position(n).unwrap().line <= lines));
             }
             Err(e) => {
-                // The place lies in the text or just behind it.
+                // The position is in the text or just after it.
                 let line = text.split('\n').nth(e.line as usize - 1).unwrap_or_else(|| panic!("{text:?}: {e}"));
                 assert!((e.column as usize) <= line.chars().count() + 1, "{text:?}: {e}");
             }
@@ -170,5 +170,5 @@ fn random_text_never_panics() {
     let start = std::time::Instant::now();
     let accepted = fuzz(strings, 1);
     println!("{strings} strings, {accepted} assembled, {:.1} s", start.elapsed().as_secs_f64());
-    assert!(accepted > strings / 100, "only {accepted} of {strings} strings assemble: the grammar has gone stale");
+    assert!(accepted > strings / 100, "only {accepted} of {strings} strings assemble: the grammar is outdated");
 }

@@ -1,4 +1,5 @@
-//! The assembler's syntax, example by example: bytes that GNU as gives, and errors at the right place.
+//! Examples of the assembler's syntax: bytes that GNU as produces, and errors at the right
+//! position.
 
 use cyclescope_code::asm::{InstructionSyntax, Listing, parse_assembly, parse_with_syntax};
 use cyclescope_core::error::BadSnippet;
@@ -24,13 +25,13 @@ fn examples_give_known_bytes() {
 fn examples_in_att_syntax_give_known_bytes() {
     let examples = include_str!("data/encodings-att.txt");
     give_known_bytes(examples, 200, |text| bytes(parse_with_syntax(text, InstructionSyntax::Att)));
-    // The same without being told, where a sigil shows it.
+    // The same without naming the syntax, if a sigil shows it.
     let plain: Vec<&str> = examples.lines().filter(|line| line.contains('%') || line.contains('$')).collect();
     give_known_bytes(&plain.join("\n"), 180, assemble);
 }
 
 #[test]
-fn what_att_syntax_does_not_allow_is_said() {
+fn errors_in_att_syntax_are_reported() {
     for (text, column, message) in [
         ("jmp %rax", 5, "indirect"),
         ("addl %rax, %rbx", 12, "size of the suffix"),
@@ -62,7 +63,7 @@ fn give_known_bytes(examples: &str, least: usize, assemble: impl Fn(&str) -> Str
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Text, line, column, and a piece of the message.
+/// Text, line, column, and a part of the message.
 const ERRORS: [(&str, u32, u32, &str); 52] = [
     ("imull rax, rax", 1, 1, "did you mean imul"),
     ("vadps zmm0, zmm1, zmm2", 1, 1, "did you mean vaddps"),
@@ -119,7 +120,7 @@ const ERRORS: [(&str, u32, u32, &str); 52] = [
 ];
 
 #[test]
-fn errors_point_at_the_spot_and_tell_what_fits() {
+fn errors_name_the_position_and_a_valid_alternative() {
     let mut wrong = Vec::new();
     for (text, line, column, message) in ERRORS {
         match parse_assembly(text) {
@@ -139,14 +140,14 @@ fn the_empty_snippet_has_no_bytes() {
 }
 
 #[test]
-fn branches_are_as_short_as_they_can_be() {
+fn branches_are_as_short_as_possible() {
     let ahead = |nops: usize| parse_assembly(&format!("jmp end; {} end: nop", "nop;".repeat(nops))).unwrap();
     assert_eq!(ahead(127).bytes()[..2], [0xeb, 127]);
     assert_eq!(ahead(128).bytes()[..5], [0xe9, 128, 0, 0, 0]);
     let behind = |nops: usize| parse_assembly(&format!("top: {} jnz top", "nop;".repeat(nops))).unwrap();
     assert_eq!(behind(126).bytes()[126..], [0x75, 0x80]);
     assert_eq!(behind(127).bytes()[127..], [0x0f, 0x85, 0x7b, 0xff, 0xff, 0xff]);
-    // The second branch is pushed out of reach by the growth of the first.
+    // The growth of the first branch moves the second one out of reach.
     let text = format!("a: jmp end; {} jmp a; nop; nop; end:", "nop;".repeat(124));
     let listing = parse_assembly(&text).unwrap();
     assert_eq!(listing.bytes()[0], 0xe9);
@@ -155,7 +156,7 @@ fn branches_are_as_short_as_they_can_be() {
 }
 
 #[test]
-fn places_and_addresses_of_instructions() {
+fn instructions_have_positions_and_addresses() {
     let listing = parse_assembly("nop\n  x: lea rax, [rip+x]; finit").unwrap();
     let places: Vec<(u32, u32)> =
         (0..listing.instructions().len()).filter_map(|n| listing.position(n)).map(|p| (p.line, p.column)).collect();

@@ -1,4 +1,8 @@
-//! The library's three kinds of failure, each with a cause and a remedy.
+//! The three kinds of failure of the library, each with a cause and a remedy.
+//!
+//! - [`Unavailable`]: this machine lacks something that was requested.
+//! - [`RunError`]: the measured code or the harness failed.
+//! - [`BadSnippet`]: the text is not assembly.
 
 mod fault_cause;
 
@@ -10,114 +14,114 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
 
-/// Something that was asked for does not exist on this machine.
+/// Something requested does not exist on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
     /// The missing clock, counter, executor or CPU feature.
     pub what: String,
     /// Why it is not available here.
     pub why: String,
-    /// What the user can do about it; empty when nothing can be done on this machine.
+    /// What the user can do about it; empty if nothing helps on this machine.
     pub remedy: String,
 }
 
-/// The measured code did not end normally, or the harness failed.
+/// The measured code failed, or the harness did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunError {
     /// The measured code raised a fault.
     Fault {
-        /// The signal by its usual name, such as `SIGSEGV`.
+        /// Signal name, such as `SIGSEGV`.
         #[serde(deserialize_with = "constant")]
         signal: StaticText,
-        /// The address that was accessed; that of the instruction where the processor does not report it
-        /// (`SIGILL`, `SIGFPE`, general protection and alignment checks).
+        /// The accessed address. If the processor does not report it (`SIGILL`, `SIGFPE`, general
+        /// protection and alignment checks), the address of the instruction.
         address: u64,
-        /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
+        /// The faulting instruction as text with its offset in the snippet, if known.
         instruction: Option<String>,
-        /// Why, as far as exception and instruction show it.
+        /// Cause, derived from the exception and the instruction.
         #[serde(default)]
         cause: FaultCause,
     },
     /// The measured code raised an exception in ring 0.
     Exception {
-        /// Its number (Intel SDM vol. 3A, table 6-1).
+        /// Exception vector (Intel SDM vol. 3A, table 6-1).
         vector: u8,
-        /// Its mnemonic and meaning.
+        /// Mnemonic and meaning.
         name: String,
-        /// The error code that the processor pushed; 0 where it pushes none.
+        /// Error code that the processor pushed; 0 if it pushes none.
         error_code: u64,
-        /// With a page fault the address that was accessed (CR2), else that of the instruction.
+        /// The accessed address (CR2) for a page fault, else the address of the instruction.
         address: u64,
-        /// The instruction, as text with its offset in the snippet, where it can be named.
+        /// The instruction as text with its offset in the snippet, if known.
         instruction: Option<String>,
     },
-    /// The measured code did not end before its deadline.
+    /// The measured code ran past its deadline.
     Hung {
         /// The deadline in milliseconds.
         deadline_ms: u64,
     },
-    /// Code in ring 0 did not complete its rounds, although it may be finite.
+    /// Code in ring 0 did not complete its rounds in time, although it may be finite.
     Late {
         /// Duration of the attempts in milliseconds.
         limit_ms: u64,
-        /// Whether every attempt was interrupted; else there were too many rounds for the time.
+        /// Whether every attempt was interrupted. Otherwise the rounds were too many for the time.
         interrupted: bool,
     },
     /// The measured code wrote outside its own memory areas.
     DirtyCanary {
-        /// Which fence was found damaged.
+        /// Name of the damaged fence.
         #[serde(deserialize_with = "constant")]
         fence: StaticText,
     },
-    /// The worker ended without a report, for example killed from outside.
+    /// The worker ended without a report, for example because it was killed.
     WorkerLost {
         /// How it ended.
         how: String,
     },
-    /// The executor refused the code, which has not run: its effects could not be confined.
+    /// The executor rejected the code before it ran, because its effects could not be confined.
     Refused {
-        /// Piece of the code: `snippet`, `init code` or `following code`.
+        /// Part of the code: `snippet`, `init code` or `following code`.
         #[serde(deserialize_with = "constant")]
         part: StaticText,
-        /// Offset in that piece, in bytes.
+        /// Offset in that part, in bytes.
         offset: usize,
-        /// The instruction there, as text.
+        /// The rejected instruction as text.
         instruction: String,
-        /// Why, as the end of a sentence about the instruction.
+        /// Reason; completes a sentence about the instruction.
         #[serde(deserialize_with = "constant")]
         why: StaticText,
         /// What the user can do about it.
         #[serde(deserialize_with = "constant")]
         remedy: StaticText,
-        /// Whether only an indirect branch may lead there.
+        /// Whether only an indirect branch can reach the instruction.
         hidden: bool,
     },
-    /// The batch is invalid: its memory, a layout, or the order of calls is wrong.
+    /// The batch is invalid: its memory, a layout, or the order of calls.
     BadBatch(BadBatch),
-    /// The executor does not offer a feature that the batch needs on this machine.
+    /// The batch needs a feature that the executor lacks on this machine.
     Unavailable(Unavailable),
     /// Recorded readings do not match the request.
     Replay {
-        /// Why.
+        /// How they differ.
         how: String,
     },
     /// A system call of the harness failed.
     System {
-        /// What was being done.
+        /// Action that failed, such as `reading`.
         #[serde(deserialize_with = "constant")]
         doing: StaticText,
         /// The operating system's error number.
         errno: i32,
     },
-    /// The harness failed, although no system call did.
+    /// The harness failed without a failing system call.
     Machinery {
-        /// What was being done.
+        /// Action that failed.
         #[serde(deserialize_with = "constant")]
         doing: StaticText,
         /// Why it could not be done.
         why: String,
-        /// What the user can do about it; empty where nothing is known to help.
+        /// What the user can do about it; empty if nothing is known to help.
         #[serde(deserialize_with = "constant")]
         remedy: StaticText,
     },
@@ -126,7 +130,7 @@ pub enum RunError {
 /// An invalid part of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadBatch {
-    /// Part of the batch: `area 2`, `layout 0`, `place 1`; each is counted from 0.
+    /// Part of the batch: `area 2`, `layout 0` or `place 1`, each counted from 0.
     pub part: String,
     /// What is wrong with it.
     pub what: String,
@@ -134,58 +138,58 @@ pub struct BadBatch {
     pub expected: String,
 }
 
-/// A text that lives as long as the program. By this name serde does not take it for one that lives in what it reads.
+/// Text that lives as long as the program. The alias keeps serde from borrowing it from the input.
 pub type StaticText = &'static str;
 
-/// Reads a text that lives as long as the program.
+/// Deserializes a text that lives as long as the program.
 pub fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StaticText, D::Error> {
     Ok(intern_text(&String::deserialize(deserializer)?))
 }
 
-/// A text that lives as long as the program, one for all that are equal: for names read back from a file, of which
-/// there are few.
+/// Returns a copy of the text that lives as long as the program; equal texts share one copy. For
+/// names read from a file, which are few.
 pub fn intern_text(text: &str) -> &'static str {
-    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(known) = known.get(text) {
-        return known;
+    static INTERNED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut interned = INTERNED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(interned) = interned.get(text) {
+        return interned;
     }
     let text: &'static str = Box::leak(text.to_string().into_boxed_str());
-    known.insert(text);
+    interned.insert(text);
     text
 }
 
-/// A snippet that can't be turned into machine code, with the place of the error.
+/// A snippet that cannot be assembled, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadSnippet {
-    /// Line in the snippet's text, from 1.
+    /// Line in the snippet, from 1.
     pub line: u32,
-    /// Column in that line, in characters, from 1.
+    /// Column in that line in characters, from 1.
     pub column: u32,
     /// What is wrong there.
     pub message: String,
-    /// Suggestion, if there is one.
+    /// Suggestion, if any.
     pub expected: Option<String>,
 }
 
-/// Any of the three kinds of failure, for functions that assemble, open and measure.
+/// Any of the three kinds of failure; returned by functions that assemble, open and measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// Something that was asked for does not exist on this machine.
+    /// Something requested does not exist on this machine.
     Unavailable(Unavailable),
-    /// The measured code did not end normally, or the harness failed.
+    /// The measured code failed, or the harness did.
     Run(RunError),
     /// The text is not assembly.
     BadSnippet(BadSnippet),
 }
 
 impl RunError {
-    /// A failure of the harness that no system call reported.
+    /// Creates a failure of the harness that no system call reported.
     pub fn from_harness(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
         RunError::Machinery { doing, why: why.into(), remedy }
     }
 
-    /// A failure of input or output: by its error number where a system call reported it.
+    /// Converts an I/O error; keeps the error number if a system call reported one.
     pub fn from_io(doing: &'static str, error: &std::io::Error) -> RunError {
         match error.raw_os_error() {
             Some(errno) => RunError::System { doing, errno },
@@ -193,7 +197,7 @@ impl RunError {
         }
     }
 
-    /// A system call that failed. One that is refused is a feature that is not available.
+    /// Converts a failed system call. A call that is blocked counts as an unavailable feature.
     pub fn from_system_call(doing: &'static str, call: &str, errno: i32) -> RunError {
         match errno {
             libc::EPERM | libc::EACCES | libc::ENOSYS => RunError::Unavailable(Unavailable {
@@ -205,7 +209,7 @@ impl RunError {
         }
     }
 
-    /// Whether the failure does not depend on the measured code, so that other code would fail as well.
+    /// Whether the failure is independent of the measured code, so that other code would fail too.
     pub fn is_harness_failure(&self) -> bool {
         matches!(
             self,
@@ -217,14 +221,14 @@ impl RunError {
         )
     }
 
-    /// What the user can do about it; empty where nothing is known to help.
+    /// What the user can do about it; empty if nothing is known to help.
     pub fn remedy(&self) -> &str {
         match self {
             RunError::Fault { signal, cause, .. } => fault_remedy(signal, *cause),
             RunError::Exception { vector, error_code, .. } => exception_remedy(*vector, *error_code),
-            RunError::Hung { .. } => "look for a loop without an end; slow code needs a larger time budget",
+            RunError::Hung { .. } => "look for an endless loop; slow code needs a larger time budget",
             RunError::Late { interrupted: true, .. } => {
-                "code that sets the interrupt flag has to be shorter than the time between two interrupts: see --unroll"
+                "code that sets the interrupt flag must be shorter than the time between two interrupts: see --unroll"
             }
             RunError::Late { .. } => "give it more time (--budget), or take fewer copies (--unroll)",
             RunError::DirtyCanary { .. } => {
@@ -241,7 +245,7 @@ impl RunError {
     }
 }
 
-/// Exceptions that come with an error code (Intel SDM vol. 3A, table 6-1).
+/// Exceptions that push an error code (Intel SDM vol. 3A, table 6-1).
 const PUSHES_ERROR_CODE: [u8; 8] = [8, 10, 11, 12, 13, 14, 17, 21];
 
 impl fmt::Display for Unavailable {
@@ -285,12 +289,12 @@ impl fmt::Display for RunError {
             }
             RunError::WorkerLost { how } => write!(f, "the worker process was lost: {how}"),
             RunError::Refused { part, offset, instruction, why, hidden, .. } => {
-                let through = if *hidden { ", where an indirect branch may lead," } else { "" };
+                let through = if *hidden { ", reachable by an indirect branch," } else { "" };
                 write!(f, "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}")
             }
             RunError::BadBatch(error) => error.fmt(f),
             RunError::Unavailable(error) => error.fmt(f),
-            RunError::Replay { how } => write!(f, "the evidence does not give the result again: {how}"),
+            RunError::Replay { how } => write!(f, "the evidence does not reproduce the result: {how}"),
             RunError::System { doing, errno } => {
                 let reason = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{doing} failed: {reason}")
@@ -359,7 +363,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn only_a_system_call_that_failed_has_an_error_number() {
+    fn only_failed_system_calls_keep_an_error_number() {
         let named = RunError::from_io("reading", &io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(named, RunError::System { doing: "reading", errno: libc::EIO });
         let other = RunError::from_io("reading", &io::Error::new(io::ErrorKind::InvalidData, "no number"));

@@ -1,8 +1,10 @@
-//! Files that somebody else may have written: opened in one way, and read no further than their kind needs.
+//! Safe reading of files that the user names or that others may have written.
 //!
-//! A name may stand for anything: a pipe that nobody writes to, a device without an end, a terminal that would become this
-//! process's own. So a file is opened without waiting, and only a regular file is read, up to the length that its kind has
-//! at most. What a file contains is checked where it is parsed.
+//! A path may lead to a pipe without a writer, an endless device, or a terminal that would become
+//! this process's controlling terminal. So files are opened without blocking. Only regular files
+//! are read, up to the size limit of their [`InputKind`].
+//!
+//! Limits: the contents are checked where they are parsed.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fmt;
@@ -10,42 +12,41 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a file is to hold.
+/// What a file is expected to contain; it decides the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
-    /// The text of a snippet.
+    /// Text of a snippet.
     Snippet,
-    /// A list that people write: of instructions, of snippets.
+    /// List written by people: of instructions or of snippets.
     List,
     /// Source code for a compiler.
     Source,
-    /// Lines of results, or a published table.
+    /// Result lines, or a published table.
     Results,
-    /// What a result file has beside it while it is written.
+    /// Journal next to a result file while that is written.
     Journal,
-    /// The manifest of evidence.
+    /// Manifest of recorded evidence.
     Manifest,
-    /// A compressed file of evidence.
+    /// Compressed file of recorded evidence.
     Evidence,
     /// Machine code: a library, an object, an archive.
     Code,
     /// Bytes for a function's buffer.
     Contents,
-    /// What a program with benchmarks wrote of one run.
+    /// Output of one run of a benchmark program.
     Samples,
 }
 
-/// No file is read any further.
+/// Largest size that any file is read to.
 pub const MOST_FILE_BYTES: u64 = 256 << 20;
 
 impl InputKind {
-    /// Bytes at most.
+    /// Size limit in bytes.
     pub const fn most_bytes(self) -> u64 {
         match self {
-            // More machine code than an arena has, at 64 characters a byte.
+            // An arena holds less machine code, at 64 characters per byte.
             InputKind::Snippet => 4 << 20,
-            // All instruction forms with their operands take 1 MB.
-            // A hundred thousand samples take 10 MB.
+            // All instruction forms with their operands take 1 MB; 100 000 samples take 10 MB.
             InputKind::List | InputKind::Source | InputKind::Samples => 16 << 20,
             // The facts of the largest study, all instruction forms, take 2 MB.
             InputKind::Manifest | InputKind::Journal => 64 << 20,
@@ -54,28 +55,28 @@ impl InputKind {
     }
 }
 
-/// Why a file is not read.
+/// A file that cannot be read, and why.
 #[derive(Debug)]
 pub struct BadInput {
     /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// What is wrong with it.
     pub why: InputDefect,
 }
 
-/// What is wrong with a file before its contents are looked at.
+/// Why a file is rejected before its contents are parsed.
 #[derive(Debug)]
 pub enum InputDefect {
-    /// The system said so.
+    /// The operating system reported an error.
     System(io::Error),
-    /// It is something else, such as a directory.
+    /// Not a regular file; says what it is, such as `a directory, not a regular file`.
     Other(&'static str),
-    /// It is longer than this.
+    /// Longer than this limit, in bytes.
     TooLong(u64),
 }
 
 impl BadInput {
-    /// Whether another name, or other rights, would help: else the system failed.
+    /// Whether another path or other permissions would help. Otherwise the system failed.
     pub fn is_usage(&self) -> bool {
         use io::ErrorKind::*;
         match &self.why {
@@ -89,7 +90,7 @@ impl BadInput {
         }
     }
 
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
         matches!(&self.why, InputDefect::System(error) if missing.contains(&error.kind()))
@@ -100,12 +101,12 @@ impl fmt::Display for InputDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InputDefect::System(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-                write!(f, "it is a symbolic link, or leads through too many")
+                write!(f, "it is a symbolic link, or its path leads through too many")
             }
             InputDefect::System(error) => error.fmt(f),
             InputDefect::Other(what) => write!(f, "it is {what}"),
             InputDefect::TooLong(most) if *most >> 20 > 0 => {
-                write!(f, "it is longer than {} MiB, the most that such a file may have", most >> 20)
+                write!(f, "it is longer than {} MiB, the limit for such a file", most >> 20)
             }
             InputDefect::TooLong(most) => write!(f, "it is longer than {most} bytes"),
         }
@@ -120,18 +121,20 @@ impl fmt::Display for BadInput {
 
 impl std::error::Error for BadInput {}
 
-/// Opens a regular file of at most the length of its kind. What it grows by later is the reader's to limit.
+/// Opens a regular file within the size limit of its kind. The reader must limit later growth
+/// itself.
 ///
 /// # Errors
 ///
-/// Where there is none, or something else than a regular file, or a longer one.
+/// Fails if the file does not exist, is not a regular file, or is too long.
 pub fn open_input(path: &Path, kind: InputKind) -> Result<File, BadInput> {
     open_checked(path, OFlags::RDONLY, kind)
 }
 
 fn open_checked(path: &Path, flags: OFlags, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
-    // A pipe would wait for its writer, a terminal could become this process's own; both are refused below.
+    // A pipe would block until a writer comes, and a terminal could become this process's own. Both
+    // are rejected below.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let file = File::from(opened.map_err(|errno| bad(InputDefect::System(errno.into())))?);
@@ -145,7 +148,7 @@ fn open_checked(path: &Path, flags: OFlags, kind: InputKind) -> Result<File, Bad
     }
 }
 
-/// What a file is that is no regular one.
+/// Says what an irregular file is; `None` for a regular one.
 fn describe_irregular(what: FileType) -> Option<&'static str> {
     match what {
         FileType::RegularFile => None,
@@ -156,11 +159,11 @@ fn describe_irregular(what: FileType) -> Option<&'static str> {
     }
 }
 
-/// Reads a regular file as a whole.
+/// Reads a whole regular file.
 ///
 /// # Errors
 ///
-/// Those of [`open_input`], and those of the system while it reads.
+/// Fails as [`open_input`] does, or if reading fails.
 pub fn read_input(path: &Path, kind: InputKind) -> Result<Vec<u8>, BadInput> {
     let file = open_input(path, kind)?;
     read_stream(file, kind).map_err(|why| BadInput { file: path.to_path_buf(), why })
@@ -170,10 +173,10 @@ pub fn read_input(path: &Path, kind: InputKind) -> Result<Vec<u8>, BadInput> {
 ///
 /// # Errors
 ///
-/// Where it is longer than such a file may be, and those of the system.
+/// Fails if the stream exceeds the size limit of its kind, or if reading fails.
 pub fn read_stream(stream: impl Read, kind: InputKind) -> Result<Vec<u8>, InputDefect> {
     let mut bytes = Vec::new();
-    // A byte more shows that there is too much.
+    // One byte more than the limit shows that the stream is too long.
     stream.take(kind.most_bytes() + 1).read_to_end(&mut bytes).map_err(InputDefect::System)?;
     match bytes.len() as u64 > kind.most_bytes() {
         true => Err(InputDefect::TooLong(kind.most_bytes())),
@@ -181,12 +184,12 @@ pub fn read_stream(stream: impl Read, kind: InputKind) -> Result<Vec<u8>, InputD
     }
 }
 
-/// A new file in place of what has this name, which nobody gave: a link that was put there is removed, and what it leads to
-/// stays as it is.
+/// Creates a file at a path that the program chose, and replaces what is there. A link is removed;
+/// its target stays unchanged.
 ///
 /// # Errors
 ///
-/// Those of the system, also where somebody makes such a file at the same time.
+/// Fails if the system does, also if somebody creates the file at the same time.
 pub fn replace_file(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -194,12 +197,12 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a regular file of at most the length of its kind to be read and continued: no link, and not a file that has another
-/// name too, which would be changed with it.
+/// Opens a regular file within the size limit of its kind, for reading and appending. Rejects links
+/// and files with several names, because the other name's contents would change too.
 ///
 /// # Errors
 ///
-/// Those of [`open_input`], and where it is a link.
+/// Fails as [`open_input`] does, or if the path is a link.
 pub fn open_for_append(path: &Path, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW;
@@ -217,7 +220,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::time::{Duration, Instant};
 
-    /// A folder of one test.
+    /// Temporary folder of one test, deleted at its end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn irregular_files_are_rejected_without_blocking() {
         let folder = Folder::new("kinds");
         let [pipe, socket, link] = ["pipe", "socket", "link"].map(|name| folder.0.join(name));
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::from(0o600)).expect("a pipe");
@@ -248,25 +251,25 @@ mod tests {
             (Path::new("/dev/null"), "a device"),
             (folder.0.as_path(), "a directory"),
         ] {
-            let bad = read_input(path, InputKind::List).expect_err("it is refused");
+            let bad = read_input(path, InputKind::List).expect_err("a rejected file");
             assert!(bad.to_string().contains(what) && bad.is_usage(), "{bad}");
         }
         for path in [socket, folder.0.join("none"), folder.0.join("pipe/below"), "a\0b".into()] {
-            let bad = read_input(&path, InputKind::List).expect_err("it is refused");
+            let bad = read_input(&path, InputKind::List).expect_err("a rejected file");
             assert!(bad.is_usage(), "{bad:?}");
         }
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
 
     #[test]
-    fn no_file_is_changed_through_another_name() {
+    fn a_file_is_never_changed_through_a_link() {
         let folder = Folder::new("names");
         let [theirs, link, hard, own] = ["theirs", "link", "hard", "own"].map(|name| folder.0.join(name));
         std::fs::write(&theirs, "theirs").expect("a file");
         std::os::unix::fs::symlink(&theirs, &link).expect("a link");
         std::fs::hard_link(&theirs, &hard).expect("a link");
         for name in [&link, &hard] {
-            let bad = open_for_append(name, InputKind::Journal).expect_err("it is refused");
+            let bad = open_for_append(name, InputKind::Journal).expect_err("a rejected file");
             assert!(bad.is_usage(), "{bad}");
             drop(replace_file(name).expect("a new file"));
             assert_eq!(std::fs::read(name).expect("a file"), b"");
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_the_length_of_its_kind() {
+    fn a_file_longer_than_its_kind_allows_is_rejected() {
         let folder = Folder::new("lengths");
         let path = folder.0.join("long");
         let file = File::create(&path).expect("a file");
@@ -294,7 +297,7 @@ mod tests {
             open_input(&path, InputKind::Results),
             Err(BadInput { why: InputDefect::TooLong(MOST_FILE_BYTES), .. })
         ));
-        // One whose length the system does not know.
+        // The system does not report the length of this file.
         assert!(matches!(read_stream(io::repeat(0), InputKind::Snippet), Err(InputDefect::TooLong(_))));
         assert!(read_input(Path::new("/proc/self/status"), InputKind::List).is_ok_and(|bytes| !bytes.is_empty()));
     }

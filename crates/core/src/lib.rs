@@ -1,6 +1,8 @@
-//! Foundations of cyclescope: units as types, the three kinds of failure, statistics, and the machine.
+//! Foundations of cyclescope: units as types, the three kinds of failure, statistics, and the
+//! machine.
 //!
-//! Limits: nothing here emits or runs measured code. The library's front page is the crate `cyclescope`.
+//! Limits: nothing here emits or runs measured code. The library's front page is the crate
+//! `cyclescope`.
 
 #![warn(unreachable_pub)]
 

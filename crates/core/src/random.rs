@@ -1,17 +1,20 @@
-//! Random numbers for layouts, delays and simulations: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014), small, fast, and good enough to feed simulations of a few million draws.
+//! Random numbers for layouts, delays and simulations.
+//!
+//! The generator is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014). It is small, fast, and good enough for simulations of a few million
+//! draws.
 
 use std::f64::consts::TAU;
 
 /// The generator's increment: 2^64 divided by the golden ratio, made odd.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A stream of random numbers.
+/// Stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// A stream that repeats itself for the same seed.
+    /// Starts a stream; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -22,7 +25,7 @@ impl Random {
         scramble_bits(self.0)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// A number below `bound`, which must not be zero.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
@@ -39,7 +42,7 @@ impl Random {
         (self.next_bits() >> 11) as f64 * (0.5f64).powi(53)
     }
 
-    /// Whether something of this probability happens.
+    /// True with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.uniform() < probability
     }
@@ -49,13 +52,13 @@ impl Random {
         -(1.0 - self.uniform()).ln()
     }
 
-    /// Standard normal, by Box and Muller's transform.
+    /// Standard normal, by the Box–Muller transform.
     pub fn normal(&mut self) -> f64 {
         (2.0 * self.exponential()).sqrt() * (TAU * self.uniform()).cos()
     }
 }
 
-/// One number from two, as good as random.
+/// Hashes two numbers into one that is as good as random.
 pub fn mix_seeds(a: u64, b: u64) -> u64 {
     scramble_bits(scramble_bits(a.wrapping_add(GOLDEN_GAMMA)).wrapping_add(b))
 }

@@ -1,18 +1,18 @@
 //! Units as types: a number of TSC ticks is not a number of core cycles.
 //!
-//! The time stamp counter (TSC) runs at a fixed rate of its own, the core clock at the rate that power
-//! management chooses. Readings and results carry their [`Unit`]; a frequency is [`Hertz`]. Conversions need a
-//! measured rate and are therefore part of an estimate, never `From`.
+//! The time stamp counter (TSC) runs at a constant rate. The core clock runs at the rate that power
+//! management chooses. Readings and results carry their [`Unit`]; a frequency is [`Hertz`].
+//! Conversions need a measured rate, so estimates do them, never `From`.
 
 use serde::{Deserialize, Serialize};
 
-/// What a reading or a result counts.
+/// What a reading or result counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Ticks of the time stamp counter.
     TscTicks,
-    /// True cycles of the core clock.
+    /// Cycles of the core clock.
     CoreCycles,
     /// Nanoseconds of `CLOCK_MONOTONIC_RAW`.
     #[serde(rename = "ns")]
@@ -20,33 +20,33 @@ pub enum Unit {
     /// Megahertz.
     #[serde(rename = "MHz")]
     Megahertz,
-    /// Latencies of an addition of two registers.
+    /// Latencies of a register-to-register addition.
     Adds,
     /// Calls of a function.
     Calls,
     /// Instructions.
     Instructions,
-    /// Steps of a clock's readings.
+    /// Steps of a clock: the smallest increments of its readings.
     Steps,
-    /// Their squares, of variances.
+    /// Squared steps, for variances.
     #[serde(rename = "steps2")]
     SquaredSteps,
     /// Bytes.
     Bytes,
-    /// A number of things.
+    /// Plain number of things.
     Count,
-    /// Things in a core cycle.
+    /// Things per core cycle.
     PerCycle,
-    /// Bytes in a core cycle.
+    /// Bytes per core cycle.
     BytesPerCycle,
-    /// A share of a whole, 0 to 1.
+    /// Share of a whole, 0 to 1.
     Share,
-    /// The ratio of two figures in their units.
+    /// Ratio of two figures.
     Ratio,
 }
 
 impl Unit {
-    /// The unit in words; none of plain numbers.
+    /// The unit in words; empty for plain numbers.
     pub fn text(self) -> &'static str {
         match self {
             Unit::TscTicks => "TSC ticks",
@@ -77,7 +77,7 @@ impl Hertz {
         self.0 / 1e6
     }
 
-    /// How far `self` lies above `reference`, in parts per million.
+    /// Difference of `self` from `reference` in parts per million, positive if `self` is larger.
     pub fn ppm_above(self, reference: Hertz) -> f64 {
         (self.0 / reference.0 - 1.0) * 1e6
     }

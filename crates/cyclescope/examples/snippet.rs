@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
     let run = scope.measure(&snippet)?;
     match run.cost() {
         Some(cost) => println!("{text}: {:.3} ± {:.3} core cycles", cost.value, cost.half_width()),
-        None => println!("{text}: no number may be given"),
+        None => println!("{text}: its number is refused"),
     }
     for caveat in &run.caveats {
         println!("  {:?}: {}", caveat.code, caveat.text);

@@ -22,7 +22,7 @@ fn main() -> Result<(), Error> {
     let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let survey = FormSurvey::new(timing, scope.executor(), &machine.features, forms, settings)?;
     survey.run(scope.executor(), SurveyState::default(), &mut |event, _| {
-        // A row comes when the form's last pass is done, in the order of that pass.
+        // Rows arrive when a form's last pass is finished, in the order of that pass.
         if let SurveyEvent::Row(row) = event {
             println!("{} {}", row.mnemonic, row.operands);
             for latency in row.latency.iter().filter(|latency| latency.variant.is_none()) {

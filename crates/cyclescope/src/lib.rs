@@ -1,6 +1,6 @@
-//! What a piece of x86 code costs, in true core clock cycles with an error bar.
+//! Measures what x86 code costs, in true core clock cycles with an error bar.
 //!
-//! What one snippet costs:
+//! The cost of one snippet:
 //!
 //! ```
 //! let run = cyclescope::measure_snippet("mulsd xmm0, xmm1")?;
@@ -13,16 +13,23 @@
 //! # Ok::<(), cyclescope::error::Error>(())
 //! ```
 //!
-//! A [`Scope`] measures many on one executor, with another [`run::RunRequest`] or [`executor::ExecutorOffer`].
+//! A [`Scope`] measures many snippets on one executor, with any [`run::RunRequest`] and
+//! [`executor::ExecutorOffer`].
 //!
-//! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
-//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure`](measure::measure_cost) turns
-//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`](run::run_snippet) does all of it. A
-//! study of your own runs its programs beside the ruler with [`measure::rounds`] and takes a
-//! [`Contrast`](measure::contrast::Contrast) of them, as `examples/study.rs` does; [`study`] has the studies of the
-//! command line.
+//! The main steps, by type:
 //!
-//! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
+//! 1. A [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around copies of
+//!    it.
+//! 2. An [`executor::Executor`] runs the programs and returns raw readings.
+//! 3. [`measure`](measure::measure_cost) turns the readings into a cost with an interval.
+//! 4. [`record::RunRecord`] is the result as JSON.
+//!
+//! [`run`](run::run_snippet) does all of it. A custom study runs its programs together with the
+//! ruler, with [`measure::rounds`]. It then takes a [`Contrast`](measure::contrast::Contrast) of
+//! them, as in `examples/study.rs`. [`study`] has the studies of the command line.
+//!
+//! The library never prints and never parses arguments. For its limits see
+//! `docs/how-it-measures.md`.
 
 #![warn(unreachable_pub)]
 

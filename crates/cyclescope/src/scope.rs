@@ -1,8 +1,9 @@
-//! The simple interface: an executor and a plan, opened once, to measure snippets with.
+//! The simple interface: opens an executor and a plan once, and measures snippets with them.
 //!
-//! A [`Scope`] combines the machine, [`RunRequest::make_plan`], an executor, and [`run_snippet`]. It has no measuring loop. A program
-//! that needs evidence, another layout of memory or contrasts of its own takes the executor and the plan from here,
-//! and uses [`crate::measure`] and [`crate::result`].
+//! A [`Scope`] combines the machine, [`RunRequest::make_plan`], an executor, and [`run_snippet`].
+//! It has no measuring loop. A program that needs evidence, another memory layout or custom
+//! contrasts takes the executor and the plan from here. It then uses [`crate::measure`] and
+//! [`crate::result`].
 
 use crate::asm::{self, Listing};
 use crate::error::Error;
@@ -17,51 +18,53 @@ pub struct Scope {
     offer: &'static ExecutorOffer,
     executor: Box<dyn Executor>,
     plan: Plan,
-    asked: Precision,
+    required: Precision,
 }
 
-/// Measures a snippet of Intel-syntax text in user mode, on the CPU that [`Machine::detect`] chooses, as
-/// `cyclescope run` does. Takes some 0.2 s at most.
+/// Measures a snippet of Intel-syntax text in user mode, on the CPU that [`Machine::detect`]
+/// chooses, as `cyclescope run` does. Takes some 0.2 s at most.
 ///
 /// # Errors
 ///
-/// [`Error::BadSnippet`] if the text is not assembly, [`Error::Unavailable`] if this machine lacks a requirement, and
-/// [`Error::Run`] if the snippet does not end normally.
+/// [`Error::BadSnippet`] if the text is not assembly. [`Error::Unavailable`] if this machine lacks
+/// a requirement. [`Error::Run`] if the snippet does not end normally.
 pub fn measure_snippet(text: &str) -> Result<RunOutcome, Error> {
     let snippet = Snippet::parse(text)?;
     Scope::open()?.measure(&snippet)
 }
 
 impl Scope {
-    /// The default executor on the CPU that [`Machine::detect`] chooses, with the default plan.
+    /// Opens the default executor on the CPU that [`Machine::detect`] chooses, with the default
+    /// plan.
     ///
     /// # Errors
     ///
-    /// As [`Scope::with`].
+    /// Those of [`Scope::with`].
     pub fn open() -> Result<Scope, Error> {
         Scope::with(DEFAULT_OFFER, &Machine::detect(), &RunRequest::default())
     }
 
-    /// Opens an executor for the target CPU of a machine. Takes about a millisecond where the step of the machine's TSC
-    /// has to be measured.
+    /// Opens an executor for the target CPU of a machine. Takes about a millisecond if the step of
+    /// the machine's TSC has to be measured.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the machine or the executor lacks a requirement, [`Error::Run`] if the executor did
-    /// not start.
+    /// [`Error::Unavailable`] if the machine or the executor lacks a requirement. [`Error::Run`] if
+    /// the executor did not start.
     pub fn with(offer: &'static ExecutorOffer, machine: &Machine, request: &RunRequest) -> Result<Scope, Error> {
         let plan = request.make_plan(&(offer.capabilities)(machine), machine)?;
         let options = OpenOptions { counter: plan.clock.reads_counter(), ..OpenOptions::default() };
         let executor = (offer.open)(machine, &options)?;
-        Ok(Scope { offer, executor, plan, asked: request.required_precision() })
+        Ok(Scope { offer, executor, plan, required: request.required_precision() })
     }
 
-    /// Measures a snippet. The seed is the plan's each time, so that two calls have the same layouts.
+    /// Measures a snippet. Every call uses the seed of the plan, so two calls have the same
+    /// layouts.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the CPU lacks an instruction, [`Error::Run`] if the snippet is too long for the
-    /// memory for code, is refused by the executor, or does not end normally.
+    /// [`Error::Unavailable`] if the CPU lacks an instruction. [`Error::Run`] if the snippet is too
+    /// long for the code memory, if the executor refuses it, or if it does not end normally.
     pub fn measure(&mut self, snippet: &Snippet) -> Result<RunOutcome, Error> {
         (self.offer.judge)(snippet, self.plan.loop_count.is_some())?;
         for code in [snippet.code(), snippet.init()] {
@@ -70,11 +73,11 @@ impl Scope {
             }
         }
         require_room(&self.plan, snippet, self.executor.arena_len())?;
-        Ok(run_snippet(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
+        Ok(run_snippet(self.executor.as_mut(), snippet, &self.plan, self.required)?)
     }
 
-    /// The latency of `imul r32, r32` in core cycles, which turns the ruler's readings into core cycles: known for the
-    /// micro-architecture, else measured now.
+    /// The latency of `imul r64, r64` in core cycles, which converts the ruler's readings to core
+    /// cycles. Known for the micro-architecture, otherwise measured now.
     ///
     /// # Errors
     ///
@@ -83,7 +86,7 @@ impl Scope {
         Ok(resolve_imul_latency(self.executor.as_mut(), &self.plan)?)
     }
 
-    /// The executor, for studies that bring their own programs.
+    /// The executor, for studies with custom programs.
     pub fn executor(&mut self) -> &mut dyn Executor {
         self.executor.as_mut()
     }
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_costs_what_the_simulated_machine_says() {
+    fn a_snippet_has_the_simulated_cost() {
         let mut scope = scope(&RunRequest::default());
         assert_eq!(scope.executor().capabilities().ring, PrivilegeRing::Three);
         let run = scope.measure(&Snippet::parse("imul rax, rax").unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! The studies: questions that take many measurements. A new one is a crate and a line in [`ALL`].
+//! The studies: questions that take many measurements. To add one, write a crate and add a line to
+//! [`ALL`].
 
 use crate::error::RunError;
 use crate::result::answers::MachineAnswers;
@@ -14,7 +15,7 @@ pub use cyclescope_measure::study::{
 };
 pub use cyclescope_run::{points, study as run};
 
-/// All of them, by name.
+/// All studies, by name.
 pub const ALL: &[StudyInfo] =
     &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, cyclescope_uarch::INFO];
 
@@ -23,20 +24,20 @@ pub fn find_study(name: &str) -> Option<&'static StudyInfo> {
     ALL.iter().find(|study| study.name == name)
 }
 
-/// The lines of a result again from its evidence, whichever study it is of.
+/// Recomputes the lines of a result from its evidence, for any study.
 ///
 /// # Errors
 ///
-/// [`StopReason::Failed`] where the evidence is damaged, or ends before the result is complete.
+/// [`StopReason::Failed`] if the evidence is damaged, or ends before the result is complete.
 pub fn replay_evidence(container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
     let damaged = |how: String| StopReason::from(RunError::Replay { how });
     let name = &container.manifest.origin.study;
     let study = find_study(name).ok_or_else(|| damaged(format!("there is no study {name}")))?;
     let mut study = (study.restore)(container).map_err(|error| damaged(error.to_string()))?;
     let answers = MachineAnswers::from_container(container).map_err(|error| damaged(error.to_string()))?;
-    let mut told = Vec::new();
-    study.measure(&answers, &mut told)?;
-    Ok(told)
+    let mut records = Vec::new();
+    study.measure(&answers, &mut records)?;
+    Ok(records)
 }
 
 #[cfg(test)]
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn studies_are_found_by_names_that_differ() {
+    fn studies_have_distinct_names_and_are_found_by_them() {
         assert!(ALL.is_sorted_by(|one, other| one.name < other.name));
         for study in ALL {
             assert_eq!(find_study(study.name).map(|found| found.about), Some(study.about));

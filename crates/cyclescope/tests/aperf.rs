@@ -1,4 +1,4 @@
-//! APERF beside the ruler, on simulated machines whose counters are right or wrong.
+//! Compares APERF with the ruler, on simulated machines with right or wrong counters.
 
 use cyclescope::caveat::CaveatKind;
 use cyclescope::clock::Clock;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None };
 const TICKS: u64 = 1_000_000_000;
 
-/// A simulated core with an APERF that counts so many cycles a tick.
+/// A simulated core whose APERF counts `factor` times the cycles of the nominal core clock.
 struct Counted {
     core: SimulatedExecutor,
     cycles_per_tick: f64,
@@ -74,7 +74,7 @@ fn plan(clock: &str) -> Plan {
     }
 }
 
-/// Never executed: the simulated machine knows costs and no instructions.
+/// Never executed: the simulated machine has costs but no instructions.
 fn snippet() -> Snippet {
     Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
 }
@@ -84,7 +84,7 @@ fn counted(scenario: Scenario, factor: f64) -> Counted {
     Counted { core: SimulatedExecutor::new(scenario, 7), cycles_per_tick, progress: CounterProgress::default() }
 }
 
-/// A run beside an APERF that counts so many times the cycles of the nominal core clock.
+/// Runs a snippet on a core whose APERF counts `factor` times the cycles of the nominal core clock.
 fn beside(scenario: Scenario, factor: f64, clock: &str) -> RunOutcome {
     let mut core = counted(scenario, factor);
     run_snippet(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
@@ -100,7 +100,7 @@ fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> RunFacts<'a> {
 }
 
 #[test]
-fn a_counter_that_agrees_is_told_and_no_caveat() {
+fn an_agreeing_counter_is_reported_without_caveat() {
     for factor in [0.993, 1.0, 1.007] {
         let run = beside(Scenario::default(), factor, "rdtscp-lfence");
         assert_eq!(disagree(&run), None, "{factor}");
@@ -108,14 +108,14 @@ fn a_counter_that_agrees_is_told_and_no_caveat() {
         let aperf = record.aperf.unwrap();
         assert!((aperf.cycles_per_tick / (factor * Scenario::default().ratio) - 1.0).abs() < 1e-6);
         assert!((aperf.ruler_cycles_per_tick.unwrap() / Scenario::default().ratio - 1.0).abs() < 0.003);
-        // The machine that this runs on may have no TSC to tell megahertz from.
+        // This machine may have no TSC to compute megahertz from.
         assert_eq!(aperf.core_mhz.is_some(), run.tsc.is_some());
         assert_eq!(record.changed, ["CR8"]);
     }
 }
 
 #[test]
-fn a_counter_that_disagrees_is_a_caveat_and_too_noisy() {
+fn a_disagreeing_counter_gives_a_caveat_and_counts_as_noisy() {
     for (factor, words) in [(0.97, "-3.0 %"), (1.05, "+5.0 %")] {
         let run = beside(Scenario::default(), factor, "rdtscp-lfence");
         let text = disagree(&run).unwrap();
@@ -125,12 +125,12 @@ fn a_counter_that_disagrees_is_a_caveat_and_too_noisy() {
 }
 
 #[test]
-fn a_clock_that_moves_explains_what_lies_within_its_range() {
+fn a_changing_clock_explains_values_within_its_range() {
     let frequency = SimulatedFrequency { jump_rate: 5e-6, ..SimulatedFrequency::default() };
     let moving = || Scenario { frequency, ..Scenario::default() };
     let [low, mean, high] = beside(moving(), 1.0, "rdtscp-lfence").estimate().unwrap().rate;
     assert!(high / low > 1.05, "{low} to {high}");
-    // Away from the mean by more than it could be on a clock that stands still.
+    // Further from the mean than possible with a constant clock.
     let inside = (low + mean) / 2.0;
     assert!(mean / inside > 1.02);
     let factor = 1.0 / inside / Scenario::default().ratio;
@@ -140,7 +140,7 @@ fn a_clock_that_moves_explains_what_lies_within_its_range() {
 }
 
 #[test]
-fn a_clock_without_ticks_has_nothing_to_compare() {
+fn a_clock_without_ticks_allows_no_comparison() {
     let run = beside(Scenario::default(), 2.0, "clock-gettime");
     assert_eq!(disagree(&run), None);
     let aperf = run.to_record(&facts(&snippet(), &plan("clock-gettime"))).aperf.unwrap();
@@ -148,13 +148,13 @@ fn a_clock_without_ticks_has_nothing_to_compare() {
 }
 
 #[test]
-fn a_counter_that_stands_still_is_none() {
+fn a_counter_that_does_not_advance_is_ignored() {
     let run = beside(Scenario::default(), 0.0, "rdtscp-lfence");
     assert!(disagree(&run).is_none() && run.to_record(&facts(&snippet(), &plan("rdtscp-lfence"))).aperf.is_none());
 }
 
 #[test]
-fn evidence_holds_it() {
+fn evidence_contains_the_counter() {
     let directory = std::env::temp_dir().join(format!("cyclescope-aperf-{}", std::process::id()));
     let (machine, snippet, plan) = (Machine::detect(), snippet(), plan("rdtscp-lfence"));
     let origin = EvidenceOrigin { study: NAME.to_string(), repro: String::new(), machine: serde_json::Value::Null };

@@ -1,4 +1,4 @@
-//! A call of a function where calls overlap and where they do not, on simulated machines whose costs are planted.
+//! Calls of a function, overlapping and not, on simulated machines with known costs.
 
 use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
@@ -12,7 +12,7 @@ use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects};
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
-/// What calls are in the order of the costs below: never executed.
+/// Codes of the calls, in the order of the costs below. They never execute.
 const CODE: [[u8; 2]; 4] = [[0x0f, 0x0b], [0x0f, 0xb9], [0x0f, 0xff], [0x0f, 0x04]];
 
 /// A call and an empty one with these codes.
@@ -21,7 +21,8 @@ fn subject([function, empty]: [[u8; 2]; 2]) -> RunSubject {
     RunSubject { instances: call(function), empty_calls: call(empty) }
 }
 
-/// A study where a call and an empty one cost this if they overlap, and this where each waits.
+/// A study with simulated costs of a call and an empty one: `overlapping` if calls overlap,
+/// `waiting` if each waits.
 fn study(overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
     study_of(&subject([CODE[0], CODE[1]]), overlapping, waiting)
 }
@@ -29,7 +30,7 @@ fn study(overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
 fn study_of(subject: &RunSubject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
     let costs = overlapping.into_iter().chain(waiting);
     let costs = CODE.into_iter().zip(costs).map(|(code, cost)| (code.to_vec(), cost)).collect();
-    // Addresses change a cost by some tenths of a percent.
+    // Addresses change a cost by some tenths of a per cent.
     let layout = SimulatedLayoutEffects { relative: 0.002, ..SimulatedLayoutEffects::default() };
     let scenario = Scenario { costs, layout, ..Scenario::default() };
     let open = Box::new(move || Ok(Box::new(SimulatedExecutor::new(scenario.clone(), 5)) as Box<dyn Executor>));
@@ -65,7 +66,7 @@ fn holds(quantity: Option<Quantity>, truth: f64) -> bool {
 
 #[test]
 fn a_short_call_has_a_throughput_and_a_latency() {
-    // The fence takes 300 cycles of its own, of each call and each empty one.
+    // The fence itself takes 300 cycles, in each call and each empty one.
     for (overlapping, waiting_cost, [throughput, latency]) in
         [([1000.0, 100.0], [1600.0, 400.0], [900.0, 1200.0]), ([1000.0, 100.0], [1300.0, 400.0], [900.0, 900.0])]
     {
@@ -77,8 +78,8 @@ fn a_short_call_has_a_throughput_and_a_latency() {
 }
 
 #[test]
-fn what_was_asked_for_is_the_cost() {
-    // The snippets of the first subject wait, those beside it overlap.
+fn the_requested_kind_of_call_is_the_cost() {
+    // The snippets of the first subject wait; those of the second overlap.
     let found =
         record(study([1600.0, 400.0], [1000.0, 100.0]).with_serialized(Some(SerializedBy::Result), Some(&waiting())));
     assert!(holds(found.throughput, 900.0) && holds(found.latency, 1200.0), "{found:?}");
@@ -96,14 +97,14 @@ fn a_long_call_has_one_cost() {
 }
 
 #[test]
-fn a_comparison_is_of_one_cost() {
+fn a_comparison_has_one_cost() {
     let study = study([100.0, 10.0], [160.0, 40.0]).with_serialized(None, Some(&waiting()));
     let found = record(study.with_other_variant(Some(&waiting())));
     assert!(found.latency.is_none() && found.versus.is_some_and(|versus| versus.difference.value.is_some()));
 }
 
 #[test]
-fn a_snippet_has_neither() {
+fn a_snippet_has_neither_throughput_nor_latency() {
     let snippet = waiting().instances.remove(0).into();
     let found = record(study_of(&snippet, [100.0, 10.0], [160.0, 40.0]));
     assert_eq!((found.throughput, found.latency, found.latency_by), (None, None, None));

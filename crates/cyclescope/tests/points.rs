@@ -15,7 +15,7 @@ use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
-/// The snippet of points that fault, and that of all others.
+/// The snippet of faulting points, and that of all others.
 const FAULTING: [u8; 2] = [0x0f, 0x0b];
 const OTHER: [u8; 3] = [0x48, 0xff, 0xc0];
 
@@ -31,7 +31,8 @@ fn plan() -> Plan {
     }
 }
 
-/// A machine on which each batch makes all code slower by a share, and one snippet faults, or the harness with it.
+/// A machine that slows all code by a share with each batch. One snippet faults, or breaks the
+/// harness.
 struct Drifting {
     core: SimulatedExecutor,
     drift: f64,
@@ -83,7 +84,7 @@ fn open(is_broken: bool, drift: f64) -> ExecutorOpener {
 
 const POINTS: u64 = 24;
 
-/// Points of which those with these numbers fault.
+/// A study in which the points with these numbers fault.
 fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: ResumedPoints) -> PointsStudy {
     let point = |value: u64| {
         let code = if faulting.contains(&value) { FAULTING.to_vec() } else { OTHER.to_vec() };
@@ -104,12 +105,12 @@ fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: ResumedPoints) -> 
 }
 
 fn measured(study: &mut PointsStudy) -> (Vec<ResultRecord>, Result<(), StopReason>) {
-    let mut told = Vec::new();
-    let ended = study.measure(&MachineAnswers::live(), &mut told);
-    (told, ended)
+    let mut records = Vec::new();
+    let ended = study.measure(&MachineAnswers::live(), &mut records);
+    (records, ended)
 }
 
-/// The numbers of points in the order in which they were measured.
+/// The numbers of points in measured order.
 fn order(records: &[ResultRecord]) -> Vec<usize> {
     let line = |record: &ResultRecord| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
     let numbers = records.iter().filter_map(|record| line(record)["point"]["number"].as_u64());
@@ -121,63 +122,64 @@ fn found(drift: f64) -> Vec<([f64; 2], bool)> {
     let mut study = study(&[], false, drift, ResumedPoints::default());
     let (_, ended) = measured(&mut study);
     assert_eq!(ended, Ok(()));
-    let of = |row: &PointRow| {
+    let ends_and_disagreement = |row: &PointRow| {
         let cost = row.measured_cost().expect("a number");
         let ends = [cost.low, cost.high].map(|end| end.expect("a bound"));
         (ends, row.caveats.iter().any(|caveat| caveat.code == CaveatKind::PassesDisagree))
     };
-    study.rows().map(of).collect()
+    study.rows().map(ends_and_disagreement).collect()
 }
 
-/// The machine becomes slower by a half while the points are measured, and no point costs more than another one.
+/// The machine slows down by a half during the measurement. All points cost the same.
 #[test]
-fn points_whose_passes_disagree_say_so_and_their_intervals_hold_both() {
+fn disagreeing_passes_give_a_caveat_and_an_interval_with_both() {
     let drifting = found(0.001);
     assert_eq!(drifting.len(), POINTS as usize);
-    let told = drifting.iter().filter(|(_, told)| *told).count();
-    assert!(2 * told > drifting.len(), "{drifting:?}");
+    let disagreeing = drifting.iter().filter(|(_, disagrees)| *disagrees).count();
+    assert!(2 * disagreeing > drifting.len(), "{drifting:?}");
     let overlap = |one: [f64; 2], other: [f64; 2]| one[0] <= other[1] && other[0] <= one[1];
     let pairs = |all: &[([f64; 2], bool)]| -> usize {
         all.iter().map(|(one, _)| all.iter().filter(|(other, _)| overlap(*one, *other)).count()).sum()
     };
     assert!(10 * pairs(&drifting) > 9 * drifting.len().pow(2), "{drifting:?}");
     let steady = found(0.0);
-    assert!(steady.iter().filter(|(_, told)| *told).count() <= 4, "{steady:?}");
+    assert!(steady.iter().filter(|(_, disagrees)| *disagrees).count() <= 4, "{steady:?}");
     assert!(steady.iter().all(|(ends, _)| overlap(*ends, [10.0, 10.0]) && ends[1] - ends[0] < 0.3), "{steady:?}");
 }
 
 #[test]
-fn a_fault_is_a_row_and_a_failure_of_the_harness_the_end() {
-    let mut some = study(&[3, 8], false, 0.0, ResumedPoints::default());
-    let (told, ended) = measured(&mut some);
+fn a_fault_becomes_a_row_and_a_harness_failure_ends_the_study() {
+    let mut faulting = study(&[3, 8], false, 0.0, ResumedPoints::default());
+    let (records, ended) = measured(&mut faulting);
     assert_eq!(ended, Ok(()));
-    let failed: Vec<usize> = some.rows().filter(|row| row.status() == "failed").map(|row| row.point.number).collect();
-    assert_eq!((failed, some.rows().count()), (vec![3, 8], POINTS as usize));
-    assert!(some.rows().filter_map(|row: &PointRow| row.exit).all(|exit| exit == 4));
-    assert_eq!(told.iter().filter(|record| record.kind == "error").count(), 2);
+    let failed: Vec<usize> =
+        faulting.rows().filter(|row| row.status() == "failed").map(|row| row.point.number).collect();
+    assert_eq!((failed, faulting.rows().count()), (vec![3, 8], POINTS as usize));
+    assert!(faulting.rows().filter_map(|row: &PointRow| row.exit).all(|exit| exit == 4));
+    assert_eq!(records.iter().filter(|record| record.kind == "error").count(), 2);
     let mut broken = study(&[3], true, 0.0, ResumedPoints::default());
-    let (told, ended) = measured(&mut broken);
-    let at_most = told.len() <= POINTS as usize;
+    let (records, ended) = measured(&mut broken);
+    let at_most = records.len() <= POINTS as usize;
     assert!(matches!(ended, Err(StopReason::Failed(Error::Run(RunError::System { .. })))) && at_most, "{ended:?}");
 }
 
 #[test]
-fn what_is_kept_is_not_measured_again() {
-    let (told, _) = measured(&mut study(&[3], false, 0.0, ResumedPoints::default()));
+fn recorded_points_are_not_measured_again() {
+    let (records, _) = measured(&mut study(&[3], false, 0.0, ResumedPoints::default()));
     let line = |record: &ResultRecord| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
-    let lines: Vec<serde_json::Value> = told.iter().map(line).collect();
+    let lines: Vec<serde_json::Value> = records.iter().map(line).collect();
     for whole in [1, 2, 9, lines.len()] {
         let kept = ResumedPoints { head: Some(lines[0].clone()), lines: lines[1..whole].to_vec() };
         let (again, ended) = measured(&mut study(&[3], false, 0.0, kept));
-        assert_eq!((ended, again.len()), (Ok(()), told.len()));
+        assert_eq!((ended, again.len()), (Ok(()), records.len()));
         let resumed = again.iter().filter(|record| record.role == RecordRole::Resumed).count();
         assert_eq!(resumed, whole);
         assert_eq!(again[..whole].iter().map(line).collect::<Vec<_>>(), lines[..whole]);
-        assert_eq!(order(&again), order(&told));
+        assert_eq!(order(&again), order(&records));
     }
-    // A line of another sweep is none of these points.
+    // The line of another sweep is ignored.
     let mut foreign = lines[1].clone();
     foreign["point"]["value"] = 99.into();
     let kept = ResumedPoints { head: Some(lines[0].clone()), lines: vec![foreign] };
-    assert_eq!(measured(&mut study(&[3], false, 0.0, kept)).0.len(), told.len());
+    assert_eq!(measured(&mut study(&[3], false, 0.0, kept)).0.len(), records.len());
 }

@@ -1,4 +1,4 @@
-//! A measurement over recorded answers is the one that was recorded, on simulated machines.
+//! A replay of recorded answers gives the recorded result, on simulated machines.
 
 use cyclescope::error::{Error, FaultCause, RunError};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
@@ -21,12 +21,12 @@ fn plan(budget: Duration) -> Plan {
     Plan { rounds: 6, rounds_least: 6, layouts: 4, layouts_most: 64, precision: PRECISION, budget, ..Plan::simulated() }
 }
 
-/// Never executed: the simulated machine knows costs and no instructions.
+/// Never executed: the simulated machine has costs but no instructions.
 fn snippet() -> Snippet {
     Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
 }
 
-/// A simulated machine whose time passes by 7 ms from question to question, and whose third batch fails if asked to.
+/// A simulated machine whose time advances by 7 ms per query. If `fails`, its third batch fails.
 struct Timed {
     core: SimulatedExecutor,
     asked: std::cell::Cell<u32>,
@@ -84,19 +84,19 @@ impl Folder {
         Folder(std::env::temp_dir().join(format!("cyclescope-replay-{}-{name}", std::process::id())))
     }
 
-    /// Measures, and keeps the evidence of it here.
+    /// Measures, and keeps the evidence in this folder.
     fn keep(&self, study: &mut RunStudy) -> (Vec<ResultRecord>, Result<(), StopReason>) {
         let machine = serde_json::Value::Null;
         let origin = EvidenceOrigin { study: NAME.to_string(), repro: "cyclescope run x".to_string(), machine };
         let evidence = Rc::new(EvidenceRecorder::create(&self.0, origin).unwrap());
         evidence.write_with(|writer| writer.set_facts(&study.plan()?));
-        let mut told = Vec::new();
-        let ended = study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut told);
-        told.iter().for_each(|record| {
+        let mut records = Vec::new();
+        let ended = study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records);
+        records.iter().for_each(|record| {
             evidence.write_with(|writer| writer.add_result_line(&record.line)).unwrap();
         });
         evidence.finish().unwrap();
-        (told, ended)
+        (records, ended)
     }
 
     fn container(&self) -> EvidenceContainer {
@@ -110,43 +110,43 @@ impl Drop for Folder {
     }
 }
 
-/// A run on a machine whose third batch fails if asked to.
+/// A run on a machine whose third batch fails if `fails`.
 fn study(plan: Plan, fails: bool) -> RunStudy {
     let open = Box::new(move || Ok(Box::new(Timed::new(fails)) as Box<dyn Executor>));
     RunStudy::new(&snippet().into(), plan, PRECISION, &Machine::detect(), "cyclescope run x".to_string(), open)
 }
 
-/// What a study finds over evidence.
+/// Replays a study over evidence.
 fn again(container: &EvidenceContainer, study: &mut RunStudy) -> (Vec<ResultRecord>, Result<(), StopReason>, bool) {
     let answers = MachineAnswers::from_container(container).unwrap();
-    let mut told = Vec::new();
-    let ended = study.measure(&answers, &mut told);
-    (told, ended, answers.is_exhausted())
+    let mut records = Vec::new();
+    let ended = study.measure(&answers, &mut records);
+    (records, ended, answers.is_exhausted())
 }
 
 #[test]
-fn a_run_with_all_its_decisions_is_the_same_again() {
+fn a_replay_repeats_a_run_with_all_its_decisions() {
     let folder = Folder::new("same");
     // Time for some batches beyond the first.
     let plan = plan(Duration::from_millis(60));
-    let (told, ended) = folder.keep(&mut study(plan.clone(), false));
+    let (records, ended) = folder.keep(&mut study(plan.clone(), false));
     assert_eq!(ended, Ok(()));
     let container = folder.container();
     let mut restored = RunStudy::restore(&container).unwrap();
-    assert_eq!(again(&container, &mut restored), (told.clone(), Ok(()), true));
+    assert_eq!(again(&container, &mut restored), (records.clone(), Ok(()), true));
     let record = restored.record.unwrap();
-    // It went on until the budget was spent.
+    // It continued until the budget was spent.
     assert!(record.elapsed_s >= plan.budget.as_secs_f64(), "{} s", record.elapsed_s);
-    // What the executor said of its surroundings is told again.
+    // The executor's report of its surroundings is replayed too.
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("another run")), "{:?}", record.caveats);
     assert_eq!(record.changed, ["CR8"]);
-    assert_eq!(cyclescope::study::replay_evidence(&container), Ok(told.clone()));
+    assert_eq!(cyclescope::study::replay_evidence(&container), Ok(records.clone()));
     let line = container.records().unwrap().next().unwrap().unwrap();
-    assert_eq!(line, serde_json::from_str::<serde_json::Value>(&told[0].line).unwrap());
+    assert_eq!(line, serde_json::from_str::<serde_json::Value>(&records[0].line).unwrap());
 }
 
 #[test]
-fn an_error_comes_back_with_all_it_says() {
+fn an_error_is_replayed_with_all_its_details() {
     let folder = Folder::new("error");
     let (_, ended) = folder.keep(&mut study(plan(Duration::from_secs(1)), true));
     let container = folder.container();
@@ -156,17 +156,17 @@ fn an_error_comes_back_with_all_it_says() {
 }
 
 #[test]
-fn another_course_is_an_error_and_no_number() {
+fn a_different_course_is_an_error_without_a_number() {
     let folder = Folder::new("other");
     let plan = plan(Duration::from_millis(60));
     folder.keep(&mut study(plan.clone(), false)).1.unwrap();
     let container = folder.container();
     for plan in [Plan { seed: 4, ..plan.clone() }, Plan { rounds: 7, ..plan.clone() }] {
-        let (told, ended, exhausted) = again(&container, &mut study(plan, false));
+        let (records, ended, exhausted) = again(&container, &mut study(plan, false));
         let Err(StopReason::Failed(Error::Run(RunError::Replay { how }))) = ended else { panic!("{ended:?}") };
-        assert!(how.contains("another batch") && told.is_empty() && !exhausted, "{how}");
+        assert!(how.contains("another batch") && records.is_empty() && !exhausted, "{how}");
     }
-    // More than what was recorded.
+    // More than recorded.
     let answers = MachineAnswers::from_container(&container).unwrap();
     let ends = (0..2).map(|_| study(plan.clone(), false).measure(&answers, &mut Vec::new()));
     let ends: Vec<Result<(), StopReason>> = ends.collect();
@@ -175,7 +175,7 @@ fn another_course_is_an_error_and_no_number() {
 }
 
 #[test]
-fn a_plan_that_no_run_has_is_refused() {
+fn an_impossible_plan_is_refused() {
     let folder = Folder::new("forged");
     folder.keep(&mut study(plan(Duration::from_millis(1)), false)).1.unwrap();
     let manifest = folder.container().manifest;
@@ -188,12 +188,12 @@ fn a_plan_that_no_run_has_is_refused() {
     }
 }
 
-/// What a study of some questions asks, and hears.
+/// The questions of a small study, and their answers.
 fn ask(answers: &MachineAnswers) -> Result<(u32, String, Vec<Sample>), Error> {
     let plan = plan(Duration::from_millis(1));
     let mut executor = answers.open_executor(|| Ok(Box::new(Timed::new(false))))?;
     let number = answers.ask_machine(|| {
-        // What the question itself takes is no answer.
+        // Readings taken inside the question are not recorded as answers.
         measure_cost(executor.as_mut(), &snippet(), &plan)?;
         Ok::<u32, Error>(7)
     })?;
@@ -203,18 +203,18 @@ fn ask(answers: &MachineAnswers) -> Result<(u32, String, Vec<Sample>), Error> {
 }
 
 #[test]
-fn recorded_answers_are_those_that_were_given() {
+fn recorded_answers_are_replayed() {
     let folder = Folder::new("answers");
     let origin = EvidenceOrigin { study: "test".to_string(), repro: String::new(), machine: ().into() };
     let evidence = Rc::new(EvidenceRecorder::create(&folder.0, origin).unwrap());
-    let told = ask(&MachineAnswers::recording_to(evidence.clone())).unwrap();
+    let answered = ask(&MachineAnswers::recording_to(evidence.clone())).unwrap();
     evidence.finish().unwrap();
     let container = folder.container();
     let answers = MachineAnswers::from_container(&container).unwrap();
     assert!(!answers.is_exhausted());
-    assert_eq!(ask(&answers), Ok(told));
+    assert_eq!(ask(&answers), Ok(answered));
     assert!(answers.is_exhausted() && ask(&answers).is_err());
-    // After an answer to another question there is none.
+    // After an answer to another question no further answer is given.
     let answers = MachineAnswers::from_container(&container).unwrap();
     assert!(answers.take_readings(serde_json::json!("others"), 2, || Ok(Vec::new())).is_err());
     assert!(ask(&answers).is_err() && !answers.is_exhausted());

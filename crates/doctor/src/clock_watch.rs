@@ -1,4 +1,4 @@
-//! The core clock over time, by the ruler read again and again.
+//! Watches the core clock over time by repeated readings of the ruler.
 
 use super::clock_step;
 use cyclescope_code::clock::Clock;
@@ -14,14 +14,14 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::rounds::{LayoutRounds, RulerRounds};
 use std::time::Duration;
 
-/// Rounds of a look, about a tenth of a millisecond: a step of 38 ticks is then noise of 0.2 %.
+/// Rounds per look, about a tenth of a millisecond. A step of 38 ticks is then noise of 0.2 %.
 const ROUNDS: u32 = 16;
-/// Looks that are taken in one batch: some milliseconds, beside which its start does not matter.
+/// Looks per batch: some milliseconds, so that the start of a batch does not matter.
 const LOOKS: usize = 32;
 
-/// A clock that has not changed, so that it can't be told whether the step depends on it, is watched this many times as long:
-/// a boost moves it by 1 % within 200 ms most of the time and not always (0.9 to 8.5 % in ten watches; Zen 5, family 26,
-/// model 2).
+/// If the clock has not changed, nothing shows whether the step depends on it. Then it is watched
+/// this many times as long. A boost usually moves it by 1 % within 200 ms, but not always (0.9 to
+/// 8.5 % in ten watches; Zen 5, family 26, model 2).
 const PATIENCE: u32 = 5;
 
 /// Parameters for watching the core clock.
@@ -29,19 +29,19 @@ const PATIENCE: u32 = 5;
 pub struct ClockWatch {
     /// The timing method.
     pub clock: &'static Clock,
-    /// The step of its readings in raw units; 1 where it isn't known.
+    /// The step of its readings in raw units; 1 if unknown.
     pub step: f64,
-    /// The rate of the TSC, where it is known.
+    /// The rate of the TSC, if known.
     pub rate: Option<Hertz>,
-    /// Latency of `imul r64, r64` in core cycles; without it, the chain of additions has to do.
+    /// Latency of `imul r64, r64` in core cycles. Without it, the chain of additions is used.
     pub imul: Option<u32>,
-    /// Duration of the watch; several times as long where the core clock hardly moves meanwhile.
+    /// Duration of the watch; several times as long if the core clock hardly moves.
     pub time: Duration,
-    /// Seeds everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Facts about the machine from before its core clock is watched.
+/// Facts about the machine, found before its core clock is watched.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchFacts<'a> {
     /// Its TSC.
@@ -53,7 +53,7 @@ pub struct WatchFacts<'a> {
 }
 
 impl ClockWatch {
-    /// With what is known of the machine.
+    /// Takes its parameters from the known facts of the machine.
     pub fn new(clock: &'static Clock, known: WatchFacts, time: Duration, seed: u64) -> ClockWatch {
         let calibrated = known.study.map(|study| study.calibration.hertz);
         ClockWatch {
@@ -72,7 +72,7 @@ impl ClockWatch {
         (raw_per_cycle.is_finite() && raw_per_cycle > 0.0).then_some(raw_per_cycle)
     }
 
-    /// What was taken as looks, at the time in raw units over this number of them a second.
+    /// Converts readings to looks, with times at this number of raw units per second.
     fn to_looks<'a>(&self, taken: &'a [LayoutRounds], a_second: f64) -> Vec<(CoreClockSample, &'a LayoutRounds)> {
         let origin = taken.first().map_or(0, LayoutRounds::middle_time);
         let look = |readings: &LayoutRounds| {
@@ -82,14 +82,15 @@ impl ClockWatch {
         taken.iter().filter_map(|readings| Some((look(readings)?, readings))).collect()
     }
 
-    /// Whether the step could be tested at two core clocks, and the clock has not changed yet.
+    /// Whether the step could be tested at two core clocks, but the clock has not changed yet.
     fn waits_for_change(&self, looks: &[CoreClockSample]) -> bool {
         self.clock.counts == Unit::TscTicks
             && StepAtClocks::check_testable(self.step).is_ok()
             && !has_clock_changed(looks)
     }
 
-    /// The step at the slowest and the fastest clock of a series, or why it was not tested.
+    /// Finds the step at the slowest and the fastest clock of a series, or says why it was not
+    /// tested.
     fn find_step(
         &self,
         series: &CoreSeries,
@@ -109,7 +110,7 @@ impl ClockWatch {
     }
 }
 
-/// Watches the core clock, or says why it can't be.
+/// Watches the core clock, or says why it can't be watched.
 pub fn watch_core_clock(executor: &mut dyn Executor, watch: &ClockWatch) -> Result<CoreSeries, String> {
     let rate = match watch.clock.counts {
         Unit::TscTicks => watch.rate,
@@ -130,7 +131,7 @@ pub fn watch_core_clock(executor: &mut dyn Executor, watch: &ClockWatch) -> Resu
             break;
         }
     }
-    // Precise enough for the time of a change; not for a frequency.
+    // Precise enough for the time of a change, but not for a frequency.
     let a_second =
         rate.map_or_else(|| raw_span(&taken) / executor.now().saturating_sub(started).as_secs_f64(), |rate| rate.0);
     let read = watch.to_looks(&taken, a_second);
@@ -140,7 +141,7 @@ pub fn watch_core_clock(executor: &mut dyn Executor, watch: &ClockWatch) -> Resu
     Ok(CoreSeries { step, ..series })
 }
 
-/// The looks alone.
+/// Returns the looks without their readings.
 fn strip_readings(read: &[(CoreClockSample, &LayoutRounds)]) -> Vec<CoreClockSample> {
     read.iter().map(|(look, _)| *look).collect()
 }
@@ -175,7 +176,7 @@ mod tests {
         watch_core_clock(&mut SimulatedExecutor::new(scenario.clone(), seed), &how).unwrap()
     }
 
-    /// Machines that are disturbed in every way but this one.
+    /// Machines with every disturbance except a changing core clock.
     const STEADY: [&str; 11] = [
         "clean",
         "coarse_step_26",
@@ -191,7 +192,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_steady_core_clock_is_seen_as_steady_whatever_else_happens() {
+    fn a_steady_core_clock_is_reported_as_steady_under_any_disturbance() {
         for name in STEADY {
             let scenario = Scenario::find_preset(name).unwrap();
             for seed in 0..4 {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_hardly_moves_is_watched_for_longer_where_its_step_could_be_tested() {
+    fn a_nearly_constant_clock_is_watched_longer_if_its_step_can_be_tested() {
         let jumps = SimulatedFrequency { jump_rate: 1e-6, ..SimulatedFrequency::default() };
         for (step, frequency, times) in
             [(26, SimulatedFrequency::default(), 5.0), (26, jumps, 1.0), (1, SimulatedFrequency::default(), 1.0)]
@@ -218,19 +219,19 @@ mod tests {
         }
     }
 
-    /// Looks scatter here by several per cent, at a clock that never changes.
+    /// Looks scatter by several per cent here, but the clock never changes.
     #[test]
-    fn looks_that_scatter_are_no_change_of_the_clock() {
+    fn scattered_looks_do_not_count_as_a_clock_change() {
         let scatters = Scenario { step: 26, jitter: 400.0, ..Scenario::default() };
         let found = watched(&scatters, 20, 1);
         let [lowest, _, highest] = found.raw_per_cycle;
         assert!(highest / lowest > 1.0 + CHANGE_SHARE, "{found:?}");
         assert!(found.step.why().is_some_and(|why| why.contains("not seen to change")), "{:?}", found.step);
-        assert!(found.seconds / 0.02 > 4.5, "it is watched for as long as a clock that stays: {found:?}");
+        assert!(found.seconds / 0.02 > 4.5, "it is watched as long as a constant clock: {found:?}");
     }
 
     #[test]
-    fn planted_jumps_are_seen_about_as_often_as_they_happen() {
+    fn simulated_jumps_are_detected_about_as_often_as_they_happen() {
         let frequency = SimulatedFrequency { jump_rate: 2e-8, ..SimulatedFrequency::default() };
         for step in [1, 26] {
             let scenario = Scenario { frequency, step, ..Scenario::default() };
@@ -249,21 +250,22 @@ mod tests {
                 assert!(found.changes.iter().all(|change| share(change) > CHANGE_SHARE), "{found:?}");
                 assert!(found.changes.is_sorted_by(|a, b| a.at_s < b.at_s) && found.points.len() <= MOST_POINTS);
             }
-            // About a tenth leads to nearly the same frequency, and some follow each other too fast.
-            let planted = frequency.jump_rate * scenario.hertz * seconds * seeds as f64;
-            assert!((0.6 * planted..1.3 * planted).contains(&(count as f64)), "{count} of {planted} for {step}");
+            // About a tenth of the jumps lead to nearly the same frequency, and some follow each
+            // other too fast.
+            let simulated = frequency.jump_rate * scenario.hertz * seconds * seeds as f64;
+            assert!((0.6 * simulated..1.3 * simulated).contains(&(count as f64)), "{count} of {simulated} for {step}");
         }
     }
 
     #[test]
-    fn a_drift_is_seen() {
+    fn a_drift_is_detected() {
         let found = watched(&Scenario::find_preset("drift").unwrap(), 100, 1);
         let [lowest, _, highest] = found.raw_per_cycle;
         assert!(found.has_changed() && highest / lowest > 1.02, "{found:?}");
     }
 
     #[test]
-    fn what_cannot_be_watched_is_a_reason() {
+    fn an_unwatchable_clock_gives_a_reason() {
         let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let time = Duration::from_millis(1);
         let how = ClockWatch { clock, step: 1.0, rate: None, imul: None, time, seed: 1 };
@@ -273,14 +275,14 @@ mod tests {
         let counting = ClockWatch { clock: Clock::find_named("rdpmc").unwrap(), ..how.clone() };
         let mut machine = SimulatedExecutor::new(Scenario::default(), 1);
         assert!(watch_core_clock(&mut machine, &counting).unwrap_err().contains("core cycles"));
-        // Neither rate nor latency: ticks by the chain of additions, and no frequency.
+        // Neither rate nor latency is known: ticks by the chain of additions, and no frequency.
         let found = watch_core_clock(&mut machine, &how).unwrap();
         let truth = 1.0 / Scenario::default().ratio;
         assert!((found.raw_per_cycle[1] / truth - 1.0).abs() < 0.01 && found.megahertz.is_none());
     }
 
     #[test]
-    fn this_core_is_watched_or_it_says_why() {
+    fn this_core_is_watched_or_gives_a_reason() {
         let machine = Machine::detect();
         let clock = match user_capabilities(&machine).default_clock(&machine) {
             Ok(clock) => clock,

@@ -1,4 +1,4 @@
-//! The core clock by the ruler, relative to the clock of the timing method.
+//! Measures the core clock with the ruler, relative to the clock of the timing method.
 
 use cyclescope_code::clock::Clock;
 use cyclescope_core::machine::core_study::CoreStudy;
@@ -12,14 +12,14 @@ use cyclescope_measure::rounds::{LayoutReading, RulerRounds};
 use cyclescope_measure::ruler::{instrument_margin, sentinel_width};
 use cyclescope_measure::sibling::KeptReplicates;
 
-/// The level of the intervals.
+/// Confidence level of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
 /// Largest distance of a measured latency from a whole number.
 const WHOLE_SHARE: f64 = 0.01;
 
-/// Measures the core clock with this number of layouts. `rate` is that of the TSC, where it is known: low, value,
-/// high.
+/// Measures the core clock with this number of layouts. `rate` is the rate of the TSC, if known:
+/// low, value, high.
 pub(super) fn measure_core_clock(
     executor: &mut dyn Executor,
     rounds: &RulerRounds,
@@ -43,8 +43,9 @@ pub(super) fn measure_core_clock(
         None => reading.add,
     };
     let raw = layout_interval(&used, cycle);
-    // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
-    let mean_of = |of: fn(&LayoutReading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
+    // Errors that all layouts share, as shares: in the chain that gives the cycle, and in both
+    // chains.
+    let mean_of = |figure: fn(&LayoutReading) -> f64| mean(&used.iter().map(figure).collect::<Vec<_>>());
     let margin = instrument_margin(CONFIDENCE);
     let add_error = margin / mean_of(|reading| reading.add_links);
     let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
@@ -60,7 +61,7 @@ pub(super) fn measure_core_clock(
         unit: clock.counts,
         raw_per_cycle: raw.widen_by(error * raw.value),
         megahertz: None,
-        // The most raw units a cycle is the slowest clock.
+        // The largest number of raw units per cycle belongs to the slowest clock.
         range: rate.map(|[_, value, _]| [most, least].map(|raw| value.to_megahertz() / raw)),
         imul: imul.widen_by(imul_error.hypot(add_error) * imul.value),
         imul_known: cpu.imul_latency(),
@@ -84,13 +85,13 @@ fn core_megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
     }
 }
 
-/// Student's interval over the layouts, of which there are at least two.
-fn layout_interval(readings: &[LayoutReading], of: impl Fn(&LayoutReading) -> f64) -> Interval {
-    let values: Vec<f64> = readings.iter().map(of).collect();
+/// Student's t-interval over at least two layouts.
+fn layout_interval(readings: &[LayoutReading], figure: impl Fn(&LayoutReading) -> f64) -> Interval {
+    let values: Vec<f64> = readings.iter().map(figure).collect();
     t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::with_margin(values[0], f64::INFINITY))
 }
 
-/// The whole number that a latency must be.
+/// The whole number nearest to a measured latency; `None` if it is too far from it.
 fn whole_latency(latency: f64) -> Option<u32> {
     let whole = latency.round();
     ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)

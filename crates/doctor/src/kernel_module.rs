@@ -1,4 +1,4 @@
-//! The kernel module, asked what it can do here.
+//! Asks the kernel module what it can do on this machine.
 
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::machine::kernel_module::ModuleStudy;

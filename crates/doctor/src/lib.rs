@@ -1,8 +1,9 @@
-//! The question `doctor` asks: what can be measured with here, and what should change?
+//! Answers the question of `doctor`: what can measurements use on this machine, and what should
+//! change?
 //!
-//! [`examine`] makes every experiment about the machine and not about a snippet: the TSC's rate,
-//! step and phases, the core clock by the ruler, the proof of siblings, noise before and after. Nothing here
-//! fails: what can't be found out is a [`Fact`] with a reason.
+//! [`examine`] runs all experiments about the machine itself: rate, step and phases of the TSC, the
+//! core clock by the ruler, the proof of siblings, noise before and after. Nothing here fails: an
+//! unknown fact is a [`Fact`] with a reason.
 
 #![warn(unreachable_pub)]
 
@@ -43,20 +44,20 @@ use std::time::{Duration, Instant};
 /// Thoroughness of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminationEffort {
-    /// For the calibration of the TSC; half of it when its windows agree.
+    /// Duration of the TSC's calibration; half of it if its windows agree.
     calibration: Duration,
-    /// The core runs this long before its clock is read: governors raise it within some milliseconds.
+    /// Busy time before the core's clock is read: governors raise it within some milliseconds.
     warm_up: Duration,
     /// Layouts of the ruler.
     layouts: usize,
     /// Rounds of the test of phases.
     phase_rounds: u32,
-    /// CPUs that are tested as siblings, and the time for all.
+    /// Number of CPUs tested as siblings, and the time for all.
     siblings: (usize, Duration),
 }
 
 impl ExaminationEffort {
-    /// Half a second, and up to one where there are many CPUs.
+    /// Half a second; up to one second with many CPUs.
     pub const FULL: ExaminationEffort = ExaminationEffort {
         calibration: Duration::from_millis(400),
         warm_up: Duration::from_millis(40),
@@ -76,7 +77,7 @@ impl ExaminationEffort {
 
 /// Inputs of an examination.
 pub struct ExaminationInputs<'a> {
-    /// Runs code on the target CPU, or why nothing does.
+    /// Runs code on the target CPU; or the reason why nothing does.
     pub executor: Result<&'a mut dyn Executor, String>,
     /// Capabilities of that executor.
     pub capabilities: &'a Capabilities,
@@ -86,16 +87,16 @@ pub struct ExaminationInputs<'a> {
     pub clock: Option<&'static Clock>,
     /// Thoroughness.
     pub effort: ExaminationEffort,
-    /// Seeds everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// The timing method, and what speaks for it.
+/// The timing method, and the reason for it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct ChosenClock {
     /// Its name.
     pub name: &'static str,
-    /// Why this one.
+    /// Why it was chosen.
     pub why: &'static str,
 }
 
@@ -106,27 +107,27 @@ pub struct Diagnosis {
     pub clock: Fact<ChosenClock>,
     /// Performance counters.
     pub counters: CounterFacts,
-    /// The executors on offer.
+    /// The available and unavailable executors.
     pub executors: Vec<OfferedExecutor>,
-    /// Facts from the kernel module, or why there are none.
+    /// Facts from the kernel module, or the reason why there are none.
     pub kernel_module: Fact<ModuleStudy>,
     /// The experiments on the TSC.
     pub tsc: Fact<TscStudy>,
     /// The core by the ruler.
     pub core: Fact<CoreStudy>,
-    /// Whether means see through the TSC's step.
+    /// Whether averaging sees through the TSC's step.
     pub phases: Fact<StepPhases>,
     /// Which CPUs share the core.
     pub siblings: Fact<SiblingStudy>,
-    /// Whether other runs of cyclescope kept off the CPU.
+    /// Whether other runs of cyclescope stayed off the CPU.
     pub exclusive: Fact<bool>,
-    /// Whether measured code runs in a process that has nothing of this one.
+    /// Whether measured code runs in a process that shares nothing with this one.
     pub own_process: Fact<bool>,
-    /// The noise at the end.
+    /// Noise at the end.
     pub noise: NoiseCounts,
     /// Disturbances during the examination.
     pub between: NoiseBetween,
-    /// Other tasks that wanted the target CPU before it began.
+    /// Tasks that waited for the target CPU before the examination.
     pub runnable: Fact<u32>,
     /// Duration in seconds.
     pub seconds: f64,
@@ -187,7 +188,7 @@ impl Diagnosis {
     }
 }
 
-/// When it began. Where the TSC is forbidden, reading the system's clock would fault as well.
+/// Start of the examination. If the TSC is forbidden, reading the system's clock would fault too.
 struct ExaminationTimer(Option<Instant>);
 
 impl ExaminationTimer {
@@ -200,7 +201,7 @@ impl ExaminationTimer {
     }
 }
 
-/// What takes code on the target CPU.
+/// Experiments that run code on the target CPU.
 struct CoreExperiments {
     clock: Fact<ChosenClock>,
     core: Fact<CoreStudy>,
@@ -211,7 +212,7 @@ struct CoreExperiments {
 }
 
 impl CoreExperiments {
-    /// None was made, all for one reason.
+    /// No experiment ran, all for the same reason.
     fn all_unknown(clock: Fact<ChosenClock>, why: &str) -> CoreExperiments {
         CoreExperiments {
             clock,
@@ -286,17 +287,17 @@ fn choose_clock(
 /// Why a timing method is used: see [`cyclescope_code::clock::preferred_clocks`].
 fn explain_clock(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
     if asked.is_some() {
-        return "asked for";
+        return "requested";
     }
     match (machine.features.lfence_order().known().is_some(), clock.name) {
         (true, "lfence-rdtsc-lfence") => "LFENCE waits here, so it is fenced on both sides and cheap",
-        (_, "serialize-rdtsc") => "nothing promises that LFENCE waits, but SERIALIZE does",
-        _ => "nothing promises that LFENCE waits, but RDTSCP does",
+        (_, "serialize-rdtsc") => "LFENCE is not guaranteed to wait, but SERIALIZE is",
+        _ => "LFENCE is not guaranteed to wait, but RDTSCP is",
     }
 }
 
-/// The step of a timing method's readings in its raw units: as the study of the TSC found it, else as the machine has
-/// it.
+/// The step of a timing method's readings in its raw units: from the study of the TSC, otherwise
+/// from the machine's facts.
 pub fn clock_step(clock: &Clock, tsc: &TscFacts, study: Option<&TscStudy>) -> f64 {
     let studied = study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.find_step(clock.tsc_read()));
     studied.map_or_else(|| clock.reading_step(tsc), |step| step.ticks)

@@ -1,24 +1,24 @@
-//! Which executors there are, and whether they can be used here.
+//! Lists the executors, and whether they can be used on this machine.
 
 use cyclescope_core::machine::Machine;
 use serde::Serialize;
 
-/// An executor on offer.
+/// An executor, available or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OfferedExecutor {
     /// Its name, as `--executor` takes it.
     pub executor: &'static str,
-    /// What it is.
+    /// Short description.
     pub about: &'static str,
     /// Whether it can be used here.
     pub available: bool,
-    /// Why it can't.
+    /// Reason why it can't be used.
     pub why_not: Option<String>,
-    /// What the user can do about that.
+    /// Remedy for the user.
     pub remedy: Option<String>,
 }
 
-/// All executors on offer. No code runs on them.
+/// Lists all executors, without running code on them.
 pub(super) fn list_executors(machine: &Machine) -> Vec<OfferedExecutor> {
     let one = |offer: &cyclescope_exec::ExecutorOffer| {
         let refused = (offer.check)(machine).err();

@@ -1,8 +1,8 @@
-//! Whether means see through the TSC's step.
+//! Tests whether averaging sees through the TSC's step.
 //!
-//! A duration is counted in whole steps. Where the step's phase at the start is random, the *mean* of many
-//! counts is still the duration, so that chains of ever so slightly growing length lie on a straight line.
-//! Where something locks the program to the step, they form stairs.
+//! A duration is counted in whole steps. If the step's phase at the start is random, the *mean* of
+//! many counts is still the duration. Chains of slightly increasing length then lie on a straight
+//! line. If something locks the program to the step, they form stairs.
 
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::chains::ADD;
@@ -14,18 +14,19 @@ use cyclescope_exec::{Executor, ProgramCall};
 use cyclescope_measure::ruler::UndisturbedBand;
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 
-/// Links of the shortest chain, and the number by which each next one is longer: together they span 136 core cycles,
-/// some steps of every TSC measured.
+/// Links of the shortest chain, and links added for each next chain. Together they span 136 core
+/// cycles, some steps of every TSC measured.
 const SHORTEST_LINKS: usize = 64;
 const LINKS_STEP: usize = 8;
 const CHAINS: usize = 18;
-/// Stairs are 0.29 of a step off their line; 512 uniform phases 0.02.
+/// Stairs deviate by 0.29 of a step from their line, 512 uniform phases by 0.02.
 const UNIFORM_BELOW: f64 = 0.12;
-/// A step of fewer core cycles than this drowns in the cycle or two by which the ends of chains differ.
+/// A step of fewer core cycles is hidden by the cycle or two by which the ends of chains differ.
 const STEP_LEAST_CYCLES: f64 = 12.0;
 const WARM_UP: u32 = 4;
 
-/// Tests the phases with this number of rounds. `step` and `cycle` are the step and one core cycle in raw units.
+/// Tests the phases with this number of rounds. `step` and `cycle` are the step and one core cycle
+/// in raw units.
 pub(super) fn measure_phases(
     executor: &mut dyn Executor,
     clock: &Clock,
@@ -51,7 +52,7 @@ pub(super) fn measure_phases(
     Ok(StepPhases { step, off_line, uniform: off_line < UNIFORM_BELOW, samples: used })
 }
 
-/// One round holds all chains, in a random order.
+/// One round contains all chains in random order.
 fn build_schedule(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> Schedule {
     let chain = |copies: &usize| {
         let world = EntryState::default();
@@ -65,7 +66,7 @@ fn build_schedule(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Ra
     Schedule::with_layouts(programs, BatchPace { warm_up: WARM_UP, rounds, ..BatchPace::default() }, [stage])
 }
 
-/// Durations without those that an interrupt hit.
+/// Drops durations that an interrupt hit.
 fn drop_disturbed(mut durations: Vec<f64>, step: f64) -> Vec<f64> {
     if let Some(band) = UndisturbedBand::from_values(durations.clone(), step) {
         durations.retain(|duration| band.contains(*duration));
@@ -73,10 +74,10 @@ fn drop_disturbed(mut durations: Vec<f64>, step: f64) -> Vec<f64> {
     durations
 }
 
-/// Root mean square distance of points from their line of least squares.
+/// Root mean square distance of points from their least-squares line.
 fn distance_from_line(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
-    let middle = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let middle = |coordinate: fn(&(f64, f64)) -> f64| points.iter().map(coordinate).sum::<f64>() / count;
     let (x, y) = (middle(|point| point.0), middle(|point| point.1));
     let product = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>();
     let slope = product / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();

@@ -31,7 +31,7 @@ pub struct DoctorRecord<'a> {
     noise: &'a NoiseCounts,
     during: &'a NoiseBetween,
     runnable: &'a Fact<u32>,
-    /// The worst finding's state.
+    /// State of the worst finding.
     state: FindingState,
     findings: &'a [MachineFinding],
     seed: u64,
@@ -39,7 +39,7 @@ pub struct DoctorRecord<'a> {
     repro: String,
 }
 
-/// The core by the ruler.
+/// The core, measured with the ruler.
 #[derive(Debug, Serialize)]
 struct DoctorCoreRecord {
     clock: &'static str,
@@ -51,7 +51,7 @@ struct DoctorCoreRecord {
     imul_latency: Quantity,
     imul_latency_known: Option<u32>,
     add_link: Quantity,
-    /// Independent additions a core cycle: lowest, median, highest.
+    /// Independent additions per core cycle: lowest, median, highest.
     width: [f64; 3],
     width_known: Option<f64>,
     shared: bool,
@@ -85,7 +85,7 @@ impl DoctorCoreRecord {
 }
 
 impl<'a> DoctorRecord<'a> {
-    /// The record of a diagnosis that an executor of this name helped to make.
+    /// Creates the record of a diagnosis made with an executor of this name.
     pub fn new(
         machine: &Machine,
         diagnosis: &'a Diagnosis,

@@ -1,11 +1,11 @@
-//! Which CPUs share the target's core, by experiment.
+//! Finds by experiment which CPUs share the target's core.
 //!
-//! While a worker on another CPU adds as fast as it can, the width sentinel runs on the target: on a shared
-//! core it reads about half of what it reads alone. Both workers read one TSC, so that only those rounds
-//! count that lie inside of a sample of the other: what delays the other worker does no harm.
+//! A worker on another CPU adds as fast as it can while the width sentinel runs on the target. On a
+//! shared core the sentinel reads about half of its usual width. Both workers read the same TSC.
+//! Only rounds inside a sample of the other worker count, so delays of that worker do no harm.
 //!
-//! Limits: a core that something else keeps busy all the time says nothing, and neither do CPUs whose TSCs
-//! are not in step.
+//! Limits: the test cannot decide if something else keeps the core busy all the time, or if the
+//! CPUs' TSCs are not in step.
 
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::ProgramRecipe;
@@ -26,24 +26,24 @@ pub(crate) type MakeExecutor<'a> = dyn Fn(u32) -> Result<Box<dyn Executor>, RunE
 
 /// Time for one CPU, including some milliseconds for the start of the other worker.
 const TIME_EACH: Duration = Duration::from_millis(30);
-/// How long the other worker may take to begin.
+/// Longest start of the other worker.
 const START_TIME: Duration = Duration::from_millis(15);
 /// Layouts and rounds of one look at the width: half a millisecond.
 const LAYOUTS: usize = 8;
 const ROUNDS: u32 = 8;
 /// Looks at the width before, and after, the other CPU is busy.
 const LOOKS: usize = 2;
-/// Iterations of the other worker's loop, about 40 µs: several rounds of the target's fit in.
+/// Iterations of the other worker's loop: about 40 µs, so that several rounds of the target fit.
 const BUSY_LOOPS: u64 = 20_000;
 const BUSY_ROUNDS: u32 = 24;
-/// An interrupted sample of the other worker takes longer than the median by this factor.
+/// A sample of the other worker is interrupted if it takes longer than the median by this factor.
 const INTERRUPTED_FACTOR: f64 = 1.1;
-/// Fewer rounds than this beside the busy CPU say nothing.
+/// Fewest rounds during the load that allow a decision.
 const ROUNDS_LEAST: usize = 12;
-/// A core that two workers share shows each about half its width, one that they don't the whole.
+/// Two workers on one core each see about half its width; on separate cores each sees all of it.
 const SHARED_BELOW: f64 = 0.75;
 const SEPARATE_ABOVE: f64 = 0.9;
-/// The widths alone, before and after, may differ by this share.
+/// Largest difference of the unloaded widths before and after, as a share.
 const STEADY_SHARE: f64 = 0.12;
 
 /// The target's side of the experiments.
@@ -51,12 +51,12 @@ pub(super) struct SiblingTarget<'a> {
     pub(super) executor: &'a mut dyn Executor,
     pub(super) rounds: &'a RulerRounds,
     pub(super) clock: &'a Clock,
-    /// Additions a cycle that the core should show alone.
+    /// Additions per cycle that the core should reach alone.
     pub(super) width: Option<f64>,
     pub(super) random: &'a mut Random,
 }
 
-/// Tests these CPUs one after another, as many as there is time for.
+/// Tests these CPUs in turn, as long as there is time.
 pub(super) fn prove_siblings(
     target: &mut SiblingTarget,
     make: &MakeExecutor,
@@ -75,7 +75,7 @@ pub(super) fn prove_siblings(
     study
 }
 
-/// Widths that the target saw: from when to when, and how wide.
+/// Widths on the target: start, end and width of each.
 type TimedWidths = Vec<(u64, u64, f64)>;
 
 const STARTING: u32 = 0;
@@ -95,7 +95,8 @@ impl SiblingTarget<'_> {
         }
     }
 
-    /// Widths before, while and after the other CPU is busy, and the samples of what kept it busy.
+    /// Measures widths before, while and after the other CPU is busy. Returns the samples of the
+    /// load too.
     fn measure_widths(
         &mut self,
         make: &MakeExecutor,
@@ -128,7 +129,7 @@ impl SiblingTarget<'_> {
         Ok(widths)
     }
 
-    /// Looks on while the other CPU is busy.
+    /// Measures widths while the other CPU is busy.
     fn look_under_load(&mut self, phase: &AtomicU32, until: Instant) -> Result<TimedWidths, String> {
         let started = Instant::now();
         while phase.load(Ordering::Acquire) == STARTING && started.elapsed() < START_TIME {
@@ -158,7 +159,7 @@ fn keep_busy(
     let schedule = Schedule::with_layouts(vec![program], pace, [PlannedLayout::with_calls_in_order(code, calls, seed)]);
     let mut samples = Vec::new();
     loop {
-        // Only the start sets it, so that a request to stop is not lost.
+        // Changes only the starting phase, so that a request to stop is not lost.
         let _ = phase.compare_exchange(STARTING, BUSY, Ordering::AcqRel, Ordering::Acquire);
         samples.extend(schedule.run(&mut *executor)?);
         if phase.load(Ordering::Acquire) == STOP {
@@ -167,7 +168,7 @@ fn keep_busy(
     }
 }
 
-/// Widths of rounds that lie inside of one undisturbed sample.
+/// Widths of rounds inside one undisturbed sample.
 fn widths_inside_samples(widths: &TimedWidths, busy: &[Sample]) -> Vec<f64> {
     if busy.is_empty() {
         return Vec::new();
@@ -176,14 +177,14 @@ fn widths_inside_samples(widths: &TimedWidths, busy: &[Sample]) -> Vec<f64> {
     let most = INTERRUPTED_FACTOR * median(&mut busy.iter().map(length).collect::<Vec<_>>());
     let whole: Vec<&Sample> = busy.iter().filter(|sample| length(sample) <= most).collect();
     let is_inside = |&&(start, end, _): &&(u64, u64, f64)| {
-        // They are in the order of time.
+        // The samples are in chronological order.
         let next = whole.partition_point(|sample| sample.end < end);
         whole.get(next).is_some_and(|sample| sample.start <= start)
     };
     widths.iter().filter(is_inside).map(|(_, _, width)| *width).collect()
 }
 
-/// Evaluates the widths.
+/// Judges from the widths whether the core is shared.
 fn judge_sharing(blank: SiblingProof, looks: [&TimedWidths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
     let middle = |widths: Vec<f64>| {
         let mut widths = widths;
@@ -208,7 +209,7 @@ fn judge_sharing(blank: SiblingProof, looks: [&TimedWidths; 2], beside: &[f64], 
     match proof.beside.unwrap_or(alone) / alone {
         share if share < SHARED_BELOW => SiblingProof { sharing: CoreSharing::Shared, ..proof },
         share if share > SEPARATE_ABOVE => SiblingProof { sharing: CoreSharing::Separate, ..proof },
-        _ => unclear("the core got narrower, but not as a shared one does"),
+        _ => unclear("the core added fewer numbers per cycle, but not as few as a shared one"),
     }
 }
 
@@ -227,20 +228,20 @@ mod tests {
     }
 
     #[test]
-    fn half_the_width_is_a_shared_core() {
+    fn half_the_width_means_a_shared_core() {
         assert_eq!(sharing(4.8, 2.4, 4.7), CoreSharing::Shared);
         assert_eq!(sharing(4.8, 4.7, 4.8), CoreSharing::Separate);
         assert_eq!(sharing(4.8, 4.1, 4.8), CoreSharing::Unclear);
-        // Busy all the time, or half of it.
+        // Something is busy all the time, or half of it.
         assert_eq!(sharing(2.4, 2.4, 2.4), CoreSharing::Unclear);
         assert_eq!(sharing(2.4, 2.4, 4.8), CoreSharing::Unclear);
     }
 
     #[test]
-    fn only_rounds_inside_of_a_whole_sample_count() {
+    fn only_rounds_inside_an_undisturbed_sample_count() {
         let widths = at(&[1.0, 2.0, 3.0, 4.0]);
         let sample = |start, end| Sample { start, end };
-        // The second one was interrupted; the last round is not covered.
+        // The second sample was interrupted; no sample covers the last round.
         let busy = [sample(0, 90), sample(95, 250), sample(190, 280), sample(290, 340)];
         assert_eq!(widths_inside_samples(&widths, &busy), [1.0, 3.0]);
         assert!(widths_inside_samples(&widths, &[]).is_empty());

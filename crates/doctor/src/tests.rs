@@ -1,4 +1,4 @@
-//! The experiments on simulated machines, whose truth is known, and an examination of this one.
+//! The experiments on simulated machines, whose truth is known, and an examination of this machine.
 
 use super::core_clock::CONFIDENCE;
 use super::*;
@@ -30,24 +30,24 @@ fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
 }
 
 #[test]
-fn a_planted_ratio_is_within_its_interval() {
+fn a_simulated_ratio_is_within_its_interval() {
     let names = ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"];
     let seeds = trials_needed(CONFIDENCE).div_ceil(names.len()) as u64;
     let mut held = Vec::new();
     for name in names {
         let scenario = Scenario::find_preset(name).unwrap();
         let hits = (0..seeds).filter(|&seed| {
-            // The error that all layouts have alike, as large as the intervals allow for.
+            // The error that all layouts share, as large as the intervals allow for.
             let ruler_boundary = INSTRUMENT_CYCLES * Random::new(seed).normal();
             let scenario = Scenario { ruler_boundary, ..scenario.clone() };
             let found = study(&scenario, seed);
             assert_eq!((found.imul_known, found.imul_used), (None, Some(3)), "{name}: {found:?}");
-            let planted = scenario.hertz * scenario.ratio / 1e6;
+            let simulated = scenario.hertz * scenario.ratio / 1e6;
             let megahertz = found.megahertz.unwrap();
-            assert!(megahertz.half_width() < 0.01 * planted, "{name}: {megahertz:?} for {planted}");
-            // The rate of the TSC is given: the one is the inverse of the other.
-            assert_eq!(found.raw_per_cycle.contains(1.0 / scenario.ratio), megahertz.contains(planted), "{name}");
-            megahertz.contains(planted)
+            assert!(megahertz.half_width() < 0.01 * simulated, "{name}: {megahertz:?} for {simulated}");
+            // The rate of the TSC is given, so one interval is the inverse of the other.
+            assert_eq!(found.raw_per_cycle.contains(1.0 / scenario.ratio), megahertz.contains(simulated), "{name}");
+            megahertz.contains(simulated)
         });
         held.push((name, hits.count()));
     }
@@ -56,17 +56,17 @@ fn a_planted_ratio_is_within_its_interval() {
 }
 
 #[test]
-fn the_chains_and_the_width_are_as_planted() {
+fn the_chains_and_the_width_match_the_simulation() {
     let found = study(&Scenario::default(), 1);
     assert!(found.imul.contains(3.0) && found.imul.half_width() < 0.01, "{:?}", found.imul);
     assert!(found.add_link_cycles().unwrap().contains(1.0));
-    // Five additions a cycle, less what the loop's counter takes.
+    // Five additions per cycle, minus the additions of the loop's counter.
     assert!((4.5..5.1).contains(&found.width[1]) && !found.shared, "{:?}", found.width);
 }
 
-/// The step, the ratio of the clocks, the latency of the multiplier and the width, each as planted.
+/// Checks the step, the ratio of the clocks, the latency of the multiplier and the width.
 #[test]
-fn an_examination_finds_every_habit() {
+fn an_examination_finds_every_simulated_property() {
     let others =
         |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(SimulatedExecutor::new(Scenario::default(), 2))) };
     for (name, scenario) in Scenario::machine_variants() {
@@ -74,12 +74,12 @@ fn an_examination_finds_every_habit() {
         let machine = core.machine().clone();
         let diagnosis = examine_with(&machine, Ok(&mut core), &others);
         let found = diagnosis.core.known().unwrap_or_else(|| panic!("{name}: {:?}", diagnosis.core));
-        let planted = scenario.hertz * scenario.ratio / 1e6;
+        let simulated = scenario.hertz * scenario.ratio / 1e6;
         let megahertz = found.megahertz.unwrap();
-        assert!((megahertz.value / planted - 1.0).abs() < 0.002, "{name}: {megahertz:?} for {planted}");
+        assert!((megahertz.value / simulated - 1.0).abs() < 0.002, "{name}: {megahertz:?} for {simulated}");
         let latency = scenario.imul_latency;
         assert_eq!((found.imul_used, found.matches_known_latency()), (Some(latency), Some(true)), "{name}");
-        // Nine intervals of 95 %: one of them may well miss the truth, but none by twice its half width.
+        // Of nine intervals at 95 % one may miss the truth, but none by twice its half width.
         let off = (found.imul.value - f64::from(latency)).abs();
         let half = found.imul.half_width();
         assert!(half < 0.02 && off < 2.0 * half, "{name}: {:?}", found.imul);
@@ -91,7 +91,7 @@ fn an_examination_finds_every_habit() {
 }
 
 #[test]
-fn a_multiplier_that_is_not_as_the_data_say_is_told() {
+fn a_multiplier_that_contradicts_the_data_is_reported() {
     let found = CoreStudy { imul_known: Some(4), ..study(&Scenario::default(), 1) };
     assert_eq!(found.matches_known_latency(), Some(false));
     assert_eq!(CoreStudy { imul_known: Some(3), ..found }.matches_known_latency(), Some(true));
@@ -104,10 +104,11 @@ fn phases_of(scenario: &Scenario) -> StepPhases {
 }
 
 #[test]
-fn programs_that_keep_time_with_the_step_are_found() {
+fn programs_locked_to_the_step_are_detected() {
     let free = phases_of(&Scenario::find_preset("coarse_step_38").unwrap());
     assert!(free.uniform, "{free:?}");
-    // With these figures a round of all chains takes 99 steps to the tick: each meets its own phase again.
+    // With these figures a round of all chains takes 99 steps to the tick, so each chain always
+    // meets the same phase.
     let locked = Scenario { step: 40, ratio: 1.0, delay: 0.0, overhead: 14.0, boundary: 14.0, ..Scenario::default() };
     let locked = phases_of(&locked);
     assert!(!locked.uniform && locked.off_line > 0.2, "{locked:?}");
@@ -142,9 +143,9 @@ fn an_examination_without_an_executor_completes() {
     assert_eq!(ruler.state, FindingState::Problem);
 }
 
-/// `prctl` acts on the thread alone, so a thread imitates a process that was started with this setting.
+/// `prctl` acts on the thread alone, so a thread imitates a process started with this setting.
 #[test]
-fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
+fn a_forbidden_tsc_is_diagnosed_without_a_signal() {
     let worked = std::thread::spawn(|| {
         // SAFETY: PR_SET_TSC takes a number and no pointer.
         if unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) } != 0 {
@@ -163,11 +164,11 @@ fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
 }
 
 #[test]
-fn an_examination_of_a_simulated_core_is_one_line_of_json() {
+fn an_examination_of_a_simulated_core_gives_one_json_line() {
     let mut core = SimulatedExecutor::new(Scenario::default(), 1);
     let mut machine = core.machine().clone();
     machine.topology.allowed = Fact::Known(vec![0, 1]);
-    // Two simulated machines have nothing in common, nor are their clocks in step.
+    // Two simulated machines share nothing, and their clocks are not in step.
     let others =
         |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(SimulatedExecutor::new(Scenario::default(), 2))) };
     let diagnosis = examine_with(&machine, Ok(&mut core), &others);

@@ -2,16 +2,18 @@
 
 use cyclescope_core::statistics::median;
 
-/// The variance of the variances of ensembles of `samples` independent readings, in raw units⁴: what it would be if
-/// nothing but chance made ensembles differ. Of each ensemble the second and the fourth moment, in raw units² and ⁴, of the
-/// readings that remain without interrupts, for one interrupt decides the variance of its ensemble. `None` without an
-/// ensemble.
+/// Variance of the variances of ensembles of `samples` independent readings, in raw units⁴, if only
+/// chance made ensembles differ.
+///
+/// `moments` holds the second and fourth central moment of each ensemble, in raw units² and ⁴. They
+/// exclude interrupts, because a single one dominates the variance of its ensemble. `None` without
+/// an ensemble.
 ///
 /// The variance of a sample variance is (μ₄ − σ⁴ (n − 3)/(n − 1))/n.
 pub(crate) fn chance_variance(moments: impl Iterator<Item = [f64; 2]>, samples: u32) -> Option<f64> {
     let n = f64::from(samples.max(2));
-    let of = |[second, fourth]: [f64; 2]| (fourth - second * second * (n - 3.0) / (n - 1.0)) / n;
-    let mut values: Vec<f64> = moments.map(of).collect();
+    let variance_of_variance = |[second, fourth]: [f64; 2]| (fourth - second * second * (n - 3.0) / (n - 1.0)) / n;
+    let mut values: Vec<f64> = moments.map(variance_of_variance).collect();
     (!values.is_empty()).then(|| median(&mut values).max(0.0))
 }
 
@@ -21,9 +23,9 @@ mod tests {
     use cyclescope_core::random::Random;
     use cyclescope_core::statistics::mean;
 
-    /// Readings of two values, a step apart, in ensembles of a hundred and of a thousand samples.
+    /// Readings take two values, one step apart, in ensembles of 100 and of 1000 samples.
     #[test]
-    fn chance_is_what_independent_readings_make() {
+    fn independent_readings_have_the_chance_variance() {
         let (step, share) = (26.0, 0.1);
         let mut random = Random::new(5);
         for samples in [100, 1000] {
@@ -32,12 +34,13 @@ mod tests {
                 step * step * far * (1.0 - far)
             };
             let variances: Vec<f64> = (0..4000).map(|_| variance(&mut random)).collect();
-            let middle = mean(&variances);
-            let seen = mean(&variances.iter().map(|one| (one - middle).powi(2)).collect::<Vec<_>>());
+            let mean_variance = mean(&variances);
+            let observed =
+                mean(&variances.iter().map(|variance| (variance - mean_variance).powi(2)).collect::<Vec<_>>());
             let second = step * step * share * (1.0 - share);
             let fourth = second * step * step * (1.0 - 3.0 * share * (1.0 - share));
-            let said = chance_variance([[second, fourth]].into_iter(), samples).unwrap();
-            assert!((seen / said - 1.0).abs() < 0.1, "{samples}: {seen} for {said}");
+            let expected = chance_variance([[second, fourth]].into_iter(), samples).unwrap();
+            assert!((observed / expected - 1.0).abs() < 0.1, "{samples}: {observed} for {expected}");
         }
         assert_eq!(chance_variance([].into_iter(), 100), None);
     }

@@ -1,20 +1,21 @@
-//! The paper's criteria, to the letter: is a method ergodic?
+//! The paper's criterion, applied literally: is a method ergodic?
 //!
-//! The paper calls a method completely ergodic when both the variance of variances and the variance of minima are 0,
-//! in integers of TSC ticks on a machine whose TSC counted in steps of 4 (sections 3.2.2 and 3.2.4).
+//! The paper calls a method completely ergodic when the variance of variances and the variance of
+//! minima are both 0. Its figures are integers in TSC ticks, from a machine whose TSC counted in
+//! steps of 4 (sections 3.2.2 and 3.2.4).
 
 use super::ensemble::EnsembleTotals;
 use super::ergodic_verdict::ErgodicVerdict;
 
-/// Ensembles of which this can be said at least: the variance of one value is 0.
+/// Fewest ensembles that the criterion is applied to: the variance of a single value is 0.
 pub(crate) const ENSEMBLES_LEAST: usize = 4;
 
-/// The variance of variances that chance alone makes, from which on the criterion can't be met: the paper's is an
-/// integer, and 1 is the first that is not 0.
+/// Variance of variances from chance alone at which the criterion becomes impossible to meet. The
+/// paper's figure is an integer, and 1 is the first that is not 0.
 const CHANCE_MOST: f64 = 1.0;
 
-/// Whether both variances are 0. Not comparable over few ensembles, or where chance alone makes a variance of variances
-/// that is not 0.
+/// Whether both variances are 0. Not comparable with few ensembles, or if chance alone makes the
+/// variance of variances nonzero.
 pub(crate) fn judge_ergodicity(totals: &EnsembleTotals, chance: Option<f64>) -> ErgodicVerdict {
     let few = chance.is_some_and(|chance| chance >= CHANCE_MOST);
     if few || totals.ensembles < ENSEMBLES_LEAST {
@@ -23,31 +24,32 @@ pub(crate) fn judge_ergodicity(totals: &EnsembleTotals, chance: Option<f64>) -> 
     ErgodicVerdict::from(totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0))
 }
 
-/// Why the literal verdict is as it is, for ensembles of `samples` readings of a clock of this step in raw units.
+/// Explains the literal verdict for ensembles of `samples` readings. `step` is the clock's, in raw
+/// units.
 pub fn explain_ergodicity(totals: &EnsembleTotals, samples: u32, chance: Option<f64>, step: f64) -> String {
     if totals.ensembles < ENSEMBLES_LEAST {
-        return format!("not comparable: {} ensembles are too few to say", totals.ensembles);
+        return format!("not comparable: {} ensembles are too few", totals.ensembles);
     }
     let figure = |value: Option<u128>| value.map_or("beyond 128 bits".to_string(), |value| value.to_string());
     let (minima, variances) = (figure(totals.variance_of_minima), figure(totals.variance_of_variances));
     if let Some(chance) = chance.filter(|chance| *chance >= CHANCE_MOST) {
         return format!(
-            "not comparable: in {} ensembles of {samples} samples chance alone makes a variance of variances of {chance:.0}, \
-             where the criterion asks for 0 (it is {variances}; of minima {minima})",
+            "not comparable: with {} ensembles of {samples} samples, chance alone makes a variance of variances of \
+             {chance:.0}, and the criterion requires 0 (measured: {variances}; variance of minima: {minima})",
             totals.ensembles
         );
     }
     match (totals.variance_of_minima == Some(0), totals.variance_of_variances == Some(0)) {
         (true, true) if step > 1.0 => {
-            format!("minimum and variance are constant; a step of {step:.0} may hide that they are not")
+            format!("minimum and variance are constant; a step of {step:.0} may hide small differences")
         }
         (true, true) => "minimum and variance are constant".to_string(),
         (false, true) => {
             format!("the minimum differs between ensembles (variance {minima}), so no overhead can be subtracted")
         }
         (true, false) => format!(
-            "the variance differs between ensembles (variance {variances}), so no error can be stated; that the \
-             minimum does not may only mean a coarse step"
+            "the variance differs between ensembles (variance {variances}), so no error can be stated; the minimum \
+             may be constant only because of a coarse step"
         ),
         (false, false) => {
             format!("minimum (variance {minima}) and variance (variance {variances}) differ between ensembles")
@@ -55,13 +57,13 @@ pub fn explain_ergodicity(totals: &EnsembleTotals, samples: u32, chance: Option<
     }
 }
 
-/// A variance in steps², whatever the step: 0.25 is what a clock makes that does no more than count in steps, at worst.
+/// A variance in steps². A clock that only rounds to steps makes at most 0.25.
 pub fn variance_in_steps(variance: f64, step: f64) -> f64 {
     variance / (step * step)
 }
 
-/// A cost below which one reading's standard deviation is more than a share of it, in the same unit: the paper's 139
-/// and 690 cycles are 20 and 100 times its 6.9 (section 3.1.2).
+/// Shortest cost for which one reading's standard deviation is at most `share` of it, in the same
+/// unit. The paper's 139 and 690 cycles are 20 and 100 times its 6.9 (section 3.1.2).
 pub(crate) fn shortest_cost(deviation: f64, share: f64) -> f64 {
     deviation / share
 }
@@ -72,10 +74,11 @@ mod tests {
     use super::super::published::{PUBLISHED_PAIRS, PublishedPairs};
     use super::*;
 
-    /// Samples above the minimum: how many of a thousand, and by how much.
+    /// Samples above the minimum: their number in a thousand, and their distance from it.
     type Above = (u64, u64);
 
-    /// Runs of ensembles of a thousand samples each: how many, their minimum, and what lies above it.
+    /// Runs of ensembles of a thousand samples each: number of ensembles, their minimum, and the
+    /// samples above it.
     fn ensembles(runs: &[(usize, u64, Above)]) -> Vec<Ensemble> {
         let ensemble = |minimum: u64, (count, distance): Above| {
             let mut ensemble = Ensemble::default();
@@ -86,8 +89,9 @@ mod tests {
         runs.iter().flat_map(|(count, minimum, above)| vec![ensemble(*minimum, *above); *count]).collect()
     }
 
-    /// The paper's first method: minima of 452 and 476, variances of 96, 48 and 0, and one of 404 with the largest
-    /// deviation, as many of each as its totals ask for, in an order with 262 spurious minima.
+    /// Ensembles that reproduce the totals of the paper's first method. Minima are 452, 476 and one
+    /// of 404, which has the largest deviation. Variances are 96, 48 and 0. The order gives 262
+    /// spurious minima.
     fn first_method() -> Vec<Ensemble> {
         let minima: Vec<u64> = [vec![452; 26], [476, 452].repeat(262), vec![476; 450]].concat();
         let variances: Vec<Above> =
@@ -124,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_shortest_functions() {
+    fn shortest_costs_match_the_paper() {
         let deviation = 48f64.sqrt();
         assert_eq!(shortest_cost(deviation, 0.05).round(), 139.0);
-        // The paper rounds the deviation to 6.9 first, and this to 690.
+        // The paper rounds the deviation to 6.9 first, which gives 690.
         assert_eq!((shortest_cost(deviation, 0.01) / 10.0).round(), 69.0);
     }
 
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_name_what_varies() {
+    fn reasons_name_the_varying_figure() {
         let judged = |totals: &EnsembleTotals| judge_ergodicity(totals, Some(0.2));
         let constant = EnsembleTotals::from_ensembles(&ensembles(&[(9, 44, (500, 2))])).unwrap();
         assert!(judged(&constant) == ErgodicVerdict::Yes && reason(&constant, 0.2, 26.0).contains("may hide"));
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_can_not_be_compared_with_many() {
+    fn few_samples_are_not_comparable() {
         let totals = EnsembleTotals::from_ensembles(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
         assert_eq!(judge_ergodicity(&totals, Some(70.0)), ErgodicVerdict::NotComparable);
         let why = reason(&totals, 70.0, 26.0);

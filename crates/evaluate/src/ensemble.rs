@@ -1,10 +1,12 @@
 //! The paper's statistics: ensembles of samples, and totals over all of them.
 //!
-//! Twice: as the paper's program computes them, so that its rows can be compared digit by digit, and exactly, as
-//! fractions. That program floors the variance of each ensemble to an integer, takes the mean of these, and from the
-//! floored ones the variance of variances, again floored; every variance divides by n², not by n(n - 1). Three slips
-//! of it are not repeated: a minimum of 0 does not count as unset, an end before its start is distinguished from a
-//! long duration, and nothing overflows.
+//! Every figure exists twice. One follows the paper's program, so that rows can be compared digit
+//! by digit. The other is an exact fraction. The paper's program floors the variance of each
+//! ensemble to an integer and averages these. The variance of variances comes from the floored
+//! values and is floored again. Every variance divides by n², not by n(n - 1).
+//!
+//! Three defects of the program are fixed: a minimum of 0 does not count as unset, an end before
+//! its start is distinguished from a long duration, and nothing overflows.
 //!
 //! Source: the paper, appendix, lines 73 to 184.
 
@@ -12,27 +14,29 @@ use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
 use serde::Serialize;
 
-/// Raw units from which a duration is no duration: the clock went backwards, or the machine slept for days.
+/// Smallest difference that is not accepted as a duration, in raw units: the clock went backwards,
+/// or the machine slept for days.
 pub(crate) const INSANE_DURATION: u64 = 1 << 48;
 
-/// A duration, and how often it occurred.
+/// A duration and the number of its occurrences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DurationCount {
-    /// An end less its start in raw units, modulo 2^64.
+    /// End minus start in raw units, modulo 2^64.
     pub(crate) duration: u64,
     pub(crate) count: u64,
 }
 
-/// What is kept of the samples of one ensemble. Durations are in raw units of the clock.
+/// Sums over the samples of one ensemble. Durations are in raw units of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ensemble {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// The shortest; none without samples.
+    /// Shortest duration; `None` without samples.
     pub minimum: Option<u64>,
-    /// The longest; none without samples.
+    /// Longest duration; `None` without samples.
     pub maximum: Option<u64>,
-    /// Samples that ended before they began, or took 2^48 units and more. They are in no other figure.
+    /// Samples that ended before they began, or took at least 2^48 units. No other figure includes
+    /// them.
     pub backwards: u64,
     sum: u128,
     squares: u128,
@@ -56,7 +60,7 @@ impl Ensemble {
         }
     }
 
-    /// The longest less the shortest duration.
+    /// Longest minus shortest duration.
     pub(crate) fn max_deviation(&self) -> u64 {
         self.maximum.unwrap_or(0) - self.minimum.unwrap_or(0)
     }
@@ -91,26 +95,26 @@ impl Ensemble {
     }
 }
 
-/// The paper's figures over all ensembles of a method, and the same exactly.
+/// The paper's figures over all ensembles of a method, floored and exact.
 ///
-/// Integers in raw units of the clock, squared for variances, to the fourth power for variances of these. None
-/// where a figure does not fit 128 bits, which takes samples of hours.
+/// Integers in raw units of the clock, squared for variances, to the fourth power for variances of
+/// variances. `None` if a figure does not fit 128 bits, which takes samples of hours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EnsembleTotals {
-    /// How many ensembles.
+    /// Number of ensembles.
     pub ensembles: usize,
-    /// The shortest duration of all: the method's overhead, as the paper takes it.
+    /// Shortest duration of all ensembles: the paper's definition of the method's overhead.
     pub overhead_min: u64,
     /// The mean of the floored variances, floored.
     pub total_variance: u128,
-    /// The largest deviation from its ensemble's minimum.
+    /// Largest deviation from an ensemble's minimum.
     pub max_deviation: u64,
     /// The variance of the floored variances, floored.
     pub variance_of_variances: Option<u128>,
     /// The variance of the ensembles' minima, floored.
     pub variance_of_minima: Option<u128>,
-    /// How often an ensemble's minimum is below that of the one before: meaningless where nothing grows, and
-    /// printed since the paper does.
+    /// Number of ensembles whose minimum is below that of the ensemble before. Meaningless when
+    /// nothing grows; printed because the paper prints it.
     pub spurious_minima: u64,
     /// The mean of the exact variances.
     pub total_variance_exact: ExactFraction,
@@ -120,7 +124,7 @@ pub struct EnsembleTotals {
     pub variance_of_minima_exact: ExactFraction,
 }
 
-/// An exact fraction, written `numerator/denominator`, or as an integer where it is one.
+/// An exact fraction, written `numerator/denominator`, or as an integer if it is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFraction(pub BigRational);
 
@@ -133,7 +137,7 @@ impl Serialize for ExactFraction {
 impl ExactFraction {
     /// The nearest floating point number.
     pub fn to_f64(&self) -> f64 {
-        // Scaled before the division, for both parts may be larger than any floating point number.
+        // Scale before dividing: both parts may exceed the range of floating point numbers.
         let shift = 64 + self.0.denom().bits();
         let scaled: BigInt = (self.0.numer() << shift) / self.0.denom();
         let excess = scaled.bits().saturating_sub(64);
@@ -150,7 +154,7 @@ fn floored_variance(values: &[u128]) -> BigUint {
     (&count * squares - &sum * &sum) / (&count * &count)
 }
 
-/// The mean of exact values, and their variance, dividing by n.
+/// Mean and variance of exact values. The variance divides by n.
 fn exact_moments(values: &[BigRational]) -> (BigRational, BigRational) {
     let count = BigRational::from(BigInt::from(values.len()));
     let sum: BigRational = values.iter().sum();
@@ -161,7 +165,7 @@ fn exact_moments(values: &[BigRational]) -> (BigRational, BigRational) {
 }
 
 impl EnsembleTotals {
-    /// The figures of some ensembles; `None` where there is none, or one without samples.
+    /// Totals of the ensembles. `None` without ensembles, or if one has no samples.
     pub(crate) fn from_ensembles(ensembles: &[Ensemble]) -> Option<EnsembleTotals> {
         let minima: Vec<u64> = ensembles.iter().map(|ensemble| ensemble.minimum).collect::<Option<_>>()?;
         let overhead_min = *minima.iter().min()?;
@@ -200,13 +204,13 @@ mod tests {
     }
 
     fn ensembles(samples: &[Vec<u64>]) -> Vec<Ensemble> {
-        let of = |samples: &Vec<u64>| {
+        let build_ensemble = |samples: &Vec<u64>| {
             let mut ensemble = Ensemble::default();
             let once = |duration: &u64| DurationCount { duration: *duration, count: 1 };
             ensemble.add_durations(&samples.iter().map(once).collect::<Vec<_>>());
             ensemble
         };
-        samples.iter().map(of).collect()
+        samples.iter().map(build_ensemble).collect()
     }
 
     fn random_samples(random: &mut Random) -> Vec<Vec<u64>> {
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_those_of_a_plain_computation() {
+    fn floored_figures_equal_a_direct_computation() {
         let mut random = Random::new(11);
         for _ in 0..300 {
             let samples = random_samples(&mut random);
@@ -239,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_those_of_a_plain_computation() {
+    fn exact_figures_equal_a_direct_computation() {
         let mut random = Random::new(12);
         for _ in 0..100 {
             let samples = random_samples(&mut random);
             let totals = EnsembleTotals::from_ensembles(&ensembles(&samples)).unwrap();
-            // Around the mean instead of by sums of squares, and in fractions all the way.
+            // Computed around the mean instead of from sums of squares, in fractions throughout.
             let moments = |values: &[BigRational]| {
                 let count = BigRational::from(BigInt::from(values.len()));
                 let mean = values.iter().sum::<BigRational>() / &count;
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_a_duration_and_backwards_is_none() {
+    fn zero_is_a_valid_duration_and_a_backward_reading_is_not() {
         let mut ensemble = Ensemble::default();
         ensemble.add_durations(&[0, 4, 5_u64.wrapping_sub(9)].map(|duration| DurationCount { duration, count: 1 }));
         assert_eq!((ensemble.minimum, ensemble.maximum), (Some(0), Some(4)));
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_text_in_json() {
+    fn fractions_are_strings_in_json() {
         let fraction = ExactFraction(BigRational::new(1234.into(), 600.into()));
         let text = serde_json::to_string(&fraction).unwrap();
         assert_eq!(text, "\"617/300\"");
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn empty_ensembles_have_no_totals() {
         assert_eq!(EnsembleTotals::from_ensembles(&[]), None);
         assert_eq!(EnsembleTotals::from_ensembles(&[Ensemble::default()]), None);
     }

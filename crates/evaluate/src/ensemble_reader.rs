@@ -1,4 +1,4 @@
-//! Reads the samples of one method into figures, ensemble by ensemble, in constant memory.
+//! Summarises the samples of one method, ensemble by ensemble, in constant memory.
 
 use super::ensemble::{DurationCount, Ensemble, INSANE_DURATION};
 use super::trimmed_ensemble::{EnsembleBlocks, RULERS, TrimmedEnsemble, UnitScale};
@@ -6,31 +6,32 @@ use cyclescope_exec::Sample;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// How many ensembles of how many samples.
+/// Number of ensembles and of samples in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplingSize {
-    /// Ensembles.
+    /// Number of ensembles.
     pub ensembles: u32,
-    /// Samples in each.
+    /// Samples in each ensemble.
     pub samples: u32,
 }
 
 impl SamplingSize {
-    /// The paper's: a hundred million samples.
+    /// The paper's size: a hundred million samples.
     pub const PAPER: SamplingSize = SamplingSize { ensembles: 1000, samples: 100_000 };
 
-    /// Ensembles below which their number is not cut: a variance of variances of fewer says little.
+    /// The number of ensembles is not reduced below this: a variance of variances of fewer says
+    /// little.
     const ENSEMBLES_LEAST: u32 = 100;
-    /// Samples below which their number is not cut.
+    /// The number of samples in an ensemble is not reduced below this.
     const SAMPLES_LEAST: u32 = 100;
 
-    /// All samples.
+    /// Total number of samples.
     pub fn total_samples(self) -> u64 {
         u64::from(self.ensembles) * u64::from(self.samples)
     }
 
-    /// The largest size of at most `total` samples: fewer ensembles first, then smaller ones, never fewer than a
-    /// hundred of a hundred where more were asked for.
+    /// Largest size of at most `total` samples. Reduces the number of ensembles first, then their
+    /// samples. Neither drops below 100 if more were requested.
     pub(crate) fn cut_to_total(self, total: f64) -> SamplingSize {
         if self.total_samples() as f64 <= total {
             return self;
@@ -43,47 +44,47 @@ impl SamplingSize {
     }
 }
 
-/// How the readings of an evaluation are laid out.
+/// Shape of the readings of an evaluation: ensembles, blocks and units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingShape {
-    /// Ensembles and samples.
+    /// Number of ensembles, and of samples in each.
     pub size: SamplingSize,
-    /// Samples in a block; the ruler's calls follow each.
+    /// Samples in a block. The ruler's calls follow each block.
     pub block: usize,
-    /// What turns raw units into steps and core cycles.
+    /// Converts raw units to steps and core cycles.
     pub scale: UnitScale,
 }
 
 impl SamplingShape {
-    /// Blocks in an ensemble. The last one's samples beyond the ensemble's number are not used.
+    /// Blocks in an ensemble. Samples of the last block beyond the ensemble's size are dropped.
     pub(crate) fn count_blocks(&self) -> u32 {
         (self.size.samples as usize).div_ceil(self.block) as u32
     }
 }
 
-/// What is known of a method's samples.
+/// Summary of a method's samples.
 #[derive(Debug, Clone)]
 pub struct SampledEnsembles {
-    /// What was asked for.
+    /// The requested shape.
     pub shape: SamplingShape,
-    /// The ensembles that were taken.
+    /// The completed ensembles.
     pub ensembles: Vec<Ensemble>,
-    /// What remained of each; one that had no sane ruler is missing.
+    /// The trimmed part of each ensemble. An ensemble without a valid ruler is missing.
     pub trimmed: Vec<TrimmedEnsemble>,
     /// All samples: exact below 32 768 raw units, four digits above.
     pub histogram: Histogram<u64>,
-    /// Seconds that it took.
+    /// Duration of the sampling, in seconds.
     pub seconds: f64,
 }
 
-/// Reads ensembles.
+/// Turns samples into [`SampledEnsembles`], one ensemble at a time.
 pub(crate) struct EnsembleReader {
     sampled: SampledEnsembles,
     tally: DurationTally,
 }
 
 impl EnsembleReader {
-    /// For readings of this shape.
+    /// Creates a reader for readings of this shape.
     pub(crate) fn new(shape: SamplingShape) -> EnsembleReader {
         let sampled = SampledEnsembles {
             shape,
@@ -95,7 +96,7 @@ impl EnsembleReader {
         EnsembleReader { sampled, tally: DurationTally::new() }
     }
 
-    /// Reads one ensemble, whole.
+    /// Reads one complete ensemble.
     pub(crate) fn read_ensemble(&mut self, readings: &[Sample]) -> Ensemble {
         let SamplingShape { size, block, scale } = self.sampled.shape;
         let mut ensemble = Ensemble::default();
@@ -108,8 +109,11 @@ impl EnsembleReader {
             let durations = self.tally.count_durations(own);
             ensemble.add_durations(durations);
             blocks.add_block(durations, ruler, &scale, self.sampled.ensembles.len());
-            for one in durations.iter().filter(|one| one.duration < INSANE_DURATION) {
-                self.sampled.histogram.record_n(one.duration, one.count).expect("the histogram grows as it has to");
+            for occurrence in durations.iter().filter(|occurrence| occurrence.duration < INSANE_DURATION) {
+                self.sampled
+                    .histogram
+                    .record_n(occurrence.duration, occurrence.count)
+                    .expect("the histogram grows as it has to");
             }
         }
         self.sampled.trimmed.extend(blocks.finish_ensemble());
@@ -117,22 +121,22 @@ impl EnsembleReader {
         ensemble
     }
 
-    /// Ends after this number of seconds.
+    /// Returns the summary; `seconds` is the duration of the sampling.
     pub(crate) fn finish(self, seconds: f64) -> SampledEnsembles {
         SampledEnsembles { seconds, ..self.sampled }
     }
 }
 
-/// A block's samples as durations and how often each occurred. Most blocks have a dozen different ones, so that what
-/// follows is done a dozen times and not a thousand.
+/// The durations in a block and the number of occurrences of each. Most blocks have a dozen
+/// different durations. Later steps then run a dozen times instead of a thousand.
 struct DurationTally {
-    /// By the distance from the least duration of the block; two sets in turn, for a count has to wait for the one
-    /// before it where both are the same.
+    /// Counts by distance from the block's shortest duration. Two sets alternate, because a count
+    /// must wait for the preceding one if both have the same index.
     near: [[u32; COUNTED_DISTANCES]; 2],
     found: Vec<DurationCount>,
 }
 
-/// Distances that are counted; the others are listed.
+/// Distances that are counted. Larger ones are listed.
 const COUNTED_DISTANCES: usize = 1024;
 
 impl DurationTally {
@@ -140,7 +144,7 @@ impl DurationTally {
         DurationTally { near: [[0; COUNTED_DISTANCES]; 2], found: Vec::new() }
     }
 
-    /// Durations with their counts, those far from the least first, each alone.
+    /// Durations with their counts. Those far from the shortest come first, each listed separately.
     fn count_durations(&mut self, samples: &[Sample]) -> &[DurationCount] {
         let raw = |sample: &Sample| sample.end.wrapping_sub(sample.start);
         let base = samples.iter().map(raw).min().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The answers to the question whether a method is ergodic.
+//! The possible answers to whether a method is ergodic.
 
 use serde::Serialize;
 
@@ -6,18 +6,18 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErgodicVerdict {
-    /// It is.
+    /// Ergodic.
     Yes,
-    /// It is not.
+    /// Not ergodic.
     No,
-    /// The criterion can't be applied to so few samples.
+    /// The criterion does not apply to this few samples.
     NotComparable,
-    /// It is if one share of the samples is enough, and is not if another one is asked for.
+    /// Ergodic at one required share of samples, not ergodic at another.
     DependsOnShare,
 }
 
 impl ErgodicVerdict {
-    /// Whether it is, where that can be told.
+    /// Whether it is ergodic; `None` if undecided.
     pub fn is_ergodic(self) -> Option<bool> {
         match self {
             ErgodicVerdict::Yes => Some(true),

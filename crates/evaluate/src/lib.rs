@@ -1,7 +1,8 @@
 //! The question `evaluate` asks: how good is each timing method on this machine?
 //!
-//! After G. Paoloni, "How to Benchmark Code Execution Times on Intel IA-32 and IA-64 Instruction Set Architectures",
-//! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
+//! After G. Paoloni, "How to Benchmark Code Execution Times on Intel IA-32 and IA-64 Instruction
+//! Set Architectures", Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the
+//! notes".
 
 #![warn(unreachable_pub)]
 
@@ -41,13 +42,13 @@ use cyclescope_measure::result::caveat::Caveat;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A timing method, and where it is to run.
+/// A timing method and its executor.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct MethodCandidate {
     /// The method.
     #[serde(with = "cyclescope_code::clock::by_name")]
     pub clock: &'static Clock,
-    /// The name of the executor that runs it.
+    /// Name of the executor that runs it.
     #[serde(deserialize_with = "cyclescope_core::error::constant")]
     pub executor: StaticText,
 }
@@ -62,27 +63,28 @@ impl fmt::Display for MethodCandidate {
     }
 }
 
-/// A timing method under evaluation, and what must be known to read it.
+/// A timing method under evaluation, and the machine parameters needed to interpret it.
 #[derive(Debug, Clone, Copy)]
 pub struct TestedClock<'a> {
     /// The method.
     pub clock: &'a Clock,
-    /// The name of the executor that runs it.
+    /// Name of the executor that runs it.
     pub executor: &'static str,
-    /// A fully fenced method that reads the same counter, to read the ruler with.
+    /// A fully fenced method that reads the same counter. It reads the ruler.
     pub ruler: &'a Clock,
-    /// The step of its readings in its raw units.
+    /// Step of its readings, in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles, a whole number.
+    /// Latency of `imul r64, r64` in core cycles, an integer.
     pub imul_latency: f64,
-    /// Independent additions a cycle that the width sentinel reads on a core of its own, where that is known.
+    /// Independent additions per cycle that the width sentinel measures on an unshared core, if
+    /// known.
     pub width: Option<f64>,
-    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    /// Whether the machine is emulated. No figure in core cycles is possible then.
     pub emulated: bool,
 }
 
 impl TestedClock<'_> {
-    /// What to know before believing anything of it.
+    /// Caveats that apply to every figure of the method.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
         self.emulated.then(Caveat::emulated_machine).into_iter().collect()
     }

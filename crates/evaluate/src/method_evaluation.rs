@@ -1,4 +1,4 @@
-//! What was found about one timing method.
+//! The results for one timing method.
 
 use super::MethodCandidate;
 use super::contamination::Contamination;
@@ -6,17 +6,18 @@ use super::pair_breakdown::PairBreakdown;
 use super::resolution::Resolution;
 use super::sampled_method::SampledMethod;
 
-/// What was found about one timing method.
+/// The results for one timing method.
 #[derive(Debug, Clone)]
 pub struct MethodEvaluation {
-    /// The method, and where it ran.
+    /// The method and its executor.
     pub candidate: MethodCandidate,
-    /// Its samples; none where no duration was sane.
+    /// Its samples; `None` if no duration was valid.
     pub method: Option<SampledMethod<'static>>,
-    /// What neighbouring code does to its readings.
+    /// How neighbouring code affects its readings.
     pub contamination: Vec<Contamination>,
-    /// What it tells apart.
+    /// The differences that it resolves.
     pub resolution: Resolution,
-    /// What its pair takes its time for; none where too much was disturbed, or the machine is emulated.
+    /// The cost of each step of its pair; `None` if too many rounds were disturbed, or the machine
+    /// is emulated.
     pub parts: Option<PairBreakdown>,
 }

@@ -1,14 +1,15 @@
-//! What an empty pair of readings takes its time for.
+//! The cost of each step of an empty pair of readings.
 //!
-//! The notes list what the overhead of `rdtscp; lfence` consists of: the first LFENCE, two moves, the second RDTSCP.
-//! Here each step's part is measured: the pair as it is, less the pair without the step. What a pair can't do without,
-//! the moves that keep the first reading and the second reading itself, is done once more instead. Parts that overlap
-//! do not add up to the whole: what remains is negative then. What remains also contains what is no step, such as the
-//! registers that are restored after the first reading, and the part of the first reading that lies behind its look at
-//! the counter.
+//! The notes list what the overhead of `rdtscp; lfence` consists of: the first LFENCE, two moves,
+//! the second RDTSCP. This module measures each step: the time of the pair minus the time of the
+//! pair without the step. Some steps cannot be left out: the moves that keep the first reading, and
+//! the second reading. These are executed twice instead. Parts that overlap add up to more than the
+//! whole, and the rest is then negative. The rest also contains work outside the steps: restoring
+//! registers after the first reading, and the part of the first reading after it samples the
+//! counter.
 //!
-//! Limits: a step that is left out may let others begin earlier, and a second one of a kind may be cheaper than the
-//! first. Both belong to the part as it is measured.
+//! Limits: without a step, others may begin earlier. A second step of one kind may be cheaper than
+//! the first. The measured cost of the step includes both effects.
 
 use super::TestedClock;
 use cyclescope_code::clock::{Clock, ClockSide, ClockStep, StepEdit};
@@ -22,61 +23,62 @@ use cyclescope_measure::rounds::{RulerRounds, estimate_contrast};
 use iced_x86::Instruction;
 use serde::Serialize;
 
-/// The level of the intervals.
+/// Confidence level of the intervals.
 pub(crate) const CONFIDENCE: f64 = 0.95;
-/// Layouts, and rounds of each: some ten milliseconds.
+/// Layouts and rounds of each: about ten milliseconds.
 const LAYOUTS: usize = 24;
 const ROUNDS: u32 = 16;
-/// The same of a method with CPUID, which leaves the guest in a virtual machine.
+/// Layouts for a method with CPUID, which exits to the hypervisor in a virtual machine.
 const CPUID_LAYOUTS: usize = 12;
 const CPUID_ROUNDS: u32 = 8;
 
-/// How a part was measured.
+/// How the cost of a step was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepVariation {
-    /// The pair, less the pair without the step.
+    /// The pair minus the pair without the step.
     LeftOut,
-    /// The pair in which the step is done twice, less the pair.
+    /// The pair with the step executed twice, minus the pair.
     OnceMore,
 }
 
-/// What one step of a pair takes.
+/// The cost of one step of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairStepCost {
-    /// The step.
+    /// Name of the step.
     pub step: &'static str,
-    /// The side that it is on.
+    /// The side of the pair.
     pub side: ClockSide,
-    /// Whether it lies between the two looks at the counter. The others should take nothing.
+    /// Whether it executes between the two samplings of the counter. Steps outside should cost
+    /// nothing.
     pub between: bool,
-    /// How its cost was measured.
+    /// How the cost was measured.
     pub how: StepVariation,
-    /// Core cycles.
+    /// Cost in core cycles.
     pub cost: Interval,
 }
 
-/// A pair taken apart. All of it is in core cycles.
+/// The costs of a pair's steps, in core cycles.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairBreakdown {
-    /// The empty pair, in the same rounds.
+    /// The empty pair, measured in the same rounds.
     pub whole: Interval,
-    /// Its steps, in the order in which they are executed.
+    /// Its steps, in execution order.
     pub parts: Vec<PairStepCost>,
-    /// The whole less the parts between the readings.
+    /// The whole minus the steps between the readings.
     pub rest: Interval,
-    /// Whether the core was shared with a busy sibling meanwhile.
+    /// Whether a busy sibling shared the core during the measurement.
     pub shared: bool,
 }
 
 impl PairBreakdown {
-    /// The part of a step of this name on a side.
+    /// The cost of this step on this side.
     pub(crate) fn find_step(&self, side: ClockSide, step: ClockStep) -> Option<&PairStepCost> {
         self.parts.iter().find(|part| part.side == side && part.step == step.name())
     }
 }
 
-/// The step that is changed, and how its part follows.
+/// A step to vary, and how its cost follows from the variation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StepChange {
     side: ClockSide,
@@ -94,7 +96,7 @@ impl StepChange {
         StepEdit { side: self.side, step: self.number, times }
     }
 
-    /// What it costs, where the pair is column 0 and the changed one this column.
+    /// The contrast for its cost. Column 0 holds the unchanged pair, `column` the changed one.
     fn to_contrast(self, column: usize) -> Contrast {
         match self.how {
             StepVariation::LeftOut => Contrast::slope_between([column, 0], 1.0),
@@ -103,7 +105,7 @@ impl StepChange {
     }
 }
 
-/// The steps that are changed in turn.
+/// The steps to vary.
 fn list_changes(clock: &Clock) -> Vec<StepChange> {
     let mut changes = Vec::new();
     for side in ClockSide::BOTH {
@@ -111,7 +113,8 @@ fn list_changes(clock: &Clock) -> Vec<StepChange> {
         let Some(read) = steps.iter().position(|step| step.takes_reading()) else { continue };
         for (number, step) in steps.iter().enumerate() {
             let how = match (side, step) {
-                // A pair needs both readings and both moves; only the second reading and the first moves lie between.
+                // A pair needs both readings and both moves. Only the second reading and the first
+                // moves lie between.
                 (ClockSide::Start, ClockStep::Store) => StepVariation::OnceMore,
                 (ClockSide::End, ClockStep::Store) => continue,
                 (ClockSide::End, step) if step.takes_reading() => StepVariation::OnceMore,
@@ -128,7 +131,7 @@ fn list_changes(clock: &Clock) -> Vec<StepChange> {
     changes
 }
 
-/// Takes the pair of a timing method apart; none where too much was disturbed.
+/// Measures the cost of each step of a method's pair; `None` if too many rounds were disturbed.
 pub(crate) fn break_down_pair(
     executor: &mut dyn Executor,
     tested: &TestedClock,
@@ -160,8 +163,8 @@ pub(crate) fn break_down_pair(
     Ok(both.map(|(whole, rest)| PairBreakdown { whole, parts, rest, shared: alone.shared }))
 }
 
-/// The code of a method's empty pair, as it runs: each instruction's bytes in hexadecimal, and its text. Bytes of
-/// addresses in the context are those of no address.
+/// The code of a method's empty pair as it runs: the bytes of each instruction in hexadecimal, and
+/// its text. Context addresses are placeholders.
 pub fn list_pair_code(clock: &Clock) -> Vec<[String; 2]> {
     let listing = ProgramRecipe::list_empty_pair(clock);
     let bytes = listing.bytes();

@@ -1,4 +1,4 @@
-//! What an evaluation takes: which methods, how much of each experiment, in how much time.
+//! The plan of an evaluation: methods, effort of each experiment, and time budget.
 
 use super::ensemble_reader::{SamplingShape, SamplingSize};
 use super::resolution;
@@ -14,40 +14,43 @@ use cyclescope_exec::Capabilities;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is asked of an evaluation.
+/// The parameters of an evaluation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvaluatePlan {
-    /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
+    /// The timing methods. The entries of a method with two executors are adjacent, so that drift
+    /// affects both alike.
     pub candidates: Vec<MethodCandidate>,
-    /// Those that can't be evaluated here.
+    /// Methods that this machine cannot evaluate.
     pub not_run: Vec<RefusedMethod>,
-    /// Ensembles and samples of quick methods.
+    /// Number of ensembles and samples of quick methods.
     pub size: SamplingSize,
-    /// Time for everything.
+    /// Time for the whole evaluation.
     pub budget: Duration,
-    /// Time for the samples of a method that is not quick; none where it may take what the others may.
+    /// Time for the samples of a method that is not quick; `None` for no separate limit.
     pub slow: Option<Duration>,
     /// Time for each of the other experiments.
     pub times: ExperimentTimes,
-    /// Readings of each length of the staircases, whatever time they take; none where their time decides.
+    /// Readings of each length of the staircases, regardless of time; `None` if their time decides.
     pub resolution_samples: Option<u32>,
-    /// Seeds everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Whether each ensemble has a record.
+    /// Whether to write a record for each ensemble.
     pub series: bool,
 }
 
-/// By which factor samples may take longer than the pilot's did, if they are few.
+/// Factor by which a small number of samples may exceed the pilot's estimate.
 const SPARE: f64 = 3.0;
 
-/// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes this long.
+/// Seconds per sample assumed before the first measurement: a pair of 50 ticks on a machine of 3
+/// GHz.
 const SAMPLE_GUESS: f64 = 80e-9;
 
-/// The same of a reading of a staircase, whose body takes 500 core cycles on the mean, with the ruler beside it.
+/// Seconds assumed per staircase reading, with its share of the ruler. The body takes 500 core
+/// cycles on average.
 const BODY_GUESS: f64 = 400e-9;
 
 impl EvaluatePlan {
-    /// How long all of it should take, before anything is known of the machine.
+    /// Expected duration of the whole evaluation, before the machine is known.
     pub(crate) fn expected_time(&self) -> Duration {
         let ExperimentTimes { contamination, resolution, watch, synchrony, .. } = self.times;
         let sampling = self.size.total_samples() as f64 * SAMPLE_GUESS;
@@ -56,30 +59,30 @@ impl EvaluatePlan {
         (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
     }
 
-    /// Whether nothing reads as the methods do that need ring 0.
+    /// Whether the stand-in is needed because no candidate covers the methods of ring 0.
     pub(super) fn needs_stand_in(&self) -> bool {
         let needs_ring0 = |candidate: &MethodCandidate| candidate.clock.needs_ring0();
         self.not_run.iter().any(|not| needs_ring0(&not.candidate)) && !self.candidates.iter().any(needs_ring0)
     }
 }
 
-/// Time for each experiment but the samples.
+/// Time for each experiment except the samples.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct ExperimentTimes {
     /// The machine's facts.
     pub facts: ExaminationEffort,
-    /// Contamination, for each method.
+    /// Contamination, per method.
     pub contamination: Duration,
-    /// Resolution, for each method.
+    /// Resolution, per method.
     pub resolution: Duration,
     /// The core clock over time.
     pub watch: Duration,
-    /// The TSCs of other CPUs.
+    /// The TSCs of the other CPUs.
     pub synchrony: Duration,
 }
 
 impl ExperimentTimes {
-    /// Some ten seconds for a dozen methods.
+    /// About ten seconds for a dozen methods.
     pub const FULL: ExperimentTimes = ExperimentTimes {
         facts: ExaminationEffort::FULL,
         contamination: Duration::from_millis(200),
@@ -87,7 +90,7 @@ impl ExperimentTimes {
         watch: Duration::from_millis(400),
         synchrony: Duration::from_millis(600),
     };
-    /// The times in a budget that is smaller than theirs; no experiment takes longer in a larger one.
+    /// Scales the times to a budget smaller than `its_budget`. A larger budget changes nothing.
     pub fn scale_to_budget(self, budget: Duration, its_budget: Duration) -> ExperimentTimes {
         let share = (budget.as_secs_f64() / its_budget.as_secs_f64()).min(1.0);
         ExperimentTimes {
@@ -99,7 +102,7 @@ impl ExperimentTimes {
         }
     }
 
-    /// Some three seconds.
+    /// About three seconds.
     pub const QUICK: ExperimentTimes = ExperimentTimes {
         facts: ExaminationEffort::QUICK,
         contamination: Duration::from_millis(60),
@@ -109,27 +112,27 @@ impl ExperimentTimes {
     };
 }
 
-/// The default budget, and that of a quick evaluation.
+/// Default budget.
 pub const BUDGET: Duration = Duration::from_secs(88);
-/// See [`BUDGET`].
+/// Default budget of a quick evaluation.
 pub const BUDGET_QUICK: Duration = Duration::from_secs(13);
-/// The samples of a method that is not quick.
+/// Time for the samples of a method that is not quick.
 pub const SLOW_METHOD_TIME: Duration = Duration::from_secs(1);
-/// See [`SLOW_METHOD_TIME`].
+/// The same in a quick evaluation.
 pub const SLOW_METHOD_TIME_QUICK: Duration = Duration::from_millis(150);
-/// The size of a quick evaluation.
+/// Number of ensembles and samples in a quick evaluation.
 pub const SIZE_QUICK: SamplingSize = SamplingSize { ensembles: 100, samples: 100_000 };
 
-/// A timing method that can't be evaluated here.
+/// A timing method that this machine cannot evaluate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RefusedMethod {
-    /// The method, and where it can't.
+    /// The method and the executor that cannot run it.
     pub candidate: MethodCandidate,
-    /// Why not.
+    /// The reason.
     pub why: Unavailable,
 }
 
-/// Some timing methods on some executors: those that run there, and the others with their reasons.
+/// Splits methods on executors into those that run and those that do not, with reasons.
 pub fn split_candidates(
     clocks: impl IntoIterator<Item = &'static Clock>,
     machine: &Machine,
@@ -148,7 +151,7 @@ pub fn split_candidates(
     (run, not)
 }
 
-/// A method that waits for its samples.
+/// A method waiting for its samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitingMethod {
     pub(super) cost: SampleCost,
@@ -165,7 +168,7 @@ impl WaitingMethod {
         PairSampler::new(tested).sampling_shape(size, self.cost.seconds)
     }
 
-    /// Seconds that its samples take if nothing cuts them.
+    /// Seconds that its samples take without a cut.
     pub(super) fn needed_seconds(&self, plan: &EvaluatePlan) -> f64 {
         let all = plan.size.total_samples() as f64 * self.cost.seconds;
         match plan.slow {
@@ -175,16 +178,18 @@ impl WaitingMethod {
     }
 }
 
-/// The size of the first of some waiting methods, and the seconds that it may take, where `left` seconds remain for
-/// all of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes
-/// to the others, so that a method with CPUID does not starve those that take a hundredth of its time.
+/// Size of the first waiting method and the seconds that it may take. `left` is the time for all of
+/// them.
+///
+/// If the total need exceeds `left`, each method may take an equal part, and unused time goes to
+/// the others. A method with CPUID then does not starve methods that need a hundredth of its time.
 pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &EvaluatePlan) -> (SamplingSize, f64) {
     let WaitingMethod { cost, .. } = waiting[0];
-    let wanted = waiting[0].needed_seconds(plan);
+    let own_seconds = waiting[0].needed_seconds(plan);
     let all: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
     if all <= left {
-        // Whoever was slower than its pilot may take what nobody else wants.
-        return (plan.size.cut_to_total(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
+        // A method slower than its pilot may take the time that the others leave.
+        return (plan.size.cut_to_total(own_seconds / cost.seconds * (1.0 + 1e-9)), own_seconds + left - all);
     }
     let mut wishes: Vec<f64> = waiting.iter().map(|method| method.needed_seconds(plan)).collect();
     wishes.sort_by(f64::total_cmp);
@@ -196,10 +201,10 @@ pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &Evaluate
         }
         left -= wish;
     }
-    let part = wanted.min(level);
+    let part = own_seconds.min(level);
     let size = plan.size.cut_to_total(part / cost.seconds * (1.0 + 1e-9));
     let needed = size.total_samples() as f64 * cost.seconds;
-    // The smallest size takes what it takes.
+    // The smallest size may exceed its part.
     (size, if needed > part { SPARE * needed } else { part })
 }
 
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn with_time_enough_quick_methods_get_all_and_slow_ones_a_second() {
+    fn with_enough_time_quick_methods_get_all_samples_and_slow_ones_a_second() {
         let quick = WaitingMethod { cost: SampleCost { seconds: 70e-9, pair: 48.0 }, quick: true };
         let slow = WaitingMethod { cost: SampleCost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
         let plan = plan(SamplingSize::PAPER, Some(SLOW_METHOD_TIME));
@@ -234,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_time_for_is_cut_evenly() {
+    fn missing_time_is_cut_evenly() {
         let quick = WaitingMethod { cost: SampleCost { seconds: 100e-9, pair: 48.0 }, quick: true };
         let plan = plan(SamplingSize::PAPER, None);
         let (size, seconds) = share_budget(&[quick, quick, quick, quick], 20.0, &plan);
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_quick_by_its_pair_and_by_what_surrounds_it() {
+    fn a_quick_method_has_a_short_pair_and_short_samples() {
         assert!(SampleCost { seconds: 140e-9, pair: 118.0 }.is_quick(1.0));
         assert!(!SampleCost { seconds: 15e-6, pair: 44.0 }.is_quick(1.0));
         assert!(!SampleCost { seconds: 300e-9, pair: 100.0 }.is_quick(2.3));

@@ -1,17 +1,17 @@
-//! Published evaluations, to set ours beside.
+//! Published evaluations, to compare ours with.
 
-/// One published row. What its source does not give is none.
+/// One published row. `None` for figures that the source omits.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct PublishedPairs {
-    /// The place in the document.
+    /// Document, and section if it has one.
     pub source: &'static str,
-    /// The same in a word.
+    /// The source in one word.
     pub short: &'static str,
-    /// The machine, as far as the source tells.
+    /// The machine, as described by the source.
     pub machine: &'static str,
-    /// The name of the timing method here.
+    /// cyclescope's name of the timing method.
     pub method: &'static str,
-    /// The step of its TSC in ticks.
+    /// Step of the machine's TSC, in ticks.
     pub step: f64,
     /// The minimum over all samples, in ticks.
     pub overhead_min: u64,
@@ -19,26 +19,26 @@ pub struct PublishedPairs {
     pub total_variance: f64,
     /// The largest deviation from a minimum, in ticks.
     pub max_deviation: Option<u64>,
-    /// In ticks⁴.
+    /// The variance of variances, in ticks⁴.
     pub variance_of_variances: Option<u64>,
-    /// In ticks².
+    /// The variance of minima, in ticks².
     pub variance_of_minima: Option<u64>,
-    /// How often a minimum was below the one before.
+    /// Number of minima below the preceding one.
     pub spurious_minima: Option<u64>,
-    /// What the source concludes.
+    /// The source's conclusion: whether the method is ergodic.
     pub ergodic: Option<bool>,
 }
 
-/// A published staircase: totals of a body that grows by an iteration at a time.
+/// A published staircase: totals of a body that grows by one iteration per step.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct PublishedStairs {
-    /// The place in the document.
+    /// Document and section.
     pub source: &'static str,
-    /// The machine, as far as the source tells.
+    /// The machine, as described by the source.
     pub machine: &'static str,
-    /// The name of the timing method here.
+    /// cyclescope's name of the timing method.
     pub method: &'static str,
-    /// The step of its TSC in ticks.
+    /// Step of the machine's TSC, in ticks.
     pub step: f64,
     /// Readings of each length.
     pub readings: u32,
@@ -46,24 +46,24 @@ pub struct PublishedStairs {
     pub total_variance: u64,
     /// The largest deviation from a minimum, in ticks.
     pub maximum_deviation: u64,
-    /// In ticks⁴.
+    /// The variance of variances, in ticks⁴.
     pub variance_of_variances: u64,
-    /// In ticks².
+    /// The variance of minima, in ticks².
     pub variance_of_minima: u64,
-    /// How often a minimum was below the one before.
+    /// Number of minima below the preceding one.
     pub spurious_minima: u64,
-    /// The least readings of the first length and the last, in ticks.
+    /// Shortest readings of the first and the last length, in ticks.
     pub minima: [u64; 2],
-    /// What the source calls its resolution, in its words.
+    /// The resolution in the source's words.
     pub resolution: &'static str,
-    /// By how many iterations the loop grows until the minimum moves, where the source says so.
+    /// Iterations by which the loop grows until the minimum moves, if the source gives them.
     pub length_per_change: Option<f64>,
 }
 
 const PAPER: &str = "Intel 324264-001";
 const PAPER_MACHINE: &str = "Intel Core i7, ring 0, no frequency scaling";
 
-/// The rows, in the order of the documents.
+/// Published rows, in document order.
 pub const PUBLISHED_PAIRS: &[PublishedPairs] = &[
     PublishedPairs {
         source: PAPER,
@@ -123,7 +123,7 @@ pub const PUBLISHED_PAIRS: &[PublishedPairs] = &[
     },
 ];
 
-/// The staircases, each of 0 to 999 iterations.
+/// Published staircases, each of 0 to 999 iterations.
 pub const PUBLISHED_STAIRS: &[PublishedStairs] = &[
     PublishedStairs {
         source: "Intel 324264-001, 3.3.1",

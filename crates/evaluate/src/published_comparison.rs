@@ -1,5 +1,5 @@
-//! Published evaluations with ours beside them, as records. Variances are also there in steps of the clock, in which
-//! machines with other steps can be compared.
+//! Records that compare published evaluations with ours. Variances are also given in steps of the
+//! clock, so that machines with different steps are comparable.
 
 use super::criteria::variance_in_steps;
 use super::method_evaluation::MethodEvaluation;
@@ -14,9 +14,9 @@ use serde::Serialize;
 pub struct VariancesInSteps {
     /// The total variance in steps².
     pub total_variance: f64,
-    /// The variance of variances in steps⁴; null where the source does not give it.
+    /// The variance of variances in steps⁴; null if the source omits it.
     pub variance_of_variances: Option<f64>,
-    /// The variance of minima in steps²; null where the source does not give it.
+    /// The variance of minima in steps²; null if the source omits it.
     pub variance_of_minima: Option<f64>,
 }
 
@@ -34,9 +34,9 @@ impl VariancesInSteps {
 /// Our totals of empty pairs, in raw units.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredPairs {
-    /// Where they ran.
+    /// Name of the executor.
     pub executor: StaticText,
-    /// The step of the readings.
+    /// Step of the readings.
     pub step: f64,
     /// Samples in each ensemble.
     pub samples_per_ensemble: u32,
@@ -47,53 +47,53 @@ pub struct MeasuredPairs {
     pub in_steps: VariancesInSteps,
 }
 
-/// A published row of empty pairs, kind `evaluate.published`.
+/// A published row of empty pairs compared with ours, kind `evaluate.published`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairsComparison {
-    /// The row.
+    /// The published row.
     #[serde(flatten)]
     pub published: PublishedPairs,
     /// Its variances in steps.
     pub in_steps: VariancesInSteps,
-    /// Ours, one for each executor that ran the method.
+    /// Our totals, one entry per executor that ran the method.
     pub ours: Vec<MeasuredPairs>,
 }
 
 /// Our totals of a staircase, in raw units.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredStairs {
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: StaticText,
-    /// The step of the readings.
+    /// Step of the readings.
     pub step: f64,
-    /// Lengths.
+    /// Number of lengths.
     pub lengths: usize,
-    /// Readings of each.
+    /// Readings of each length.
     pub readings: usize,
     /// The paper's figures.
     #[serde(flatten)]
     pub totals: super::resolution::StaircaseTotals,
-    /// The least readings of the first length and the last.
+    /// Shortest readings of the first and the last length.
     pub minima: Option<[u64; 2]>,
     /// The variances in steps.
     pub in_steps: VariancesInSteps,
 }
 
-/// A published staircase, kind `evaluate.published_stairs`.
+/// A published staircase compared with ours, kind `evaluate.published_stairs`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StairsComparison {
-    /// The staircase.
+    /// The published staircase.
     #[serde(flatten)]
     pub published: PublishedStairs,
     /// Its variances in steps.
     pub in_steps: VariancesInSteps,
-    /// Ours, one for each executor that ran the method.
+    /// Our totals, one entry per executor that ran the method.
     pub ours: Vec<MeasuredStairs>,
 }
 
-/// The published rows, with ours.
+/// Compares the published rows with our results.
 pub fn compare_pairs(methods: &[MethodEvaluation]) -> Vec<PairsComparison> {
-    let beside = |published: &PublishedPairs| {
+    let compare = |published: &PublishedPairs| {
         let of_variances = published.variance_of_variances.map(|variance| variance as f64);
         let of_minima = published.variance_of_minima.map(|variance| variance as f64);
         let named = methods.iter().filter(|found| found.candidate.clock.name == published.method);
@@ -103,7 +103,7 @@ pub fn compare_pairs(methods: &[MethodEvaluation]) -> Vec<PairsComparison> {
             ours: named.filter_map(|found| found.method.as_ref()).map(measured_pairs).collect(),
         }
     };
-    PUBLISHED_PAIRS.iter().map(beside).collect()
+    PUBLISHED_PAIRS.iter().map(compare).collect()
 }
 
 fn measured_pairs(method: &SampledMethod) -> MeasuredPairs {
@@ -120,9 +120,9 @@ fn measured_pairs(method: &SampledMethod) -> MeasuredPairs {
     }
 }
 
-/// The published staircases, with ours.
+/// Compares the published staircases with our results.
 pub fn compare_stairs(methods: &[MethodEvaluation]) -> Vec<StairsComparison> {
-    let beside = |published: &PublishedStairs| {
+    let compare = |published: &PublishedStairs| {
         let named = methods.iter().filter(|found| found.candidate.clock.name == published.method);
         let ours = named
             .filter_map(|found| Some(measured_stairs(found, found.resolution.staircase(StaircaseBody::Iterations)?)));
@@ -137,7 +137,7 @@ pub fn compare_stairs(methods: &[MethodEvaluation]) -> Vec<StairsComparison> {
             ours: ours.collect(),
         }
     };
-    PUBLISHED_STAIRS.iter().map(beside).collect()
+    PUBLISHED_STAIRS.iter().map(compare).collect()
 }
 
 fn measured_stairs(found: &MethodEvaluation, stairs: &Staircase) -> MeasuredStairs {
@@ -161,12 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_staircases_are_comparable_in_steps_only() {
+    fn published_staircases_are_comparable_only_in_steps() {
         let [improved, alternative] = &compare_stairs(&[])[..] else { panic!("two staircases") };
         assert!(improved.ours.is_empty() && alternative.published.maximum_deviation == 220);
         assert_eq!(improved.in_steps.total_variance, 1.0 / 16.0);
         assert_eq!(improved.in_steps.variance_of_variances, Some(2.0 / 256.0));
-        // A line from 44 to 2048 in equal steps has this variance of its minima: the paper's, to a part in a hundred.
+        // Equal steps from 44 to 2048 have this variance of minima. It is within 1 % of the
+        // paper's.
         let [first, last] = improved.published.minima.map(|minimum| minimum as f64);
         let uniform = (last - first).powi(2) / 12.0;
         assert!((improved.published.variance_of_minima as f64 / uniform - 1.0).abs() < 0.01, "{uniform}");

@@ -1,4 +1,4 @@
-//! An evaluation as JSON.
+//! The records of an evaluation.
 
 use super::MethodCandidate;
 use super::contamination::{self, Contamination, ContaminationFault, SecondOpinion};
@@ -22,119 +22,123 @@ use serde::{Deserialize, Serialize};
 
 /// One method's evaluation, kind `evaluate`.
 ///
-/// Statistics are bare numbers in raw units of the method (`unit`): TSC ticks for all but `clock-gettime`; squared for
-/// variances, to the fourth power for variances of these.
+/// Statistics are bare numbers in raw units of the method (`unit`): TSC ticks for all but
+/// `clock-gettime`; squared for variances, to the fourth power for variances of these.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvaluateRecord {
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'static str,
-    /// Its names in the documents that it comes from.
+    /// Its names in the source documents.
     pub also: &'static [&'static str],
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: &'static str,
-    /// What its readings count.
+    /// Unit of its readings.
     pub unit: Unit,
-    /// Ensembles taken, and the paper's figures over them.
+    /// Number of ensembles, and the paper's figures over them.
     #[serde(flatten)]
     pub totals: EnsembleTotals,
-    /// Samples in each.
+    /// Samples in each ensemble.
     pub samples_per_ensemble: u32,
-    /// How many of what was asked for were taken in the time that there was; null where all were.
+    /// Taken part of the requested samples, if time ran out; null if all were taken.
     pub scaled: Option<String>,
     /// The most frequent sample.
     pub mode: u64,
     /// The mean of all samples.
     pub mean: f64,
-    /// The sample that half of all do not exceed. This, the mode and `p99` are exact below 32 768 units, and within
-    /// 1 in 10 000 above.
+    /// Median sample. `p50`, `mode` and `p99` are exact below 32 768 units, and within 1 in 10 000
+    /// above.
     pub p50: u64,
-    /// The sample that 99 % of all do not exceed.
+    /// 99th percentile of the samples.
     pub p99: u64,
-    /// The step of the readings.
+    /// Step of the readings.
     pub tsc_step: f64,
-    /// The total variance in steps²; 0.25 is perfect.
+    /// The total variance in steps²; 0.25 at best.
     pub total_variance_steps: f64,
     /// The variance of variances in steps⁴.
     pub variance_of_variances_steps: f64,
     /// The variance of minima in steps².
     pub variance_of_minima_steps: f64,
-    /// The variance of variances, in raw units⁴, that chance alone makes of ensembles of so many samples; null where no
-    /// sample could be read beside the ruler.
+    /// Variance of variances expected by chance alone for ensembles of this size, in raw units⁴;
+    /// null if no sample could be read with the ruler.
     pub variance_of_variances_chance: Option<f64>,
-    /// Whether the method is ergodic by the paper's criterion; null where the samples are too few to compare.
+    /// Whether the method is ergodic by the paper's criterion; null if there are too few samples to
+    /// compare.
     pub ergodic: Option<bool>,
-    /// The paper's verdict.
+    /// Verdict by the paper's criterion.
     pub ergodic_verdict: ErgodicVerdict,
-    /// Why.
+    /// Reason for `ergodic_verdict`.
     pub ergodic_why: String,
-    /// Whether the samples below the minimum around them and four steps are ergodic, in core cycles; null where that
-    /// depends on the share that has to remain, where too little remains, and where the machine is emulated.
+    /// Whether the trimmed samples, in core cycles, are ergodic. Trimming keeps samples less than
+    /// four steps above the minimum of their block. Null if the answer depends on the required
+    /// share, if too little remains, or if the machine is emulated.
     pub ergodic_trimmed: Option<bool>,
-    /// The verdict on these samples; null where the machine is emulated, or too little remains.
+    /// Verdict on the trimmed samples; null if the machine is emulated or too little remains.
     pub ergodic_trimmed_verdict: Option<ErgodicVerdict>,
-    /// Why.
+    /// Reason for `ergodic_trimmed_verdict`.
     pub ergodic_trimmed_why: String,
-    /// The share of samples that this leaves out; null where nothing could be said.
+    /// Share of samples that trimming removes; null without a result.
     pub dropped_share: Option<f64>,
-    /// The share that remains of an ensemble: nine of ten keep more than the first, and nine of ten less than the second.
+    /// Shares of an ensemble's samples that trimming keeps: nine of ten ensembles keep more than
+    /// the first, and nine of ten less than the second.
     pub kept_shares: Option<[f64; 2]>,
-    /// The share of ensembles whose overhead differs from the median by a step or more.
+    /// Share of ensembles whose overhead differs from the median by a step or more.
     pub outlying_share: Option<f64>,
-    /// Ensembles beside a busy sibling; left out of the trimmed verdict unless they are most.
+    /// Ensembles with a busy sibling. The trimmed verdict excludes them unless they are the
+    /// majority.
     pub shared_ensembles: usize,
-    /// Samples that ended before they began; they are in no figure.
+    /// Samples that ended before they began. No figure includes them.
     pub backwards: u64,
-    /// What an empty pair takes in core cycles, over layouts.
+    /// Cost of an empty pair in core cycles, over layouts.
     pub overhead: Quantity,
-    /// By how much it differs between ensembles, as a standard deviation in core cycles.
+    /// Standard deviation of the overhead between ensembles, in core cycles.
     pub overhead_spread: Option<f64>,
-    /// The standard deviation of one undisturbed reading, in core cycles.
+    /// Standard deviation of one undisturbed reading, in core cycles.
     pub reading_deviation: Option<f64>,
-    /// Core cycles of the shortest code of which this is 5 %, and 1 %.
+    /// Shortest code for which this deviation is 5 % and 1 %, in core cycles.
     pub shortest_once: Option<[f64; 2]>,
-    /// The same as the paper reckons, from the total variance, in raw units: its 139 and 690.
+    /// The same by the paper's formula, from the total variance, in raw units: its 139 and 690.
     pub shortest_paper: [f64; 2],
-    /// Raw units a core cycle: lowest and highest of an ensemble.
+    /// Lowest and highest rate of an ensemble, in raw units per core cycle.
     pub rates: Option<[f64; 2]>,
-    /// Seconds that the samples took.
+    /// Duration of the sampling, in seconds.
     pub seconds: f64,
-    /// What to know before believing the numbers.
+    /// Reasons to distrust the numbers.
     pub caveats: Vec<Caveat>,
-    /// The CPU that it ran on.
+    /// Target CPU.
     pub cpu: u32,
     /// The processor's name.
     pub cpu_model: String,
-    /// The seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// The command that repeats it.
+    /// The command that repeats the evaluation.
     pub repro: String,
 }
 
-/// What a record says beside a method's figures.
+/// The machine and run that a record comes from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvaluateOrigin {
-    /// The CPU.
+    /// Target CPU.
     pub cpu: u32,
     /// The processor's name.
     pub cpu_model: String,
     /// The seed.
     pub seed: u64,
-    /// The command that repeats it.
+    /// The command that repeats the evaluation.
     pub repro: String,
 }
 
 impl EvaluateOrigin {
-    /// Of a run on a machine.
+    /// The origin of a run on a machine.
     pub fn new(machine: &cyclescope_core::machine::Machine, seed: u64, repro: String) -> EvaluateOrigin {
         EvaluateOrigin { cpu: machine.target_cpu(), cpu_model: machine.cpu.name(), seed, repro }
     }
 }
 
-/// The core clock counts as moved when its extremes differ by more than this share.
+/// The core clock has moved if its extremes differ by more than this share.
 const FREQUENCY_SHARE: f64 = 0.02;
 
 impl EvaluateRecord {
-    /// A method's record.
+    /// The record of a method.
     pub fn new(method: &SampledMethod, around: &EvaluateOrigin) -> EvaluateRecord {
         let (totals, trimmed) = (&method.totals, &method.trimmed);
         let shape = &method.sampled.shape;
@@ -187,23 +191,23 @@ impl EvaluateRecord {
     }
 }
 
-/// Why the trimmed verdict is as it is.
+/// Explains the trimmed verdict.
 fn explain_trimmed(method: &SampledMethod) -> String {
     match &method.trimmed {
         Some(summary) => summary.explain_verdict(method.sampled.shape.scale.step),
         None if method.tested.emulated => Caveat::emulated_machine().text,
-        None => "too few ensembles with a sane ruler to say".to_string(),
+        None => "too few ensembles with a valid ruler".to_string(),
     }
 }
 
-/// Why there are fewer samples than were asked for.
+/// Explains why there are fewer samples than requested.
 fn describe_scaling(method: &SampledMethod) -> Option<String> {
     let (asked, taken) = (method.asked, method.sampled.ensembles.len() as u64);
     let samples = u64::from(method.sampled.shape.size.samples);
     if taken * samples >= asked.total_samples() {
         return None;
     }
-    let reason = "the time that this method had";
+    let reason = "the time allotted to this method";
     Some(format!("{taken} x {samples} of {} x {}, in {reason}", asked.ensembles, asked.samples))
 }
 
@@ -219,8 +223,8 @@ fn list_caveats(method: &SampledMethod) -> Vec<Caveat> {
         caveats.push(Caveat { code: CaveatKind::FrequencyMoved, text });
     }
     if summary.shared > 0 {
-        let used = if summary.mostly_shared { "uses them, for they are most" } else { "leaves them out" };
-        let text = format!("{} ensembles ran beside a busy sibling; the trimmed verdict {used}", summary.shared);
+        let used = if summary.mostly_shared { "includes them, because they are the majority" } else { "excludes them" };
+        let text = format!("{} ensembles ran with a busy sibling; the trimmed verdict {used}", summary.shared);
         caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }
     caveats
@@ -229,32 +233,32 @@ fn list_caveats(method: &SampledMethod) -> Vec<Caveat> {
 /// One ensemble, kind `evaluate.ensemble`.
 #[derive(Debug, Clone, Serialize)]
 pub struct EnsembleRecord {
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'static str,
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: &'static str,
-    /// Its number, from 0.
+    /// Number of the ensemble, from 0.
     pub ensemble: usize,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// The shortest, in raw units.
+    /// Shortest sample, in raw units.
     pub minimum: Option<u64>,
-    /// The longest less the shortest.
+    /// Longest minus shortest sample.
     pub max_deviation: u64,
-    /// The variance as the paper floors it.
+    /// The variance, floored as in the paper.
     pub variance: u128,
     /// The exact variance.
     pub variance_exact: ExactFraction,
-    /// The mean.
+    /// Mean sample.
     pub mean: f64,
 }
 
 impl EnsembleRecord {
-    /// An ensemble's record.
-    pub fn new(of: MethodCandidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
+    /// The record of an ensemble.
+    pub fn new(candidate: MethodCandidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
         EnsembleRecord {
-            clock: of.clock.name,
-            executor: of.executor,
+            clock: candidate.clock.name,
+            executor: candidate.executor,
             ensemble: number,
             samples: ensemble.count,
             minimum: ensemble.minimum,
@@ -269,38 +273,40 @@ impl EnsembleRecord {
 /// One fault of one method, kind `evaluate.contamination`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ContaminationRecord {
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'static str,
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: &'static str,
     /// The fault.
     pub fault: ContaminationFault,
-    /// Whether the method promises that it does not happen.
+    /// Whether the method promises to exclude it.
     pub promised: bool,
-    /// What it costs in core cycles, at a level of 99.9 %; refused where it was not run or too much disturbed.
+    /// Cost of the fault in core cycles, at a level of 99.9 %; refused if it was not run or too
+    /// much disturbed.
     pub cost: Quantity,
-    /// Why it was refused.
+    /// Reason for a refused cost.
     pub why: Option<String>,
-    /// Whether the core was shared with a busy sibling meanwhile.
+    /// Whether a busy sibling shared the core during the measurement.
     pub shared: bool,
-    /// What that says about the promise.
+    /// Verdict on the promise.
     pub verdict: contamination::PromiseVerdict,
-    /// The neighbour that provoked it.
+    /// The neighbouring code that provoked it.
     pub neighbour: &'static str,
-    /// What the neighbour itself takes, in core cycles.
+    /// Cost of the neighbouring code itself, in core cycles.
     pub size: Option<f64>,
-    /// What another kind of neighbour says; null where the first does not speak against the method.
+    /// The test with a second kind of neighbouring code; null unless the first indicates a breach.
     pub second: Option<SecondOpinionRecord>,
 }
 
-/// What another kind of neighbour says of a breach that one neighbour has shown.
+/// The test of a suspected breach with a second kind of neighbouring code.
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondOpinionRecord {
-    /// The neighbour.
+    /// The neighbouring code.
     pub neighbour: &'static str,
-    /// What the fault costs beside it, in core cycles, at a level of 99.9 %; refused where it was too much disturbed.
+    /// Cost of the fault next to this code, in core cycles, at a level of 99.9 %; refused if too
+    /// much was disturbed.
     pub cost: Quantity,
-    /// Whether it shows the breach, too.
+    /// Whether it shows the breach as well.
     pub confirms: bool,
 }
 
@@ -314,9 +320,9 @@ impl SecondOpinionRecord {
 }
 
 impl ContaminationRecord {
-    /// A row's record.
-    pub fn new(of: MethodCandidate, row: &Contamination) -> ContaminationRecord {
-        let (clock, executor) = (of.clock.name, of.executor);
+    /// The record of a fault.
+    pub fn new(candidate: MethodCandidate, row: &Contamination) -> ContaminationRecord {
+        let (clock, executor) = (candidate.clock.name, candidate.executor);
         let (cost, why) = match &row.cost {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
@@ -327,20 +333,20 @@ impl ContaminationRecord {
     }
 }
 
-/// What a method tells apart, kind `evaluate.resolution`.
+/// The differences that a method resolves, kind `evaluate.resolution`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResolutionRecord<'a> {
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: &'static str,
-    /// What one more dependent `add` costs by it, in core cycles: one, if it is to be believed.
+    /// Measured cost of one more dependent `add`, in core cycles. The true value is one.
     pub cost: Quantity,
-    /// The method and what it tells apart. Its intervals are in core cycles.
+    /// The method and the differences that it resolves. Intervals are in core cycles.
     #[serde(flatten)]
     pub resolution: &'a Resolution,
 }
 
 impl<'a> ResolutionRecord<'a> {
-    /// A method's record.
+    /// The record of a method's resolution.
     pub fn new(executor: &'static str, resolution: &'a Resolution) -> ResolutionRecord<'a> {
         let slope = resolution.staircase(StaircaseBody::Adds).and_then(|stairs| stairs.slope);
         let cost = slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
@@ -348,43 +354,43 @@ impl<'a> ResolutionRecord<'a> {
     }
 }
 
-/// What a method's empty pair takes its time for, kind `evaluate.parts`.
+/// The cost of each step of a method's empty pair, kind `evaluate.parts`.
 #[derive(Debug, Clone, Serialize)]
 pub struct PairBreakdownRecord {
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'static str,
-    /// Where it ran.
+    /// Name of the executor.
     pub executor: &'static str,
-    /// The pair's code: the instructions' bytes in hexadecimal, and their text.
+    /// The pair's code: bytes of each instruction in hexadecimal, and its text.
     pub code: Vec<[String; 2]>,
-    /// The empty pair, in core cycles; refused where too much was disturbed.
+    /// Cost of the empty pair, in core cycles; refused if too much was disturbed.
     pub whole: Quantity,
-    /// What its steps take of that.
+    /// Costs of its steps.
     pub parts: Vec<PairStepRecord>,
-    /// The whole less the parts between the readings: what is no step, and less what overlaps.
+    /// The whole minus the steps between the readings: work outside the steps, minus overlap.
     pub rest: Quantity,
-    /// Whether the core was shared with a busy sibling meanwhile.
+    /// Whether a busy sibling shared the core during the measurement.
     pub shared: bool,
 }
 
-/// What one step of a pair takes.
+/// The cost of one step of a pair.
 #[derive(Debug, Clone, Serialize)]
 pub struct PairStepRecord {
-    /// The step.
+    /// Name of the step.
     pub step: &'static str,
-    /// The side that it is on.
+    /// The side of the pair.
     pub side: ClockSide,
-    /// Whether it lies between the two looks at the counter.
+    /// Whether it executes between the two samplings of the counter.
     pub between: bool,
-    /// How it was measured.
+    /// How the cost was measured.
     pub how: StepVariation,
-    /// Core cycles.
+    /// Cost in core cycles.
     pub cost: Quantity,
 }
 
 impl PairBreakdownRecord {
-    /// A method's record.
-    pub fn new(of: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
+    /// The record of a method's pair.
+    pub fn new(candidate: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
         let cycles = |interval| Quantity::new(interval, Unit::CoreCycles);
         let refused = Quantity::refused(Unit::CoreCycles);
         let part = |&PairStepCost { step, side, between, how, cost }: &PairStepCost| PairStepRecord {
@@ -395,9 +401,9 @@ impl PairBreakdownRecord {
             cost: cycles(cost),
         };
         PairBreakdownRecord {
-            clock: of.clock.name,
-            executor: of.executor,
-            code: list_pair_code(of.clock),
+            clock: candidate.clock.name,
+            executor: candidate.executor,
+            code: list_pair_code(candidate.clock),
             whole: parts.map_or(refused, |parts| cycles(parts.whole)),
             parts: parts.iter().flat_map(|parts| &parts.parts).map(part).collect(),
             rest: parts.map_or(refused, |parts| cycles(parts.rest)),
@@ -406,19 +412,19 @@ impl PairBreakdownRecord {
     }
 }
 
-/// What was found about the TSC, kind `evaluate.tsc`.
+/// Results about the TSC, kind `evaluate.tsc`.
 #[derive(Debug, Serialize)]
 pub struct TimingFactsRecord<'a> {
-    /// Its rate by every source, its steps, what reads cost.
+    /// Its rate from every source, its steps, and the costs of reads.
     pub tsc: &'a Fact<TscStudy>,
-    /// The core clock against it over time.
+    /// The core clock relative to the TSC over time.
     pub core_clock: &'a Fact<CoreSeries>,
-    /// The TSCs of other CPUs against the target's.
+    /// The TSCs of other CPUs relative to the target's.
     pub synchrony: &'a Fact<TscSynchrony>,
 }
 
 impl TimingFactsRecord<'_> {
-    /// The record of what was found.
+    /// The record of the results.
     pub fn new(facts: &TimingFacts) -> TimingFactsRecord<'_> {
         TimingFactsRecord { tsc: &facts.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
     }

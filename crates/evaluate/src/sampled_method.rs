@@ -1,4 +1,4 @@
-//! One timing method's samples, and what follows from them.
+//! The samples of one timing method, and the figures derived from them.
 
 use super::chance_variance::chance_variance;
 use super::ensemble::EnsembleTotals;
@@ -20,47 +20,49 @@ use cyclescope_measure::rounds::{
 use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::study::StopReason;
 
-/// The level of the overhead's interval.
+/// Confidence level of the overhead's interval.
 const CONFIDENCE: f64 = 0.95;
-/// Layouts and rounds of one look at the overhead: two milliseconds.
+/// Layouts and rounds of one measurement of the overhead: two milliseconds.
 const LAYOUTS: usize = 8;
 const ROUNDS: u32 = 32;
 
-/// What was found about one method's empty pair.
+/// The results for one method's empty pair.
 #[derive(Debug, Clone)]
 pub struct SampledMethod<'a> {
     /// The method.
     pub tested: TestedClock<'a>,
-    /// What was asked for, before time cut it.
+    /// The requested size, before time cut it.
     pub asked: SamplingSize,
-    /// Its samples.
+    /// Summary of its samples.
     pub sampled: SampledEnsembles,
     /// The paper's figures.
     pub totals: EnsembleTotals,
-    /// The same without interrupts and changes of frequency; none with too few ensembles, no sane ruler or an emulated
-    /// machine.
+    /// The figures without interrupts and frequency changes; `None` with too few ensembles, no
+    /// valid ruler or an emulated machine.
     pub trimmed: Option<TrimmedSummary>,
-    /// The pair's time in core cycles over many layouts, below one step of the clock.
+    /// The pair's time in core cycles over many layouts. It resolves less than one step of the
+    /// clock.
     pub overhead: Option<Interval>,
     /// See [`SamplingRequest::earlier`].
     earlier: UnsharedWidth,
 }
 
-/// How a method's samples are taken.
+/// Parameters for sampling a method.
 pub(crate) struct SamplingRequest {
-    /// What was asked for.
+    /// The requested size.
     pub asked: SamplingSize,
-    /// What there is time for.
+    /// The shape that fits the time.
     pub shape: SamplingShape,
-    /// The time.
+    /// Start and end of the sampling.
     pub span: SamplingSpan,
-    /// The width of a core of its own that earlier methods found: see [`TrimmedSummary::from_ensembles`].
+    /// Width of an unshared core according to earlier methods: see
+    /// [`TrimmedSummary::from_ensembles`].
     pub earlier: UnsharedWidth,
 }
 
 impl<'a> SampledMethod<'a> {
-    /// Takes and reads the samples, and the overhead over many layouts. None where every sample of an ensemble ran
-    /// backwards.
+    /// Takes and summarises the samples, and measures the overhead over many layouts. `None` if
+    /// every sample of an ensemble ran backwards.
     pub(crate) fn measure(
         executor: &mut dyn Executor,
         tested: &TestedClock<'a>,
@@ -82,50 +84,51 @@ impl<'a> SampledMethod<'a> {
         Ok(Some(SampledMethod { tested: *tested, asked, sampled, totals, trimmed, overhead, earlier }))
     }
 
-    /// Whether the paper would call it ergodic.
+    /// Verdict by the paper's criterion.
     pub fn judge_ergodicity(&self) -> ErgodicVerdict {
         criteria::judge_ergodicity(&self.totals, self.chance_variance())
     }
 
-    /// Why the paper would, or would not.
+    /// Explains the verdict by the paper's criterion.
     pub fn explain_ergodicity(&self) -> String {
         let SamplingShape { size, scale, .. } = self.sampled.shape;
         criteria::explain_ergodicity(&self.totals, size.samples, self.chance_variance(), scale.step)
     }
 
-    /// The variance that the ensembles' variances would have by chance alone, for this number of samples.
+    /// Variance of the ensembles' variances expected by chance alone for this number of samples.
     pub fn chance_variance(&self) -> Option<f64> {
         let moments = self.sampled.trimmed.iter().map(|ensemble| ensemble.moments);
         chance_variance(moments, self.sampled.shape.size.samples)
     }
 
-    /// The ensembles that [`Self::trimmed`] is of.
+    /// The ensembles in [`Self::trimmed`].
     pub(crate) fn used_ensembles(&self) -> Vec<&TrimmedEnsemble> {
         trimmed_ensemble::keep_unshared(&self.sampled.trimmed, self.earlier).used
     }
 
-    /// Whether what is left without the machine's doing is ergodic; `None` where nothing is left to say it of.
+    /// Whether the trimmed samples are ergodic; `None` if too few remain.
     pub fn trimmed_ergodicity(&self) -> Option<ErgodicVerdict> {
         self.trimmed.map(|summary| summary.ergodic)
     }
 
-    /// The standard deviation of one reading in core cycles, interrupts and changes of frequency left out: what the
-    /// method makes of itself, and no less than what steps make of code whose length is no multiple of them. None
-    /// where too little remains of the samples to say.
+    /// Standard deviation of one reading in core cycles, without interrupts and frequency changes.
+    ///
+    /// It is the method's own deviation. It is at least the rounding error of code whose length is
+    /// not a multiple of the step. `None` if too few samples remain.
     pub(crate) fn deviation_cycles(&self) -> Option<f64> {
         let summary = self.trimmed.filter(|summary| summary.ergodic == ErgodicVerdict::Yes)?;
         let step = self.tested.step;
         Some(summary.variance.max(step * step / 4.0).sqrt() * summary.step_cycles / step)
     }
 
-    /// The most frequent duration, in raw units.
+    /// Most frequent duration, in raw units.
     pub fn mode(&self) -> u64 {
         let recorded = self.sampled.histogram.iter_recorded();
         let most = recorded.max_by_key(|value| (value.count_at_value(), std::cmp::Reverse(value.value_iterated_to())));
         most.map_or(0, |value| value.value_iterated_to())
     }
 
-    /// The duration that this share of the samples does not exceed, in raw units.
+    /// The duration at this quantile of the samples, in raw units.
     pub fn quantile(&self, share: f64) -> u64 {
         self.sampled.histogram.value_at_quantile(share)
     }
@@ -137,14 +140,14 @@ impl<'a> SampledMethod<'a> {
         ensembles.iter().map(|ensemble| ensemble.mean() * ensemble.count as f64).sum::<f64>() / count as f64
     }
 
-    /// Samples that ended before they began.
+    /// Number of samples that ended before they began.
     pub(crate) fn count_backwards(&self) -> u64 {
         self.sampled.ensembles.iter().map(|ensemble| ensemble.backwards).sum()
     }
 }
 
-/// Finds what an empty pair takes in core cycles, over many layouts, in looks spread over the time: what a neighbour
-/// does for a while must not decide.
+/// Measures the overhead of an empty pair in core cycles, over many layouts. The measurements are
+/// spread over the sampling time, so that a temporary background load does not decide.
 struct OverheadLooks<'a> {
     tested: &'a TestedClock<'a>,
     rounds: RulerRounds,
@@ -172,7 +175,7 @@ impl<'a> OverheadLooks<'a> {
     }
 }
 
-/// TSC ticks of one raw unit of a method, where the TSC runs at `hertz`.
+/// TSC ticks per raw unit of a method; the TSC runs at `hertz`.
 pub(crate) fn ticks_per_unit(unit: Unit, hertz: f64) -> f64 {
     match unit {
         Unit::Nanos => hertz / 1e9,

@@ -1,7 +1,9 @@
-//! Takes the ensembles of one method: empty pairs of readings, as many as the paper has, in constant memory.
+//! Takes the ensembles of one method: empty pairs of readings, as many as in the paper, in constant
+//! memory.
 //!
-//! Each ensemble is one batch at one address. Its samples come in blocks with a ruler at their ends, see
-//! [`super::trimmed_ensemble`]; the paper's figures are those of all samples, in the order in which they were taken.
+//! Each ensemble is one batch at one address. Its samples come in blocks that end with a ruler, see
+//! [`super::trimmed_ensemble`]. The paper's figures cover all samples in the order of their
+//! measurement.
 
 use super::TestedClock;
 use super::ensemble::Ensemble;
@@ -15,94 +17,97 @@ use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use cyclescope_measure::study::StopReason;
 use std::time::Duration;
 
-/// A method gets all samples where a typical pair takes at most this number of TSC ticks,
+/// Most TSC ticks in a typical pair of a quick method. Quick methods get all samples.
 const FULL_TICKS: f64 = 200.0;
-
-/// and a sample with everything around it this number of seconds: one of the paper's methods has short pairs between
-/// two CPUIDs, which in a virtual machine take 15 µs.
+/// Most seconds per sample of a quick method, overhead included. One of the paper's methods has
+/// short pairs between two CPUIDs. In a virtual machine these take 15 µs.
 const FULL_SECONDS: f64 = 2e-6;
 
-/// How long a sample takes.
+/// The time that a sample takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SampleCost {
-    /// Seconds a sample, with everything around it.
+    /// Seconds per sample, overhead included.
     pub seconds: f64,
     /// Raw units of a typical pair.
     pub pair: f64,
 }
 
 impl SampleCost {
-    /// Whether a method this quick gets as many samples as were asked for; `ticks_per_unit` are TSC ticks a raw unit.
+    /// Whether a method is quick enough for the full number of samples. `ticks_per_unit` is in TSC
+    /// ticks per raw unit.
     pub(crate) fn is_quick(&self, ticks_per_unit: f64) -> bool {
         self.pair * ticks_per_unit <= FULL_TICKS && self.seconds <= FULL_SECONDS
     }
 }
 
-/// Samples in a block at most, and the time that a block should take at most: a frequency holds for half a
-/// millisecond at least, and the ruler should take some per cent of the time.
+/// Most samples in a block, and most time for it. A frequency holds for at least half a
+/// millisecond, and the ruler should take a few per cent of the time.
 const BLOCK_MOST: usize = 1000;
 const BLOCK_TIME: f64 = 100e-6;
-/// Samples in a block at least, whatever it takes: of a few, one or two are near their minimum whatever they are.
+/// Fewest samples in a block, however long they take. With fewer, a noisy method also has one or
+/// two near its minimum.
 const BLOCK_LEAST: usize = 32;
-/// Warm-up blocks before each ensemble: caches, predictors.
+/// Warm-up blocks before each ensemble, for caches and predictors.
 const WARM_UP: u32 = 1;
-/// Block and number of blocks with which the time of a sample is found: the second is for methods with which the first
-/// takes too short a time to be distinguished from the start of a batch, and in which the ruler would weigh too much.
+/// Samples per block and blocks of the two pilot runs. The second is for quick methods: the first
+/// is too short for them compared with the start of a batch, and the ruler would take too large a
+/// share.
 const PILOT_SIZES: [(usize, u32); 2] = [(16, 2), (BLOCK_MOST, 8)];
-/// How often: the least time counts, for a time slice of another task makes one long.
+/// Repetitions of the pilot. The shortest time counts, because a time slice of another task
+/// lengthens one.
 const PILOT_TIMES: usize = 5;
-/// What a pilot should take at least, in seconds: several times what a batch of nothing takes.
+/// Shortest acceptable pilot, in seconds: several times the duration of an empty batch.
 const PILOT_TIME: f64 = 300e-6;
-/// A batch counts as hung after this, plus the next for each sample: a pair of CPUIDs that leave the guest takes 15 to
-/// 40 µs.
+/// A batch counts as hung after this time plus [`SLOWEST_SAMPLE`] per sample. A pair of CPUIDs that
+/// exit to the hypervisor takes 15 to 40 µs.
 const BATCH_PATIENCE: Duration = Duration::from_secs(60);
 const SLOWEST_SAMPLE: Duration = Duration::from_micros(200);
-/// Delays span this number of steps of the clock, for which a core cycle is half a raw unit or more.
+/// Delays span this number of clock steps. A core cycle is assumed to be at least half a raw unit.
 const DELAY_STEPS: f64 = 4.0;
 
-/// Ensembles that are taken even where time is up: fewer say nothing.
+/// Fewest ensembles, taken even if time is up.
 const ENSEMBLES_LEAST: u32 = 10;
-/// Moments between ensembles at which something else is done, at most.
+/// Most pauses between ensembles for other work.
 pub(crate) const PAUSES_MOST: u32 = 8;
 
-/// An ensemble that is complete.
+/// A completed ensemble.
 pub(crate) struct CompletedEnsemble {
-    /// Its number, from 0.
+    /// Number of the ensemble, from 0.
     pub number: usize,
     pub ensemble: Ensemble,
-    /// When it was complete, by the executor's time.
+    /// Time of completion, by the executor's clock.
     pub now: Duration,
 }
 
-/// Takes an ensemble.
+/// Receives each completed ensemble.
 pub(crate) type EnsembleFollower<'a> = dyn FnMut(&CompletedEnsemble) -> Result<(), StopReason> + 'a;
 
-/// How long samples may be taken, by the executor's time.
+/// Start and end of the sampling, by the executor's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SamplingSpan {
     pub from: Duration,
     pub until: Duration,
 }
 
-/// The empty pair of one method, ready to be sampled.
+/// The empty pair of one method, ready for sampling.
 pub(crate) struct PairSampler<'a> {
     tested: &'a TestedClock<'a>,
     programs: Vec<Program>,
-    /// Where the programs are placed.
+    /// Placed programs: the pair and the ruler.
     code: Vec<PlacedProgram>,
 }
 
 impl<'a> PairSampler<'a> {
-    /// Builds the programs.
+    /// Builds and places the programs.
     pub(crate) fn new(tested: &'a TestedClock) -> PairSampler<'a> {
         let mut programs = vec![ProgramRecipe::empty(tested.clock).build()];
         programs.extend(trimmed_ensemble::block_ruler_programs(tested));
-        // The ruler's loops at the start of cache lines.
+        // The ruler's loops begin at cache line boundaries.
         let (code, _) = schedule::place_fixed(&programs);
         PairSampler { tested, programs, code }
     }
 
-    /// The shape of an evaluation of this size, where a sample takes this number of seconds.
+    /// The shape of an evaluation of this size; a sample takes `seconds`.
     pub(crate) fn sampling_shape(&self, size: SamplingSize, seconds: f64) -> SamplingShape {
         let block = (BLOCK_TIME / seconds) as usize;
         let block = block.clamp(BLOCK_LEAST, BLOCK_MOST).min(size.samples as usize);
@@ -110,7 +115,7 @@ impl<'a> PairSampler<'a> {
         SamplingShape { size, block, scale: UnitScale { step, imul_latency } }
     }
 
-    /// A schedule of `blocks` blocks of `block` samples each, for the ensemble of this number.
+    /// A schedule for ensemble `number`: `blocks` blocks of `block` samples each.
     fn build_schedule(&self, block: usize, blocks: u32, number: usize, seed: u64) -> Schedule {
         let mut calls = vec![ProgramCall { place: 0, loop_count: 1 }; block];
         calls.extend(trimmed_ensemble::block_ruler_calls(self.tested.step, number, 1));
@@ -124,7 +129,7 @@ impl<'a> PairSampler<'a> {
         )
     }
 
-    /// How long a sample takes, about.
+    /// Estimates the time of a sample.
     pub(crate) fn run_pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<SampleCost, RunError> {
         let mut cost = SampleCost { seconds: 0.0, pair: 0.0 };
         for (block, blocks) in PILOT_SIZES {
@@ -137,7 +142,7 @@ impl<'a> PairSampler<'a> {
                 let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
                 pairs.extend(samples.chunks_exact(block + RULERS).map(raw));
             }
-            // With the untimed block before.
+            // The untimed warm-up block counts as well.
             let seconds = least / (block * (blocks + WARM_UP) as usize) as f64;
             cost = SampleCost { seconds, pair: cyclescope_core::statistics::median(&mut pairs) };
             if least >= PILOT_TIME {
@@ -147,8 +152,8 @@ impl<'a> PairSampler<'a> {
         Ok(cost)
     }
 
-    /// Takes ensembles until the size or the deadline is reached. Whoever takes them may end it all. At a few moments
-    /// spread over the time something else is done `between` ensembles.
+    /// Takes ensembles until the size or the deadline is reached. An error from the follower ends
+    /// the sampling. `between` runs at a few moments spread over the time.
     pub(crate) fn take_ensembles(
         &self,
         executor: &mut dyn Executor,
@@ -166,7 +171,7 @@ impl<'a> PairSampler<'a> {
             }
             let schedule = self.build_schedule(shape.block, shape.count_blocks(), number as usize, random.next_bits());
             let mut ensemble = Ensemble::default();
-            // An executor may hand over a batch of one layout in one piece only.
+            // An executor may deliver a batch of one layout in a single piece.
             schedule.run_streamed(executor, &mut |readings| ensemble = reader.read_ensemble(readings))?;
             now = executor.now();
             take(&CompletedEnsemble { number: number as usize, ensemble, now })?;

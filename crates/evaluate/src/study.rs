@@ -1,4 +1,4 @@
-//! `evaluate` as a study: what it was asked, all that its course takes, and what it has found.
+//! `evaluate` as a study: its plan, its inputs and its results.
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +18,10 @@ use serde_json::Value;
 use std::io;
 use std::time::Duration;
 
-/// Its name.
+/// Name of the study.
 pub const NAME: &str = "evaluate";
 
-/// How it is found.
+/// Registers the study.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "how good each timing method is",
@@ -29,22 +29,22 @@ pub const INFO: StudyInfo = StudyInfo {
     generic: None,
 };
 
-/// How good the timing methods of a machine are.
+/// Evaluates the timing methods of a machine.
 pub struct EvaluateStudy {
-    /// What is asked.
+    /// The parameters.
     pub plan: EvaluatePlan,
-    /// What records say beside figures.
+    /// The origin written to records.
     pub around: EvaluateOrigin,
-    /// What was found when it was measured: all of it, or what was complete when that ended early.
+    /// The results of a measurement. If it ended early, the completed part.
     pub found: Option<Evaluation>,
     /// The machine's record.
     machine: Value,
-    /// None where the answers are those of evidence.
+    /// `None` if answers come from evidence.
     host: Option<ExecutorHost>,
     lock: Option<LockState>,
 }
 
-/// What decides the course, as a manifest has it.
+/// The part of the evaluation that a manifest stores.
 #[derive(Serialize, Deserialize)]
 struct SavedEvaluation {
     plan: EvaluatePlan,
@@ -52,7 +52,8 @@ struct SavedEvaluation {
 }
 
 impl EvaluateStudy {
-    /// On this machine's target CPU, with executors that are opened in this way; `repro` is the command that repeats it.
+    /// An evaluation on this machine's target CPU, with executors opened with `options`. `repro` is
+    /// the command that repeats it.
     ///
     /// # Panics
     ///
@@ -81,7 +82,7 @@ impl Study for EvaluateStudy {
     fn restore(container: &EvidenceContainer) -> Result<EvaluateStudy, ContainerError> {
         let SavedEvaluation { plan, around } = container.facts()?;
         if let Some(field) = find_unsound_field(&plan) {
-            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "the value is out of range"));
         }
         let machine = container.machine()?;
         Ok(EvaluateStudy { plan, around, found: None, machine, host: None, lock: None })
@@ -101,7 +102,7 @@ impl Study for EvaluateStudy {
     }
 }
 
-/// A field of a plan that no evaluation has.
+/// A field of a plan with an impossible value.
 fn find_unsound_field(plan: &EvaluatePlan) -> Option<&'static str> {
     let on_offer = |executor| ExecutorOffer::find_by_name(executor).is_some();
     let times = [plan.times.contamination, plan.times.resolution, plan.times.watch, plan.times.synchrony];
@@ -119,9 +120,9 @@ fn find_unsound_field(plan: &EvaluatePlan) -> Option<&'static str> {
     checks.into_iter().find(|(_, sound)| !sound).map(|(name, _)| name)
 }
 
-/// Ensembles of a method at most,
+/// Most ensembles of a method.
 const ENSEMBLES_MOST: u32 = 1_000_000;
-/// samples of each at most,
+/// Most samples in an ensemble.
 const SAMPLES_MOST: u32 = 3_000_000;
-/// and time for an experiment.
+/// Most time for an experiment.
 const A_YEAR: Duration = Duration::from_secs(366 * 86_400);

@@ -1,4 +1,4 @@
-//! Sampling and verdicts on simulated machines whose truth is known.
+//! Sampling and verdicts on simulated machines with known parameters.
 
 use super::TestedClock;
 use super::ensemble_reader::SamplingSize;
@@ -16,7 +16,7 @@ use cyclescope_sim::{
 use std::time::Duration;
 
 const SIZE: SamplingSize = SamplingSize { ensembles: 24, samples: 10_001 };
-/// Time enough.
+/// More time than a test needs.
 const SPAN: SamplingSpan = SamplingSpan { from: Duration::ZERO, until: Duration::from_secs(86_400) };
 
 fn tested(step: u64) -> TestedClock<'static> {
@@ -45,16 +45,16 @@ fn method_of(scenario: Scenario, size: SamplingSize) -> SampledMethod<'static> {
         SampledMethod::measure(&mut machine, &tested, &samples, &mut Random::new(6), &mut |_: &CompletedEnsemble| {
             Ok(())
         });
-    method.expect("no fault is planted").expect("durations are sane")
+    method.expect("no fault is simulated").expect("durations are valid")
 }
 
-/// What the pair takes on a machine that nothing disturbs.
+/// Cost of the pair on a machine without disturbances.
 fn truth() -> f64 {
     method(Scenario::default()).trimmed.unwrap().overhead
 }
 
 #[test]
-fn nothing_disturbs_a_clean_machine() {
+fn a_quiet_machine_is_ergodic_by_both_criteria() {
     let method = method(Scenario::default());
     let judged = (method.judge_ergodicity(), method.trimmed_ergodicity());
     assert_eq!(judged, (ErgodicVerdict::Yes, Some(ErgodicVerdict::Yes)), "{:?} {:?}", method.totals, method.trimmed);
@@ -71,7 +71,7 @@ fn nothing_disturbs_a_clean_machine() {
 }
 
 #[test]
-fn the_machines_doing_is_not_the_methods() {
+fn interrupts_and_frequency_do_not_count_against_the_method() {
     let truth = truth();
     let with = |change: fn(&mut Scenario)| {
         let mut scenario = Scenario::default();
@@ -81,8 +81,8 @@ fn the_machines_doing_is_not_the_methods() {
     let moved = with(|s| s.frequency = SimulatedFrequency { jump_rate: 3e-8, ..SimulatedFrequency::default() });
     let interrupted = with(|s| s.interrupts = SimulatedGaps { rate: 1e-6, ticks: 8000.0 });
     let stolen = with(|s| s.steal = SimulatedGaps { rate: 2.5e-8, ticks: 5e6 });
-    let beside = with(|s| s.sibling = Some(SimulatedSibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
-    for method in [moved, interrupted, stolen, beside] {
+    let shared = with(|s| s.sibling = Some(SimulatedSibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
+    for method in [moved, interrupted, stolen, shared] {
         let summary = method.trimmed.unwrap();
         assert_eq!(summary.ergodic, ErgodicVerdict::Yes, "{}", summary.explain_verdict(1.0));
         assert!((summary.overhead / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.overhead);
@@ -94,33 +94,33 @@ fn the_machines_doing_is_not_the_methods() {
 }
 
 #[test]
-fn a_coarse_step_is_seen_through() {
+fn the_overhead_resolves_less_than_a_coarse_step() {
     let truth = truth();
     for step in [2, 26, 38, 100] {
         let method = method(Scenario { step, ..Scenario::default() });
         let summary = method.trimmed.unwrap();
         assert_eq!(summary.ergodic, ErgodicVerdict::Yes, "{step}: {}", summary.explain_verdict(step as f64));
         assert!((summary.overhead - truth).abs() < 0.02 * summary.step_cycles, "{step}: {summary:?}");
-        // Two readings each rounded down to steps: at most a quarter of a step² between them.
+        // Two readings rounded down to steps have a variance of at most a quarter of a step².
         assert!(summary.variance <= 0.26 * (step * step) as f64, "{step}: {summary:?}");
         assert_eq!(method.totals.max_deviation, step);
     }
 }
 
 #[test]
-fn a_method_that_varies_of_itself_is_not_ergodic() {
+fn a_noisy_method_is_not_ergodic() {
     let noise = SimulatedNoise::LogNormal { probability: 0.9, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
     assert_eq!(
         (method.judge_ergodicity(), method.trimmed_ergodicity()),
         (ErgodicVerdict::No, Some(ErgodicVerdict::No))
     );
-    assert!(method.trimmed.unwrap().explain_verdict(1.0).contains("says nothing"));
+    assert!(method.trimmed.unwrap().explain_verdict(1.0).contains("too few for a verdict"));
 }
 
 #[test]
-fn half_of_the_samples_decide_nothing() {
-    // Half of them take twice as long and more.
+fn keeping_half_of_the_samples_depends_on_the_share() {
+    // Half of the samples take at least twice as long.
     let noise = SimulatedNoise::LogNormal { probability: 0.5, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
     let summary = method.trimmed.unwrap();
@@ -131,7 +131,7 @@ fn half_of_the_samples_decide_nothing() {
 
 #[test]
 fn too_few_samples_are_not_compared_with_the_papers() {
-    // Readings in steps of 26: their own variance of up to 169 differs by chance between so few.
+    // Readings in steps of 26 have a variance of up to 169. With this few it differs by chance.
     let size = SamplingSize { ensembles: 100, samples: 177 };
     let method = method_of(Scenario { step: 26, ..Scenario::default() }, size);
     assert_eq!(
@@ -148,7 +148,7 @@ fn too_few_samples_are_not_compared_with_the_papers() {
 }
 
 #[test]
-fn whoever_takes_ensembles_may_end_it() {
+fn a_follower_can_stop_the_sampling() {
     let tested = tested(1);
     let mut machine = SimulatedExecutor::new(Scenario::default(), 9);
     let sampling = PairSampler::new(&tested);

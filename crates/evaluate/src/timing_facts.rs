@@ -1,4 +1,4 @@
-//! What is found about the machine beside its timing methods.
+//! Results about the machine apart from its timing methods.
 
 use cyclescope_core::machine::core_series::CoreSeries;
 use cyclescope_core::machine::core_study::StepPhases;
@@ -9,27 +9,27 @@ use cyclescope_core::machine::tsc::TscFacts;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use serde::{Deserialize, Serialize};
 
-/// What was found about the machine.
+/// Results about the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TimingFacts {
-    /// What CPUID and the kernel say of the TSC.
+    /// TSC properties according to CPUID and the kernel.
     pub told: TscFacts,
-    /// What makes LFENCE wait.
+    /// The reason that LFENCE waits.
     pub lfence: Fact<LfenceOrder>,
-    /// The experiments on the TSC.
+    /// Experiments on the TSC.
     pub tsc: Fact<TscStudy>,
-    /// Whether means see through the TSC's step.
+    /// Whether means resolve less than the TSC's step.
     pub phases: Fact<StepPhases>,
-    /// The core clock against the TSC over time.
+    /// The core clock relative to the TSC over time.
     pub series: Fact<CoreSeries>,
-    /// The TSCs of other CPUs against the target's.
+    /// The TSCs of other CPUs relative to the target's.
     pub synchrony: Fact<TscSynchrony>,
-    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    /// Whether the machine is emulated. No figure in core cycles is possible then.
     pub emulated: bool,
 }
 
 impl TimingFacts {
-    /// The rate of the TSC, or one like that of most machines: it only says which methods count as quick.
+    /// Rate of the TSC, or a typical one if unknown. It only decides which methods count as quick.
     pub(super) fn tsc_hertz(&self) -> f64 {
         self.tsc.known().map_or(2.5e9, |study| study.calibration.hertz.0)
     }

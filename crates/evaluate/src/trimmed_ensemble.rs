@@ -1,10 +1,12 @@
-//! What the samples of a method say once interrupts, the core clock's frequency and a busy sibling are taken out.
+//! The samples of a method without interrupts, frequency changes and a busy sibling.
 //!
-//! The paper's machine had frequency scaling and hyper-threading off and its program no interrupts. Elsewhere the
-//! literal criteria judge the machine, not the method: a pair that takes 100 core cycles is 77 ticks of a 2.3 GHz TSC
-//! at 3.0 GHz and 64 at 3.6, and one interrupt in a million samples makes the variance. So an ensemble is read in
-//! blocks short enough for one frequency. In each block, samples below the block's minimum and four steps are kept,
-//! and a ruler tells how many ticks a core cycle was.
+//! The paper's machine had frequency scaling and hyper-threading off, and its program no
+//! interrupts. Elsewhere the literal criteria judge the machine, not the method. A pair of 100 core
+//! cycles takes 77 ticks of a 2.3 GHz TSC at 3.0 GHz and 64 at 3.6. One interrupt in a million
+//! samples dominates the variance.
+//!
+//! So an ensemble is read in blocks short enough for one frequency. Each block keeps samples less
+//! than four steps above its minimum, and a ruler measures the ticks per core cycle.
 
 use super::TestedClock;
 use super::chance_variance::chance_variance;
@@ -19,73 +21,75 @@ use cyclescope_measure::schedule;
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
 use serde::Serialize;
 
-/// Samples above a block's minimum by this number of steps of the clock are left out.
+/// Samples above a block's minimum by this number of clock steps are dropped.
 pub(crate) const TRIM_STEPS: f64 = 4.0;
-/// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 3 000 cycles
-/// and 300 steps or more. A loop's exit is foreseen for spells of many blocks and not foreseen for others, which moved a
-/// rate by 24 cycles of 600 with 20 iterations, and the overhead of every method by 4 % with it (Xeon, family 6, model
-/// 207).
+/// Fewest iterations of the ruler's loops, and iterations per unit of the clock's step. The two
+/// chains differ by at least 3 000 cycles and 300 steps.
+///
+/// A loop's exit is predicted for many blocks and then mispredicted for many. With 20 iterations
+/// this moved a rate by 24 cycles of 600, and the overhead of every method by 4 % (Xeon, family 6,
+/// model 207).
 const LOOPS_LEAST: u64 = 100;
 const LOOPS_PER_STEP: f64 = 20.0;
-/// A block's rate is the median of this number of blocks around it: an interrupt in the ruler makes one rate wrong, and
-/// a frequency holds for milliseconds (measured: 0.5 ms at least).
+/// A block's rate is the median of this number of blocks around it. An interrupt in the ruler
+/// spoils one rate, and a frequency holds for milliseconds (0.5 ms or more, measured).
 const RATE_BLOCKS: usize = 5;
-/// Shares of the samples that are asked for. Where nine ensembles of ten keep the larger one, what remains is the
-/// method; where nine of ten keep less than the smaller one, it says nothing; between them the answer would depend on the
-/// share.
+/// Two required shares of samples. If nine of ten ensembles keep the larger share, the trimmed
+/// samples represent the method. If nine of ten keep less than the smaller one, they say nothing.
+/// Between them the answer depends on the required share.
 const KEPT_SHARES: [f64; 2] = [0.4, 0.6];
-/// The share of the ensembles that may keep less than most, and of those that may keep more.
+/// Share of ensembles that may keep less than most, and share that may keep more.
 const FEW_ENSEMBLES_SHARE: f64 = 0.1;
-/// Ensembles that must be kept for it.
+/// Fewest ensembles for a verdict.
 const ENSEMBLES_LEAST: usize = 4;
 
 /// The ruler's calls at the end of each block.
 pub(crate) use column::BRIEF as RULERS;
 
-/// The programs of those calls.
+/// The ruler's programs.
 pub(crate) fn block_ruler_programs(tested: &TestedClock) -> [Program; RULERS] {
     let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(tested.ruler);
     [short, long, sentinel]
 }
 
-/// What turns raw units into steps and core cycles.
+/// Converts raw units to steps and core cycles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitScale {
-    /// The step of the clock in its raw units.
+    /// Step of the clock, in raw units.
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles.
     pub imul_latency: f64,
 }
 
-/// Those calls, of three places from `first` on, in the ensemble of this number.
+/// The ruler's calls in ensemble `number`; its programs are at three places from `first`.
 pub(crate) fn block_ruler_calls(step: f64, number: usize, first: usize) -> [ProgramCall; RULERS] {
     let calls = schedule::ruler_calls(block_ruler_loops(step, number), sentinel_loops(step));
     calls.map(|call| ProgramCall { place: first + call.place, ..call })
 }
 
-/// Iterations in the ensemble of this number: another number in each, within a quarter, for what a loop's exit costs
-/// depends on it.
+/// Iterations of the ruler in ensemble `number`. They vary by a quarter between ensembles, because
+/// the cost of a loop's exit depends on them.
 fn block_ruler_loops(step: f64, number: usize) -> u64 {
     let most = LOOPS_LEAST.max((LOOPS_PER_STEP * step) as u64);
-    // Steps of an odd number visit all of the range, which is no multiple of it.
+    // Steps of an odd size that does not divide the range visit all of it.
     let spread = most / 4;
     most - number as u64 * 7 % (spread + 1)
 }
 
-/// One block: sums over what was kept, and the ruler beside it.
+/// One block: sums over the kept samples, and its ruler.
 #[derive(Debug, Clone, Copy)]
 struct BlockSums {
     kept: f64,
     sum: f64,
     /// Squared distances from the block's mean.
     squares: f64,
-    /// Raw units a core cycle.
+    /// Raw units per core cycle.
     rate: f64,
-    /// Additions a cycle, as the width sentinel saw it.
+    /// Additions per cycle according to the width sentinel.
     width: f64,
 }
 
-/// The blocks of one ensemble under way.
+/// The blocks of one incomplete ensemble.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EnsembleBlocks {
     blocks: Vec<BlockSums>,
@@ -94,7 +98,7 @@ pub(crate) struct EnsembleBlocks {
 }
 
 impl EnsembleBlocks {
-    /// Adds a block of the ensemble of this number: its durations, and the ruler's calls.
+    /// Adds a block of ensemble `number`: its durations and the ruler's calls.
     pub(crate) fn add_block(
         &mut self,
         durations: &[DurationCount],
@@ -104,7 +108,7 @@ impl EnsembleBlocks {
     ) {
         let least = durations.iter().map(|one| one.duration).min().unwrap_or(0);
         let limit = least.saturating_add((TRIM_STEPS * scale.step) as u64);
-        // Distances from the minimum are small, so that integers hold the sums.
+        // Distances from the minimum are small enough for integer sums.
         let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
         for DurationCount { duration, count } in
             durations.iter().filter(|one| one.duration < limit.min(INSANE_DURATION))
@@ -129,7 +133,7 @@ impl EnsembleBlocks {
         });
     }
 
-    /// Ends the ensemble; `None` without a sane rate.
+    /// Completes the ensemble; `None` without a valid rate.
     pub(crate) fn finish_ensemble(&mut self) -> Option<TrimmedEnsemble> {
         let blocks = std::mem::take(&mut self.blocks);
         let samples = std::mem::take(&mut self.samples);
@@ -157,7 +161,7 @@ impl EnsembleBlocks {
             kept: kept as u64,
             overhead: cycles / kept,
             raw: sum / kept,
-            // Each block has a mean of its own.
+            // Each block has its own mean.
             variance: squares / (kept - rates.len() as f64).max(1.0),
             moments: powers.central_moments(),
             rate: mean(&rates),
@@ -166,25 +170,26 @@ impl EnsembleBlocks {
     }
 }
 
-/// What remains of one ensemble.
+/// The trimmed part of one ensemble.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TrimmedEnsemble {
-    /// Samples taken.
+    /// Number of samples taken.
     pub samples: u64,
-    /// Samples kept.
+    /// Number of samples kept.
     pub kept: u64,
-    /// Their mean in core cycles.
+    /// Mean of the kept samples in core cycles.
     pub overhead: f64,
-    /// Their mean in raw units of the clock.
+    /// Mean of the kept samples in raw units of the clock.
     pub raw: f64,
-    /// Their variance within blocks, in raw units².
+    /// Variance of the kept samples within blocks, in raw units².
     pub variance: f64,
-    /// Second and fourth moment about their mean of how far the samples lie above the minimum of their block, in raw
-    /// units² and ⁴: what the method makes of itself, for a frequency moves a block as a whole.
+    /// Second and fourth central moment of the samples' distances from their block's minimum, in
+    /// raw units² and ⁴. Only the method affects them, because a frequency change moves a whole
+    /// block.
     pub moments: [f64; 2],
-    /// Raw units a core cycle, the mean over blocks.
+    /// Raw units per core cycle, averaged over blocks.
     pub rate: f64,
-    /// Additions a core cycle in three quarters of the blocks at least.
+    /// Additions per core cycle that at least three quarters of the blocks reach.
     pub width: f64,
 }
 
@@ -193,46 +198,47 @@ pub struct TrimmedEnsemble {
 pub struct TrimmedSummary {
     /// The verdict: see [`TrimmedSummary::from_ensembles`].
     pub ergodic: ErgodicVerdict,
-    /// Median over the ensembles' mean samples, in core cycles.
+    /// Median of the ensembles' mean samples, in core cycles.
     pub overhead: f64,
-    /// By how much these differ, as a standard deviation in core cycles, from the middle half of the ensembles.
+    /// Standard deviation of these means in core cycles, from the middle half of the ensembles.
     pub overhead_spread: f64,
-    /// Median over the ensembles' variances, in raw units².
+    /// Median of the ensembles' variances, in raw units².
     pub variance: f64,
-    /// By how much these differ, in raw units², beyond what this number of samples makes by chance.
+    /// Spread of these variances beyond chance, in raw units².
     pub variance_spread: f64,
     /// The step of the clock in core cycles.
     pub step_cycles: f64,
-    /// The share of the samples that was left out, in the ensembles that were used.
+    /// Share of samples that was dropped, in the ensembles used.
     pub dropped_share: f64,
-    /// The share of its samples that an ensemble kept: nine ensembles of ten keep more than the first, and nine of ten
-    /// less than the second.
+    /// Shares of its samples that an ensemble kept: nine of ten ensembles keep more than the first,
+    /// and nine of ten less than the second.
     pub kept_shares: [f64; 2],
-    /// The share of the ensembles that differ from the median by a step or more.
+    /// Share of ensembles that differ from the median by a step or more.
     pub outlying_share: f64,
-    /// Ensembles beside a busy sibling. They were left out, unless they were most.
+    /// Ensembles with a busy sibling. They are excluded unless they are the majority.
     pub shared: usize,
-    /// Whether they were most, so that all were used.
+    /// Whether they are the majority, so that all ensembles were used.
     pub mostly_shared: bool,
-    /// Lowest and highest rate of an ensemble: raw units of the clock a core cycle.
+    /// Lowest and highest rate of an ensemble, in raw units per core cycle.
     pub rates: [f64; 2],
 }
 
-/// Median, and standard deviation from the middle half: a few ensembles that something disturbed move neither.
+/// Median, and standard deviation from the middle half. A few disturbed ensembles affect neither.
 fn median_and_spread(mut values: Vec<f64>) -> (f64, f64) {
     (median(&mut values), quartile_deviation(&mut values))
 }
 
-/// The width of a core of its own, as these ensembles saw it.
+/// Width of an unshared core according to these ensembles.
 pub(crate) fn find_quiet(ensembles: &[TrimmedEnsemble]) -> UnsharedWidth {
     UnsharedWidth::from_widths(ensembles.iter().map(|ensemble| (ensemble.width, WIDTH_ERROR)), None)
 }
 
-/// The standard error of an ensemble's width, as a share of it: a quiet core's blocks lie within 5 % (Xeon, family 6,
-/// model 207), and one of them decides.
+/// Standard error of an ensemble's width, as a share of it. Blocks on a quiet core lie within 5 %
+/// (Xeon, family 6, model 207), and a single block decides.
 const WIDTH_ERROR: f64 = 0.025;
 
-/// The verdict on a method whose ensembles kept these shares ([`TrimmedSummary::kept_shares`]), and were constant or not.
+/// The verdict for ensembles that kept these shares ([`TrimmedSummary::kept_shares`]). `constant`
+/// says whether they agree.
 fn judge_constancy([low, high]: [f64; 2], constant: bool) -> ErgodicVerdict {
     let [least, enough] = KEPT_SHARES;
     if high < least {
@@ -244,29 +250,32 @@ fn judge_constancy([low, high]: [f64; 2], constant: bool) -> ErgodicVerdict {
     }
 }
 
-/// All ensembles count where most ran beside a busy sibling: what remained would say nothing about this core as it is.
+/// All ensembles count if most ran with a busy sibling. The few others would not represent this
+/// core.
 const SHARED_ENSEMBLES_POLICY: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.5, ..SiblingPolicy::USUAL };
 
-/// The ensembles that count. `earlier` is as in [`TrimmedSummary::from_ensembles`].
+/// The ensembles that count. For `earlier` see [`TrimmedSummary::from_ensembles`].
 pub(crate) fn keep_unshared(ensembles: &[TrimmedEnsemble], earlier: UnsharedWidth) -> KeptReplicates<&TrimmedEnsemble> {
     let quiet = find_quiet(ensembles).or_earlier(earlier);
     SHARED_ENSEMBLES_POLICY.keep_unshared(ensembles.iter().collect(), quiet, |ensemble| (ensemble.width, WIDTH_ERROR))
 }
 
 impl TrimmedSummary {
-    /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
+    /// Judges the ensembles of a method. `step` is in raw units. The method is ergodic if
     ///
-    /// - the overhead in core cycles differs between ensembles by less than one step of the clock (as a standard
-    ///   deviation): the paper's "constant minimum", which was constant to its step of 4 ticks;
-    /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
-    /// - nine ensembles of ten keep six samples of ten and more.
+    /// - the overhead in core cycles differs between ensembles by less than one step of the clock
+    ///   (as a standard deviation). This is the paper's "constant minimum", which was constant to
+    ///   its step of 4 ticks;
+    /// - the variance differs between ensembles by less than step²/4 (as a standard deviation), the
+    ///   most that rounding to steps causes;
+    /// - nine of ten ensembles keep at least six of ten samples.
     ///
-    /// It is not where one of the first two is missed, or where nine ensembles of ten keep less than four samples of ten.
-    /// Where they keep a share between these, the answer depends on the share that is asked for, and what it would be
-    /// says little of the method.
+    /// It is not ergodic if one of the first two fails, or if nine of ten ensembles keep less than
+    /// four of ten samples. Between these shares the answer depends on the required share, and says
+    /// little about the method.
     ///
-    /// `earlier` is the width of a core of its own, as [`find_quiet`] found it with other methods that have the same ruler.
-    /// `None` with fewer than four ensembles.
+    /// `earlier` is the width of an unshared core that [`find_quiet`] found for other methods with
+    /// the same ruler. `None` with fewer than four ensembles.
     pub(crate) fn from_ensembles(
         ensembles: &[TrimmedEnsemble],
         step: f64,
@@ -276,18 +285,19 @@ impl TrimmedSummary {
         if used.len() < ENSEMBLES_LEAST {
             return None;
         }
-        let of = |figure: fn(&TrimmedEnsemble) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
-        let (overhead, overhead_spread) = median_and_spread(of(|ensemble| ensemble.overhead));
-        let (variance, variance_spread) = median_and_spread(of(|ensemble| ensemble.variance));
-        let kept = mean(&of(|ensemble| ensemble.kept as f64)) as u32;
+        let collect_figures =
+            |figure: fn(&TrimmedEnsemble) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
+        let (overhead, overhead_spread) = median_and_spread(collect_figures(|ensemble| ensemble.overhead));
+        let (variance, variance_spread) = median_and_spread(collect_figures(|ensemble| ensemble.variance));
+        let kept = mean(&collect_figures(|ensemble| ensemble.kept as f64)) as u32;
         let chance = chance_variance(used.iter().map(|ensemble| ensemble.moments), kept)?;
         let variance_spread = (variance_spread.powi(2) - chance).max(0.0).sqrt();
-        let rates = of(|ensemble| ensemble.rate);
+        let rates = collect_figures(|ensemble| ensemble.rate);
         let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
-        let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
+        let mut shares = collect_figures(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
         let kept_shares = quantiles(&mut shares, [FEW_ENSEMBLES_SHARE, 1.0 - FEW_ENSEMBLES_SHARE]);
         let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
         let outlying = used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
@@ -307,30 +317,28 @@ impl TrimmedSummary {
         })
     }
 
-    /// Whether nine ensembles of ten kept enough for what remains to be the method.
+    /// Whether nine of ten ensembles kept enough samples to represent the method.
     pub(crate) fn keeps_enough(&self) -> bool {
         self.kept_shares[0] >= KEPT_SHARES[1]
     }
 
-    /// Why the verdict is as it is, in one sentence.
+    /// Explains the verdict in one sentence.
     pub fn explain_verdict(&self, step: f64) -> String {
         let [low, high] = self.kept_shares;
         let remains = format!(
-            "{:.1} % of the samples lie {TRIM_STEPS} steps or more above the minimum around them and were dropped; {:.1} % remain, in \
-             most ensembles {:.0} to {:.0} %",
+            "{:.1} % of the samples lie at least {TRIM_STEPS} steps above the minimum of their block and were \
+             dropped; {:.1} % remain, in most ensembles {:.0} to {:.0} %",
             100.0 * self.dropped_share,
             100.0 * (1.0 - self.dropped_share),
             100.0 * low,
             100.0 * high
         );
         if high < KEPT_SHARES[0] {
-            return format!("{remains}: that says nothing");
+            return format!("{remains}: too few for a verdict");
         }
         if !self.keeps_enough() {
             let [least, enough] = KEPT_SHARES.map(|share| 100.0 * share);
-            return format!(
-                "{remains}: whether that is enough depends on the share asked for, {least:.0} or {enough:.0} %"
-            );
+            return format!("{remains}: the verdict depends on the required share, {least:.0} or {enough:.0} %");
         }
         if self.overhead_spread >= self.step_cycles {
             return format!(
@@ -346,13 +354,13 @@ impl TrimmedSummary {
             );
         }
         let coarse = if self.step_cycles > 8.0 {
-            format!("; a step of {:.0} core cycles hides what is smaller", self.step_cycles)
+            format!("; a step of {:.0} core cycles hides smaller differences", self.step_cycles)
         } else {
             String::new()
         };
         format!(
-            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are a \
-             step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
+            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are \
+             a step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
             self.overhead,
             self.overhead_spread,
             100.0 * self.outlying_share,
@@ -367,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_between_the_two_decides_nothing() {
+    fn a_share_between_the_two_limits_is_undecided() {
         let shares = [[0.99, 1.0], [0.6, 0.7], [0.55, 0.7], [0.45, 0.62], [0.2, 0.45], [0.1, 0.39], [0.0, 0.05]];
         let constant = shares.map(|shares| judge_constancy(shares, true));
         use ErgodicVerdict::{DependsOnShare as Open, No, Yes};

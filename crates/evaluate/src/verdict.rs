@@ -1,4 +1,4 @@
-//! Which method to use here, and what it can tell.
+//! Which method to use on this machine, and what it resolves.
 
 use super::contamination::{Contamination, ContaminationFault, PromiseVerdict as Seen};
 use super::criteria::shortest_cost;
@@ -12,56 +12,59 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// The errors that the paper asks about.
+/// The relative errors that the paper considers.
 pub(crate) const ERROR_SHARES: [f64; 2] = [0.05, 0.01];
 
-/// A method to use, and what can be expected of it.
+/// A recommended method and its expected performance.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecommendedMethod {
     /// The method.
     pub clock: &'static str,
-    /// Why this one.
+    /// Reason for the recommendation.
     pub why: String,
-    /// What it promises to keep out where it could not be told whether it does.
+    /// Faults that it promises to exclude, for which the measurement is undecided.
     pub not_told: Vec<ContaminationFault>,
-    /// What its empty pair takes, in core cycles: to be subtracted.
+    /// Cost of its empty pair in core cycles, to be subtracted.
     pub overhead: Quantity,
-    /// The standard deviation of one undisturbed reading, in core cycles.
+    /// Standard deviation of one undisturbed reading, in core cycles.
     pub reading_deviation: f64,
-    /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %: 20 and 100 of these.
+    /// Shortest code that one reading measures to 5 % and to 1 %, in core cycles: 20 and 100
+    /// deviations.
     pub shortest_once: [f64; 2],
-    /// The same by many readings of two codes in turn, of their difference; none where time did not suffice for many.
+    /// The same for the difference of two codes, from many interleaved readings; `None` if time did
+    /// not suffice for many.
     pub shortest_many: Option<ManyReadings>,
 }
 
-/// What many readings tell.
+/// Resolution of many readings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ManyReadings {
-    /// Readings of each of two programs.
+    /// Readings of each of the two programs.
     pub readings: usize,
-    /// The least difference that they tell apart at 95 %, in core cycles.
+    /// Smallest difference that they resolve at 95 %, in core cycles.
     pub difference: f64,
-    /// Core cycles of the shortest code of which this is 5 % and 1 %.
+    /// Shortest code for which this difference is 5 % and 1 %, in core cycles.
     pub shortest: [f64; 2],
 }
 
-/// What follows from an evaluation for code that one executor runs, kind `evaluate.verdict`.
+/// The conclusions of an evaluation for code that one executor runs, kind `evaluate.verdict`.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvaluationVerdict {
-    /// Its name: a method is recommended for the executor that it was measured with.
+    /// Name of the executor. A recommendation is only for the executor that the method was measured
+    /// with.
     pub executor: &'static str,
-    /// For short code: fenced on both sides, at the least overhead.
+    /// For short code: fenced on both sides, with the smallest overhead.
     pub short_code: Option<RecommendedMethod>,
-    /// For long code: one that waits for the code's stores, too.
+    /// For long code: also waits for the code's stores.
     pub long_code: Option<RecommendedMethod>,
-    /// What no method should do and one does, or what speaks against all of them.
+    /// Broken promises, or reasons against all methods.
     pub findings: Vec<String>,
-    /// Why nothing can be said at all.
+    /// Reasons for giving no recommendation.
     pub caveats: Vec<Caveat>,
 }
 
 impl EvaluationVerdict {
-    /// The verdict on those of some methods that this executor ran.
+    /// The verdict on the methods that this executor ran.
     pub(crate) fn from_methods(methods: &[MethodEvaluation], executor: &'static str) -> EvaluationVerdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
         let mut findings: Vec<String> = methods().flat_map(describe_breaches).collect();
@@ -72,8 +75,8 @@ impl EvaluationVerdict {
         let short_code = short.cheapest_usable().map(|method| {
             let seen = method.describe_evidence(RequiredPromise::Fenced);
             let why = format!(
-                "it promises to keep code around it out of its readings on both sides, and {seen}; no other such method \
-                 here costs a step of the clock less"
+                "it promises to exclude surrounding code on both sides, and {seen}; no other such method here is \
+                 cheaper by a step of the clock"
             );
             recommend_method(method, &why)
         });
@@ -81,42 +84,42 @@ impl EvaluationVerdict {
             MethodChoice::Of(usable) => find_cheapest(&usable).map(|method| {
                 let seen = method.describe_evidence(RequiredPromise::Drained);
                 let why = format!(
-                    "it also promises to wait until the code's stores are visible, and {seen}; others leave out what is \
-                     still to be written"
+                    "it also promises to wait until the code's stores are visible, and {seen}; other methods miss \
+                     pending stores"
                 );
                 recommend_method(method, &why)
             }),
             MethodChoice::Nothing(why) => short.cheapest_usable().map(|method| {
-                let why = format!("as for short code, and code which stores seems shorter: {why}");
+                let why = format!("as for short code, and code with stores seems shorter: {why}");
                 recommend_method(method, &why)
             }),
         };
         EvaluationVerdict { executor, short_code, long_code, findings, caveats: Vec::new() }
     }
 
-    /// Where the machine is emulated no method can be distinguished from another.
+    /// On an emulated machine, methods are indistinguishable.
     pub(crate) fn for_emulated(executor: &'static str) -> EvaluationVerdict {
         let (findings, caveats) = (Vec::new(), vec![Caveat::emulated_machine()]);
         EvaluationVerdict { executor, short_code: None, long_code: None, findings, caveats }
     }
 }
 
-/// What is asked of a method.
+/// Promises required of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequiredPromise {
-    /// That it keeps code around it out of its readings on both sides.
+    /// It keeps surrounding code out of its readings on both sides.
     Fenced,
-    /// That it waits for stores, too.
+    /// It also waits for stores.
     Drained,
 }
 
 impl RequiredPromise {
-    /// Whether the absence of a fault is part of it.
+    /// Whether the requirement excludes this fault.
     fn covers_fault(self, fault: ContaminationFault) -> bool {
         self == RequiredPromise::Drained || fault != ContaminationFault::StoresNotDrained
     }
 
-    /// What such a method is.
+    /// Describes a method that meets the requirement.
     fn describe(self) -> &'static str {
         match self {
             RequiredPromise::Fenced => "is fenced on both sides",
@@ -125,7 +128,7 @@ impl RequiredPromise {
     }
 }
 
-/// A method that promises what is asked, was not seen to break that, and is constant.
+/// A method that makes the required promises, broke none, and is constant.
 #[derive(Clone, Copy)]
 struct UsableMethod<'a> {
     evaluated: &'a MethodEvaluation,
@@ -133,7 +136,7 @@ struct UsableMethod<'a> {
 }
 
 impl<'a> UsableMethod<'a> {
-    /// The method, or why it is not such a one; none where it does not promise what is asked.
+    /// The method, or the reason against it; `None` if it does not make the required promises.
     fn from_evaluation(
         evaluated: &'a MethodEvaluation,
         asked: RequiredPromise,
@@ -144,7 +147,7 @@ impl<'a> UsableMethod<'a> {
         }
         let name = evaluated.candidate.clock.name;
         if let Some(row) = rows().find(|row| row.verdict == Seen::Broken) {
-            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.describe())));
+            return Some(Err(format!("{name} does not exclude \"{}\"", row.fault.describe())));
         }
         let Some(method) = &evaluated.method else {
             return Some(Err(format!("{name} gave no valid reading")));
@@ -154,13 +157,13 @@ impl<'a> UsableMethod<'a> {
                 return Some(Ok(UsableMethod { evaluated, method }));
             }
             Some(ErgodicVerdict::No) => "is not constant between ensembles",
-            _ => "can't be told to be constant between ensembles",
+            _ => "is not certain to be constant between ensembles",
         };
         Some(Err(format!("{name} {why}")))
     }
 
-    /// What was seen of what is asked: that nothing speaks against the method, or what one kind of neighbour shows and another
-    /// does not confirm.
+    /// Describes the evidence for the required promises: nothing contradicts them, or a second kind
+    /// of neighbouring code does not confirm a breach.
     fn describe_evidence(&self, asked: RequiredPromise) -> String {
         let by_one = |row: &Contamination| {
             let second = row.second.filter(|second| !second.confirms)?;
@@ -169,13 +172,13 @@ impl<'a> UsableMethod<'a> {
         let rows = self.evaluated.contamination.iter().filter(|row| asked.covers_fault(row.fault));
         let by_one: Vec<String> = rows.filter_map(by_one).collect();
         if by_one.is_empty() {
-            return "no neighbour was seen to break that".to_string();
+            return "no neighbouring code broke that promise".to_string();
         }
-        format!("one kind of neighbour was seen to break that, another was not ({})", by_one.join("; "))
+        format!("one kind of neighbouring code broke that promise, another did not ({})", by_one.join("; "))
     }
 }
 
-/// The methods that are what is asked, or why there is none.
+/// The methods that meet the requirement, or the reason that none does.
 enum MethodChoice<'a> {
     Of(Vec<UsableMethod<'a>>),
     Nothing(String),
@@ -193,9 +196,7 @@ impl<'a> MethodChoice<'a> {
         match (usable.is_empty(), unfit.is_empty()) {
             (false, _) => MethodChoice::Of(usable),
             (true, false) => MethodChoice::Nothing(unfit.join("; ")),
-            (true, true) => {
-                MethodChoice::Nothing(format!("no method that was measured promises that it {}", asked.describe()))
-            }
+            (true, true) => MethodChoice::Nothing(format!("no measured method promises that it {}", asked.describe())),
         }
     }
 
@@ -207,10 +208,10 @@ impl<'a> MethodChoice<'a> {
     }
 }
 
-/// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
-/// more machines wins.
+/// The method with the smallest overhead. Methods within one clock step are equal; then the default
+/// method of more machines wins.
 fn find_cheapest<'a>(methods: &[UsableMethod<'a>]) -> Option<UsableMethod<'a>> {
-    // Of the ensembles, which were taken over seconds.
+    // From the ensembles, which were spread over seconds.
     let overhead = |method: &SampledMethod| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
     let step = |method: &SampledMethod| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
     let least = methods.iter().map(|usable| overhead(usable.method)).fold(f64::INFINITY, f64::min);
@@ -242,15 +243,15 @@ fn recommend_method(usable: UsableMethod, why: &str) -> RecommendedMethod {
     }
 }
 
-/// Promises that a method was seen to break.
+/// Describes each broken promise of a method.
 fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
     let name = evaluated.candidate.clock.name;
-    let of = |row: &Contamination| {
+    let describe_breach = |row: &Contamination| {
         let cost = row.cost.known()?;
         let second = row.second.filter(|second| second.confirms && row.verdict == Seen::Broken)?;
         let figure = |cost: &Interval| format!("{:.1} ({:.1} to {:.1})", cost.value, cost.low, cost.high);
         Some(format!(
-            "{name} promises to keep out \"{}\" and does not: {} core cycles beside {}, {} beside {}",
+            "{name} promises to exclude \"{}\" and does not: {} core cycles with {}, {} with {}",
             row.fault.describe(),
             figure(cost),
             row.neighbour,
@@ -258,7 +259,7 @@ fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
             second.neighbour
         ))
     };
-    evaluated.contamination.iter().filter_map(of).collect()
+    evaluated.contamination.iter().filter_map(describe_breach).collect()
 }
 
 #[cfg(test)]
@@ -278,7 +279,7 @@ mod tests {
 
     const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
-    /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
+    /// A method whose pair takes `overhead` core cycles, with these observed faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> MethodEvaluation {
         let clock = Clock::find_named(name).unwrap();
         let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
@@ -294,12 +295,12 @@ mod tests {
         let row = |(fault, verdict): (&ContaminationFault, Seen)| Contamination {
             fault: *fault,
             promised: fault.is_excluded_by(&clock.promises),
-            neighbour: "planted",
+            neighbour: "simulated",
             size: None,
             cost: Fact::Known(Interval::with_margin(9.0, 1.0)),
             shared: false,
             second: (verdict == Seen::Broken).then_some(SecondOpinion {
-                neighbour: "planted, too",
+                neighbour: "simulated, too",
                 cost: Some(Interval::with_margin(7.0, 1.0)),
                 confirms: true,
             }),
@@ -322,7 +323,7 @@ mod tests {
     const DRAINING: [Seen; 5] = [Seen::Kept; 5];
 
     #[test]
-    fn the_cheapest_that_is_fenced_is_for_short_code_and_one_that_drains_for_long() {
+    fn short_code_gets_the_cheapest_fenced_method_and_long_code_a_draining_one() {
         let verdict = judged(&[
             evaluated("rdtsc", 20.0, [Seen::Visible; 5]),
             evaluated("mfence-lfence-rdtsc", 100.0, DRAINING),
@@ -337,36 +338,36 @@ mod tests {
     }
 
     #[test]
-    fn among_equals_the_usual_one_wins() {
+    fn among_equal_methods_the_common_default_wins() {
         for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
             let verdict =
                 judged(&order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)));
             assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
-            // Nothing drains, so there is nothing better for long code.
+            // Without a draining method, long code gets the same recommendation.
             let long_code = verdict.long_code.unwrap();
             assert_eq!(long_code.clock, "lfence-rdtsc-lfence");
-            assert!(long_code.why.contains("no method that was measured promises"), "{}", long_code.why);
+            assert!(long_code.why.contains("no measured method promises"), "{}", long_code.why);
         }
     }
 
     #[test]
-    fn why_nothing_waits_for_stores_is_said() {
+    fn a_missing_draining_method_is_explained() {
         let fenced = || evaluated("lfence-rdtsc-lfence", 50.0, FENCED);
         let long_code = |draining| judged(&[fenced(), draining]).long_code.unwrap();
         let broken = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Broken];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
         assert_eq!(found.clock, "lfence-rdtsc-lfence");
-        assert!(found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""), "{}", found.why);
-        // That it can't be told whether a method is constant does not say that it is not.
+        assert!(found.why.contains("mfence-lfence-rdtsc does not exclude \"stores not drained\""), "{}", found.why);
+        // An unknown constancy does not rule out the method.
         let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
         summary.ergodic = ErgodicVerdict::DependsOnShare;
         let found = long_code(varying);
-        assert!(found.why.contains("can't be told to be constant"), "{}", found.why);
+        assert!(found.why.contains("is not certain to be constant"), "{}", found.why);
         let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         silent.method = None;
         assert!(long_code(silent).why.contains("gave no valid reading"));
-        // What can't be told of its promises speaks against no method.
+        // An undecided promise does not rule out a method.
         let open = [Seen::Kept, Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Unclear];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
         assert_eq!(found.clock, "mfence-lfence-rdtsc");
@@ -374,33 +375,34 @@ mod tests {
     }
 
     #[test]
-    fn a_breach_that_one_neighbour_alone_shows_is_said() {
+    fn an_unconfirmed_breach_is_mentioned() {
         let why = |confirms: Option<bool>| {
             let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Kept];
             let mut method = evaluated("mfence-lfence-rdtsc", 100.0, open);
             method.contamination[1].second =
-                confirms.map(|confirms| SecondOpinion { neighbour: "planted, too", cost: None, confirms });
+                confirms.map(|confirms| SecondOpinion { neighbour: "simulated, too", cost: None, confirms });
             let EvaluationVerdict { short_code, long_code, .. } = judged(&[method]);
             [short_code, long_code].map(|code| code.unwrap().why)
         };
-        assert!(why(None).iter().all(|why| why.contains("and no neighbour was seen to break that;")));
-        let said = "and one kind of neighbour was seen to break that, another was not (body started early: planted, not planted, too);";
+        assert!(why(None).iter().all(|why| why.contains("and no neighbouring code broke that promise;")));
+        let expected = "and one kind of neighbouring code broke that promise, another did not (body started early: \
+             simulated, not simulated, too);";
         for why in why(Some(false)) {
-            assert!(why.contains(said), "{why}");
+            assert!(why.contains(expected), "{why}");
         }
     }
 
     #[test]
-    fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
+    fn a_broken_promise_is_a_finding_and_an_undecided_one_is_listed() {
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
         let verdict = judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
-        assert!(verdict.findings[0].starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\""));
+        assert!(verdict.findings[0].starts_with("lfence-rdtsc-lfence promises to exclude \"body started early\""));
         let recommended = verdict.short_code.unwrap();
         assert_eq!(recommended.clock, "rdtscp-lfence");
         assert_eq!(recommended.not_told, [ContaminationFault::BodyStartedEarly]);
         assert!(
-            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles beside planted, 7.0"),
+            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles with simulated, 7.0"),
             "{:?}",
             verdict.findings
         );
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn each_executor_has_a_verdict_of_its_own() {
+    fn each_executor_has_its_own_verdict() {
         let mut in_ring_0 = evaluated("rdtscp-lfence", 60.0, DRAINING);
         in_ring_0.candidate.executor = "kernel";
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];

@@ -1,6 +1,8 @@
-//! What neighbouring code does to readings on this machine, by timing methods with and without their fences.
+//! Contamination of readings by neighbouring code on this machine, for timing methods with and
+//! without their fences.
 //!
-//! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
+//! The tests have a separate file and run serially, because activity on a sibling changes the
+//! results.
 
 use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_core::machine::Machine;
@@ -29,18 +31,18 @@ fn named(name: &str) -> Clock {
     *Clock::find_named(name).expect("the clock exists")
 }
 
-/// Steps with one fence left out: that instruction is missing from the emitted bytes.
+/// Steps without one fence, which is then missing from the emitted bytes.
 fn without(steps: &'static [ClockStep], fence: usize) -> &'static [ClockStep] {
     let mut steps = steps.to_vec();
     let removed = steps.remove(fence);
-    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence), "{removed:?} is no fence");
+    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence), "{removed:?} is not a fence");
     Vec::leak(steps)
 }
 
-/// Cores on which it was measured what methods do beside their promises.
-const LOOKED_AT: &[&str] = &["Golden Cove", "Zen 4", "Zen 5"];
+/// Cores on which faults outside the promises were measured.
+const TESTED_CORES: &[&str] = &["Golden Cove", "Zen 4", "Zen 5"];
 
-/// Samples of a plain reading, of which the median counts.
+/// Samples of a plain reading. The median counts.
 const SAMPLES: usize = 1001;
 
 fn median(sample: impl Fn() -> [u32; 2]) -> [u32; 2] {
@@ -51,10 +53,10 @@ fn median(sample: impl Fn() -> [u32; 2]) -> [u32; 2] {
     })
 }
 
-/// TSC ticks of a chain of square roots, by RDTSC at once behind it, and by one behind a fence.
+/// TSC ticks of a chain of square roots, by an RDTSC directly after it and by one after a fence.
 fn chain() -> [u32; 2] {
     let (start, bare, fenced): (u32, u32, u32);
-    // SAFETY: nothing but these registers changes.
+    // SAFETY: only these registers change.
     unsafe {
         asm!(
             "lfence", "rdtsc", "lfence", "mov {start:e}, eax",
@@ -71,9 +73,9 @@ fn chain() -> [u32; 2] {
     [bare.wrapping_sub(start), fenced.wrapping_sub(start)]
 }
 
-/// TSC ticks that MFENCE takes behind LFENCE; before both are `LINES` lines of stores.
+/// TSC ticks of MFENCE after LFENCE, with `LINES` lines of stores before both.
 fn drain<const LINES: u32>() -> u32 {
-    // No other store may bring it into a cache.
+    // No other store may bring the line into a cache.
     #[repr(align(64))]
     struct Line([AtomicU64; 8]);
     static LINE: Line = Line([const { AtomicU64::new(0) }; 8]);
@@ -97,8 +99,9 @@ fn drain<const LINES: u32>() -> u32 {
     drained.wrapping_sub(fenced)
 }
 
-/// What happens on this core to a reading that nothing holds back, by plain readings: RDTSC does not wait for a chain, and
-/// LFENCE, which waits for all else, not for stores. The study must see it, too.
+/// Faults of an unfenced reading on this core, shown by plain readings: RDTSC does not wait for a
+/// chain, and LFENCE, which waits for everything else, does not wait for stores. The study must
+/// detect them too.
 static SHOWN: LazyLock<Vec<ContaminationFault>> = LazyLock::new(|| {
     let [bare, fenced] = median(chain);
     let [none, one] = median(|| [drain::<0>(), drain::<1>()]);
@@ -107,8 +110,8 @@ static SHOWN: LazyLock<Vec<ContaminationFault>> = LazyLock::new(|| {
     [early, stores].concat()
 });
 
-/// Requires that these faults happen, and no other but those that may. Measures again until there has been a verdict on
-/// each, for something else may work on this machine at the moment; a wrong one fails at once.
+/// Requires that the faults `must` occur, and no others except `may`. Repeats the measurement until
+/// each has a verdict, because of background load. A wrong verdict fails at once.
 #[track_caller]
 fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[ContaminationFault]) {
     const ATTEMPTS: u64 = 20;
@@ -118,16 +121,16 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
         cyclescope_skipped::report_skipped(refused);
         return;
     }
-    // What nothing promises happens where the core likes it: on cores that were looked at it must be found, on others what
-    // plain readings show.
+    // Faults outside the promises depend on the core. On tested cores they must be detected, on
+    // others only those that plain readings show.
     let core = machine.cpu.microarchitecture.known();
-    let looked_at = core.is_some_and(|core| LOOKED_AT.contains(&core.name));
+    let is_tested = core.is_some_and(|core| TESTED_CORES.contains(&core.name));
     let all = [must, may].concat();
     let shown: Vec<ContaminationFault> = must.iter().copied().filter(|fault| SHOWN.contains(fault)).collect();
     let rest: Vec<ContaminationFault> = all.iter().copied().filter(|fault| !shown.contains(fault)).collect();
-    let (must, may) = if looked_at { (must, may) } else { (&shown[..], &rest[..]) };
-    if !looked_at {
-        let what = "does beside its promises, but for";
+    let (must, may) = if is_tested { (must, may) } else { (&shown[..], &rest[..]) };
+    if !is_tested {
+        let what = "does outside the promises, except for";
         cyclescope_skipped::report_left_out(format_args!("what {} {what} {shown:?}", machine.cpu.name()));
     }
     let step = clock.reading_step(&machine.tsc);
@@ -154,20 +157,20 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
         }
         last = rows;
     }
-    // Six seconds beside so much other work that no interval was narrow: that is no verdict either way.
+    // Six seconds of heavy background load left no interval narrow. That is no verdict either way.
     last.retain(|row| open.contains(&row.fault));
     let disturbed =
         |row: &Contamination| row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES);
     assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
-    cyclescope_skipped::report_skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("the background load on this machine is too high");
 }
 
 #[test]
-fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
+fn tested_cores_have_names_and_show_the_faults_of_plain_readings() {
     let machine = Machine::detect();
     let core = machine.cpu.microarchitecture.known().copied();
-    for name in LOOKED_AT {
-        // Any core's entry will do to look another name up.
+    for name in TESTED_CORES {
+        // Any core's entry serves to look up another name.
         let named = core.map(|mut core| {
             core.name = name;
             core.adders()
@@ -175,9 +178,9 @@ fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
         assert_ne!(named, Some(None), "no core has the name {name}");
     }
     let core = core.map(|core| core.name);
-    match core.filter(|core| LOOKED_AT.contains(core)) {
+    match core.filter(|core| TESTED_CORES.contains(core)) {
         Some(core) => assert_eq!(*SHOWN, [LEADING, UNFINISHED, STORES], "{core}"),
-        None => cyclescope_skipped::report_left_out("nobody has looked at this core"),
+        None => cyclescope_skipped::report_left_out("this core is not among the tested ones"),
     }
 }
 
@@ -189,25 +192,27 @@ fn fenced_methods_keep_their_promises() {
 }
 
 #[test]
-fn bare_readings_miss_parts_of_the_body() {
-    // A core may hold back what follows RDTSC until it has read, as Golden Cove does: an early start is not asked for.
+fn bare_readings_show_the_faults_of_this_core() {
+    // A core may delay what follows RDTSC until it has read, as Golden Cove does. An early start is
+    // not required.
     assert_faults(&named("rdtsc"), &[LEADING, UNFINISHED, STORES], &[EARLY, FOLLOWING]);
     assert_faults(&named("rdtscp"), &[EARLY, STORES], &[FOLLOWING]);
 }
 
 #[test]
-fn each_fence_of_a_start_holds_what_rests_on_it() {
+fn each_fence_of_a_start_excludes_its_faults() {
     let clock = named("lfence-rdtsc-lfence");
-    // RDTSC in the midst of leading code is read now here, now there, and the interval of an early start is wide.
+    // RDTSC within leading code is read at varying points, and the interval of an early start is
+    // wide.
     assert_faults(&Clock { start: without(clock.start, 0), ..clock }, &[LEADING, STORES], &[EARLY]);
     assert_faults(&Clock { start: without(clock.start, 2), ..clock }, &[EARLY, STORES], &[]);
 }
 
 #[test]
-fn each_fence_of_an_end_holds_what_rests_on_it() {
+fn each_fence_of_an_end_excludes_its_faults() {
     let clock = named("lfence-rdtsc-lfence");
     assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[UNFINISHED, STORES], &[]);
-    // Whether following code comes in the way depends on the core: it does not on Golden Cove.
+    // Interference by following code depends on the core. Golden Cove has none.
     assert_faults(&Clock { end: without(clock.end, 2), ..clock }, &[STORES], &[FOLLOWING]);
     let clock = named("mfence-lfence-rdtsc");
     assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[STORES], &[]);

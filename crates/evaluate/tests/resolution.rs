@@ -8,17 +8,18 @@ use cyclescope_exec::user::{UserExecutor, UserOptions, user_capabilities};
 use cyclescope_measure::resolve_imul_latency;
 use cyclescope_run::RunRequest;
 
-/// Ticks of a step beyond which it takes too many readings for a test to tell one addition from the next: their number grows
-/// with its square. The simulated machine has coarser ones.
+/// Step in ticks beyond which distinguishing one addition takes too many readings for a test: their
+/// number grows with its square. The simulated machine covers coarser steps.
 const COARSE: f64 = 4.0;
-/// Measurements, for something else may work on this machine at the moment.
+/// Number of measurements, because of background load.
 const ATTEMPTS: u64 = 5;
-/// A half width beyond which a slope says nothing, in core cycles an addition.
+/// Half width beyond which a slope is inconclusive, in core cycles per addition.
 const NARROW: f64 = 0.02;
 
-/// An addition takes one core cycle: that is what a core cycle is counted by. A slope that says something else fails at once.
+/// An addition takes one core cycle, the definition of a core cycle here. A different slope fails
+/// at once.
 #[test]
-fn one_addition_is_one_cycle_and_is_resolved() {
+fn one_addition_takes_one_cycle_and_is_resolved() {
     let machine = Machine::detect();
     let cpu = machine.target_cpu() as usize;
     let plan = match RunRequest::default().make_plan(&user_capabilities(&machine), &machine) {
@@ -67,5 +68,5 @@ fn one_addition_is_one_cycle_and_is_resolved() {
         unresolved.push((adds.neighbours, readings));
     }
     assert!(unresolved.is_empty(), "{unresolved:?}");
-    cyclescope_skipped::report_skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("the background load on this machine is too high");
 }

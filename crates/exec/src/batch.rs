@@ -18,14 +18,18 @@ pub struct Batch {
     pub layouts: Vec<Layout>,
     /// Memory areas and initial vector registers of the programs.
     pub memory: ProgramMemory,
-    /// Largest number of iterations of a one-cycle loop that delays each call; the number is drawn at random, 1 at
-    /// least. The delay prevents that programs synchronize with the steps of a clock, so it has to span some steps.
+    /// Largest number of iterations of a one-cycle loop that delays each call. The number is drawn
+    /// at random, at least
+    /// 1. The delay keeps programs from synchronizing with the steps of a clock, so it has to span
+    ///    some steps.
     pub delay: u32,
-    /// Time limit of the whole batch; in user mode of the processor time that it gets, where the system tells that.
+    /// Time limit of the whole batch. In user mode it limits processor time, if the system reports
+    /// it.
     pub deadline: Duration,
 }
 
-/// A delay for clocks of any step: several times the step of all time stamp counters measured, which is 10 ns.
+/// A delay for clocks of any step: several times 10 ns, the step of all measured time stamp
+/// counters.
 pub const DEFAULT_DELAY: u32 = 128;
 
 impl Batch {

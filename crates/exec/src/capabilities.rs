@@ -1,7 +1,9 @@
-//! The capabilities of an executor as plain data: the ring of its code, its timing methods, its memory.
+//! The capabilities of an executor as plain data: the ring of its code, its timing methods, its
+//! memory.
 //!
-//! Whether a timing method works is decided here alone, from the needs of the method ([`Clock`]), the machine's
-//! features and the executor's capabilities. Studies use these facts and know no executor by name, but those that `tests/structure` lists.
+//! This module alone decides whether a timing method works, from the needs of the method
+//! ([`Clock`]), the machine's features and the executor's capabilities. Studies use these facts and
+//! never name an executor, except those that `tests/structure` lists.
 
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::error::Unavailable;
@@ -29,7 +31,7 @@ pub enum TimingOrigin {
     Real,
     /// A model computes them, and defines their true values.
     Simulated,
-    /// An emulator runs the code: no figure in core cycles follows from them.
+    /// An emulator runs the code, so that its durations are not core cycles.
     Emulated,
 }
 
@@ -52,12 +54,13 @@ pub struct MissingCapability {
 /// Whether programs can read the core-cycles counter with RDPMC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterAvailability {
-    /// Yes.
+    /// They can.
     Offered,
-    /// If the system lets a process count. The system is asked only when a method needs the counter: the first event
-    /// that a system opens makes its kernel wait for all CPUs, 4 to 11 ms on a two-CPU VM.
+    /// They can if the system lets a process count. Only a method that needs the counter asks the
+    /// system, because opening a system's first event makes its kernel wait for all CPUs: 4 to 11
+    /// ms on a two-CPU VM.
     AskSystem,
-    /// No.
+    /// They can't.
     Lacking(MissingCapability),
 }
 
@@ -85,10 +88,11 @@ pub struct Capabilities {
     pub control_registers: Result<(), MissingCapability>,
     /// The core-cycles counter, as RDPMC reads it.
     pub cycle_counter: CounterAvailability,
-    /// Whether APERF and MPERF are read around the programs of a batch ([`Executor::progress`](super::Executor));
-    /// unknown before the executor is opened.
+    /// Whether APERF and MPERF are read around the programs of a batch
+    /// ([`Executor::progress`](super::Executor)). Unknown before the executor is opened.
     pub aperf: Fact<bool>,
-    /// Memory for code and data; unknown before the executor is opened where it is not always the same.
+    /// Memory for code and data. Unknown before the executor is opened, unless it is always the
+    /// same.
     pub room: Fact<ExecutorMemory>,
 }
 
@@ -98,13 +102,13 @@ impl Capabilities {
         self.ring == PrivilegeRing::Zero
     }
 
-    /// Whether the processor is emulated, so that there are no figures in core cycles.
+    /// Whether the processor is emulated, so that no figures in core cycles exist.
     pub fn is_emulated(&self) -> bool {
         self.timing == TimingOrigin::Emulated
     }
 
-    /// Whether a timing method works for programs of this executor on its machine: the one place that decides it. Where
-    /// it does not, the reason and the remedy.
+    /// Whether a timing method works for programs of this executor on its machine. If not, the
+    /// error gives the reason and the remedy.
     pub fn require_clock(&self, clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
         let unavailable = |why: &str, remedy: &str| Unavailable {
             what: format!("clock {}", clock.name),
@@ -133,7 +137,7 @@ impl Capabilities {
             .map_err(|error| unavailable(&error.why, "choose another clock (--clock list)"))
     }
 
-    /// Each timing method, with the reason where it does not work.
+    /// Each timing method; an error gives the reason why it does not work.
     pub fn check_clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
         clock::ALL_CLOCKS.iter().map(|clock| (clock, self.require_clock(clock, machine))).collect()
     }
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_ring_0_has_not() {
+    fn methods_of_processes_do_not_work_in_ring_0() {
         let machine = Machine::detect();
         let ring_0 = kernel::kernel_capabilities(&machine);
         for (name, word) in [("clock-gettime", "library"), ("rdpmc", "counter")] {

@@ -10,7 +10,8 @@ use cyclescope_core::machine::fact::Fact;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The time since a fixed moment of this process: [`Executor::now`] of executors that run code on this computer.
+/// Time since a fixed moment of this process: [`Executor::now`] of executors that run code on this
+/// computer.
 pub fn real_time() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
@@ -21,8 +22,9 @@ pub trait Executor {
     /// Capabilities of the executor.
     fn capabilities(&self) -> &Capabilities;
 
-    /// The machine that its programs run on: a simulated one for a simulated executor. Facts about the processor and
-    /// its TSC come from here and not from the computer that this process happens to run on.
+    /// The machine that its programs run on; simulated for a simulated executor. Facts about the
+    /// processor and its TSC come from here, not from the computer that this process happens to run
+    /// on.
     fn machine(&self) -> &Machine;
 
     /// Name in records.
@@ -35,8 +37,8 @@ pub trait Executor {
         self.capabilities().room.known().map_or(0, |room| room.arena)
     }
 
-    /// Runs a batch and passes its samples to `take` by layout, then round, then call of the round, in pieces of whole
-    /// layouts. Samples that were passed before an error are valid.
+    /// Runs a batch and passes its samples to `take` by layout, then round, then call of the round,
+    /// in pieces of whole layouts. Samples that were passed before an error are valid.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError>;
 
     /// Runs a batch and returns all of its samples.
@@ -46,11 +48,12 @@ pub trait Executor {
         Ok(samples)
     }
 
-    /// Makes the next batch run in a new process, where the executor uses one: with new memory behind the same addresses, and
-    /// without what the last batches left behind.
+    /// Makes the next batch run in a new process, if the executor uses one. Its memory is new,
+    /// behind the same addresses, and keeps nothing of earlier batches.
     fn renew_process(&mut self) {}
 
-    /// Memory areas of the last batch, in the order of its memory; empty where the executor does not report them.
+    /// Memory areas of the last batch, in the order of its memory. Empty if the executor does not
+    /// report them.
     fn placed_areas(&self) -> Vec<PlacedArea> {
         Vec::new()
     }
@@ -60,32 +63,34 @@ pub trait Executor {
         None
     }
 
-    /// State of the CPU's lock when the last batch began; `None` where the executor uses no lock.
+    /// State of the CPU's lock when the last batch began; `None` if the executor uses no lock.
     fn lock_state(&self) -> Option<&LockState> {
         None
     }
 
     /// Whether no other run of this library used the CPU during the last batch.
     fn had_exclusive_cpu(&self) -> Fact<bool> {
-        let unknown = || Fact::unknown("this executor keeps no other run off its CPU");
+        let unknown = || Fact::unknown("this executor does not lock its CPU");
         self.lock_state().map_or_else(unknown, LockState::is_exclusive)
     }
 
-    /// Whether code runs in a process that has nothing of this one: neither its memory nor its libraries. False where the
-    /// system does not run the executable for that, so that a copy of this process is used; unknown where the executor
-    /// uses no process.
+    /// Whether code runs in a process that shares neither memory nor libraries with this one. False
+    /// if the system does not run the executable for that, so that a copy of this process is used.
+    /// Unknown if the executor uses no process.
     fn has_own_process(&self) -> Fact<bool> {
-        Fact::unknown("this executor runs code in no process")
+        Fact::unknown("this executor uses no process")
     }
 
-    /// Increments of TSC, APERF and MPERF over all batches; `None` where they are not read.
+    /// Increments of TSC, APERF and MPERF over all batches; `None` if they are not read.
     fn counter_progress(&self) -> Option<CounterProgress> {
         None
     }
 
-    /// The time since a fixed moment, by the clock that studies decide with how long to measure. It is recorded as an
-    /// answer of the executor like its readings, so that a replay makes the same decisions. A simulated executor has
-    /// simulated time: its results depend on its seed, and not on other programs of this computer.
+    /// The time since a fixed moment, by the clock that studies use to decide how long to measure.
+    ///
+    /// It is recorded as an answer of the executor, like its readings, so that a replay makes the
+    /// same decisions. A simulated executor has simulated time: its results depend on its seed, not
+    /// on other programs of this computer.
     fn now(&self) -> Duration;
 
     /// Waits without using the CPU.

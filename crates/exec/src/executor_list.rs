@@ -3,7 +3,7 @@
 use super::offer::ExecutorOffer;
 use super::{kernel, user};
 
-/// The executors that can be asked for: `--executor`, its help, `doctor` and records take their names from here.
+/// All executors. `--executor`, its help, `doctor` and records take their names from here.
 pub const EXECUTOR_OFFERS: &[ExecutorOffer] = &[user::USER_OFFER, kernel::KERNEL_OFFER];
 
 /// The default executor.
@@ -28,7 +28,7 @@ mod tests {
     use cyclescope_core::machine::Machine;
 
     #[test]
-    fn offers_are_found_by_names_that_differ() {
+    fn offers_have_distinct_names_and_are_found() {
         for (index, offer) in EXECUTOR_OFFERS.iter().enumerate() {
             assert!(EXECUTOR_OFFERS[..index].iter().all(|other| other.name != offer.name), "{}", offer.name);
             assert_eq!(ExecutorOffer::find_by_name(offer.name).map(|found| found.about), Some(offer.about));
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_default_opens_says_what_was_said_before() {
+    fn the_default_executor_has_the_capabilities_of_its_offer() {
         let machine = Machine::detect();
         if let Err(refused) = (DEFAULT_OFFER.check)(&machine) {
             return cyclescope_skipped::report_skipped(refused);

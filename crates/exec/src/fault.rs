@@ -8,22 +8,24 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter, Mnemonic};
 /// [`cyclescope_core::error::RunError::Exception`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultReport {
-    /// The signal's usual name. Empty in ring 0, where there is no signal: `RunError::Exception` has the exception's
-    /// name.
+    /// The signal's usual name. Empty in ring 0, which has no signals: see the exception's name in
+    /// `RunError::Exception`.
     pub signal: &'static str,
     /// The signal's `si_code`; in ring 0 the vector.
     pub code: i32,
-    /// The address that was accessed, where the processor reports it; else the instruction's own.
+    /// The accessed address, if the processor reports it; otherwise the instruction's own.
     pub address: u64,
-    /// The instruction pointer that the processor saved: for some exceptions, behind the instruction.
+    /// The instruction pointer that the processor saved. For some exceptions it lies after the
+    /// instruction.
     pub rip: u64,
-    /// The number of the system call that was refused; always `None` in ring 0.
+    /// The number of the refused system call; always `None` in ring 0.
     pub system_call: Option<i32>,
-    /// The program that faulted, by its index in the batch; `None` if control had left every program.
+    /// The program that faulted, by its index in the batch; `None` if control had left every
+    /// program.
     pub program: Option<usize>,
-    /// The offset of the instruction in that program, in bytes; `None` where `program` is.
+    /// The offset of the instruction in that program, in bytes; `None` if `program` is.
     pub offset: Option<usize>,
-    /// The instruction as text, with its place; `None` where `program` is.
+    /// The instruction as text, with its place; `None` if `program` is.
     pub instruction: Option<String>,
 }
 
@@ -32,20 +34,25 @@ pub struct FaultReport {
 pub(super) enum SavedIpPosition {
     /// At the instruction: a fault (Intel SDM vol. 3A, 6.5; AMD APM vol. 2, 8.1).
     AtInstruction,
-    /// Behind the instruction: a trap such as INT3, INT n and a single step, and a refused system call.
+    /// After the instruction: a trap such as INT3, INT n and a single step, and a refused system
+    /// call.
     Behind,
-    /// A debug exception that is no single step: INT1. Both manuals call it a trap (Intel SDM vol. 2, INT1; AMD APM
-    /// vol. 3, INT1), but a guest of KVM on Zen 5 (family 26, model 2) finds the address of INT1 itself. Only the code
-    /// at the saved address shows which of the two the machine does.
+    /// INT1, the debug exception other than a single step.
+    ///
+    /// Both manuals call it a trap (Intel SDM vol. 2, INT1; AMD APM vol. 3, INT1), but a guest of
+    /// KVM on Zen 5 (family 26, model 2) finds the address of INT1 itself. Only the code at the
+    /// saved address shows what the machine does.
     AroundInt1,
 }
 
-/// The program that an exception happened in, where its code starts, and where the instruction that raised it starts.
-/// `at` is the saved instruction pointer; it and both starts are offsets in the arena. `None` if control had left
-/// every program.
+/// Finds the program in which an exception happened, the start of its code, and the start of the
+/// instruction that raised it.
 ///
-/// An INT1 on both sides of the saved instruction pointer means the first: control reaches the second only through it.
-/// A jump between the two is not seen.
+/// `at` is the saved instruction pointer; it and both starts are offsets in the arena. `None` if
+/// control had left every program.
+///
+/// If an INT1 lies on each side of the saved instruction pointer, the first one raised the
+/// exception: control reaches the second only through it. A jump between the two is not seen.
 pub(super) fn locate_fault(
     at: usize,
     saved: SavedIpPosition,
@@ -75,12 +82,12 @@ pub(super) fn locate_fault(
     Some((program, code, code as usize + offset))
 }
 
-/// Where the part of a program around an offset starts, and the name of that part.
+/// Finds the part of a program around an offset: its start and its name.
 fn find_program_part(program: &Program, offset: usize) -> (usize, &'static str) {
     let body = program.body_range();
     let copies = body.start + program.snippet().len() * program.copies();
     if offset >= copies {
-        (copies, "behind the snippet")
+        (copies, "after the snippet")
     } else if offset >= body.start {
         let copy = (offset - body.start) / program.snippet().len();
         (body.start + copy * program.snippet().len(), "in the snippet")
@@ -132,8 +139,8 @@ mod tests {
     /// The place of a program in the arena.
     const PLACE: usize = 4096;
 
-    /// The offset in the snippet of the instruction that is named for a saved address `at` bytes behind the snippet's
-    /// start.
+    /// The offset in the snippet of the instruction that is reported for an address saved `at`
+    /// bytes after its start.
     fn named(snippet: &[u8], at: usize, saved: SavedIpPosition) -> usize {
         let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let program = ProgramRecipe { snippet, copies: 2, ..ProgramRecipe::empty(clock) }.build();
@@ -150,29 +157,29 @@ mod tests {
         let both = |snippet: &[u8], this, next| [this, next].map(|at| named(snippet, at, SavedIpPosition::AroundInt1));
         // nop; int1; nop
         assert_eq!(both(&[0x90, 0xf1, 0x90], 1, 2), [1, 1]);
-        // nop; int1: the next instruction is the next copy's.
+        // nop; int1: the next instruction belongs to the next copy.
         assert_eq!(both(&[0x90, 0xf1], 1, 2), [1, 1]);
         // nop; 66 int1; ud2
         assert_eq!(both(&[0x90, 0x66, 0xf1, 0x0f, 0x0b], 1, 3), [1, 1]);
         // int1; int1; nop: control reaches the first one first.
         assert_eq!(both(&[0xf1, 0xf1, 0x90], 0, 1), [0, 0]);
-        // mov al, 0xf1; int1: the byte before is no instruction.
+        // mov al, 0xf1; int1: the byte before is not an instruction.
         assert_eq!(both(&[0xb0, 0xf1, 0xf1], 2, 3), [2, 2]);
         // int1; mov al, 0xf1
         assert_eq!(both(&[0xf1, 0xb0, 0xf1], 0, 1), [0, 0]);
-        // Without an INT1 it is the trap that the manuals describe.
+        // Without an INT1 it is a trap, as in the manuals.
         assert_eq!(named(&[0x90, 0x31, 0xc0], 1, SavedIpPosition::AroundInt1), 0);
     }
 
     #[test]
-    fn traps_name_the_instruction_before_and_faults_the_one_at_the_address() {
+    fn traps_blame_the_previous_instruction_and_faults_the_one_at_the_address() {
         // nop; int3; nop
         assert_eq!(named(&[0x90, 0xcc, 0x90], 2, SavedIpPosition::Behind), 1);
         // mov eax, 4; syscall
         assert_eq!(named(&[0xb8, 4, 0, 0, 0, 0x0f, 0x05], 7, SavedIpPosition::Behind), 5);
         // nop; int1: a single step that ends before INT1 is the step of the NOP.
         assert_eq!(named(&[0x90, 0xf1], 1, SavedIpPosition::Behind), 0);
-        // int1; ud2: a fault behind INT1, which something jumped over.
+        // int1; ud2: a fault after an INT1 that something jumped over.
         assert_eq!(named(&[0xf1, 0x0f, 0x0b], 1, SavedIpPosition::AtInstruction), 1);
     }
 }

@@ -16,8 +16,9 @@ pub struct Layout {
     pub code: Vec<PlacedProgram>,
     /// Calls of one round, in order.
     pub round: Vec<ProgramCall>,
-    /// Displacement of each area's register in bytes from the pointer that the memory defines, one for each area,
-    /// within [`Memory::shifts`](cyclescope_code::program::memory::ProgramMemory::allowed_shifts).
+    /// Displacement of each area's register in bytes from the pointer that the memory defines. One
+    /// for each area, within
+    /// [`Memory::shifts`](cyclescope_code::program::memory::ProgramMemory::allowed_shifts).
     pub data: Vec<i32>,
     /// Seed of the delays between calls.
     pub seed: u64,

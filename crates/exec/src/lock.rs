@@ -1,12 +1,13 @@
 //! An advisory lock per CPU, so that two runs do not measure on one CPU at the same time.
 //!
-//! The lock is held for one batch, not for the executor's life: several executors, of one process or of many,
-//! take turns on a CPU, and no executor waits for itself. A waiting run holds a second lock, the queue's, so that
-//! a run whose batches follow each other closely cannot starve another. The kernel releases an `flock` when the
-//! process ends in any way.
+//! The lock is held for one batch, not for the executor's life. Several executors, of one process
+//! or of many, take turns on a CPU, and no executor waits for itself. A waiting run holds a second
+//! lock, the queue's, so that a run with dense batches cannot starve another. The kernel releases
+//! an `flock` when the process ends in any way.
 //!
-//! Whoever may open a lock file may hold it, other users too: a run waits for it once for its patience, then measures on
-//! and says that it was not alone. Nobody can keep another run from measuring.
+//! Any user who may open a lock file may hold it. A run therefore waits for it at most its
+//! `patience`, then measures without it and reports that it was not alone. Nobody can keep another
+//! run from measuring.
 
 use cyclescope_core::machine::fact::Fact;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 pub enum LockState {
     /// No other run used the CPU.
     Taken,
-    /// Another run kept the lock longer than this run waits; both ran at the same time.
+    /// Another run kept the lock longer than this run waits. Both ran at the same time.
     Busy,
-    /// The lock could not be opened, for this reason; other runs were not detected.
+    /// The lock could not be opened, for this reason. Other runs were not detected.
     Missing(String),
 }
 
@@ -37,7 +38,7 @@ impl LockState {
     }
 }
 
-/// The lock of one CPU, held for one batch after another.
+/// The lock of one CPU. Each batch takes it and releases it.
 #[derive(Debug)]
 pub struct CpuLock {
     /// Lock files of the queue and of the CPU.
@@ -49,7 +50,7 @@ pub struct CpuLock {
 /// Replaces a deadline that is too long for `Instant`.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(1 << 30);
 
-/// The moment at which a deadline that starts now ends.
+/// The end of a deadline that starts now.
 pub(super) fn end_of_deadline(deadline: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(deadline).unwrap_or(now + LONGEST_DEADLINE)
@@ -59,7 +60,7 @@ pub(super) fn end_of_deadline(deadline: Duration) -> Instant {
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
-    /// The lock of a CPU, not yet held; batches wait for it for `patience`.
+    /// Opens the lock of a CPU without taking it; batches wait for it for `patience`.
     pub fn open(cpu: usize, patience: Duration) -> CpuLock {
         let files = open_lock_files(cpu);
         CpuLock { files, patience, state: LockState::Taken }
@@ -72,7 +73,8 @@ impl CpuLock {
 
     /// Takes the lock, or continues without it when the patience is over.
     pub fn acquire(&mut self) {
-        // A run that kept the lock through one wait may be stopped: later batches do not wait for it again.
+        // A run that kept the lock through one wait may be stopped. Later batches do not wait for
+        // it.
         let patience = match self.state {
             LockState::Busy => Duration::ZERO,
             _ => self.patience,
@@ -103,7 +105,7 @@ impl CpuLock {
     }
 }
 
-/// Whether the lock was taken in time; an error where the system has no such locks, or refuses them.
+/// Whether the lock was taken in time. An error if the system refuses or lacks such locks.
 fn wait_for_file(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -115,22 +117,24 @@ fn wait_for_file(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
     }
 }
 
-/// Directories for lock files, the first that can be used counts. Root's has files that no user can remove, or deny to
-/// others by their rights; the system's directory for temporary files is there for users where root has not measured on
-/// that CPU since the machine was started. In the last one a user meets no other.
+/// Directories for lock files, of which the first usable one counts.
+///
+/// Root's directory comes first: no user can remove its files, or deny them to others. Users use
+/// the system's directory for temporary files on CPUs where root has not measured since the boot.
+/// The last directory is private, so that its user detects no other user's run.
 fn lock_directories() -> [Option<PathBuf>; 3] {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    // An empty one would be the root directory.
+    // An empty path would mean the root directory.
     [Some(ROOT_DIRECTORY.into()), Some("/tmp".into()), own.filter(|directory| directory.is_absolute())]
 }
 
-/// Root's directory, made by its first run.
+/// Root's directory, created by its first run.
 const ROOT_DIRECTORY: &str = "/run/cyclescope";
 
-/// Opens the lock files of a CPU: that of the queue, and its own.
+/// Opens the lock files of a CPU: the queue's and its own.
 fn open_lock_files(cpu: usize) -> Result<[OwnedFd; 2], Errno> {
     if rustix::process::geteuid().is_root() {
-        // Where it is there, or can't be made, opening it shows whether it is of use.
+        // If it exists, or can't be made, opening it shows whether it is usable.
         let _ = rustix::fs::mkdir(ROOT_DIRECTORY, Mode::from(0o755));
     }
     let mut failed = Errno::NOENT;
@@ -153,7 +157,7 @@ fn open_files_in(directory: &Path, cpu: usize) -> Result<[OwnedFd; 2], Errno> {
     Ok([file("queue")?, file("lock")?])
 }
 
-/// Whether nobody but root and this user can remove or replace what others made in a directory.
+/// Whether only root and this user can remove or replace files that others created in a directory.
 fn is_safe_directory(directory: &Stat, user: u32) -> bool {
     const STICKY: u32 = 0o1000;
     const OTHERS_WRITE: u32 = 0o022;
@@ -161,18 +165,20 @@ fn is_safe_directory(directory: &Stat, user: u32) -> bool {
     [0, user].contains(&directory.st_uid) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
 }
 
-/// Opens a lock file in a directory where anyone may have put anything by that name: no links, no pipes, and
-/// for reading only, which is enough for a lock on another user's file.
+/// Opens a lock file in a directory where anyone may have created anything with that name. It opens
+/// no links or pipes, and only for reading, which is enough for a lock on another user's file.
 fn open_lock_file(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| rustix::fs::openat(directory, name, flags, Mode::from(0o644));
-    // First without CREATE: the kernel may refuse that on another user's file (fs.protected_regular).
+    // First without CREATE: the kernel may refuse that on another user's file
+    // (fs.protected_regular).
     let file = match open(flags) {
         Err(Errno::NOENT) => match open(flags | OFlags::CREATE | OFlags::EXCL) {
             Err(Errno::EXIST) => open(flags)?,
             created => {
                 let created = created?;
-                // Others need to read it, whatever this user's mask is. Where this fails they have no lock, and say so.
+                // Others need to read it, whatever this user's mask. If this fails they have no
+                // lock, and report that.
                 let _ = rustix::fs::fchmod(&created, Mode::from(0o644));
                 created
             }
@@ -190,7 +196,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder of one test.
+    /// A temporary directory of one test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -216,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_waits_until_the_first_lets_go() {
+    fn the_second_run_waits_until_the_first_releases_the_lock() {
         let folder = Folder::new("turns");
         let (first, second, mut late) = (folder.lock(), folder.lock(), folder.lock());
         assert_eq!(first.try_acquire(Duration::ZERO), LockState::Taken);
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_lock_delays_another_run_once() {
+    fn a_held_lock_delays_another_run_only_once() {
         let folder = Folder::new("held");
         let (holder, mut run) = (folder.lock(), folder.lock());
         assert_eq!(holder.try_acquire(Duration::ZERO), LockState::Taken);
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused() {
+    fn only_regular_files_are_accepted() {
         let folder = Folder::new("kinds");
         let name = folder.0.join("cyclescope-cpu-3.queue");
         std::os::unix::fs::symlink("/etc/hostname", &name).expect("a link");
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_where_others_may_remove_files_is_passed_over() {
+    fn a_directory_where_others_may_remove_files_is_skipped() {
         let folder = Folder::new("safe");
         for (mode, good) in [(0o755, true), (0o700, true), (0o777, false), (0o775, false), (0o1777, true)] {
             folder.set_mode(mode);

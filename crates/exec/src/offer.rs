@@ -1,4 +1,4 @@
-//! Offers: the name of an executor on the command line, and what is known before it is opened.
+//! Offers: the name of an executor on the command line, and the facts known before it is opened.
 
 use super::capabilities::Capabilities;
 use super::executor::Executor;
@@ -19,11 +19,12 @@ pub struct ExecutorOffer {
     pub place: &'static str,
     /// Whether [`OpenOptions::force`] has an effect.
     pub takes_force: bool,
-    /// Capabilities on a machine, as far as they are known before the executor is opened.
+    /// Capabilities on a machine that are known before the executor is opened.
     pub capabilities: fn(&Machine) -> Capabilities,
     /// Checks whether the executor works on this machine; the error gives the reason.
     pub check: fn(&Machine) -> Result<(), Unavailable>,
-    /// Checks whether the executor accepts a snippet, regardless of the machine; the flag says whether it is looped.
+    /// Checks whether the executor accepts a snippet on any machine; the flag says whether it is
+    /// looped.
     pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
     /// Opens the executor for the target CPU of a machine.
     pub open: fn(&Machine, &OpenOptions) -> OpenResult,
@@ -34,15 +35,16 @@ pub struct ExecutorOffer {
 pub struct OpenOptions {
     /// Whether programs read the core-cycles counter with RDPMC.
     pub counter: bool,
-    /// Time that batches wait for another run on the CPU before they run beside it.
+    /// Time that batches wait for another run on the CPU. After it, both run at the same time.
     pub patience: Duration,
-    /// Whether code that may not end runs although there is no second CPU to end it.
+    /// Whether code that may not end runs even without a second CPU to end it.
     pub force: bool,
-    /// Whether code calls functions of this process, where there is one: it runs in a copy of it then.
+    /// Whether code calls functions of this process. It then runs in a copy of the process, if the
+    /// executor uses one.
     pub functions: bool,
     /// Whether all code comes from this program itself: no snippet and no function of the user's.
     pub own_code: bool,
-    /// Bytes of memory that called functions may get from the system, where there is one; `None` refuses them any.
+    /// Bytes of memory that called functions may get from the system; `None` refuses them any.
     pub heap: Option<u64>,
 }
 
@@ -62,10 +64,10 @@ impl Default for OpenOptions {
 /// An executor, or why it was not opened.
 pub type OpenResult = Result<Box<dyn Executor>, OpenError>;
 
-/// Opens an executor when it is called.
+/// A function that opens an executor.
 pub type ExecutorOpener = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
 
-/// Opens no executor: for a study whose answers are recorded.
+/// Opens no executor: for a study with recorded answers.
 pub fn failing_opener() -> ExecutorOpener {
     Box::new(|| Err(RunError::Replay { how: "no executor is opened".to_string() }.into()))
 }
@@ -83,7 +85,7 @@ impl ExecutorOffer {
 pub enum OpenError {
     /// The machine lacks a requirement.
     Unavailable(Unavailable),
-    /// The machine has all requirements, and opening failed.
+    /// The machine meets all requirements, but opening failed.
     Failed(RunError),
 }
 

@@ -14,7 +14,8 @@ pub(super) struct ProgramRange {
 }
 
 impl ProgramRange {
-    /// Whether two placed programs overlap in the arena. The same program at the same place is no collision.
+    /// Whether two placed programs overlap in the arena. The same program at the same place is no
+    /// collision.
     pub(super) fn collides_with(&self, other: &ProgramRange) -> bool {
         let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
         overlap && self != other

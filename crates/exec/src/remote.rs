@@ -1,7 +1,8 @@
-//! Executors on other CPUs, each in a thread of its own, so that several run programs at the same time.
+//! Executors on other CPUs, each in its own thread, so that several run programs at the same time.
 //!
-//! The thread makes its executor by itself, for a worker ends with the thread that made it. Nobody waits for one that does not
-//! answer in time: it ends by itself when it gets its CPU again.
+//! Each thread opens its executor itself, because a worker ends with the thread that made it. A
+//! thread that does not answer in time is not waited for: it ends by itself when it gets its CPU
+//! again.
 
 use super::offer::{OpenError, OpenOptions};
 use super::{Batch, Capabilities, Executor, ExecutorOffer, Sample, executor_list};
@@ -15,10 +16,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a process may take to be made.
+/// Time limit for making a process.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An executor on a CPU, in a thread of its own.
+/// An executor on a CPU, in its own thread.
 #[derive(Debug)]
 pub struct RemoteExecutor {
     /// A timing method that works there.
@@ -26,21 +27,21 @@ pub struct RemoteExecutor {
     cpu: u32,
     jobs: Option<Sender<RemoteJob>>,
     thread: Option<JoinHandle<()>>,
-    /// It did not answer in time.
+    /// Whether it failed to answer in time.
     lost: Cell<bool>,
 }
 
-/// What the thread is asked for.
+/// A request to the thread.
 struct RemoteJob {
     batch: Batch,
-    /// The batch runs over and over until this is set; without it once.
+    /// The batch repeats until this is set; without it, it runs once.
     until: Option<Arc<AtomicBool>>,
     answer: Sender<RemoteAnswer>,
 }
 
 type RemoteAnswer = Result<RemoteOutcome, RunError>;
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Debug)]
 pub struct RemoteOutcome {
     /// Its samples.
@@ -49,7 +50,7 @@ pub struct RemoteOutcome {
     pub disturbed: bool,
 }
 
-/// A batch that runs over and over. It ends when this is dropped.
+/// A repeating batch. It ends when this is dropped.
 #[derive(Debug)]
 pub struct RepeatingBatch<'a> {
     remote: &'a RemoteExecutor,
@@ -58,11 +59,11 @@ pub struct RepeatingBatch<'a> {
 }
 
 impl RemoteExecutor {
-    /// Makes an executor on a CPU.
+    /// Opens an executor on a CPU.
     ///
     /// # Errors
     ///
-    /// If there is none for that CPU.
+    /// If that CPU has no executor.
     pub fn open(cpu: u32, options: OpenOptions) -> Result<RemoteExecutor, RunError> {
         let (jobs, wanted) = channel();
         let (opened, begun) = channel();
@@ -72,7 +73,7 @@ impl RemoteExecutor {
                     serve_jobs(executor, &wanted);
                 }
             }
-            // Whoever asked may have given up.
+            // The caller may have given up.
             Err(error) => drop(opened.send(Err(error))),
         };
         let thread = std::thread::Builder::new().name(format!("remote on CPU {cpu}")).spawn(work);
@@ -81,21 +82,21 @@ impl RemoteExecutor {
         Ok(RemoteExecutor { clock, cpu, jobs: Some(jobs), thread: Some(thread), lost: Cell::new(false) })
     }
 
-    /// Whether it did not answer in time: it answers nothing any more.
+    /// Whether it failed to answer in time. It never answers again.
     pub fn is_lost(&self) -> bool {
         self.lost.get()
     }
 
-    /// Runs a batch once. Its answer comes within this time.
+    /// Runs a batch once. The answer comes within this time.
     ///
     /// # Errors
     ///
-    /// Those of the executor, and if there is no answer.
+    /// Those of the executor, and a missing answer.
     pub fn run(&self, batch: Batch, within: Duration) -> RemoteAnswer {
         self.wait_for_answer(&self.send_job(batch, None)?, within)
     }
 
-    /// Runs a batch over and over; it has run once when this returns.
+    /// Repeats a batch. It has run once when this returns.
     ///
     /// # Errors
     ///
@@ -125,17 +126,17 @@ impl RemoteExecutor {
 
 impl Drop for RemoteExecutor {
     fn drop(&mut self) {
-        // The thread ends when nobody can ask it any more.
+        // The thread ends when its channel closes.
         self.jobs = None;
         if let Some(thread) = self.thread.take().filter(|_| !self.lost.get()) {
-            // One that panicked has said so.
+            // A panic has already been reported.
             let _ = thread.join();
         }
     }
 }
 
 impl RepeatingBatch<'_> {
-    /// Ends it, within this time. Returns the last batch's samples.
+    /// Ends it within this time. Returns the last batch's samples.
     ///
     /// # Errors
     ///
@@ -152,7 +153,7 @@ impl Drop for RepeatingBatch<'_> {
     }
 }
 
-/// Does what is asked until nobody can ask any more.
+/// Runs requests until the channel closes.
 fn serve_jobs(mut executor: Box<dyn Executor>, jobs: &Receiver<RemoteJob>) {
     for RemoteJob { batch, until, answer } in jobs {
         let mut disturbed = false;
@@ -171,12 +172,12 @@ fn serve_jobs(mut executor: Box<dyn Executor>, jobs: &Receiver<RemoteJob>) {
                 ran = run(executor.as_mut());
             }
         }
-        // Whoever asked may have given up.
+        // The caller may have given up.
         let _ = answer.send(ran);
     }
 }
 
-/// An executor on a CPU, and a timing method that works there.
+/// Opens an executor on a CPU, with a timing method that works there.
 pub(super) fn open_on_cpu(cpu: u32, options: &OpenOptions) -> Result<(Box<dyn Executor>, &'static Clock), RunError> {
     let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
     let offer: &ExecutorOffer = executor_list::DEFAULT_OFFER;
@@ -199,11 +200,11 @@ fn choose_clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'stat
     })
 }
 
-/// The error of one that did not answer.
+/// The error for a thread that did not answer.
 fn no_answer_error(cpu: u32) -> RunError {
     let what = format!("running code on CPU {cpu}");
     let why = "it did not run in time".to_string();
-    let remedy = "something else keeps that CPU busy; wait until that has ended".to_string();
+    let remedy = "another program keeps that CPU busy; wait until it has ended".to_string();
     RunError::Unavailable(Unavailable { what, why, remedy })
 }
 
@@ -218,7 +219,7 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_secs(20);
 
-    /// CPUs that this process may use, where it may run code at all: one of them twice where there is no other.
+    /// Two CPUs that this process may use, or one twice. `None` if it can't run code.
     fn cpus() -> Option<[u32; 2]> {
         let machine = Machine::detect();
         (executor_list::DEFAULT_OFFER.check)(&machine).ok()?;
@@ -226,7 +227,7 @@ mod tests {
         Some([*allowed.first()?, *allowed.last()?])
     }
 
-    /// A batch of a program, with a page that has this number, and R14 pointing to it.
+    /// A batch of a program, with a page of this number, and R14 pointing to it.
     fn batch(remote: &RemoteExecutor, text: &str, number: u64) -> Batch {
         let code = cyclescope_code::asm::parse_assembly(text).expect("assembly");
         let recipe = ProgramRecipe { snippet: code.bytes(), copies: 1, ..ProgramRecipe::empty(remote.clock) };
@@ -253,16 +254,16 @@ mod tests {
         }
     }
 
-    /// Whether the first eight bytes of the page are this number.
+    /// Whether the first eight bytes of the page hold this value.
     fn holds(remote: &RemoteExecutor, value: u64, number: u64) -> bool {
         let text = format!("cmp qword ptr [r14], {value}\nje fine\nud2\nfine: nop");
         remote.run(batch(remote, &text, number), WITHIN).is_ok()
     }
 
     #[test]
-    fn what_one_stores_the_other_reads_and_nobody_with_another_number() {
+    fn executors_share_pages_of_the_same_number_only() {
         let Some(cpus) = cpus() else { return };
-        // A new worker for other code would write zeros again.
+        // A new worker for other code would write zeros.
         let options = OpenOptions { own_code: true, ..OpenOptions::default() };
         let [one, other] = cpus.map(|cpu| RemoteExecutor::open(cpu, options).unwrap());
         assert!(holds(&other, 0, 0x5151));
@@ -272,12 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_runs_until_it_is_to_end_and_an_error_comes_back() {
+    fn a_repeated_batch_runs_until_stopped_and_returns_errors() {
         let Some([cpu, _]) = cpus() else { return };
         let remote = RemoteExecutor::open(cpu, OpenOptions::default()).unwrap();
         let counting = remote.repeat(batch(&remote, "inc qword ptr [r14]", 0x5353), WITHIN).unwrap();
         assert_eq!(counting.stop(WITHIN).unwrap().samples.len(), 1);
-        // One that is dropped is over before the next.
+        // A dropped batch ends before the next one.
         drop(remote.repeat(batch(&remote, "nop", 0x5353), WITHIN).unwrap());
         assert!(holds(&remote, 0, 0x5353));
         let fault = remote.repeat(batch(&remote, "ud2", 0x5353), WITHIN).unwrap_err();
@@ -286,10 +287,10 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_answer_in_time_is_not_waited_for() {
+    fn an_executor_that_does_not_answer_in_time_is_abandoned() {
         let Some([cpu, _]) = cpus() else { return };
         let remote = RemoteExecutor::open(cpu, OpenOptions::default()).unwrap();
-        // It ends by its limit, which is one of processor time: no earlier than after that time.
+        // Its limit is one of processor time, so it ends no earlier than that.
         let endless = batch(&remote, "again: jmp again", 0x5454);
         let least = endless.deadline;
         let started = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! Random numbers that no snippet can know: they show whether it overwrote memory that is not its own.
+//! Secret random numbers. They show whether a snippet overwrote memory that it does not own.
 
 use cyclescope_core::error::RunError;
 

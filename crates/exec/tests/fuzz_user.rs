@@ -1,11 +1,11 @@
-//! Random bytes, random instructions and forgers of results as snippets: each is a result or a typed error, and the calling
-//! process loses nothing.
+//! Random bytes, random instructions and result forgers as snippets. Each ends with a result or a
+//! typed error, and the calling process loses nothing.
 //!
-//! A forger writes what a worker answers with, and readings, again and again, whether it is asked or not. Whatever it gets
-//! for itself, the next snippet's result must be its own.
+//! A forger keeps writing a worker's answer and readings, whether requested or not. Whatever it
+//! achieves for itself, the next snippet's result must be genuine.
 //!
-//! `CYCLESCOPE_FUZZ_SNIPPETS` sets how many, `CYCLESCOPE_FUZZ_SEED` which. VMCALL and VMMCALL are left out:
-//! they reach the hypervisor, and no filter of this system sees them.
+//! `CYCLESCOPE_FUZZ_SNIPPETS` sets their number, `CYCLESCOPE_FUZZ_SEED` the seed. VMCALL and
+//! VMMCALL are left out: they reach the hypervisor, and no filter of this system sees them.
 
 #[path = "worker/support.rs"]
 mod support;
@@ -41,10 +41,10 @@ fn bytes(state: &mut u64, length: u64) -> Vec<u8> {
 
 /// Where `run_once` puts a program in the arena.
 const PROGRAM_AT: usize = 4096;
-/// Bytes of the first instruction of a forger.
+/// Bytes of a forger's first instruction.
 const LEA: usize = 7;
 
-/// Code that writes over what it shares with its caller.
+/// Code that overwrites the memory it shares with its caller.
 fn forger(state: &mut u64) -> Vec<u8> {
     let body = once(&[0x90]).body_range().start;
     // From the end of the first instruction.
@@ -58,7 +58,8 @@ fn forger(state: &mut u64) -> Vec<u8> {
     let samples = view::SAMPLES_AT + SAMPLES_FENCE;
     code.extend([&[0x48, 0x8d, 0x90][..], &offset(view::STATUS_AT + FENCED_AT, samples)].concat());
     let again = code.len();
-    // mov ebx, [rcx] (the number of the command; or the next one); mov [rdx], rsp; mov qword [rdx + 8], random
+    // mov ebx, [rcx] (this command's number or the next one's); mov [rdx], rsp; mov qword [rdx +
+    // 8], random
     code.extend([0x8b, 0x19]);
     if random(state) & 1 == 0 {
         // inc ebx
@@ -72,7 +73,7 @@ fn forger(state: &mut u64) -> Vec<u8> {
         code.extend([0xc7, 0x40, 4 * field]);
         code.extend(value.to_le_bytes());
     }
-    // mov [rax], ebx; and for ever, or once
+    // mov [rax], ebx; in an endless loop, or once
     code.extend([0x89, 0x18]);
     if random(state) & 3 != 0 {
         code.extend([0xe9]);
@@ -85,17 +86,17 @@ fn offset(from: usize, to: usize) -> [u8; 4] {
     (to as i32 - from as i32).to_le_bytes()
 }
 
-/// Asserts that code that can't end reports so, and that its readings are not those of a forger.
+/// Asserts that endless code is reported, and that the next readings are genuine.
 fn assert_own_result(user: &mut UserExecutor, after: &[u8]) {
     let result = run_once(user, &[0x0f, 0x0b], Duration::from_millis(200));
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?} after {after:02x?}");
     let samples = run_once(user, &[0x90], Duration::from_millis(200)).expect("a nop runs");
-    // A number of a forger's is a stack pointer, or as far from it as it gets.
+    // A forged reading is a stack pointer or a random number, far apart.
     let plausible = |sample: &cyclescope_exec::Sample| sample.end.wrapping_sub(sample.start) < 1 << 40;
     assert!(samples.len() == 1 && samples.iter().all(plausible), "{samples:?} after {after:02x?}");
 }
 
-/// Bytes as they come, or a few instructions found among them, which get further before they fault.
+/// Random bytes, or a few instructions found among them, which get further before they fault.
 fn snippet(state: &mut u64) -> Vec<u8> {
     if random(state) & 1 == 0 {
         let length = 1 + random(state) % 16;
@@ -134,7 +135,7 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
         Err(RunError::Hung { .. }) => "hung".to_owned(),
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
-        // Code may find its way to the system call with which the harness waits.
+        // Code may reach the system call with which the harness waits.
         Err(error @ RunError::Machinery { .. }) if error.to_string().contains("no processor time") => {
             "asleep".to_owned()
         }

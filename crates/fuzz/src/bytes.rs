@@ -1,8 +1,8 @@
-//! Changed bytes.
+//! Mutated bytes.
 
 use crate::FuzzRandom;
 
-/// Pieces of text that mean something to one reader or another.
+/// Pieces of text that some reader treats specially.
 const MEANINGFUL_PIECES: [&[u8]; 26] = [
     b"-1",
     b"0",
@@ -31,10 +31,10 @@ const MEANINGFUL_PIECES: [&[u8]; 26] = [
     b"*",
     b"%",
 ];
-/// Bytes of an input at most.
+/// Largest number of bytes of an input.
 const MAX_INPUT_BYTES: usize = 1 << 16;
 
-/// A copy with one or some changes; pieces come from itself and from another input.
+/// A copy with one or a few changes. Pieces come from itself and from another input.
 pub(crate) fn mutate_bytes(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -67,7 +67,7 @@ fn change_bytes(bytes: &mut Vec<u8>, other: &[u8], random: &mut FuzzRandom) {
             bytes.splice(at..end, piece);
         }
         _ => {
-            // A number of another length in binary files.
+            // A length, as binary files store it.
             let number = *random.pick(&[0u64, 1, 0x7f, 0xff, 0xffff, 1 << 31, u64::MAX, 1 << 60]);
             let number = number.to_le_bytes();
             let length = *random.pick(&[1, 2, 4, 8]);

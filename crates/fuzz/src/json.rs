@@ -1,9 +1,9 @@
-//! Changed JSON values: what a reader meets behind the parser.
+//! Mutated JSON values, to reach the code behind the parser.
 
 use crate::{FuzzRandom, bytes};
 use serde_json::{Value, json};
 
-/// A copy in which one or some values changed. What is no JSON changes as bytes do.
+/// A copy in which one or a few values changed. Input that is not JSON is mutated as bytes.
 pub(crate) fn mutate_json(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Value>(seed) else {
         return bytes::mutate_bytes(seed, other, random);
@@ -12,10 +12,10 @@ pub(crate) fn mutate_json(seed: &[u8], other: &[u8], random: &mut FuzzRandom) ->
     for _ in 0..1 + random.below(3) {
         change_value(&mut value, &other, random);
     }
-    serde_json::to_vec(&value).expect("it was one")
+    serde_json::to_vec(&value).expect("the value was parsed from JSON")
 }
 
-/// A copy in which values of one line changed, or lines went or came twice.
+/// A copy in which values of one line changed, or lines were removed or repeated.
 pub(crate) fn mutate_lines(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = seed.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     let others: Vec<&[u8]> = other.split(|byte| *byte == b'\n').collect();
@@ -32,7 +32,7 @@ pub(crate) fn mutate_lines(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -
     lines.join(&b'\n')
 }
 
-/// Changes a value somewhere.
+/// Changes one value at a random place.
 fn change_value(value: &mut Value, other: &Value, random: &mut FuzzRandom) {
     let donor = pick_value(other, random).clone();
     let place = pick_value_mut(value, random);
@@ -43,7 +43,7 @@ fn change_value(value: &mut Value, other: &Value, random: &mut FuzzRandom) {
     }
 }
 
-/// A change of a value that fits what it is.
+/// Changes a value in a way that fits its type.
 fn alter_value(place: &mut Value, donor: Value, random: &mut FuzzRandom) {
     match place {
         Value::Number(number) => *place = alter_number(number.as_f64().unwrap_or(0.0), random),
@@ -137,7 +137,7 @@ fn draw_odd_value(random: &mut FuzzRandom) -> Value {
     random.pick(&values).clone()
 }
 
-/// A number that is like another one, or far from it.
+/// A number close to another one, or far from it.
 fn alter_number(number: f64, random: &mut FuzzRandom) -> Value {
     match random.below(6) {
         0 => json!(number as i64),
@@ -149,7 +149,7 @@ fn alter_number(number: f64, random: &mut FuzzRandom) -> Value {
     }
 }
 
-/// How often a walk goes one level down, of eight.
+/// How many of eight steps go one level down.
 const DEEPER_EIGHTHS: usize = 7;
 
 fn pick_value<'a>(mut value: &'a Value, random: &mut FuzzRandom) -> &'a Value {

@@ -1,11 +1,13 @@
-//! Changed inputs for readers of files: random ones from a seed, on any toolchain.
+//! Mutated inputs for readers of files, random from a seed, on any toolchain.
 //!
-//! A reader is fed with changed copies of good inputs. Whatever it gets, it has to answer: a value or an error. A panic and an
-//! input that takes too long are findings, whose bytes are written to a file; memory without bound shows in what is printed.
+//! A reader gets mutated copies of good inputs, and must answer each with a value or an error. A
+//! panic or an input that takes too long is a finding, whose bytes are written to a file. The
+//! printed line shows unbounded use of memory.
 //!
-//! By default a run is short, so that it is part of every test run. `CYCLESCOPE_FUZZ_INPUTS=1000000` sets the number of inputs of
-//! each reader, and lifts the limit of time. `CYCLESCOPE_FUZZ_CORPUS=DIR` writes the good inputs to a folder for each reader,
-//! where the targets of `fuzz/` begin.
+//! By default a run is short, so that it is part of every test run.
+//! `CYCLESCOPE_FUZZ_INPUTS=1000000` sets the number of inputs of each reader and lifts the time
+//! limit. `CYCLESCOPE_FUZZ_CORPUS=DIR` writes the good inputs to a folder per reader, where the
+//! targets of `fuzz/` start.
 
 mod bytes;
 mod json;
@@ -17,31 +19,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the inputs of a reader are.
+/// The format of a reader's inputs, which decides on their mutations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputShape {
-    /// Any bytes: single ones change, pieces go, come twice, or come from another input.
+    /// Any bytes: they change, and pieces are removed, repeated, or taken from another input.
     Bytes,
-    /// A JSON value: fields change, go, come twice, or become what another field is; half of the inputs change as bytes do.
+    /// A JSON value: fields change, are removed or repeated, or get the value of another field.
+    /// Half of the inputs are mutated as bytes.
     Json,
-    /// Lines, each of which is JSON. They change as values do, and as bytes.
+    /// Lines of JSON, mutated as values and as bytes.
     JsonLines,
-    /// A JSON value that is read as one by who made it, so that it is never cut.
+    /// A JSON value that was parsed before the reader gets it, so that it is never cut.
     WholeJson,
 }
 
-/// Inputs of a short run at most.
+/// Largest number of inputs of a short run.
 const SHORT_RUN_INPUTS: u64 = 3_000;
-/// Processor time of a short run at most.
+/// Largest processor time of a short run.
 const SHORT_RUN_TIME: Duration = Duration::from_millis(1_500);
-/// Processor time after which an input counts as one that hangs its reader.
+/// Processor time after which an input counts as a hang.
 const HANG_TIME: Duration = Duration::from_secs(20);
 
-/// Feeds a reader with changed copies of these inputs; the first inputs are these themselves.
+/// Feeds a reader with mutated copies of these inputs, after the inputs themselves.
 ///
 /// # Panics
 ///
-/// At the first finding, with the file that has the input.
+/// At the first finding, with the name of the file that holds the input.
 pub fn fuzz_reader(name: &str, shape: InputShape, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     write_corpus(name, seeds);
     let asked = std::env::var("CYCLESCOPE_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
@@ -55,7 +58,7 @@ pub fn fuzz_reader(name: &str, shape: InputShape, seeds: &[Vec<u8>], read: impl 
         let answer = catch_unwind(AssertUnwindSafe(|| read(&input)));
         let took = thread_time() - started;
         longest = longest.max(took);
-        let why = if answer.is_err() { "a panic" } else { "it takes long" };
+        let why = if answer.is_err() { "a panic" } else { "it takes too long" };
         assert!(
             answer.is_ok() && took < HANG_TIME,
             "{name}, input {number} of seed {first}: {why}; see {}",
@@ -71,7 +74,7 @@ pub fn fuzz_reader(name: &str, shape: InputShape, seeds: &[Vec<u8>], read: impl 
     );
 }
 
-/// The processor time of this thread: a busy machine takes none of it.
+/// The processor time of this thread, which other programs on a busy machine do not lengthen.
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure lives through the call.
@@ -109,12 +112,12 @@ fn write_corpus(name: &str, seeds: &[Vec<u8>]) {
 /// Writes an input that is a finding to a file.
 fn write_finding(name: &str, number: u64, input: &[u8]) -> PathBuf {
     let path = std::env::temp_dir().join(format!("cyclescope-finding-{name}-{number}-{}", std::process::id()));
-    // Its number says the same.
+    // Its number identifies the input, even if no file could be written.
     let _ = std::fs::write(&path, input);
     path
 }
 
-/// The most memory that this process had.
+/// The peak memory of this process.
 fn peak_memory_mib() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: fills the structure, which lives through the call.
@@ -131,7 +134,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn inputs_are_the_same_again_and_mostly_others() {
+    fn inputs_are_reproducible_and_mostly_mutated() {
         let seed = br#"{"a": [1, 2.5, "x"], "b": {"c": null}}"#.to_vec();
         for shape in [InputShape::Bytes, InputShape::Json, InputShape::JsonLines, InputShape::WholeJson] {
             let all: Vec<Vec<u8>> =

@@ -1,11 +1,12 @@
 //! Random numbers from a seed.
 
-/// A generator: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// A generator: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+/// 2014).
 #[derive(Debug, Clone)]
 pub struct FuzzRandom(u64);
 
 impl FuzzRandom {
-    /// That of an input.
+    /// The generator of one input.
     pub fn new(seed: u64, number: u64) -> FuzzRandom {
         let mut random = FuzzRandom(seed);
         let start = random.next_bits() ^ number;
@@ -25,12 +26,12 @@ impl FuzzRandom {
         self.next_bits()
     }
 
-    /// A number below this one, which is not 0.
+    /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next_bits() % end as u64) as usize
     }
 
-    /// One of these, of which there is one at least.
+    /// One element of a non-empty slice.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }

@@ -1,4 +1,5 @@
-//! Memory areas in ring 0 as programs find them there: rings, images, kept and fresh ones, and what is refused.
+//! Tests of memory areas in ring 0, as programs see them: rings, images, kept and fresh areas, and
+//! refused ones.
 
 use crate::command_result::CommandResult;
 use crate::ring0::{open_kernel, wrap_snippet};
@@ -16,7 +17,8 @@ use std::time::Duration;
 const RSI: u8 = 6;
 const ELEMENTS: u64 = 1024;
 
-/// One call of a snippet in each of some layouts, with one area. The snippet runs `ud2` where it finds another value.
+/// Calls a snippet once in each of some layouts, with one area. The snippet runs `ud2` if it finds
+/// another value.
 fn run_in_area(kernel: &mut KernelExecutor, text: &str, area: &MemoryArea, layouts: u64) -> Result<(), RunError> {
     let code = cyclescope::asm::parse_assembly(text).expect("the snippet is right");
     let layout = |seed| Layout {

@@ -1,6 +1,6 @@
-//! How a command ends.
+//! Results of commands.
 
 use std::error::Error;
 
-/// A command's end, and why it failed.
+/// The result of a command.
 pub type CommandResult = Result<(), Box<dyn Error>>;

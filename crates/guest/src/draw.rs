@@ -1,4 +1,5 @@
-//! Random code: noise, instructions drawn from the decoder's list, and such instructions with bits flipped.
+//! Random code: noise, instructions drawn from the decoder's list, and such instructions with bits
+//! flipped.
 
 use cyclescope::random::Random;
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, MandatoryPrefix, OpCodeTableKind};
@@ -15,7 +16,7 @@ pub fn draw_code(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// VROUNDSS and VROUNDSD with VEX.L, by which QEMU 10 ends itself (`gen_VROUNDSS: Assertion`), at any offset.
+/// VROUNDSS and VROUNDSD with VEX.L, at any offset: they crash QEMU 10 (`gen_VROUNDSS: Assertion`).
 fn crashes_emulator(bytes: &[u8]) -> bool {
     bytes
         .windows(4)
@@ -51,7 +52,7 @@ fn draw_instructions(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// One that the decoder knows.
+/// An instruction that the decoder knows.
 fn draw_instruction(random: &mut Random) -> Vec<u8> {
     let count = Code::values().len();
     loop {
@@ -65,7 +66,7 @@ fn draw_instruction(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Bytes that may begin with this instruction: its prefixes and opcode, then random operands.
+/// Bytes that may start with this instruction: its prefixes and opcode, then random operands.
 fn encode_attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
     let info = code.op_code();
     if !info.mode64() {
@@ -102,7 +103,8 @@ fn encode_attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
             let third = random.next_bits() as u8 & 0xfc | order;
             bytes.extend([0xc4, random.next_bits() as u8 & 0xe0 | map as u8, third]);
         }
-        // Processors without AVX-512 raise #UD for all following bytes; one such instruction represents all.
+        // Processors without AVX-512 raise #UD for all following bytes; one such instruction
+        // represents all.
         _ if random.below(16) == 0 => {
             bytes.extend([0x62, random.next_bits() as u8, random.next_bits() as u8, random.next_bits() as u8])
         }
@@ -117,7 +119,8 @@ fn encode_attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A ModRM byte; where it is none, as good as any other. Memory is often that of an area, which is there.
+/// A ModRM byte, harmless for instructions without one. Its memory is often that of an area, which
+/// is mapped.
 fn draw_modrm(random: &mut Random, group: i32) -> u8 {
     let register = if group < 0 { random.below(8) as u8 } else { group as u8 };
     match random.below(4) {

@@ -1,4 +1,5 @@
-//! Raw ticks where the processor takes one tick an instruction: every figure is a whole number, and the same each time.
+//! Raw ticks on a processor with one tick per instruction: every figure is a whole number, and
+//! always the same.
 
 use crate::command_result::CommandResult;
 use crate::ring0::{build_program, open_kernel, run_program};
@@ -9,7 +10,7 @@ use cyclescope::unit::Unit;
 use std::error::Error;
 
 const ROUNDS: u32 = 50;
-/// Where in the arena: at a line's start, across a page's end, far away.
+/// Offsets in the arena: at a line's start, across a page's end, far away.
 const OFFSETS: [u32; 3] = [0, 4090, 0x30_0001];
 const CODES: [(&str, &[u8]); 3] = [
     ("add rax, rax", &[0x48, 0x01, 0xc0]),
@@ -18,7 +19,7 @@ const CODES: [(&str, &[u8]); 3] = [
 ];
 const COPIES: [u64; 3] = [100, 200, 400];
 
-/// Prints a line for each figure, `WHAT TICKS`; fails where one is not exact.
+/// Prints a line for each figure, `WHAT TICKS`. Fails if a figure is not exact.
 pub fn check_exact_ticks() -> CommandResult {
     let mut kernel = open_kernel(KernelOptions::default().deadline)?;
     let mut clocks = 0;
@@ -43,7 +44,7 @@ pub fn check_exact_ticks() -> CommandResult {
     Ok(())
 }
 
-/// What each of many calls takes, wherever its code lies.
+/// The ticks of a call, equal for all calls and places of the code.
 fn measure_ticks(kernel: &mut KernelExecutor, clock: &Clock, code: &[u8], copies: u64) -> Result<u64, Box<dyn Error>> {
     let mut all = Vec::new();
     for offset in OFFSETS {

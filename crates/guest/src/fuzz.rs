@@ -1,4 +1,5 @@
-//! Random code in ring 0: every piece is refused or returns an outcome, and nothing else has changed.
+//! Random code in ring 0: every piece is refused or returns an outcome, and nothing else has
+//! changed.
 
 use crate::command_result::CommandResult;
 use crate::draw;
@@ -10,9 +11,10 @@ use cyclescope::random::{Random, mix_seeds};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Twice a slice; a call of so little code that is not an endless loop takes some µs, emulated too.
+/// Twice a slice. A call of this little code takes some µs without an endless loop, also when
+/// emulated.
 const CALL_DEADLINE: Duration = Duration::from_millis(4);
-/// Share of the code that ran that must end without a fault, so that not only faults are tested.
+/// Smallest share of completed code, so that the test covers more than faults.
 const MIN_COMPLETED_SHARE: f64 = 0.3;
 
 /// Runs `count` pieces of code.

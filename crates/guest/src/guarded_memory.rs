@@ -1,4 +1,5 @@
-//! Memory that no code in ring 0 may change: the kernel's text and constants, and memory of a process.
+//! Checks memory that no code in ring 0 may change: the kernel's text and constants, and memory of
+//! a process.
 
 use std::error::Error;
 use std::fs::{File, read_to_string};
@@ -8,7 +9,7 @@ use std::os::unix::fs::FileExt;
 const CONSTANT_RANGES: [(&str, &str); 2] = [("_stext", "_etext"), ("__start_rodata", "__end_rodata")];
 const CANARY_WORDS: usize = (64 << 20) / 8;
 
-/// A sum over the kernel's text and constants.
+/// A checksum over the kernel's text and constants.
 pub fn sum_kernel_memory() -> Result<u64, Box<dyn Error>> {
     let symbols = read_to_string("/proc/kallsyms")?;
     let address = |name: &str| -> Result<u64, Box<dyn Error>> {
@@ -32,7 +33,7 @@ fn add_to_sum(sum: u64, byte: &u8) -> u64 {
     (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
 }
 
-/// Where /proc/kcore, an ELF file, has an address of the kernel.
+/// The offset of a kernel address in /proc/kcore, an ELF file.
 fn find_kcore_offset(memory: &File, address: u64) -> Result<u64, Box<dyn Error>> {
     let mut head = [0; 64];
     memory.read_exact_at(&mut head, 0)?;
@@ -52,7 +53,7 @@ fn read_word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
 }
 
-/// Memory of this process with a pattern in it.
+/// Memory of this process, filled with a pattern.
 pub struct CanaryMemory(Vec<u64>);
 
 impl CanaryMemory {

@@ -1,15 +1,16 @@
-//! What the kernel module's tests run in their emulated machines, beside the `cyclescope` command:
+//! The program that the kernel module's tests run in their emulated machines, in addition to the
+//! `cyclescope` command.
 //!
 //! ```text
-//! cyclescope-guest exact               raw ticks of known code, for machines that count instructions
-//! cyclescope-guest areas               what memory areas hold
-//! cyclescope-guest row COUNT           bad stacks one after another
-//! cyclescope-guest runs COUNT OPENS    runs, and devices opened and closed, for what they leave behind
+//! cyclescope-guest exact               raw ticks of known code, where instructions are counted
+//! cyclescope-guest areas               contents of memory areas
+//! cyclescope-guest row COUNT           a series of bad stacks
+//! cyclescope-guest runs COUNT OPENS    runs, and devices opened and closed, to find leaks
 //! cyclescope-guest fuzz COUNT SEED     random code
 //! cyclescope-guest marker-counts       each marker calls its probe when it is on
-//! cyclescope-guest marker-bytes        what of each marker's code changes with that
-//! cyclescope-guest marker-lengths FILE the length of each, as another program counts it
-//! cyclescope-guest marker-study        what the study of markers says of them
+//! cyclescope-guest marker-bytes        which bytes of each marker's code that changes
+//! cyclescope-guest marker-lengths FILE the length of each marker, against another program's count
+//! cyclescope-guest marker-study        results of the marker study
 //! ```
 
 mod areas;

@@ -1,4 +1,4 @@
-//! The study of markers over the module on an emulated machine, where times have no meaning.
+//! The study of markers with the module on an emulated machine, where times have no meaning.
 
 use crate::command_result::CommandResult;
 use crate::markers;
@@ -11,23 +11,24 @@ use cyclescope::study::marker::record::{MarkerOrigin, MarkerRecord, measure_reco
 use cyclescope::study::marker::state::MarkerState;
 use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan};
 
-/// Any will do: nothing is measured.
+/// Any value works: nothing is measured.
 const STEP: f64 = 1.0;
 const IMUL_LATENCY: f64 = 3.0;
 
-/// Each case's calls are counted and its bytes told, the same for all placements; its rounds come whole.
+/// Checks that each case's calls are counted, its bytes are reported and equal for all placements,
+/// and its rounds are complete.
 pub fn check_marker_study() -> CommandResult {
     let around = CONTEXTS.map(|(_, around): (&str, MarkerWorkload)| around);
     let mut bench = KernelBench::new(markers::open_markers()?, &around, STEP, 1)?;
-    let told = measure_records(
+    let records = measure_records(
         &mut bench,
         &VisitPlan::quick(IMUL_LATENCY, 1),
         &study_surroundings(),
         &mut Vec::<ResultRecord>::new(),
     )?;
     let cases = bench.cases().to_vec();
-    assert_eq!(told.len(), cases.len());
-    for (case, record) in told.iter().enumerate() {
+    assert_eq!(records.len(), cases.len());
+    for (case, record) in records.iter().enumerate() {
         let place = format!("{} {} {}", record.design, record.state, record.context);
         check_record(record, &cases[case].state).map_err(|error| format!("{place}: {error}"))?;
         let it = bench.anatomy_at(case, 0);
@@ -39,7 +40,7 @@ pub fn check_marker_study() -> CommandResult {
         }
         check_whole_rounds(&mut bench, case).map_err(|error| format!("{place}: {error}"))?;
     }
-    print_table(&told);
+    print_table(&records);
     Ok(())
 }
 
@@ -80,7 +81,7 @@ fn check_record(record: &MarkerRecord, state: &MarkerState) -> CommandResult {
     };
     let whole = code.function_unlikely_bytes == code.unlikely_bytes as i64
         && code.function_likely_bytes >= code.likely_bytes as i64;
-    // No record may contain an address of the kernel; -8 is no address.
+    // Records must not contain addresses of the kernel; -8 is not an address.
     let address = |line: &AssemblyLine| line.text.contains("0xffffffff") && !line.text.contains("0xfffffffff");
     let named = !code.assembly.iter().any(address);
     if !fits || !whole || !named || code.assembly.is_empty() {
@@ -90,7 +91,7 @@ fn check_record(record: &MarkerRecord, state: &MarkerState) -> CommandResult {
     Ok(())
 }
 
-/// A visit's round has all its calls.
+/// Checks that a visit's round has all its calls.
 fn check_whole_rounds(bench: &mut KernelBench, case: usize) -> CommandResult {
     let visit = |placement| CaseVisit { placement, loops: [3, 9], ruler_loops: 10 };
     let visits: Vec<CaseVisit> = (0..bench.placement_offsets().len()).map(visit).collect();
@@ -105,7 +106,7 @@ fn check_whole_rounds(bench: &mut KernelBench, case: usize) -> CommandResult {
     if whole { Ok(()) } else { Err("a round is not whole".into()) }
 }
 
-/// Bytes by design and state; no time.
+/// Prints the bytes by design and state, without times.
 fn print_table(records: &[MarkerRecord]) {
     println!("{}", records.first().map_or("", |record| record.compiler.as_str()));
     for record in records {

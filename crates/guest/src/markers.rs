@@ -1,4 +1,4 @@
-//! Every marker of the module: its calls, dormant and enabled, and the bytes that change.
+//! Tests every marker of the module: its calls, dormant and enabled, and the changed bytes.
 
 use crate::command_result::CommandResult;
 use cyclescope::error::RunError;
@@ -17,13 +17,13 @@ const LINE: u64 = 64;
 /// Placements of each site.
 const PLACEMENTS: usize = 16;
 
-/// The last CPU: where there are two, the first one takes the devices' interrupts.
+/// Opens them on the last CPU: if there are two, the first one takes the devices' interrupts.
 pub fn open_markers() -> Result<KernelMarkers, Box<dyn Error>> {
     let cpu = std::thread::available_parallelism()?.get() - 1;
     KernelMarkers::open(cpu, Duration::from_secs(10)).map_err(|error| error.to_string().into())
 }
 
-/// A code by its symbol in the module.
+/// The symbol of a code in the module.
 fn symbol_name(code: &MarkerFunction) -> String {
     let guard = match code.guard {
         ProbeGuard::Bare => "bare",
@@ -53,7 +53,7 @@ fn time_calls(markers: &mut KernelMarkers, calls: Vec<MarkerTargetCall>) -> Resu
     Ok(timed)
 }
 
-/// Calls of the counting probe in one run of some codes.
+/// Counts the calls of the counting probe in one run of some codes.
 fn count_hits(markers: &mut KernelMarkers, codes: &[&MarkerFunction]) -> Result<u64, RunError> {
     let calls = codes.iter().map(|code| MarkerTargetCall { target: (*code).into(), loops: LOOPS }).collect();
     Ok(time_calls(markers, calls)?.hits)
@@ -66,13 +66,14 @@ fn list_designs(codes: &[MarkerFunction]) -> Vec<(DesignNumber, String)> {
     designs
 }
 
-/// Whether the kernel compares the types of functions where they are called (CFI): only such a one has this function.
+/// Whether the kernel checks the types of called functions (CFI). Only such a kernel has this
+/// function.
 fn has_call_type_checks() -> std::io::Result<bool> {
     Ok(std::fs::read_to_string("/proc/kallsyms")?.contains(" handle_cfi_failure\n"))
 }
 
-/// Whether a switch did what it should; the base has nothing to switch, a tracepoint no format, and the probe that takes its
-/// arguments without an ellipsis is of another type than what is called.
+/// Checks the result of a switch. Some must fail: the base has no sites, a tracepoint takes no
+/// format, and the probe without an ellipsis differs in type from the call.
 fn check_switch(
     markers: &mut KernelMarkers,
     design: &(DesignNumber, String),
@@ -91,7 +92,8 @@ fn check_switch(
     }
 }
 
-/// Every code calls its probe once an iteration where it is on, and not where it is off.
+/// Checks that every code calls its probe once per iteration when it is on, and never when it is
+/// off.
 pub fn check_counts() -> CommandResult {
     let mut markers = open_markers()?;
     let codes = markers.codes().to_vec();
@@ -131,7 +133,7 @@ pub fn check_counts() -> CommandResult {
     Ok(())
 }
 
-/// Rulers run between codes, in the order asked for.
+/// Checks that rulers run between codes, in the requested order.
 fn check_rulers(markers: &mut KernelMarkers, codes: &[MarkerFunction]) -> CommandResult {
     let rulers = [
         KernelRuler::ImulShort,
@@ -148,7 +150,7 @@ fn check_rulers(markers: &mut KernelMarkers, codes: &[MarkerFunction]) -> Comman
     if ordered { Ok(()) } else { Err("samples are not in their order".into()) }
 }
 
-/// The bytes of each code, dormant and enabled.
+/// Checks the bytes of each code, dormant and enabled.
 pub fn check_bytes() -> CommandResult {
     let mut markers = open_markers()?;
     let codes = markers.codes().to_vec();
@@ -166,7 +168,7 @@ pub fn check_bytes() -> CommandResult {
         let enabled = read(&markers)?;
         markers.switch_sites(design.0, None)?;
         for ((code, dormant), enabled) in codes.iter().zip(&dormant).zip(&enabled) {
-            // What of another design has changed is a fault, too.
+            // A changed byte of another design is an error, too.
             let name = if code.design == design.0 { code.name.as_str() } else { "none" };
             check_patch(code, name, dormant, enabled)
                 .map_err(|error| format!("{}, {} on: {error}", symbol_name(code), design.1))?;
@@ -183,7 +185,8 @@ fn decode_code(code: &MarkerFunction, bytes: &[u8]) -> Vec<Instruction> {
     Decoder::with_ip(64, bytes, code.address, DecoderOptions::NONE).iter().collect()
 }
 
-/// Whole instructions up to the end, and a loop that begins where it is said to.
+/// Checks that a code consists of whole instructions, and that its loop begins at the reported
+/// offset.
 fn check_placement(code: &MarkerFunction, bytes: &[u8]) -> CommandResult {
     let instructions = decode_code(code, bytes);
     let ends = instructions.last().is_some_and(|last| {
@@ -202,7 +205,7 @@ fn check_placement(code: &MarkerFunction, bytes: &[u8]) -> CommandResult {
     Ok(())
 }
 
-/// What a design changes when it is switched on, and nothing else.
+/// Checks that switching a design on changes the expected instructions and nothing else.
 fn check_patch(code: &MarkerFunction, design: &str, dormant: &[u8], enabled: &[u8]) -> CommandResult {
     let before = decode_code(code, dormant);
     let after = decode_code(code, enabled);
@@ -222,11 +225,12 @@ fn check_patch(code: &MarkerFunction, design: &str, dormant: &[u8], enabled: &[u
         let nop = before.mnemonic() == Mnemonic::Nop || before.mnemonic() == Mnemonic::Xchg;
         nop && matches!(before.len(), 2 | 5) && after.mnemonic() == Mnemonic::Jmp && inside(after.near_branch_target())
     };
-    // A tracepoint with one listener calls it itself; before, it called what goes through a list.
+    // A tracepoint with one listener calls it directly; with several, it calls a function that goes
+    // through a list.
     let to_listener = |(before, after): &(&Instruction, &Instruction)| {
         before.mnemonic() == Mnemonic::Call && after.mnemonic() == Mnemonic::Call
     };
-    let as_it_should = match (design, changed.as_slice()) {
+    let expected = match (design, changed.as_slice()) {
         ("none" | "flag", []) => true,
         ("static-key", [one]) => to_jump(one),
         ("tracepoint", [one, more @ ..]) => to_jump(one) && more.len() <= 1 && more.iter().all(to_listener),
@@ -239,18 +243,18 @@ fn check_patch(code: &MarkerFunction, design: &str, dormant: &[u8], enabled: &[u
         }
         _ => false,
     };
-    let told: Vec<String> = changed.iter().map(|(before, after)| format!("{before} to {after}")).collect();
-    if as_it_should { Ok(()) } else { Err(format!("changed: {told:?}").into()) }
+    let replaced: Vec<String> = changed.iter().map(|(before, after)| format!("{before} to {after}")).collect();
+    if expected { Ok(()) } else { Err(format!("changed: {replaced:?}").into()) }
 }
 
-/// Codes are as long as another program counts them: lines `SYMBOL BYTES` in a file.
+/// Checks the lengths of codes against another program's count, in a file of lines `SYMBOL BYTES`.
 pub fn check_lengths(path: &str) -> CommandResult {
     let counted = std::fs::read_to_string(path)?;
     let codes = open_markers()?.codes().to_vec();
     for code in &codes {
         let line = format!("{} {}", symbol_name(code), code.len);
         if !counted.lines().any(|other| other == line) {
-            return Err(format!("it does not say {line}").into());
+            return Err(format!("the file lacks the line {line}").into());
         }
     }
     println!("{} codes", codes.len());

@@ -1,4 +1,4 @@
-//! Code in ring 0, one call at a time.
+//! Runs code in ring 0, one call at a time.
 
 use crate::command_result::CommandResult;
 use cyclescope::clock::Clock;
@@ -11,7 +11,8 @@ use cyclescope::program::{Program, ProgramRecipe};
 use std::error::Error;
 use std::time::Duration;
 
-/// The last CPU: where there are two, the first one takes the devices' interrupts.
+/// Opens the executor on the last CPU: if there are two, the first one takes the devices'
+/// interrupts.
 pub fn open_kernel(deadline: Duration) -> Result<KernelExecutor, Box<dyn Error>> {
     let cpu = std::thread::available_parallelism()?.get() - 1;
     let options = KernelOptions { cpu, deadline, ..KernelOptions::default() };
@@ -23,7 +24,7 @@ pub fn build_program(clock: &Clock, snippet: &[u8], copies: usize) -> Program {
     ProgramRecipe { snippet, copies, ..ProgramRecipe::empty(clock) }.build()
 }
 
-/// Some rounds of one program, at some place in the arena.
+/// Runs some rounds of one program at an offset in the arena.
 pub fn run_program(
     kernel: &mut KernelExecutor,
     program: Program,
@@ -51,7 +52,7 @@ fn default_clock() -> &'static Clock {
     Clock::find_named("lfence-rdtsc-lfence").expect("the library has this clock")
 }
 
-/// The clock of code that is not timed.
+/// A program whose timing is ignored.
 pub fn wrap_snippet(snippet: &[u8]) -> Program {
     build_program(default_clock(), snippet, 1)
 }
@@ -59,7 +60,7 @@ pub fn wrap_snippet(snippet: &[u8]) -> Program {
 /// `xor esp, esp; push rax`
 const BAD_STACK: [u8; 3] = [0x31, 0xe4, 0x50];
 
-/// Bad stacks one after another: each comes back as a page fault below address 0.
+/// Runs a series of bad stacks: each comes back as a page fault below address 0.
 pub fn check_bad_stacks(count: u64) -> CommandResult {
     let mut kernel = open_kernel(KernelOptions::default().deadline)?;
     for number in 0..count {
@@ -72,7 +73,7 @@ pub fn check_bad_stacks(count: u64) -> CommandResult {
     Ok(())
 }
 
-/// Runs of ordinary code, then devices that are opened, used once and closed.
+/// Runs ordinary code, then opens devices, each used once and closed.
 pub fn run_and_reopen(count: u64, opens: u64) -> CommandResult {
     let deadline = KernelOptions::default().deadline;
     let mut kernel = open_kernel(deadline)?;

@@ -1,12 +1,19 @@
-//! A list of one's own: which instructions to measure, what to find out, and what has to run before.
+//! Reads a list of instructions to measure, from a CSV file.
 //!
-//! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
-//! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
-//! features of which a form needs one; none of those with a `!` before them), `immediate` (numbers; with each of them a form is
-//! measured as a row of its own, and with no other), `measure` (`latency`, `throughput`, or
-//! `both`, which an empty field means too), `init` (assembly). Only `instruction` or `sequence` has to be there. A line that begins with
-//! `#` is a comment. A line has an instruction or, instead, a `sequence`: assembly that is measured as one. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
-//! stands for all operands that the instruction can have.
+//! The header names the columns in any order and case:
+//!
+//! - `instruction`: a mnemonic, or the name in the instruction database.
+//! - `sequence`: assembly that is measured as a unit, instead of an instruction.
+//! - `operands`: as tables write them.
+//! - `size`: bits of the largest register operand, or of the memory operand for forms without one.
+//! - `isa`: CPUID features; a form needs at least one, and none of those prefixed with `!`.
+//! - `immediate`: numbers. Each gets a row of its own.
+//! - `measure`: `latency`, `throughput` or `both` (also if empty).
+//! - `init`: assembly that runs before the measurement.
+//!
+//! Only `instruction` or `sequence` is required. Lines that begin with `#` are comments. A mnemonic
+//! selects all encodings with these operands. `*`, or a size without operands, selects all operands
+//! of the instruction.
 
 use crate::forms::instruction_sequence::InstructionSequence;
 use crate::forms::target_form::TargetForm;
@@ -18,41 +25,37 @@ use cyclescope_measure::study::csv_list::{BadList, for_each_row};
 use std::collections::{BTreeSet, HashMap};
 
 const LIST_COLUMNS: [&str; 8] = ["instruction", "operands", "measure", "init", "size", "isa", "immediate", "sequence"];
-/// Columns of which a list has one.
+/// Columns of which a list needs at least one.
 const SUBJECT_COLUMNS: [&str; 2] = ["instruction", "sequence"];
-/// The operands of a line that wants every kind.
+/// Selects all operands of an instruction.
 const ANY_OPERANDS: &str = "*";
-/// Forms that an error lists at most.
+/// Upper limit of forms listed in an error.
 const LISTED_FORMS: usize = 8;
 
-/// Reads the content of a file.
+/// Parses the content of a list file.
 pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
     let known = list_forms();
     let mut forms: Vec<TargetForm> = Vec::new();
     let mut seen: HashMap<String, u64> = HashMap::new();
     for_each_row(content, &LIST_COLUMNS, &SUBJECT_COLUMNS, |fields, line| {
-        for wanted in read_subjects(fields, &known)? {
-            if let Some(earlier) = seen.insert(full_name(&wanted), line) {
-                let message = format!("{} is in line {earlier} already", full_name(&wanted));
-                let remedy = "name each form once, or with another immediate; a row has one init code";
+        for target in read_subjects(fields, &known)? {
+            if let Some(earlier) = seen.insert(full_name(&target), line) {
+                let message = format!("{} is already in line {earlier}", full_name(&target));
+                let remedy = "name each form once per immediate; a row has one init code";
                 return Err((message, remedy.to_string()));
             }
-            forms.push(wanted);
+            forms.push(target);
         }
         Ok(())
     })?;
     if forms.is_empty() {
-        let message = "it names no instructions".to_string();
-        return Err(BadList {
-            line: None,
-            message,
-            remedy: "write one a line, below the names of the columns".to_string(),
-        });
+        let message = "the list has no instructions".to_string();
+        return Err(BadList { line: None, message, remedy: "write one per line, below the column names".to_string() });
     }
     Ok(forms)
 }
 
-/// What one line asks for; else what is wrong, and the remedy.
+/// The forms that one line selects; otherwise what is wrong, and the remedy.
 fn read_subjects(
     [instruction, operands, measure, init, size, isa, immediate, sequence]: [&str; LIST_COLUMNS.len()],
     known: &[TargetForm],
@@ -63,14 +66,14 @@ fn read_subjects(
         "throughput" => (false, true),
         _ => {
             let remedy = "write latency, throughput or both, or leave it empty for both";
-            return Err((format!("`{measure}` can't be measured"), remedy.to_string()));
+            return Err((format!("`{measure}` is not a quantity to measure"), remedy.to_string()));
         }
     };
     let init = assemble_column("init", init)?;
-    let asked = |wanted| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
+    let asked = |target| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..target };
     if !sequence.is_empty() {
         if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
-            let remedy = "leave instruction, operands, size, isa and immediate empty beside a sequence";
+            let remedy = "leave instruction, operands, size, isa and immediate empty with a sequence";
             return Err(("it has a sequence and an instruction".to_string(), remedy.to_string()));
         }
         let code = assemble_column("sequence", sequence)?;
@@ -83,12 +86,12 @@ fn read_subjects(
     let found = retain_isa(retain_size(found, size)?, isa)?;
     if found.is_empty() {
         let remedy = "leave size or isa empty, or name others";
-        return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
+        return Err((format!("{instruction} has no form of this size and instruction set"), remedy.to_string()));
     }
     Ok(apply_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
 }
 
-/// The assembly in a column.
+/// Parses the assembly of a column.
 fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)> {
     asm::parse_assembly(text).map_err(|error| {
         let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
@@ -97,32 +100,37 @@ fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)
     })
 }
 
-/// These with each of the immediates, of those that can have it; as they are without one.
+/// Combines each form with each immediate that it can encode. Without immediates, the forms stay
+/// unchanged.
 fn apply_immediates(
     instruction: &str,
     forms: &[&TargetForm],
     immediates: &str,
 ) -> Result<Vec<TargetForm>, (String, String)> {
     if immediates.is_empty() {
-        return Ok(forms.iter().map(|wanted| (*wanted).clone()).collect());
+        return Ok(forms.iter().map(|target| (*target).clone()).collect());
     }
     let mut found = Vec::new();
     for text in immediates.split_whitespace() {
         let Some(value) = parse_number(text) else {
-            let remedy = "write one such as 5, -1 or 0x1b, several with blanks between them";
-            return Err((format!("`{text}` is no number of 64 bits"), remedy.to_string()));
+            let remedy = "write a number like 5, -1 or 0x1b; separate several by spaces";
+            return Err((format!("`{text}` is not a 64-bit number"), remedy.to_string()));
         };
         let before = found.len();
-        found.extend(forms.iter().filter_map(|wanted| wanted.with_immediate(value)));
+        found.extend(forms.iter().filter_map(|target| target.with_immediate(value)));
         if found.len() == before {
             let remedy = "leave immediate empty, or name a form whose code can hold it";
-            return Err((format!("{instruction} has no such form with the immediate {text}"), remedy.to_string()));
+            return Err((
+                format!("{instruction} has no form that can encode the immediate {text}"),
+                remedy.to_string(),
+            ));
         }
     }
     Ok(found)
 }
 
-/// A number, decimal or hexadecimal; from 2⁶³ on it is that of the same bits.
+/// Parses a decimal or hexadecimal number. Values from 2⁶³ on wrap to the number with the same
+/// bits.
 fn parse_number(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let digits = digits.to_lowercase();
@@ -134,7 +142,7 @@ fn parse_number(text: &str) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(value) } else { Some(value as i64) }
 }
 
-/// Those of this size in bits; all of them without a size.
+/// Keeps the forms of this size in bits. An empty size keeps all.
 fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
     const SIZES: [usize; 8] = [8, 16, 32, 64, 80, 128, 256, 512];
     if size.is_empty() {
@@ -144,11 +152,11 @@ fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a
         let text = SIZES.map(|bits| bits.to_string()).join(", ");
         return Err((format!("`{size}` is not the size of a register"), format!("write bits: one of {text}")));
     };
-    forms.retain(|wanted| wanted.form.register_bits() == Some(bits));
+    forms.retain(|target| target.form.register_bits() == Some(bits));
     Ok(forms)
 }
 
-/// Those that these instruction sets allow.
+/// Keeps the forms that these instruction sets allow.
 fn retain_isa<'a>(mut forms: Vec<&'a TargetForm>, isa: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
     let names = isa.split([' ', ',', '+']).filter(|name| !name.is_empty());
     let isa = IsaFilter::new(names).map_err(|(name, near)| {
@@ -158,7 +166,7 @@ fn retain_isa<'a>(mut forms: Vec<&'a TargetForm>, isa: &str) -> Result<Vec<&'a T
         };
         (format!("there is no CPUID feature `{name}`"), remedy)
     })?;
-    forms.retain(|wanted| isa.allows_form(wanted));
+    forms.retain(|target| isa.allows_form(target));
     Ok(forms)
 }
 
@@ -171,13 +179,13 @@ fn find_forms<'a>(
         return Err(("the instruction is empty".to_string(), "name one".to_string()));
     }
     let mnemonic = reference::spell_mnemonic(instruction);
-    let code = |wanted: &TargetForm| format!("{:?}", wanted.form.code).to_lowercase();
+    let code = |target: &TargetForm| format!("{:?}", target.form.code).to_lowercase();
     let named: Vec<&TargetForm> = known
         .iter()
-        .filter(|wanted| wanted.form.mnemonic() == mnemonic || code(wanted) == instruction.to_lowercase())
+        .filter(|target| target.form.mnemonic() == mnemonic || code(target) == instruction.to_lowercase())
         .collect();
     if named.is_empty() {
-        let words: BTreeSet<String> = known.iter().flat_map(|wanted| [wanted.form.mnemonic(), code(wanted)]).collect();
+        let words: BTreeSet<String> = known.iter().flat_map(|target| [target.form.mnemonic(), code(target)]).collect();
         let near = nearest_words(&mnemonic, words.iter().map(String::as_str));
         let remedy = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
@@ -189,13 +197,13 @@ fn find_forms<'a>(
         return Ok(named);
     }
     let asked = reference::spell_operands(operands);
-    let spelt = |wanted: &&TargetForm| reference::spell_operands(&wanted.form.describe_operands());
-    let found: Vec<&TargetForm> = named.iter().copied().filter(|wanted| spelt(wanted) == asked).collect();
+    let spelt = |target: &&TargetForm| reference::spell_operands(&target.form.describe_operands());
+    let found: Vec<&TargetForm> = named.iter().copied().filter(|target| spelt(target) == asked).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let mut forms: Vec<String> = Vec::new();
-    for written in named.iter().map(|wanted| wanted.form.describe_operands()) {
+    for written in named.iter().map(|target| target.form.describe_operands()) {
         if !forms.contains(&written) {
             forms.push(written);
         }
@@ -218,20 +226,20 @@ mod tests {
         let found = read_list(text.as_bytes()).unwrap();
         let names: Vec<String> = found.iter().map(full_name).collect();
         assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
-        let wanted: Vec<(bool, bool)> = found.iter().map(|wanted| (wanted.latency, wanted.throughput)).collect();
-        assert_eq!(wanted[..3], [(false, true), (true, true), (true, false)]);
+        let quantities: Vec<(bool, bool)> = found.iter().map(|target| (target.latency, target.throughput)).collect();
+        assert_eq!(quantities[..3], [(false, true), (true, true), (true, false)]);
         assert_eq!((found[0].init.is_empty(), found[1].init.is_empty()), (false, true));
     }
 
     #[test]
-    fn a_mnemonic_stands_for_all_encodings() {
+    fn a_mnemonic_selects_all_encodings() {
         let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
-        let encodings: Vec<&str> = found.iter().map(|wanted| wanted.form.encoding()).collect();
+        let encodings: Vec<&str> = found.iter().map(|target| target.form.encoding()).collect();
         assert_eq!(encodings, ["vex", "evex"]);
     }
 
     #[test]
-    fn sizes_and_sets_choose_among_the_forms_of_a_line() {
+    fn size_and_isa_restrict_the_forms_of_a_line() {
         let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
         let sized = names("instruction,operands,size\nadd,,16\n");
         assert!(sized.contains(&"Add_r16_rm16 r16, m16".to_string()) && sized.len() > 4, "{sized:?}");
@@ -243,12 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_listed_once_for_each_immediate() {
+    fn a_form_is_measured_once_per_immediate() {
         let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
-        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\nShl_rm64_imm8,\"r64, imm8\",-1\n";
+        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\n\
+                    Shl_rm64_imm8,\"r64, imm8\",-1\n";
         let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
         assert_eq!(names(text), rows);
-        // Of all forms, those that have one.
+        // `*` selects only the forms that have an immediate.
         let all = names("instruction,operands,immediate\nadd,*,0x1234\n");
         assert!(all.len() > 4 && all.iter().all(|name| name.ends_with(", 0x1234")), "{all:?}");
         assert!(!all.iter().any(|name| name.contains("imm8")), "{all:?}");
@@ -266,12 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_helps() {
+    fn errors_name_the_line_and_a_remedy() {
         let cases = [
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
             ("operands\nr64\n", Some(1), "name the columns"),
             ("instruction,init,init\n", Some(1), "leave one"),
-            ("instruction\n", None, "one a line"),
+            ("instruction\n", None, "one per line"),
             ("instruction\nnop\n\nimull\n", Some(4), "did you mean"),
             ("instruction,operands\nadd,\"r64, r65\"\n", Some(2), "it takes "),
             ("instruction\nadd\n", Some(2), "it takes "),
@@ -288,7 +297,7 @@ mod tests {
             ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
             ("sequence\nmov raxx\n", Some(2), "Intel syntax"),
             ("sequence\nnop; jmp $+2\n", Some(2), "branches"),
-            ("sequence,size\nnop,64\n", Some(2), "beside a sequence"),
+            ("sequence,size\nnop,64\n", Some(2), "with a sequence"),
             ("sequence\nnop; nop\nNOP;nop\n", Some(3), "once"),
             ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
             ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),

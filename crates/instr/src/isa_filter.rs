@@ -1,4 +1,5 @@
-//! Instruction sets that forms must need, or must not: names of CPUID features, with `!` before those to leave out.
+//! Filters forms by the instruction sets that they need. A CPUID feature prefixed with `!` is
+//! excluded.
 
 use crate::forms::target_form::TargetForm;
 use cyclescope_code::asm::nearest_words;
@@ -6,20 +7,20 @@ use cyclescope_core::machine::features;
 use iced_x86::CpuidFeature;
 use std::collections::BTreeSet;
 
-/// Features that decide whether a form is wanted.
+/// CPUID features that a form must or must not need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IsaFilter {
-    /// A form needs at least one of these, where there are any,
+    /// A form must need at least one of these, unless the list is empty.
     any: Vec<String>,
-    /// and none of these.
+    /// A form must need none of these.
     none: Vec<String>,
 }
 
-/// A feature that no form needs, and those with similar names.
+/// A feature that no form needs, and features with similar names.
 pub(crate) type UnknownFeature = (String, Vec<String>);
 
 impl IsaFilter {
-    /// From names, in capitals or not, each with a `!` before it where it is to be left out.
+    /// Parses feature names in any case. A `!` prefix excludes the feature.
     pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<IsaFilter, UnknownFeature> {
         let known: BTreeSet<String> = CpuidFeature::values().map(features::feature_name).collect();
         let mut isa = IsaFilter::default();
@@ -38,18 +39,18 @@ impl IsaFilter {
         Ok(isa)
     }
 
-    /// Whether a form needs what it has to need, and nothing that it must not.
-    pub(crate) fn allows_form(&self, wanted: &TargetForm) -> bool {
-        let needs = list_features(wanted);
+    /// Whether a form needs a required feature and no excluded one.
+    pub(crate) fn allows_form(&self, target: &TargetForm) -> bool {
+        let needs = list_features(target);
         let has = |list: &[String]| needs.iter().any(|feature| list.contains(feature));
         (self.any.is_empty() || has(&self.any)) && !has(&self.none)
     }
 }
 
 /// The CPUID features of a form, or of all instructions of a sequence, in lower case.
-pub fn list_features(wanted: &TargetForm) -> Vec<String> {
+pub fn list_features(target: &TargetForm) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for feature in wanted.codes().into_iter().flat_map(|code| code.cpuid_features()) {
+    for feature in target.codes().into_iter().flat_map(|code| code.cpuid_features()) {
         let name = features::feature_name(*feature);
         if !names.contains(&name) {
             names.push(name);

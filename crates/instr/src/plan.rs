@@ -1,4 +1,4 @@
-//! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
+//! The plan of a survey, and the measurements before its first form: `imul` latency and link costs.
 
 use super::experiments::survey_effort::SurveyEffort;
 use super::forms::encoded_constant::EncodedConstant;
@@ -19,23 +19,24 @@ use cyclescope_measure::{Plan, resolve_imul_latency};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Passes, layouts, rounds and programs at most: a hundred times the largest of [`SurveyEffort::FULL`].
+/// Upper limit of passes, layouts, rounds and recipes in a plan: 100 times the largest of
+/// [`SurveyEffort::FULL`].
 const EFFORT_MOST: usize = 600;
 
-/// All that decides the course of a survey beside the answers of the machine.
+/// Everything that decides the course of a survey, except the machine's answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InstrPlan {
-    /// Clock, step, latency of `imul`, seed and level of the intervals.
+    /// Clock, step, latency of `imul`, seed, and confidence level.
     pub plan: Plan,
-    /// How much is measured.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
     /// Whether the machine is emulated.
     pub emulated: bool,
-    /// What a result file has of it.
+    /// The session, as the first line of a result file records it.
     pub session: InstrSession,
-    /// The processor's name.
+    /// The brand string of the CPU.
     pub cpu_model: String,
-    /// What follows the name of a form in the command that measures it alone.
+    /// Options that follow the form's name in the command that repeats its measurement.
     pub repro_options: String,
     features: SavedFeatures,
     subjects: Vec<SavedForm>,
@@ -49,12 +50,13 @@ struct SavedForm {
     init: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constant: Option<EncodedConstant>,
-    /// The machine code of a sequence that begins with the form.
+    /// Machine code in hexadecimal, if the target is a sequence. `form` is then its first
+    /// instruction's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<String>,
 }
 
-/// How forms are measured.
+/// Options of a survey.
 #[derive(Debug, Clone)]
 pub struct InstrOptions {
     /// See [`InstrPlan::plan`].
@@ -66,15 +68,15 @@ pub struct InstrOptions {
 }
 
 impl InstrPlan {
-    /// A plan for these forms on this machine.
+    /// Plans a survey of these forms on this machine.
     pub fn new(how: InstrOptions, session: InstrSession, machine: &Machine, forms: &[TargetForm]) -> InstrPlan {
-        let saved = |wanted: &TargetForm| SavedForm {
-            form: full_name(&wanted.form.into()),
-            sequence: wanted.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),
-            latency: wanted.latency,
-            throughput: wanted.throughput,
-            init: to_hex(&wanted.init),
-            constant: wanted.constant,
+        let saved = |target: &TargetForm| SavedForm {
+            form: full_name(&target.form.into()),
+            sequence: target.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),
+            latency: target.latency,
+            throughput: target.throughput,
+            init: to_hex(&target.init),
+            constant: target.constant,
         };
         InstrPlan {
             plan: how.plan,
@@ -88,12 +90,12 @@ impl InstrPlan {
         }
     }
 
-    /// What the CPU has.
+    /// The CPU's features.
     pub fn features(&self) -> CpuFeatures {
         CpuFeatures::from(&self.features)
     }
 
-    /// Measures what a survey builds on, the latency of `imul` and the links, and is ready to run.
+    /// Measures the latency of `imul` and the link costs. The returned survey is ready to run.
     ///
     /// # Errors
     ///
@@ -114,25 +116,27 @@ impl InstrPlan {
         FormSurvey::new(timing(imul_latency), executor, features, forms, settings)
     }
 
-    /// The forms, and what was to be found out about each, of a plan that may come from anywhere.
+    /// Restores the forms to measure. The plan may come from an untrusted file, so every field is
+    /// checked.
     pub(super) fn restore_forms(&self) -> Result<Vec<TargetForm>, ContainerError> {
         let SurveyEffort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
-            return Err(ContainerError::damaged_fact("effort", "it is out of its range"));
+            return Err(ContainerError::damaged_fact("effort", "it is out of range"));
         }
         if let Some(field) = self.plan.find_unsound_field() {
-            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of range"));
         }
         let known: HashMap<String, TargetForm> =
-            list_forms().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
+            list_forms().into_iter().map(|target| (full_name(&target), target)).collect();
         let restored = |(index, saved): (usize, &SavedForm)| {
             let damaged = |how: &str| ContainerError::damaged_fact(&format!("subjects[{index}]"), how);
-            let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
-            let init = cyclescope_code::asm::parse_hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
+            let known = known.get(&saved.form).ok_or_else(|| damaged("the form does not exist"))?;
+            let init = cyclescope_code::asm::parse_hex(&saved.init)
+                .map_err(|_| damaged("its init code is not hexadecimal"))?;
             let SavedForm { latency, throughput, constant, .. } = *saved;
             let subject = match &saved.sequence {
-                Some(code) => restore_sequence(code).ok_or_else(|| damaged("it has no sequence"))?,
+                Some(code) => restore_sequence(code).ok_or_else(|| damaged("its sequence is invalid"))?,
                 None => known.clone(),
             };
             Ok(TargetForm { init, latency, throughput, constant, ..subject })
@@ -141,7 +145,7 @@ impl InstrPlan {
     }
 }
 
-/// A sequence from its machine code in hexadecimal.
+/// Parses a sequence from hexadecimal machine code.
 fn restore_sequence(code: &str) -> Option<TargetForm> {
     let code = cyclescope_code::asm::parse_hex(code).ok()?;
     TargetForm::from_sequence(InstructionSequence::new(Listing::from_bytes(&code).instructions()).ok()?)

@@ -1,4 +1,5 @@
-//! What two parts of one survey must have in common, as the first line of a result file has it.
+//! The session: what two parts of one survey must have in common. The first line of a result file
+//! records it.
 
 use super::experiments::link_costs::{LinkCosts, LinkEstimate};
 use super::experiments::survey_effort::SurveyEffort;
@@ -8,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The part of the first line that is about the survey.
+/// The session fields in the first line of a result file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstrSession {
-    /// The version of the program.
+    /// The version of cyclescope.
     pub version: String,
-    /// The seed.
+    /// Seed of all orders and layouts.
     pub seed: u64,
     /// Whether --quick was given.
     pub quick: bool,
-    /// What that means.
+    /// The effort that results from it.
     pub effort: SurveyEffort,
-    /// Level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
     /// The timing method.
     pub clock: String,
-    /// Where the code runs.
+    /// The executor that runs the code.
     pub executor: String,
-    /// The CPU to measure on.
+    /// The CPU that the survey runs on.
     pub cpu: u32,
     /// The selection: globs, mnemonics, CPUID features, all, and a list.
     pub filters: Vec<String>,
@@ -37,54 +38,54 @@ pub struct InstrSession {
     pub all: bool,
     /// See `filters`.
     pub from: Option<PathBuf>,
-    /// How many forms that makes.
+    /// Number of selected forms.
     pub forms: usize,
-    /// A number that another selection, list or version hardly has.
+    /// A hash of the selected forms and the program version.
     pub identity: String,
 }
 
-/// The first line of a result file, kind `machine`.
+/// The first line of a result file, of kind `machine`.
 #[derive(Debug, Serialize)]
 pub(super) struct InstrMachineLine<'a> {
-    /// Facts of the machine.
+    /// Facts about the machine.
     #[serde(flatten)]
     pub(super) machine: &'a Value,
-    /// What is measured, and how.
+    /// The session.
     pub(super) survey: &'a InstrSession,
-    /// What links in chains cost.
+    /// Costs of links in chains.
     pub(super) gauge: LinkCostsRecord,
 }
 
-/// What was measured before all forms.
+/// Costs measured before the first form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkCostsRecord {
-    /// Core cycles of a NOP.
+    /// Core cycles per NOP.
     pub nop: Option<f64>,
-    /// What links cost.
+    /// Cost of each link.
     pub links: Vec<LinkCost>,
 }
 
 impl LinkCostsRecord {
-    /// Makes a gauge the same: the rows of one file follow one convention.
-    pub(super) fn apply_to(&self, gauge: &mut LinkCosts) {
+    /// Adopts the recorded costs: all rows of one file use the same ones.
+    pub(super) fn apply_to(&self, link_costs: &mut LinkCosts) {
         for LinkCost { name, cycles, certain, margin } in &self.links {
             if let Some(cycles) = *cycles {
                 let margin = margin.unwrap_or_default();
-                gauge.adopt_cost(name, LinkEstimate { cycles, certain: *certain, margin });
+                link_costs.adopt_cost(name, LinkEstimate { cycles, certain: *certain, margin });
             }
         }
     }
 
-    /// As the gauge has it.
-    pub(super) fn new(gauge: &LinkCosts) -> LinkCostsRecord {
+    /// Records measured link costs.
+    pub(super) fn new(link_costs: &LinkCosts) -> LinkCostsRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
-        let links = gauge.costs().map(|(name, cost)| LinkCost {
+        let links = link_costs.costs().map(|(name, cost)| LinkCost {
             name: name.to_string(),
             cycles: finite(cost.cycles),
             certain: cost.certain,
             margin: finite(cost.margin),
         });
-        LinkCostsRecord { nop: finite(gauge.nop_cycles()), links: links.collect() }
+        LinkCostsRecord { nop: finite(link_costs.nop_cycles()), links: links.collect() }
     }
 }
 

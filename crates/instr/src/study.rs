@@ -1,4 +1,4 @@
-//! The study behind `instr`: a survey whose rows are recorded as they are made, and that can be resumed.
+//! The study `instr`: a survey that records each row at once and can be resumed.
 
 use super::plan::InstrPlan;
 use super::rows::instr_row::InstrRow;
@@ -21,10 +21,10 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 
-/// Its name.
+/// The study's name on the command line and in result files.
 pub const NAME: &str = "instr";
 
-/// How it is found.
+/// The study's entry in the list of studies.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "latency and reciprocal throughput of instructions",
@@ -36,26 +36,26 @@ pub const INFO: StudyInfo = StudyInfo {
 pub struct InstrStudy {
     plan: InstrPlan,
     forms: Vec<TargetForm>,
-    /// The machine's facts, as `doctor` prints them.
+    /// Facts about the machine, as `doctor` prints them.
     machine: Value,
     repro: String,
     open: ExecutorOpener,
     resumed: ResumedSurvey,
-    /// The rows that there are, in the order of the selection.
+    /// Rows known so far, in the order of the selection.
     pub rows: SurveyRows,
-    /// What came of it, and the seconds that it took.
+    /// The summary and the seconds that the survey took.
     pub summary: Option<(SurveySummary, f64)>,
     lock: Option<LockState>,
 }
 
-/// What a result file has of a survey that was interrupted.
+/// What a result file contains of an interrupted survey.
 #[derive(Default)]
 pub struct ResumedSurvey {
-    /// The first line, and what links cost as it says.
+    /// The first line, and the link costs recorded in it.
     pub head: Option<(Value, LinkCostsRecord)>,
-    /// The rows.
+    /// Rows of complete forms.
     pub rows: Vec<InstrRow>,
-    /// What passes found of other forms.
+    /// Passes of forms that are not complete.
     pub parts: Vec<Value>,
 }
 
@@ -63,43 +63,43 @@ pub struct ResumedSurvey {
 #[derive(Default)]
 pub struct SurveyRows {
     rows: Vec<Option<InstrRow>>,
-    /// Where each form's row belongs.
+    /// Index of each form's row, by full name.
     places: HashMap<String, usize>,
-    /// How many there are.
+    /// Number of rows present.
     complete: usize,
 }
 
 impl SurveyRows {
     fn new(forms: &[TargetForm]) -> SurveyRows {
-        let place = |(index, wanted): (usize, &TargetForm)| (full_name(wanted), index);
+        let place = |(index, target): (usize, &TargetForm)| (full_name(target), index);
         let places = forms.iter().enumerate().map(place).collect();
         SurveyRows { rows: vec![None; forms.len()], places, complete: 0 }
     }
 
-    /// Takes a row, and returns its place; none where it is of no form of these.
+    /// Stores a row and returns its index. `None` if its form is not part of this survey.
     fn put_row(&mut self, row: InstrRow) -> Option<usize> {
         let place = *self.places.get(&form_name(&row))?;
         self.complete += usize::from(self.rows[place].replace(row).is_none());
         Some(place)
     }
 
-    /// Those that there are.
+    /// The rows present.
     pub fn present_rows(&self) -> impl Iterator<Item = &InstrRow> {
         self.rows.iter().flatten()
     }
 }
 
-/// The name of a row's form.
+/// The full name of a row's form.
 fn form_name(row: &InstrRow) -> String {
     format!("{} {}", row.code, row.operands).trim_end().to_string()
 }
 
-/// The last line of JSON, kind `instr.summary`.
+/// The last JSON line, of kind `instr.summary`.
 #[derive(Serialize)]
 struct SummaryRecord<'a> {
     #[serde(flatten)]
     summary: &'a SurveySummary,
-    /// Forms whose rows a file had already.
+    /// Forms whose rows were already in the file.
     resumed: usize,
     seconds: f64,
     cpu: u32,
@@ -111,8 +111,8 @@ struct SummaryRecord<'a> {
 }
 
 impl InstrStudy {
-    /// A survey of these forms, with an executor of the machine whose facts these are. `repro` is the command that
-    /// repeats it, `kept` what a file has of it already.
+    /// A survey of these forms on the machine with these facts. `repro` is the command that repeats
+    /// it, `kept` what a file already contains of it.
     pub fn new(
         plan: InstrPlan,
         forms: Vec<TargetForm>,
@@ -125,17 +125,17 @@ impl InstrStudy {
         InstrStudy { plan, forms, machine, repro, open, resumed: kept, rows, summary: None, lock: None }
     }
 
-    /// The first line: that of the file that is resumed, or a new one.
+    /// The first line: from the resumed file, or a new one.
     fn build_head(&self, survey: Option<&FormSurvey>) -> Option<ResultRecord> {
         if let Some((head, _)) = &self.resumed.head {
             return Some(ResultRecord::from_resumed_line("machine", head));
         }
-        let gauge = LinkCostsRecord::new(&survey?.gauge);
+        let gauge = LinkCostsRecord::new(&survey?.link_costs);
         let line = InstrMachineLine { machine: &self.machine, survey: &self.plan.session, gauge };
         Some(ResultRecord::new("machine", &line))
     }
 
-    /// Takes the rows that a file has already, and returns which forms are known by them.
+    /// Records the rows of a resumed file and returns the indices of their forms.
     fn record_resumed(&mut self, follow: &mut dyn StudyFollower) -> Result<Vec<usize>, StopReason> {
         let mut known = Vec::new();
         for row in std::mem::take(&mut self.resumed.rows) {
@@ -148,7 +148,7 @@ impl InstrStudy {
         Ok(known)
     }
 
-    /// A row with what the survey does not know of itself.
+    /// Completes a row with its repro command and, on an emulated machine, a caveat.
     fn complete_row(&self, row: InstrRow) -> InstrRow {
         let name = form_name(&row);
         let name = shlex::try_quote(&name).unwrap_or_default();
@@ -182,21 +182,21 @@ impl InstrStudy {
         follow.report_progress(StudyProgress { done: standing.done as u64, total: standing.total as u64, message })
     }
 
-    /// Measures what is not known yet, and returns the seconds that it took.
+    /// Measures the remaining forms and returns the seconds that it took.
     fn run_survey(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<f64, StopReason> {
         let features = self.plan.features();
         let mut executor = answers.open_executor(|| (self.open)())?;
         let begun = executor.now();
         let mut survey = self.plan.begin_survey(executor.as_mut(), &features, self.forms.clone())?;
-        if let Some((_, gauge)) = &self.resumed.head {
-            gauge.apply_to(&mut survey.gauge);
+        if let Some((_, measured)) = &self.resumed.head {
+            measured.apply_to(&mut survey.link_costs);
         }
         if let Some(head) = self.build_head(Some(&survey)) {
             check_stop(follow.accept_record(head))?;
         }
         let complete = self.record_resumed(follow)?;
         let parts = std::mem::take(&mut self.resumed.parts);
-        // One that can't be read is measured again.
+        // A part that can't be parsed is measured again.
         let done = parts.into_iter().filter_map(|part| serde_json::from_value(part).ok());
         let done = done.filter(|done: &super::survey::FormPass| !complete.contains(&done.form)).collect();
         let known = SurveyState { complete, done };

@@ -1,8 +1,8 @@
-//! A survey: all forms that were asked for, measured in passes of shuffled order.
+//! A survey: measures all selected forms, in passes of shuffled order.
 //!
-//! Each form is measured by itself, so that what was measured can be kept at once. A second pass in another order comes
-//! after the first, some time later. A form whose passes disagree gets a further one; a row is made when a form's last
-//! pass is done.
+//! Each form is measured by itself, so its readings can be saved at once. The second pass uses
+//! another order and comes some time after the first. A form whose passes disagree gets a further
+//! pass. Its row is built after its last pass.
 
 use crate::experiments::form_measurement::FormMeasurement;
 use crate::experiments::form_plan::FormPlan;
@@ -32,23 +32,24 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-/// What a survey is about.
+/// The forms to measure, and everything that their measurement needs.
 pub struct FormSurvey<'a> {
     /// The timing method, its step, and the ruler's latency.
     pub timer: ProgramTimer<'a>,
-    /// What links cost.
-    pub gauge: LinkCosts,
-    /// What the CPU has.
+    /// Costs of links in chains.
+    pub link_costs: LinkCosts,
+    /// The CPU's features.
     pub features: &'a CpuFeatures,
-    /// What the executor can do. Where that is emulated, programs only show that they run, for no time is a core's.
+    /// Capabilities of the executor. On an emulated machine, programs run but are not timed: its
+    /// clock is not a core's.
     pub capabilities: Capabilities,
-    /// The forms.
+    /// The forms to measure.
     pub forms: Vec<TargetForm>,
-    /// How much to measure.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
-    /// Seed of orders and layouts.
+    /// Seed of all orders and layouts.
     pub seed: u64,
-    /// Level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
 }
 
@@ -58,14 +59,14 @@ pub struct FormSurvey<'a> {
 pub enum FormOutcome {
     /// The readings of each experiment.
     Measured(Vec<ProgramReading>),
-    /// It was not tried.
+    /// It was not tried, for this reason.
     Skipped(String),
-    /// It faulted, hung or gave no number.
+    /// It faulted, hung or gave no figure.
     Failed(String),
 }
 
 impl FormOutcome {
-    /// Whether some of it was never measured on a core of its own, or none of it at all.
+    /// Whether an experiment has only readings with a busy sibling, or no experiment has any.
     fn is_disturbed(&self) -> bool {
         let FormOutcome::Measured(readings) = self else { return false };
         let nothing = |reading: &ProgramReading| reading.cycles.is_empty();
@@ -77,47 +78,47 @@ impl FormOutcome {
 /// One form in one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormPass {
-    /// Which of the survey's forms.
+    /// Index among the survey's forms.
     pub form: usize,
     /// The pass, from 0.
     pub pass: u32,
-    /// What came of it.
+    /// How it ended.
     pub outcome: FormOutcome,
 }
 
-/// What is known of a survey that was interrupted.
+/// What is known about an interrupted survey.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyState {
-    /// The forms whose rows are made.
+    /// Forms with finished rows.
     pub complete: Vec<usize>,
-    /// Of others, what passes found, from the first pass on.
+    /// Passes of the other forms, from their first pass on.
     pub done: Vec<FormPass>,
 }
 
-/// What a survey hands over while it runs.
+/// What a survey reports while it runs.
 pub enum SurveyEvent<'a> {
-    /// A form was measured in a pass, and another will follow; keep it to be able to go on after an interruption.
+    /// A form's pass is done and another will follow. Save it to resume after an interruption.
     Done(&'a FormPass),
-    /// A form's last pass is over.
+    /// A form's last pass is done.
     Row(Box<InstrRow>),
 }
 
-/// How far the survey has come.
+/// Progress of a survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SurveyProgress {
-    /// Forms measured, each counted once a pass.
+    /// Finished measurements: each form counts once per pass.
     pub done: usize,
-    /// All of that. It grows when passes disagree.
+    /// All measurements. The total grows when passes disagree.
     pub total: usize,
 }
 
-/// A form that was disturbed throughout is put off until after the others.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
-/// Further passes for forms whose passes disagree, at most.
+/// A form that was disturbed throughout is postponed until after the others.
+const FORM_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+/// Upper limit of further passes for forms whose passes disagree.
 const FURTHER_PASSES: u32 = 1;
 
 impl<'a> FormSurvey<'a> {
-    /// Measures the links, and is ready to run.
+    /// Measures the link costs. The returned survey is ready to run.
     pub fn new(
         timing: SurveyTiming<'a>,
         executor: &mut dyn Executor,
@@ -127,13 +128,13 @@ impl<'a> FormSurvey<'a> {
     ) -> Result<FormSurvey<'a>, RunError> {
         let timer = timing.to_timer();
         let SurveySettings { effort, seed, confidence } = settings;
-        let gauge =
+        let link_costs =
             LinkCosts::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix_seeds(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
-        Ok(FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
+        Ok(FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence })
     }
 
-    /// A survey of an emulated machine: each program runs, and no row has a number.
+    /// A survey on an emulated machine: each program runs, and no row has figures.
     pub(crate) fn new_emulated(
         timing: SurveyTiming<'a>,
         capabilities: &Capabilities,
@@ -142,13 +143,13 @@ impl<'a> FormSurvey<'a> {
         settings: SurveySettings,
     ) -> FormSurvey<'a> {
         let SurveySettings { effort, seed, confidence } = settings;
-        let (timer, gauge) = (timing.to_timer(), LinkCosts::default());
+        let (timer, link_costs) = (timing.to_timer(), LinkCosts::default());
         let effort = SurveyEffort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: TimingOrigin::Emulated, ..capabilities.clone() };
-        FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
+        FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence }
     }
 
-    /// Runs all passes but for what is known already, and hands over what it finds. `Break` ends it.
+    /// Runs all passes that are not known yet and reports each result. `Break` ends the survey.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
@@ -170,11 +171,11 @@ impl<'a> FormSurvey<'a> {
             let mut order: Vec<usize> = (0..self.forms.len()).filter(open).collect();
             Random::new(mix_seeds(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
-            let mut retries = vec![SIBLING_RETRIES.start_retries(); self.forms.len()];
+            let mut retries = vec![FORM_RETRY_POLICY.start_retries(); self.forms.len()];
             while let Some(form) = order.pop_front() {
                 let plan = self.plan_form(form);
                 let outcome = self.measure_pass(executor, &plan, &outcomes[form])?;
-                // A neighbour may be gone when all others are done.
+                // The sibling may be idle once all other forms are done.
                 if outcome.is_disturbed() && !order.is_empty() && retries[form].use_retry() {
                     order.push_back(form);
                     continue;
@@ -202,7 +203,7 @@ impl<'a> FormSurvey<'a> {
         Ok(())
     }
 
-    /// How far the survey has come with what is known.
+    /// Progress of a survey in this state.
     pub fn count_progress(&self, known: &SurveyState) -> SurveyProgress {
         let passes = self.effort.passes as usize;
         let disputed = known.done.iter().filter(|done| done.pass as usize + 1 >= passes).count();
@@ -212,13 +213,14 @@ impl<'a> FormSurvey<'a> {
         }
     }
 
-    /// Whether a row needs a further pass: its passes disagree.
+    /// Whether a form needs a further pass because its passes disagree.
     fn needs_further_pass(&self, row: &InstrRow, pass: u32) -> bool {
         let disputed = row.caveats.iter().any(|caveat| caveat.code == CaveatKind::NotRepeatable);
         disputed && pass + 1 < self.effort.passes + FURTHER_PASSES
     }
 
-    /// Measures one form in as many passes as it takes. Returns its row and what each pass found.
+    /// Measures one form in as many passes as it needs. Returns its row and the outcome of each
+    /// pass.
     pub fn settle_form(
         &self,
         executor: &mut dyn Executor,
@@ -240,21 +242,21 @@ impl<'a> FormSurvey<'a> {
         unreachable!("further passes are limited")
     }
 
-    /// The experiments of a form, or why there are none.
+    /// Plans the experiments of a form, or says why it has none.
     pub fn plan_form(&self, form: usize) -> Result<FormPlan, FormOutcome> {
-        let wanted = &self.forms[form];
-        let Some(anatomy) = wanted.anatomy() else {
+        let target = &self.forms[form];
+        let Some(anatomy) = target.anatomy() else {
             return Err(FormOutcome::Failed("no instance can be encoded".to_string()));
         };
         let is_skipped = |anatomy: &FormAnatomy| find_skip(anatomy, self.features, self.capabilities.ring);
-        let skipped = match &wanted.sequence {
+        let skipped = match &target.sequence {
             Some(sequence) => sequence.anatomies().find_map(|part| is_skipped(&part)),
             None => is_skipped(&anatomy),
         };
         if let Some(skip) = skipped {
             return Err(FormOutcome::Skipped(skip.describe()));
         }
-        let mut plan = FormPlan::new(anatomy, self.features, wanted);
+        let mut plan = FormPlan::new(anatomy, self.features, target);
         if !self.capabilities.is_privileged() {
             return Ok(plan);
         }
@@ -264,7 +266,7 @@ impl<'a> FormSurvey<'a> {
         }
     }
 
-    /// Measures a form once, after the passes that are known already.
+    /// Measures a form once, given the outcomes of earlier passes.
     pub(crate) fn measure_pass(
         &self,
         executor: &mut dyn Executor,
@@ -278,10 +280,11 @@ impl<'a> FormSurvey<'a> {
         if plan.experiments.is_empty() {
             return Ok(FormOutcome::Failed("no program can be written".to_string()));
         }
-        // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
+        // The seed depends on the form's name, not its index: measured alone, a form gets the same
+        // layouts as in a larger survey.
         let mut random =
             Random::new(mix_seeds(mix_seeds(self.seed, earlier.len() as u64), hash_form(&plan.anatomy.form)));
-        // What ring 0 may run was checked with the plan's own constant.
+        // The checks for ring 0 cover the plan's own constant only.
         let constants = self.effort.constants && !self.capabilities.is_privileged();
         let effort = SurveyEffort { constants, ..self.effort };
         let measured = |outcome: &FormOutcome| match outcome {
@@ -306,7 +309,7 @@ impl<'a> FormSurvey<'a> {
         }
     }
 
-    /// The row of a form from its passes.
+    /// Builds a form's row from its passes.
     pub(crate) fn build_row(
         &self,
         form: usize,
@@ -325,7 +328,7 @@ impl<'a> FormSurvey<'a> {
                 FormOutcome::Failed(reason) => row.reason = Some(reason.clone()),
             }
         }
-        // What failed once is not believed.
+        // If any pass failed, the others are not trusted either.
         if passes.len() < outcomes.len() {
             return row;
         }
@@ -337,9 +340,9 @@ impl<'a> FormSurvey<'a> {
         if let Ok(plan) = plan {
             let analysis = RowAnalysis {
                 plan,
-                gauge: &self.gauge,
+                link_costs: &self.link_costs,
                 confidence: self.confidence,
-                nop_cycles: self.gauge.nop_cycles(),
+                nop_cycles: self.link_costs.nop_cycles(),
             };
             analysis.fill_row(&mut row, &passes);
             if !self.forms[form].throughput {
@@ -349,23 +352,23 @@ impl<'a> FormSurvey<'a> {
         row
     }
 
-    /// A row with its key and nothing measured.
+    /// A row with its key and no figures.
     pub(crate) fn build_key_row(&self, form: usize) -> InstrRow {
-        let wanted = &self.forms[form];
-        let anatomy = wanted.anatomy();
-        let bytes = match &wanted.sequence {
+        let target = &self.forms[form];
+        let anatomy = target.anatomy();
+        let bytes = match &target.sequence {
             Some(sequence) => Some(sequence.bytes()),
             None => anatomy.as_ref().and_then(|anatomy| encode_instructions(&[anatomy.sample])),
         };
         let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
-        let own = anatomy.filter(|_| wanted.sequence.is_none());
+        let own = anatomy.filter(|_| target.sequence.is_none());
         InstrRow {
-            code: wanted.code(),
-            mnemonic: wanted.mnemonic(),
-            operands: wanted.operands(),
-            encoding: wanted.encoding().to_string(),
+            code: target.code(),
+            mnemonic: target.mnemonic(),
+            operands: target.operands(),
+            encoding: target.encoding().to_string(),
             executor: self.capabilities.executor.to_string(),
-            isa: isa_filter::list_features(wanted).join("+"),
+            isa: isa_filter::list_features(target).join("+"),
             implicit: own.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| to_hex(&bytes)).unwrap_or_default(),
             immediate: constant.and_then(EncodedConstant::format_immediate),
@@ -381,7 +384,7 @@ impl<'a> FormSurvey<'a> {
     }
 }
 
-/// A number for a form.
+/// Hashes the name of a form.
 fn hash_form(form: &InstructionForm) -> u64 {
     let text = format!("{:?} {}", form.code, form.describe_operands());
     text.bytes().fold(0, |hash, byte| mix_seeds(hash, u64::from(byte)))
@@ -396,7 +399,7 @@ mod tests {
     use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     #[test]
-    fn programs_run_on_an_emulated_machine_and_give_no_numbers() {
+    fn programs_run_on_an_emulated_machine_without_figures() {
         let machine = Machine::detect();
         let mut executor = SimulatedExecutor::new(Scenario::default(), 1);
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
@@ -413,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_a_figure_of_its_own_is_disturbed() {
+    fn an_experiment_with_shared_readings_only_is_disturbed() {
         let alone = ProgramReading { cycles: vec![1.0], ..ProgramReading::default() };
         let shared = ProgramReading { shared: vec![2.0], ..ProgramReading::default() };
         let both = ProgramReading { shared: vec![2.0], ..alone.clone() };

@@ -1,17 +1,17 @@
-//! What a survey is begun with: by what it measures time, how thoroughly, and from which seed.
+//! Settings of a survey: timing, effort, seed and confidence level.
 
 use super::experiments::survey_effort::SurveyEffort;
 use super::experiments::timing::ProgramTimer;
 use cyclescope_code::clock::Clock;
 
-/// By what a survey measures time.
+/// The timing method and the ruler's scale.
 #[derive(Debug, Clone, Copy)]
 pub struct SurveyTiming<'a> {
     /// The timing method.
     pub clock: &'a Clock,
-    /// Its step in raw units.
+    /// Resolution of the clock in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles: the ruler's.
+    /// Latency of `imul r64, r64` in core cycles. The ruler is a chain of them.
     pub imul_latency: f64,
 }
 
@@ -21,13 +21,13 @@ impl<'a> SurveyTiming<'a> {
     }
 }
 
-/// How thoroughly a survey measures, and from which seed.
+/// Effort, seed and confidence level of a survey.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SurveySettings {
-    /// How much to measure.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
-    /// Seed of orders and layouts.
+    /// Seed of all orders and layouts.
     pub seed: u64,
-    /// Level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
 }

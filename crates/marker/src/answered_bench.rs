@@ -1,6 +1,6 @@
-//! A bench whose answers pass through [`MachineAnswers`]: what it says of its cases, the time, counts of calls, and the
-//! durations of every visit. Over evidence there is no bench: a survey draws the same visits from its seed, and hears
-//! what was answered then.
+//! A bench whose answers pass through [`MachineAnswers`]: its cases, the time, call counts, and the
+//! durations of every visit. A replay has no bench. The survey draws the same visits from its seed
+//! and receives the recorded answers.
 
 use super::anatomy::MarkerAnatomy;
 use super::bench::{CaseVisit, MarkerBench, MarkerCase, call};
@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// Placements of a case at most; benches have some dozen.
+/// Most placements of a case. Benches have about a dozen.
 const PLACEMENTS_MOST: usize = 256;
-/// Cases at most: all designs with all states in all loops are some hundred.
+/// Most cases. All designs in all states and loops are a few hundred.
 const CASES_MOST: usize = 1 << 14;
-/// Bytes of a function at most; they have some hundred.
+/// Most bytes of a function. Functions have a few hundred.
 const BYTES_MOST: usize = 1 << 20;
-/// Whole numbers up to this one are exact as floating point numbers.
+/// Integers up to this one are exact as floating point numbers.
 const EXACT_LIMIT: f64 = 9_007_199_254_740_992.0;
-/// Readings are kept in the order of their columns.
+/// Readings are stored in the order of their columns.
 const COLUMN_ORDER: [usize; call::COUNT] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 
-/// Asks a bench, or evidence.
+/// Asks a bench, or reads evidence.
 pub(crate) struct AnsweredBench<'a> {
     bench: Option<&'a mut dyn MarkerBench>,
     answers: &'a MachineAnswers,
@@ -34,17 +34,17 @@ pub(crate) struct AnsweredBench<'a> {
     cases: Vec<MarkerCase>,
 }
 
-/// What a bench says before anything runs.
+/// The properties of a bench before any run.
 #[derive(Debug, Serialize, Deserialize)]
 struct BenchFacts {
-    /// Saved evidence has them by this name.
+    /// Saved evidence uses this name.
     #[serde(rename = "subjects")]
     cases: Vec<CaseFacts>,
     placements: Vec<usize>,
     step: f64,
 }
 
-/// A case by its names, and what a bench says of it.
+/// A case by its names, with its properties.
 #[derive(Debug, Serialize, Deserialize)]
 struct CaseFacts {
     design: String,
@@ -75,7 +75,7 @@ impl BenchFacts {
         }
     }
 
-    /// Whether all numbers are in their ranges: those of a file may be any.
+    /// Whether all numbers are in range. A file may contain any.
     fn are_sound(&self) -> bool {
         self.cases.len() <= CASES_MOST
             && self.placements.len() <= PLACEMENTS_MOST
@@ -94,13 +94,13 @@ impl CaseFacts {
     }
 }
 
-/// Nothing on this machine is asked.
+/// The error if the machine is asked during a replay.
 fn no_bench_error() -> RunError {
     RunError::Replay { how: "no marker is run".to_string() }
 }
 
 impl<'a> AnsweredBench<'a> {
-    /// A bench with markers of a catalog; none over evidence.
+    /// A bench with markers of a catalog; `None` in a replay.
     pub(crate) fn new(
         bench: Option<&'a mut dyn MarkerBench>,
         answers: &'a MachineAnswers,
@@ -109,10 +109,10 @@ impl<'a> AnsweredBench<'a> {
         let facts: BenchFacts =
             answers.ask_machine(|| bench.as_deref().map(BenchFacts::from_bench).ok_or_else(no_bench_error))?;
         if !facts.are_sound() {
-            return Err(answers.damage_error("a number of the bench is out of its range"));
+            return Err(answers.damage_error("a number of the bench is out of range"));
         }
         let cases: Option<Vec<MarkerCase>> = facts.cases.iter().map(|case| case.find_case(catalog)).collect();
-        let cases = cases.ok_or_else(|| answers.damage_error("a subject is of a design or state that there is not"))?;
+        let cases = cases.ok_or_else(|| answers.damage_error("a subject has an unknown design or state"))?;
         Ok(AnsweredBench { bench, answers, facts, cases })
     }
 
@@ -131,7 +131,7 @@ impl MarkerBench for AnsweredBench<'_> {
         let mut lines = anatomy.assembly.iter().chain(&anatomy.base_assembly);
         match lines.all(|line| line.len() > 0 && line.offset <= BYTES_MOST) {
             true => Ok(anatomy),
-            false => Err(self.answers.damage_error("an instruction is out of its function")),
+            false => Err(self.answers.damage_error("an instruction lies outside its function")),
         }
     }
 
@@ -168,9 +168,9 @@ impl MarkerBench for AnsweredBench<'_> {
     }
 
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
-        let of = json!({ "subject": case, "visits": digest_visits(visits) });
+        let request = json!({ "subject": case, "visits": digest_visits(visits) });
         let bench = self.bench.as_deref_mut();
-        let readings = self.answers.take_readings(of, visits.len() * call::COUNT, || {
+        let readings = self.answers.take_readings(request, visits.len() * call::COUNT, || {
             let found = bench.ok_or_else(no_bench_error)?.run_visits(case, visits)?;
             Ok(found.iter().flat_map(readings_of_visit).collect())
         })?;
@@ -184,7 +184,7 @@ impl MarkerBench for AnsweredBench<'_> {
     }
 }
 
-/// Tells visits from others.
+/// Identifies a list of visits.
 fn digest_visits(visits: &[CaseVisit]) -> String {
     let mut sum = Checksum::default();
     for CaseVisit { placement, loops: [few, many], ruler_loops } in visits {
@@ -195,7 +195,7 @@ fn digest_visits(visits: &[CaseVisit]) -> String {
     sum.to_hex()
 }
 
-/// The durations of a visit as readings, each from the end of the one before.
+/// The durations of a visit as readings. Each begins at the end of the previous one.
 fn readings_of_visit(visit: &LayoutSamples) -> Vec<Sample> {
     let mut start = 0;
     let round = visit.rounds().next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a survey measures with: something that runs loops with and without a marker side by side, and returns their
-//! durations. It knows nothing of statistics.
+//! The interface between a survey and the machine: a bench runs loops with and without a marker in
+//! turn and returns their durations. It contains no statistics.
 
 use super::anatomy::MarkerAnatomy;
 use super::source::design::SiteDesign;
@@ -10,96 +10,96 @@ use cyclescope_exec::LockState;
 use cyclescope_measure::ruler::LayoutSamples;
 use std::time::Duration;
 
-/// The calls of a round, in the order of their columns: those of the whole ruler, then the marker's.
+/// The calls of a round, in the order of their columns: the whole ruler, then the marker's loops.
 pub mod call {
     pub(crate) use cyclescope_measure::ruler::column::{
         ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
     };
 
-    /// The loop without the marker, fewer times around.
+    /// The loop without the marker, with few iterations.
     pub(crate) const BASE_FEW: usize = RULERS;
-    /// The same, more times.
+    /// The loop without the marker, with many iterations.
     pub(crate) const BASE_MANY: usize = RULERS + 1;
-    /// The loop with the marker, fewer times around.
+    /// The loop with the marker, with few iterations.
     pub(crate) const SITE_FEW: usize = RULERS + 2;
-    /// The same, more times.
+    /// The loop with the marker, with many iterations.
     pub(crate) const SITE_MANY: usize = RULERS + 3;
-    /// Calls in a round.
+    /// Number of calls in a round.
     pub const COUNT: usize = RULERS + 4;
 }
 
 /// A design in one state and one loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarkerCase {
-    /// Its design.
+    /// The design.
     pub design: &'static SiteDesign,
-    /// Its state.
+    /// The state.
     pub state: MarkerState,
-    /// The loop that it is in.
+    /// Name of the loop.
     pub context: String,
 }
 
-/// A visit to a case at one of its placements: a round of all calls that counts, after one that doesn't.
+/// A visit to a case at one of its placements: one untimed round of all calls, then a timed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaseVisit {
-    /// Which of its placements.
+    /// Index of the placement.
     pub placement: usize,
-    /// How often the loops go around: fewer and more times.
+    /// Iterations of the loops: few and many.
     pub loops: [u64; 2],
-    /// How often the ruler's loops go around.
+    /// Iterations of the ruler's loops.
     pub ruler_loops: u64,
 }
 
-/// Runs visits.
+/// Runs visits to markers.
 pub trait MarkerBench {
-    /// What it can measure.
+    /// The cases that it can measure.
     fn cases(&self) -> &[MarkerCase];
 
-    /// What a case's marker adds to its function.
+    /// The code that a case's marker adds to its function.
     fn anatomy(&self, case: usize) -> Result<MarkerAnatomy, RunError>;
 
-    /// How many bytes behind the start of a cache line a case's functions are taken to begin, to count the lines that
-    /// they lie in.
+    /// Assumed distance in bytes from the start of a cache line to a case's functions, for counting
+    /// cache lines.
     fn line_offset(&self, _case: usize) -> usize {
         0
     }
 
-    /// The working set of a case's loop; none where it has no particular one.
+    /// Working set of a case's loop; `None` if it has no particular one.
     fn working_set(&self, _case: usize) -> Option<WorkingSet> {
         None
     }
 
-    /// The compiler that made a case's functions.
+    /// The compiler of a case's functions.
     fn compiler_name(&self, case: usize) -> &str;
 
-    /// How many bytes each placement's functions lie behind the start of a cache line.
+    /// Distances in bytes from the start of a cache line to the functions, one per placement.
     fn placement_offsets(&self) -> &[usize];
 
-    /// The step of its readings.
+    /// Step of its readings.
     fn clock_step(&self) -> f64;
 
-    /// How often the longer of a case's loops can go around in a visit; a survey keeps below it.
+    /// Most iterations of the longer loop of a case in a visit.
     fn most_loops(&self, _case: usize) -> u64 {
         u64::MAX
     }
 
-    /// How the lock of the CPU was found by the executor of most cases; none where no executor runs them.
+    /// State of the CPU's lock, from the executor of most cases; `None` without an executor.
     fn lock_state(&self) -> Option<&LockState> {
         None
     }
 
-    /// The time since a fixed moment, by which a survey's budget goes.
+    /// Time since a fixed moment. A survey's budget uses it.
     fn now(&self) -> Result<Duration, RunError>;
 
-    /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
+    /// Runs visits to a case. Returns the durations of each, with one column per entry of [`call`].
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError>;
 
-    /// How often the marker called its probe in this number of loops at one placement: the same bytes with another
-    /// probe, which counts. None where it calls none.
+    /// Number of probe calls by the marker in `loops` iterations at one placement. The same bytes
+    /// run with a counting probe. `None` if the marker calls no probe.
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
 
-/// Some of a bench's cases.
+/// A selection of a bench's cases.
 pub struct SelectedBench<B> {
     bench: B,
     cases: Vec<MarkerCase>,
@@ -107,7 +107,7 @@ pub struct SelectedBench<B> {
 }
 
 impl<B: MarkerBench> SelectedBench<B> {
-    /// Those that are wanted.
+    /// Selects the cases for which `wanted` is true.
     pub fn new(bench: B, wanted: impl Fn(&MarkerCase) -> bool) -> SelectedBench<B> {
         let numbers: Vec<usize> = (0..bench.cases().len()).filter(|number| wanted(&bench.cases()[*number])).collect();
         let cases = numbers.iter().map(|number| bench.cases()[*number].clone()).collect();

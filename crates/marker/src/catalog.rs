@@ -1,4 +1,4 @@
-//! Which markers an executor can run: designs, their states, and loops to put them in.
+//! The markers that each executor can run: designs, their states, and loops.
 
 use super::kernel;
 use super::source::design::{self, SiteDesign};
@@ -8,19 +8,19 @@ use cyclescope_core::error::Unavailable;
 /// The markers of one executor.
 #[derive(Debug, Clone, Copy)]
 pub struct MarkerCatalog {
-    /// The executor's name.
+    /// Name of the executor.
     pub executor: &'static str,
     /// The designs, sorted by name.
     pub designs: &'static [SiteDesign],
-    /// The states that a design can be in.
+    /// The possible states of a design.
     pub states: fn(&SiteDesign) -> Vec<MarkerState>,
-    /// The loops that there are by their contexts' names; `None` where there are all of them, and the user's own.
+    /// Names of the available loops; `None` if all loops, including custom ones, are available.
     pub contexts: Option<&'static [&'static str]>,
-    /// The one timing method that markers are read with; `None` where any will do.
+    /// The only timing method for reading these markers; `None` if any works.
     pub clock: Option<&'static str>,
 }
 
-/// The catalogs.
+/// One catalog per executor.
 pub(crate) const ALL: &[MarkerCatalog] = &[
     MarkerCatalog {
         executor: cyclescope_exec::user::USER_OFFER.name,
@@ -39,16 +39,16 @@ pub(crate) const ALL: &[MarkerCatalog] = &[
 ];
 
 impl MarkerCatalog {
-    /// That of an executor.
+    /// The catalog of an executor.
     pub fn for_executor(executor: &str) -> Result<&'static MarkerCatalog, Unavailable> {
         ALL.iter().find(|catalog| catalog.executor == executor).ok_or_else(|| Unavailable {
             what: format!("a marker on executor {executor}"),
-            why: "no markers are made for it".to_string(),
+            why: "it has no markers".to_string(),
             remedy: format!("choose another: {}", executor_names().join(", ")),
         })
     }
 
-    /// Whether there is a loop of this context.
+    /// Whether it offers the loop of this name.
     pub fn has_context(&self, name: &str) -> bool {
         self.contexts.is_none_or(|known| known.contains(&name))
     }
@@ -64,14 +64,14 @@ mod tests {
     use cyclescope_code::clock::Clock;
 
     #[test]
-    fn catalogs_name_what_there_is() {
+    fn catalogs_name_existing_contexts() {
         for catalog in ALL {
             assert!(cyclescope_exec::ExecutorOffer::find_by_name(catalog.executor).is_some());
             assert!(catalog.clock.is_none_or(|name| Clock::find_named(name).is_some()));
             assert!(catalog.designs.iter().all(|design| !(catalog.states)(design).is_empty()));
         }
-        let known = kernel::CONTEXTS.map(|(name, _)| name);
-        assert_eq!(MarkerCatalog::for_executor("kernel").unwrap().contexts, Some(known.as_slice()));
+        let names = kernel::CONTEXTS.map(|(name, _)| name);
+        assert_eq!(MarkerCatalog::for_executor("kernel").unwrap().contexts, Some(names.as_slice()));
         let refused = MarkerCatalog::for_executor("nowhere").unwrap_err();
         assert!(refused.remedy.ends_with("user, kernel"), "{refused:?}");
     }

@@ -1,11 +1,11 @@
-//! The functions that markers were compiled to, as they lie in this process.
+//! The compiled functions of markers, as loaded in this process.
 
 use super::source::BASE;
 use super::source::design::{self, SiteDesign};
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
-/// `struct marker_code` of `marker.h`.
+/// Mirrors `struct marker_code` of `marker.h`.
 #[repr(C)]
 struct RawCode {
     guard: *const c_char,
@@ -16,14 +16,14 @@ struct RawCode {
     target: *const u8,
 }
 
-/// `struct marker_record` of `marker.h`.
+/// Mirrors `struct marker_record` of `marker.h`.
 #[repr(C)]
 struct RawRecord {
     place: i64,
     target: i64,
 }
 
-/// `struct marker_design` of `marker.h`; `codes` of `RawCode` follow it.
+/// Mirrors `struct marker_design` of `marker.h`; its `RawCode` entries follow it.
 #[repr(C)]
 pub struct RawDesign {
     name: *const c_char,
@@ -39,13 +39,13 @@ pub struct RawDesign {
     codes: usize,
 }
 
-// SAFETY: the compilers' tables are constants, and pointers in them are only compared and read.
+// SAFETY: the compilers' tables are constants, and their pointers are only compared and read.
 unsafe impl Sync for RawDesign {}
 // SAFETY: as above.
 unsafe impl Sync for RawCode {}
 
 impl RawDesign {
-    /// A table of nothing.
+    /// An empty table.
     const NONE: RawDesign = RawDesign {
         name: ptr::null(),
         compiler: ptr::null(),
@@ -74,25 +74,25 @@ unsafe impl<const CODES: usize> Sync for Table<CODES> {}
 include!(concat!(env!("OUT_DIR"), "/designs.rs"));
 
 unsafe extern "C" {
-    /// The probes of `probes.c`: in place of the guard is the probe's name.
+    /// The probes of `probes.c`. The guard field holds the probe's name.
     static cyclescope_probes: [RawCode; 5];
 }
 
 /// A compiled design.
 #[derive(Debug, Clone)]
 pub struct CompiledDesign {
-    /// What it was compiled from.
+    /// The design that was compiled.
     pub design: &'static SiteDesign,
-    /// The compiler's version.
+    /// Version of the compiler.
     pub compiler: String,
-    /// The address of the variable that enables the marker, if one does.
+    /// Address of the variable that enables the marker, if there is one.
     pub enabled: Option<u64>,
-    /// The address of the pointer through which the marker finds its probe, if it calls one.
+    /// Address of the pointer to the marker's probe, if it calls one.
     pub probe: Option<u64>,
-    /// The address of the function `extern "C" fn(state: u32)` that puts the marker's library into a state, where
-    /// [`Enabling::Switch`](design::Enabling::Switch) says so.
+    /// Address of `extern "C" fn(state: u32)`, which puts the marker's library into a state. Only
+    /// for [`Enabling::Switch`](design::Enabling::Switch).
     pub switch: Option<u64>,
-    /// The address of what its read-side lock takes over, where a guard is one.
+    /// Address of the counter that the guard's read-side lock copies, if it has one.
     pub grace_period: Option<u64>,
     /// Its functions.
     pub codes: Vec<CompiledFunction>,
@@ -101,33 +101,33 @@ pub struct CompiledDesign {
 /// A compiled function: a loop, with or without a marker.
 #[derive(Debug, Clone)]
 pub struct CompiledFunction {
-    /// The guard of its marker; none in the loop without a marker. A probe's name.
+    /// Guard of its marker; `None` for the loop without a marker. For a probe, the probe's name.
     pub guard: Option<String>,
-    /// The context that it is the loop of.
+    /// Name of its loop's context.
     pub context: String,
-    /// The address of its first byte.
+    /// Address of its first byte.
     pub start: u64,
-    /// Its bytes, and those of functions that lie with it.
+    /// Its bytes, including functions stored with it.
     pub bytes: &'static [u8],
-    /// Where it is entered, from its start.
+    /// Offset of its entry point.
     pub entry: usize,
     /// The places that enabling patches.
     pub sites: Vec<PatchSite>,
 }
 
-/// A place to be patched.
+/// A place to patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchSite {
-    /// Where it is, from the function's start.
+    /// Offset of the place in the function.
     pub place: usize,
-    /// The address that it shall lead to.
+    /// Target address of the jump or call.
     pub target: u64,
 }
 
 impl CompiledDesign {
-    /// The designs that were compiled with this program.
+    /// The designs compiled into this program.
     pub fn list_built() -> Vec<CompiledDesign> {
-        // SAFETY: the tables are the build's own, and linked into this program.
+        // SAFETY: the tables belong to this build and are linked into this program.
         BUILT.iter().map(|design| unsafe { CompiledDesign::read_table(*design) }).collect()
     }
 
@@ -135,13 +135,14 @@ impl CompiledDesign {
     ///
     /// # Safety
     ///
-    /// It is a table from text of [`super::source`], in a program or library that stays loaded.
+    /// `raw` must be a table from text of [`super::source`], in a program or library that stays
+    /// loaded.
     ///
     /// # Panics
     ///
-    /// Where its design is not one of [`design::ALL`].
+    /// If its design is not one of [`design::ALL`].
     pub unsafe fn read_table(raw: *const RawDesign) -> CompiledDesign {
-        // SAFETY: the caller vouches for the table, behind which its codes lie.
+        // SAFETY: the caller guarantees the table, which its codes follow.
         let (design, codes) = unsafe {
             let codes = std::slice::from_raw_parts(raw.add(1).cast::<RawCode>(), (*raw).codes);
             (&*raw, codes)
@@ -159,7 +160,7 @@ impl CompiledDesign {
         }
     }
 
-    /// The loop of this context with a marker and this guard, or without a marker.
+    /// The loop of this context, with a marker and this guard, or without a marker.
     pub fn find_function(&self, context: &str, guard: Option<&str>) -> Option<&CompiledFunction> {
         self.codes.iter().find(|code| code.context == context && code.guard.as_deref() == guard)
     }
@@ -169,9 +170,9 @@ impl CompiledDesign {
 ///
 /// # Panics
 ///
-/// Where `probes.c` has none of this name.
+/// If `probes.c` has no probe of this name.
 pub(crate) fn find_probe(name: &str) -> CompiledFunction {
-    // SAFETY: a table of the build's own.
+    // SAFETY: a table of this build.
     let probes = unsafe { &cyclescope_probes };
     let codes = probes.iter().map(|probe| probe.read_function(&[]));
     codes.into_iter().find(|code| code.guard.as_deref() == Some(name)).expect("probes.c has it")
@@ -180,14 +181,14 @@ pub(crate) fn find_probe(name: &str) -> CompiledFunction {
 /// An instruction that enabling patches.
 struct PatchTarget {
     address: u64,
-    /// Where it leads then.
+    /// Target after patching.
     target: u64,
 }
 
 impl RawDesign {
     fn list_patches(&self, code: &RawCode) -> Vec<PatchTarget> {
         let from = |field: &i64| (&raw const *field as u64).wrapping_add_signed(*field);
-        // SAFETY: the bounds of two arrays of the compiler's, or null.
+        // SAFETY: the compiler's bounds of two arrays, or null.
         let (records, entries) =
             unsafe { (slice_between(self.records, self.records_end), slice_between(self.entries, self.entries_end)) };
         let of_record = |record: &RawRecord| PatchTarget { address: from(&record.place), target: from(&record.target) };
@@ -206,7 +207,7 @@ impl RawCode {
             guard: (guard != BASE).then_some(guard),
             context: read_text(self.context),
             start,
-            // SAFETY: the bounds of a section of the program's code, which stays loaded.
+            // SAFETY: the bounds of a code section of the program, which stays loaded.
             bytes: unsafe { std::slice::from_raw_parts(self.start, len) },
             entry: (self.entry as u64 - start) as usize,
             sites: inside
@@ -216,17 +217,17 @@ impl RawCode {
     }
 }
 
-/// The elements between two bounds; none between null ones.
+/// The elements between two bounds; none between null pointers.
 ///
 /// # Safety
 ///
-/// The bounds are those of one array that lives for ever, or null.
+/// The bounds must be null or enclose one array with static lifetime.
 unsafe fn slice_between<T>(start: *const T, end: *const T) -> &'static [T] {
     if start.is_null() {
         return &[];
     }
     let bytes = end as usize - start as usize;
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(start, bytes / size_of::<T>()) }
 }
 
@@ -250,10 +251,16 @@ mod tests {
             assert!(!compiled.compiler.is_empty());
             assert_eq!(compiled.switch.is_some(), matches!(compiled.design.enabling, Enabling::Switch(_)));
             for context in context::ALL {
-                let base = compiled.find_function(context.name, None).expect("there is a loop without the marker");
+                let base = compiled.find_function(context.name, None).expect(
+                    "the design has a loop without the \
+                     marker",
+                );
                 assert!(base.sites.is_empty(), "{} {base:?}", compiled.design.name);
                 for guard in compiled.design.guards() {
-                    let code = compiled.find_function(context.name, Some(guard.name)).expect("there is one with it");
+                    let code = compiled.find_function(context.name, Some(guard.name)).expect(
+                        "the design has a loop \
+                         with the marker",
+                    );
                     let patched = matches!(
                         compiled.design.enabling,
                         Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer

@@ -1,8 +1,8 @@
-//! Copies of compiled functions at chosen addresses, their markers dormant or enabled.
+//! Copies of compiled functions at chosen addresses, with dormant or enabled markers.
 //!
-//! One function of the compiler's becomes many: at each placement one that is dormant and, where enabling patches the
-//! code, one that is enabled. A copy's bytes are the compiler's but for two things: displacements to what lies outside
-//! of the function, which stays where it is, and what was patched.
+//! Each compiled function has a dormant copy at each placement. If enabling patches the code, it
+//! also has an enabled copy. A copy differs from the compiler's bytes only in two respects:
+//! displacements to targets outside the function, and patches.
 
 use super::compiled_design::{CompiledFunction, PatchSite};
 use super::source::design::Enabling;
@@ -14,40 +14,41 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::fmt;
 use std::os::fd::OwnedFd;
 
-/// The NOPs that static keys begin as (Linux: arch/x86/include/asm/nops.h); also Intel SDM vol. 2, NOP.
+/// The NOPs that static keys begin as (Linux: arch/x86/include/asm/nops.h); also Intel SDM vol. 2,
+/// NOP.
 const NOP_2: [u8; 2] = [0x66, 0x90];
-/// See [`NOP_2`].
+/// Five-byte variant of [`NOP_2`].
 const NOP_5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
-/// What compilers leave for a NOP of five bytes at a function's entry.
+/// The compiler's filler for a NOP of five bytes at a function's entry.
 const ENTRY_NOPS: [u8; 5] = [0x90; 5];
-/// The immediate of a dormant and of an enabled marker.
+/// The immediates of a dormant and an enabled marker.
 const IMMEDIATES: [u8; 2] = [0, 1];
 /// The opcodes of a call and of jumps (Intel SDM vol. 2, CALL and JMP).
 const CALL_REL32: u8 = 0xe8;
 const JMP_REL32: u8 = 0xe9;
 const JMP_REL8: u8 = 0xeb;
 
-/// Why a copy can't be made.
+/// The reason that a copy is impossible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyMisfit {
-    /// What a jump of so few bytes shall reach is too far away.
+    /// The target of a jump is out of its reach.
     TooFar {
-        /// The length of the jump.
+        /// Length of the jump.
         bytes: usize,
-        /// From its end.
+        /// Distance from the end of the jump.
         distance: i64,
     },
-    /// A place that is to be patched holds something else.
+    /// A place to patch contains unexpected bytes.
     Unexpected {
-        /// Where it is, from the function's start.
+        /// Offset of the place in the function.
         place: usize,
     },
-    /// No tracer can be had for it.
+    /// No tracer is available for it.
     Untraced {
-        /// Why.
+        /// The reason.
         why: Unavailable,
     },
-    /// The function refers to something in a way that no copy can.
+    /// The function contains a reference that cannot be relocated.
     Immovable {
         /// The instruction.
         instruction: String,
@@ -61,15 +62,15 @@ impl fmt::Display for CopyMisfit {
                 write!(out, "a jump of {bytes} bytes does not reach the enabled path, {distance} bytes away")
             }
             CopyMisfit::Unexpected { place } => {
-                write!(out, "at +{place:#x} the compiler left something else than what is to be patched")
+                write!(out, "at +{place:#x} the compiler's code is not what patching expects")
             }
             CopyMisfit::Untraced { why } => write!(out, "{}: {}", why.what, why.why),
-            CopyMisfit::Immovable { instruction } => write!(out, "`{instruction}` can't be moved"),
+            CopyMisfit::Immovable { instruction } => write!(out, "`{instruction}` can't be relocated"),
         }
     }
 }
 
-/// A function's bytes for another address.
+/// Relocates a function's bytes to another address.
 pub(crate) fn copy_bytes(
     code: &CompiledFunction,
     at: u64,
@@ -102,7 +103,7 @@ fn relocate_bytes(code: &CompiledFunction, at: u64) -> Result<Vec<u8>, CopyMisfi
         } else if near {
             (instruction.near_branch_target(), constants.immediate_offset(), constants.immediate_size())
         } else if instruction.flow_control() == FlowControl::IndirectBranch {
-            // A table of jumps, which would lead back to the function that this is a copy of.
+            // A jump table, which would lead back to the original function.
             return Err(immovable());
         } else {
             continue;
@@ -169,33 +170,33 @@ fn patch_site(
     }
 }
 
-/// Memory for copies, within reach of the functions that they are copies of. It is never mapped for writing, and stays
-/// until the process ends.
+/// Memory for copies, within reach of the original functions. It is never mapped for writing, and
+/// stays mapped until the process ends.
 #[derive(Debug)]
 pub(crate) struct CopyRegion {
-    /// What is mapped: a tracer knows code by its file.
+    /// The mapped file: a tracer identifies code by its file.
     file: OwnedFd,
     start: u64,
     bytes: usize,
     used: usize,
 }
 
-/// How far apart the places are where memory is looked for, and how many are tried on either side: all within the 2 GiB
-/// that displacements reach.
+/// Distance between candidate addresses, and number of candidates on each side. All lie within the
+/// 2 GiB that displacements reach.
 const SEARCH_STRIDE: u64 = 4 << 20;
 const SEARCH_TRIES: u64 = 400;
 const PAGE: usize = 4096;
 const CACHE_LINE: usize = 64;
 
 impl CopyRegion {
-    /// Room for `bytes` bytes near an address.
+    /// Maps `bytes` bytes near an address.
     pub(crate) fn map_near(address: u64, bytes: usize) -> Result<CopyRegion, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let failed = |errno: Errno| RunError::System {
-            doing: "making memory for copies of markers",
+            doing: "mapping memory for copies of markers",
             errno: errno.raw_os_error(),
         };
-        // Kernels before 6.3 do not know the flag and do not need it.
+        // Kernels before 6.3 neither know nor need the flag.
         let file = memfd_create("cyclescope-markers", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
             .or_else(|_| memfd_create("cyclescope-markers", MemfdFlags::CLOEXEC))
             .map_err(failed)?;
@@ -205,22 +206,22 @@ impl CopyRegion {
         let below = (1..SEARCH_TRIES).filter_map(|step| page.checked_sub(step * SEARCH_STRIDE + bytes as u64));
         let start = above.chain(below).find(|start| map_at(*start, bytes, &file));
         let crowded = || {
-            let why = format!("no {bytes} bytes near address {address:#x} are free");
-            RunError::from_harness("making memory for copies of markers", why, "")
+            let why = format!("no free range of {bytes} bytes near address {address:#x}");
+            RunError::from_harness("mapping memory for copies of markers", why, "")
         };
         Ok(CopyRegion { file, start: start.ok_or_else(crowded)?, bytes, used: 0 })
     }
 
-    /// Where a function goes that is to lie `offset` bytes behind the start of a cache line.
+    /// The address for a function `offset` bytes after the start of a cache line.
     pub(crate) fn next_address(&self, offset: usize) -> u64 {
         self.start + (self.used.next_multiple_of(CACHE_LINE) + offset) as u64
     }
 
-    /// Puts a function's bytes to where [`CopyRegion::next_address`] said.
+    /// Writes a function's bytes to the address from [`CopyRegion::next_address`].
     ///
     /// # Panics
     ///
-    /// Where there is no room any more.
+    /// If the region is full.
     pub(crate) fn write_copy(&mut self, at: u64, bytes: &[u8]) -> Result<(), RunError> {
         let offset = (at - self.start) as usize;
         assert!(self.used <= offset && offset + bytes.len() <= self.bytes, "the region has room");
@@ -228,12 +229,13 @@ impl CopyRegion {
         let doing = "writing copies of markers";
         match rustix::io::pwrite(&self.file, bytes, offset as u64) {
             Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(RunError::from_harness(doing, "their file took only a part", "")),
+            Ok(_) => Err(RunError::from_harness(doing, "their file accepted only a part", "")),
             Err(errno) => Err(RunError::System { doing, errno: errno.raw_os_error() }),
         }
     }
 
-    /// The file that is mapped, and an address's place in it; none where it is not in this region.
+    /// The mapped file, and the address's offset in it; `None` if the address is not in this
+    /// region.
     pub(crate) fn locate_in_file(&self, address: u64) -> Option<(&OwnedFd, u64)> {
         let inside = (self.start..self.start + self.bytes as u64).contains(&address);
         inside.then(|| (&self.file, address - self.start))
@@ -242,14 +244,14 @@ impl CopyRegion {
 
 fn map_at(start: u64, bytes: usize, file: &OwnedFd) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
-    let wanted = start as *mut std::ffi::c_void;
+    let address_hint = start as *mut std::ffi::c_void;
     // SAFETY: replaces no mapping.
-    let mapped = unsafe { rustix::mm::mmap(wanted, bytes, ProtFlags::READ | ProtFlags::EXEC, flags, file, 0) };
+    let mapped = unsafe { rustix::mm::mmap(address_hint, bytes, ProtFlags::READ | ProtFlags::EXEC, flags, file, 0) };
     match mapped {
-        Ok(at) if at == wanted => true,
+        Ok(at) if at == address_hint => true,
         Ok(at) => {
-            // Kernels before 4.17 take the address for a hint.
-            // SAFETY: the mapping was made just now.
+            // Kernels before 4.17 treat the address as a hint. SAFETY: the mapping was made just
+            // now.
             let _ = unsafe { rustix::mm::munmap(at, bytes) };
             false
         }
@@ -274,7 +276,7 @@ mod tests {
         Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).into_iter().collect()
     }
 
-    /// What an instruction refers to: in the function its offset there, else an address.
+    /// The target of an instruction: its offset if inside the function, otherwise an address.
     fn target(instruction: &Instruction, at: u64, len: usize) -> Option<(bool, u64)> {
         let target = match instruction.flow_control() {
             _ if instruction.is_ip_rel_memory_operand() => instruction.ip_rel_memory_address(),
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_refer_to_what_the_compilers_code_refers_to() {
+    fn copies_keep_the_targets_of_the_compilers_code() {
         for (enabling, code) in all() {
             for at in [code.start + 0x1_2344, code.start - 0x4_0000, code.start + (1 << 30)] {
                 let bytes = relocate_bytes(&code, at).unwrap();
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_patched_is_the_compilers_instruction_at_the_site() {
+    fn patching_replaces_the_compilers_instruction_at_the_site() {
         for (enabling, code) in all() {
             let at = code.start + 0x10_0000;
             let [dormant, enabled] = [false, true].map(|enabled| copy_bytes(&code, at, enabling, enabled).unwrap());
@@ -337,14 +339,14 @@ mod tests {
                     };
                     assert_eq!(after.near_branch_target(), site.target + shift);
                 }
-                _ => unreachable!("nothing else is patched"),
+                _ => unreachable!("no other design is patched"),
             }
         }
     }
 
-    /// In another place than where the compiler put the enabled path, much would go well all the same.
+    /// Other targets would also run without an error, so the enabled path must be checked.
     #[test]
-    fn jumps_lead_to_what_the_compiler_left_unreachable() {
+    fn jumps_lead_to_otherwise_unreachable_code() {
         for (_, code) in all().filter(|(enabling, code)| *enabling == Enabling::Jump && !code.sites.is_empty()) {
             let instructions = decoded(code.bytes, code.start);
             let at = instructions.iter().position(|one| one.ip() == code.sites[0].target).expect("a start");
@@ -359,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_through_a_table_is_refused() {
+    fn a_jump_table_is_rejected() {
         let (_, code) = all().next().unwrap();
         // jmp rax
         let table = CompiledFunction { bytes: &[0xff, 0xe0], sites: Vec::new(), ..code };
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_does_not_reach_is_refused() {
+    fn a_jump_out_of_reach_is_rejected() {
         let (enabling, code) = all()
             .find(|(_, code)| code.bytes[code.sites.first().map_or(0, |site| site.place)..].starts_with(&NOP_2))
             .unwrap();

@@ -1,21 +1,22 @@
-//! Two markers compared placement by placement.
+//! Compares two markers placement by placement.
 
 use super::record::MarkerRecord;
 use cyclescope_core::statistics::{Interval, median_interval};
 
-/// What one marker costs more than another: the median over the placements that both have; none of too few.
+/// Extra cost of one marker over another: the median over their common placements; `None` if there
+/// are too few.
 pub(crate) fn median_difference(one: &MarkerRecord, other: &MarkerRecord) -> Option<Interval> {
     let terms = [CostTerm { weight: 1.0, record: one }, CostTerm { weight: -1.0, record: other }];
     median_interval(&sum_by_placement(&terms), one.confidence)
 }
 
-/// A marker's cost times a weight.
+/// A marker's cost with a weight.
 pub(super) struct CostTerm<'a> {
     pub(super) weight: f64,
     pub(super) record: &'a MarkerRecord,
 }
 
-/// The weighted sum of costs at each placement where all of them are known.
+/// Weighted sum of costs at each placement where all of them are known.
 pub(super) fn sum_by_placement(terms: &[CostTerm]) -> Vec<f64> {
     let Some(first) = terms.first() else { return Vec::new() };
     let at = |record: &MarkerRecord, offset: usize| {

@@ -1,11 +1,13 @@
-//! Loops of the user's own: what is compiled at run time, a library for each design, and how such a library is read.
+//! Custom loops: the library compiled for each design at run time, and its contents.
 //!
-//! A file is included as it is (`library::around` says what it defines). A snippet becomes an `asm` statement, the
-//! body of the loop: the registers that it uses are variables of the loop's, so that it finds in them what it left
-//! there, whatever the marker does with them meanwhile. What they hold at first is as in `run`: RDI, RSI, R14 and
-//! RBP point into memory, general registers are odd numbers (RCX is 3), vector registers hold 1.0. That holds for the
-//! lower 16 bytes of the first 16; vectors, masks and x87 registers are lost where an enabled marker calls. The stack
-//! is left as it was found.
+//! A C file is included unchanged (`library::around` lists its definitions). A snippet becomes an
+//! `asm` statement in the loop's body. The registers that it uses are variables of the loop, so
+//! that it finds its own values again, whatever the marker does in between.
+//!
+//! Initial values are as in `run`: RDI, RSI, R14 and RBP point into memory, general registers are
+//! odd numbers (RCX is 3), vector registers hold 1.0. This covers the lower 16 bytes of the first
+//! 16 vector registers. Other vectors, masks and x87 registers are lost when an enabled marker
+//! calls. The stack keeps its state.
 
 use super::source::context::{CUSTOM_LOOP_AIM, LoopContext, LoopText, MemoryFootprint};
 use super::source::design::{DesignLanguage, SiteDesign};
@@ -17,32 +19,32 @@ use std::path::Path;
 
 pub use library::CUSTOM_LOOP_NAME;
 
-/// A loop of the user's own.
+/// A custom loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomLoop {
-    /// A C file's, as a path that `#include` takes.
+    /// A C file, as a path for `#include`.
     File(String),
-    /// A snippet's, as text in C.
+    /// A snippet, as C text.
     Snippet {
-        /// Before the loop.
+        /// Code before the loop.
         before: String,
-        /// The loop's body.
+        /// Body of the loop.
         body: String,
     },
 }
 
-/// Why no loop can be made.
+/// The reason that a loop is impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnfitLoop {
-    /// `#include` has no way to write such a path.
+    /// `#include` cannot express the path.
     Path,
     /// There are no instructions.
     Empty,
 }
 
-/// What the compiler is asked for beside what it is asked for in the build: no tables of jumps, which lead out of
-/// copies, and for snippets that push a stack that nothing lies below. Headers that a file includes are included
-/// behind the first, so what their extent depends on is defined before.
+/// Compiler flags in addition to the build's. Jump tables are off because they lead out of copies.
+/// The red zone is off for snippets that push. Headers included by a file come after the first one,
+/// so definitions that affect them come first.
 pub const COMPILER_FLAGS: &[&str] = &[
     "-O2",
     "-fPIC",
@@ -74,7 +76,7 @@ impl CustomLoop {
             used.registers().filter(|register| register.is_gpr64() && *register != Register::RSP).collect();
         let vectors: Vec<usize> =
             used.registers().filter(|it| it.is_zmm()).map(Register::number).filter(|it| *it < 16).collect();
-        // The instruction database does not tell registers that only move on the stack of x87.
+        // The instruction database does not list registers that only move on the x87 stack.
         let state = vector_state(listing.instructions());
         let x87 = state.x87 || state.mmx;
         Ok(CustomLoop::Snippet {
@@ -83,10 +85,11 @@ impl CustomLoop {
         })
     }
 
-    /// The C text of a design's library with this loop; an error is why there can't be one.
+    /// The C text of a design's library with this loop. The error is the reason that none is
+    /// possible.
     pub fn write_library(&self, design: &SiteDesign) -> Result<String, &'static str> {
         if design.language != DesignLanguage::C {
-            return Err("it is a macro of Rust's, which can't stand in a loop in C");
+            return Err("it is a Rust macro, which a loop in C can't contain");
         }
         let text = match self {
             CustomLoop::File(include) => return Ok(library::write_user_library(design, include)),
@@ -94,7 +97,7 @@ impl CustomLoop {
         };
         let context = LoopContext {
             name: CUSTOM_LOOP_NAME,
-            about: "a loop of the user's",
+            about: "a custom loop",
             usual: false,
             aim: CUSTOM_LOOP_AIM,
             memory: MemoryFootprint::Scratch,
@@ -109,8 +112,8 @@ fn register_name(register: Register) -> String {
     format!("{register:?}").to_lowercase()
 }
 
-/// What a general register holds at first. Areas are 64 KiB and odd multiples of 320 bytes apart, as those of `run` are
-/// not congruent either.
+/// Initial value of a general register. Areas are 64 KiB plus distinct odd multiples of 320 bytes
+/// apart, so that they are not congruent, as in `run`.
 fn initial_value(register: Register) -> String {
     let area = |number: usize| format!("(unsigned long)memory + {}", number * ((64 << 10) + 320));
     match register {
@@ -125,7 +128,7 @@ fn initial_value(register: Register) -> String {
 
 fn write_loop_start(general: &[Register], vectors: &[usize]) -> String {
     let general = general.iter().map(|register| {
-        // Not a constant to the compiler, which would store it each time around.
+        // Not a compile-time constant: the compiler would store it in each iteration.
         let (name, value) = (register_name(*register), initial_value(*register));
         format!("unsigned long marker_{name} = {value}; asm volatile(\"\" : \"+r\"(marker_{name}));\n\t")
     });
@@ -139,8 +142,8 @@ fn write_loop_start(general: &[Register], vectors: &[usize]) -> String {
     general.chain(vectors).collect()
 }
 
-/// Variables in certain registers are certain to be there in an `asm` statement only (GCC's manual, "Local Register
-/// Variables"), and the marker's calls would change them; so they are copies.
+/// Variables in specific registers are guaranteed only within an `asm` statement (GCC's manual,
+/// "Local Register Variables"), and the marker's calls would change them. So they are copies.
 fn write_loop_body(listing: &Listing, general: &[Register], vectors: &[usize], x87: bool) -> String {
     let each = |text: &dyn Fn(String) -> String| -> String {
         general.iter().map(|register| text(register_name(*register))).collect()
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippets_registers_are_the_loops_variables() {
+    fn registers_of_a_snippet_become_variables_of_the_loop() {
         let Ok(CustomLoop::Snippet { before, body }) =
             CustomLoop::from_snippet(&parse_assembly("imul rax, rbp; push rax; pop rcx").unwrap())
         else {
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_initialised_and_lost() {
+    fn vector_registers_are_initialised_and_clobbered() {
         let Ok(CustomLoop::Snippet { before, body }) =
             CustomLoop::from_snippet(&parse_assembly("vaddpd ymm3, ymm1, [rsi]; fld1").unwrap())
         else {
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_loop_has_each_marker_at_its_place() {
+    fn a_custom_file_contains_each_marker_at_its_place() {
         let it = CustomLoop::from_file(Path::new("/a b/loop.c")).unwrap();
         let text = it.write_library(design("flag")).unwrap();
         assert_eq!(text.matches("#include \"/a b/loop.c\"\n").count(), 1);

@@ -1,72 +1,75 @@
-//! The figures of the document on Linux kernel markers, to set ours beside: in its order and its words.
+//! The figures of the document on Linux kernel markers, for comparison with ours, in its order and
+//! wording.
 //!
-//! Its marker disables preemption around the call of the probe; here the states with a guard are compared with it. Its
-//! "optimized" marker is the design `immediate`, its "generic" one `flag`. The document counts 32 bytes in the unlikely
-//! path, where its own listing has 51 from 0x13 through the jump back at 0x44, and leaves out what the marker does to the
-//! function's prologue; our figures have the marker's own bytes, and the difference of the whole function.
+//! The document's marker disables preemption around the probe call. Here, the states with a guard
+//! correspond to it. Its "optimized" marker is the design `immediate`, its "generic" one `flag`.
+//!
+//! The document counts 32 bytes in the unlikely path, but its own listing has 51, from 0x13 through
+//! the jump back at 0x44. It also omits the marker's effect on the function's prologue. Our figures
+//! are the marker's own bytes, and the difference of the whole function.
 
 use super::cost_difference::median_difference;
 use super::record::{MarkerRecord, to_quantity};
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// The document.
+/// Title of the document.
 pub const SOURCE: &str = "Linux Kernel Markers 0.19, microbenchmarks";
-/// Its machine.
+/// The document's machine.
 pub const MACHINE: &str = "Intel Pentium 4, 3 GHz, in the kernel, interrupts disabled";
 
-/// One figure of the document's.
+/// One figure of the document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DocumentFigure {
-    /// What was executed, as the document has it.
+    /// The executed code, in the document's words.
     pub part: &'static str,
-    /// The marker, as the document has it.
+    /// The marker, in the document's words.
     pub of: &'static str,
-    /// What the figure is, as the document has it.
+    /// The figure, in the document's words.
     pub what: &'static str,
-    /// The figure; none where the document doesn't tell it and we do.
+    /// The value; `None` if only our measurement has it.
     pub value: Option<f64>,
-    /// Where ours is.
+    /// The corresponding figure of ours.
     pub ours: OwnFigure,
 }
 
-/// A figure of a record of ours.
+/// A figure in one of our records.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct OwnFigure {
-    /// The record's design.
+    /// Design of the record.
     pub design: &'static str,
-    /// Its state.
+    /// State of the record.
     pub state: &'static str,
-    /// Its context.
+    /// Context of the record.
     pub context: &'static str,
-    /// Which of its figures.
+    /// The figure in the record.
     pub figure: RecordFigure,
 }
 
-/// Which figure of a record.
+/// A figure of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RecordFigure {
-    /// How often the loop without the marker, or with it, went around.
+    /// Iterations of the loop without the marker or with it.
     Loops,
-    /// How long that took without the marker, in core cycles.
+    /// Total time without the marker, in core cycles.
     BaseTime,
-    /// The same with it.
+    /// Total time with the marker, in core cycles.
     SiteTime,
-    /// Core cycles of once around without the marker.
+    /// Core cycles per iteration without the marker.
     Base,
-    /// Core cycles of once around with it.
+    /// Core cycles per iteration with the marker.
     Site,
-    /// What the marker adds.
+    /// Cost of the marker.
     Cost,
-    /// What it adds beyond what it adds in another state.
+    /// Cost of the marker beyond its cost in another state.
     Over(&'static str),
-    /// The marker's own bytes on the likely path.
+    /// Bytes of the marker on the likely path.
     Likely,
-    /// Those on the unlikely path.
+    /// Bytes of the marker on the unlikely path.
     Unlikely,
-    /// Bytes on the likely path by which the whole functions differ.
+    /// Difference of the whole functions on the likely path, in bytes.
     FunctionLikely,
-    /// Those on the unlikely path.
+    /// Difference of the whole functions on the unlikely path, in bytes.
     FunctionUnlikely,
 }
 
@@ -82,7 +85,7 @@ const TIME: &str = "time delta (cycles)";
 const LOOP: &str = "cycles per loop";
 const MARKER: &str = "cycles per loop for marker";
 
-/// The names of a record of ours.
+/// Names that identify one of our records.
 #[derive(Debug, Clone, Copy)]
 struct RecordKey {
     design: &'static str,
@@ -117,7 +120,7 @@ const CALL: RecordKey = record_key("immediate", "guarded-empty", "empty");
 const DIRECT: RecordKey = record_key("immediate", "guarded-direct", "empty");
 const VARARGS: RecordKey = record_key("immediate", "guarded-varargs", "empty");
 const FORMAT: RecordKey = record_key("immediate", "guarded-format", "empty");
-/// The site that has the guard, as the document's has.
+/// The site with the guard, like the document's.
 const FLAG_CALL: RecordKey = record_key("flag", "guarded-empty", "empty");
 
 /// The figures, in the order of the document.
@@ -240,36 +243,37 @@ pub(crate) const DOCUMENT_FIGURES: &[DocumentFigure] = &[
     ),
 ];
 
-/// A figure of the document's and ours.
+/// A figure of the document compared with ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureComparison {
-    /// What was executed, as the document has it.
+    /// The executed code, in the document's words.
     pub part: &'static str,
-    /// The marker, as the document has it.
+    /// The marker, in the document's words.
     pub of: &'static str,
-    /// What the figure is, as the document has it.
+    /// The figure, in the document's words.
     pub what: &'static str,
-    /// The document's figure.
+    /// The document's value.
     pub published: Option<f64>,
-    /// Our design.
+    /// Name of our design.
     pub design: &'static str,
-    /// Our state.
+    /// Name of our state.
     pub state: &'static str,
-    /// Ours in core cycles; null where it isn't known, and for bytes.
+    /// Our value in core cycles; null if unknown, and for bytes.
     pub cycles: Option<Quantity>,
-    /// Ours in bytes.
+    /// Our value in bytes.
     pub bytes: Option<i64>,
-    /// Ours of iterations, or of core cycles that all of them took: of the visits that costs are means of.
+    /// Our total number of iterations, or of core cycles, over the visits in the mean cost.
     pub total: Option<u64>,
-    /// Why the document's figure is of something else than ours, where it is.
+    /// The difference in meaning between the document's figure and ours, if any.
     pub remark: Option<&'static str>,
 }
 
-/// See the listing of the document's, and the System V ABI for x86-64, 3.2.3 and 3.5.7.
-const ABI_REMARK: &str = "the document's call stores its arguments on the stack (i386), ours puts them into registers (x86-64): \
-                   a probe that takes them loads nothing, and one with a variable argument list stores them first";
+/// See the document's listing, and the System V ABI for x86-64, 3.2.3 and 3.5.7.
+const ABI_REMARK: &str = "the document's call stores its arguments on the stack (i386), ours puts them into \
+     registers (x86-64): a probe that reads them loads nothing, and one with a variable argument list stores them \
+     first";
 
-/// The document's figures that some records have, beside theirs.
+/// Compares the document's figures with those in the records.
 pub fn compare_figures(records: &[MarkerRecord]) -> Vec<FigureComparison> {
     DOCUMENT_FIGURES.iter().filter_map(|published| published.compare_records(records)).collect()
 }
@@ -313,8 +317,9 @@ pub(crate) fn find_record<'a>(
     state: &str,
     context: &str,
 ) -> Option<&'a MarkerRecord> {
-    let is = |record: &&MarkerRecord| record.design == design && record.state == state && record.context == context;
-    records.iter().find(is)
+    let matches =
+        |record: &&MarkerRecord| record.design == design && record.state == state && record.context == context;
+    records.iter().find(matches)
 }
 
 #[cfg(test)]
@@ -323,7 +328,7 @@ mod tests {
     use crate::tested_conclusions::tests::record;
 
     #[test]
-    fn the_documents_increments_are_differences_of_its_loops() {
+    fn the_documents_increments_equal_differences_of_its_loops() {
         let value = |what: &str, of: &str, part: &str| {
             let row = |row: &&DocumentFigure| (row.what, row.of, row.part) == (what, of, part);
             DOCUMENT_FIGURES.iter().find(row).and_then(|row| row.value).unwrap()
@@ -351,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_a_case_of_ours() {
+    fn every_figure_refers_to_an_existing_case() {
         use crate::source::{context, design};
         use crate::state::list_states;
         for DocumentFigure { ours, .. } in DOCUMENT_FIGURES {
@@ -362,26 +367,26 @@ mod tests {
     }
 
     #[test]
-    fn ours_stand_beside_where_they_were_measured() {
+    fn measured_figures_are_compared_with_the_document() {
         let records = [
             record("immediate", "dormant", "empty", &[1.0; 16]),
             record("immediate", "guarded-empty", "empty", &[5.5; 16]),
         ];
         let rows = compare_figures(&records);
-        let of = |what: &str| rows.iter().find(|row| row.what == what).expect("a row");
-        assert_eq!(of("cycles per loop for empty probe").cycles.unwrap().value, Some(4.5));
-        assert_eq!(of(MARKER).cycles.unwrap().value, Some(1.0));
+        let row_of = |what: &str| rows.iter().find(|row| row.what == what).expect("a row");
+        assert_eq!(row_of("cycles per loop for empty probe").cycles.unwrap().value, Some(4.5));
+        assert_eq!(row_of(MARKER).cycles.unwrap().value, Some(1.0));
         assert!(rows.iter().all(|row| {
             row.design == "immediate"
                 && [row.cycles.is_some(), row.bytes.is_some(), row.total.is_some()].map(u8::from).iter().sum::<u8>()
                     == 1
         }));
-        assert_eq!(of("adds bytes in the likely path").bytes, Some(6));
-        assert_eq!((of(LOOPS).total, of(LOOPS).published), (Some(1000), Some(1e7)));
+        assert_eq!(row_of("adds bytes in the likely path").bytes, Some(6));
+        assert_eq!((row_of(LOOPS).total, row_of(LOOPS).published), (Some(1000), Some(1e7)));
         let direct = compare_figures(&[record("immediate", "guarded-direct", "empty", &[5.0; 16])]);
-        let told: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
-        assert_eq!(told, [false, true, true], "{direct:?}");
-        assert!(of(LOOPS).remark.is_none() && of(MARKER).remark.is_none());
+        let has_remark: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
+        assert_eq!(has_remark, [false, true, true], "{direct:?}");
+        assert!(row_of(LOOPS).remark.is_none() && row_of(MARKER).remark.is_none());
         assert!(compare_figures(&records[1..]).iter().all(|row| row.what != "cycles per loop for empty probe"));
     }
 }

@@ -1,4 +1,4 @@
-//! The copies of a bench: of each function one at each placement, in memory near the function.
+//! The copies of a bench: one of each function at each placement, in memory near the function.
 
 use super::compiled_design::CompiledFunction;
 use super::copy_region::{CopyMisfit, CopyRegion, copy_bytes};
@@ -6,20 +6,20 @@ use super::source::design::Enabling;
 use cyclescope_core::error::RunError;
 use std::collections::HashMap;
 
-/// The bytes of a line of the cache.
+/// Bytes in a cache line.
 const CACHE_LINE: usize = 64;
 
-/// Which copy of a function.
+/// Variant of a function's copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CopyVariant {
-    /// Whether its bytes are those of the enabled marker, where enabling patches any.
+    /// Whether it has the enabled marker's bytes, if enabling patches any.
     pub(super) enabled: bool,
-    /// Whether a tracer is to attach to it.
+    /// Whether a tracer will attach to it.
     pub(super) traced: bool,
 }
 
 impl CopyVariant {
-    /// The bytes as they were compiled.
+    /// The bytes as compiled.
     pub(super) const DORMANT: CopyVariant = CopyVariant { enabled: false, traced: false };
 }
 
@@ -27,28 +27,29 @@ impl CopyVariant {
 pub(super) struct FunctionCopies<'a> {
     offsets: &'a [usize],
     entries: HashMap<(u64, CopyVariant), Vec<u64>>,
-    /// The last is for the functions that are copied now.
+    /// The last region receives new copies.
     regions: Vec<CopyRegion>,
     failed: Option<RunError>,
 }
 
 impl FunctionCopies<'_> {
-    /// None yet. Each function gets a copy at each of these offsets from the start of a cache line.
+    /// Starts without copies. Each function gets a copy at each of these offsets from the start of
+    /// a cache line.
     pub(super) fn new(offsets: &[usize]) -> FunctionCopies<'_> {
         FunctionCopies { offsets, entries: HashMap::new(), regions: Vec::new(), failed: None }
     }
 
-    /// Makes room for the copies of functions of one origin, near them: of others that may be too far away.
+    /// Reserves a region near functions of one origin. Regions of other origins may be too far
+    /// away.
     pub(super) fn reserve_region(&mut self, codes: &[CompiledFunction]) -> Result<(), RunError> {
         let Some(first) = codes.first() else { return Ok(()) };
-        // Dormant, and enabled or with a tracer.
+        // One dormant copy, and one that is enabled or traced.
         let each = |code: &CompiledFunction| 2 * self.offsets.len() * (code.bytes.len() + 2 * CACHE_LINE);
         self.regions.push(CopyRegion::map_near(first.start, codes.iter().map(each).sum())?);
         Ok(())
     }
 
-    /// The entries of a function's copies, one for each placement. Those that a tracer is to attach to are copies of
-    /// their own.
+    /// The entry points of a function's copies, one per placement. Traced copies are separate.
     pub(super) fn copy_function(
         &mut self,
         code: &CompiledFunction,
@@ -63,7 +64,7 @@ impl FunctionCopies<'_> {
         let region = self.regions.last_mut().expect("room is made before");
         let mut entries = Vec::new();
         for offset in self.offsets {
-            // What lies at the offset is the loop's function, not one that lies before it.
+            // The offset applies to the loop's function, not to one stored before it.
             let at = region.next_address((offset + CACHE_LINE - code.entry % CACHE_LINE) % CACHE_LINE);
             if let Err(error) = region.write_copy(at, &copy_bytes(code, at, enabling, enabled)?) {
                 self.failed = Some(error);
@@ -74,7 +75,7 @@ impl FunctionCopies<'_> {
         Ok(entries)
     }
 
-    /// The memory that they are in; an error where one could not be made.
+    /// The memory of all copies, or the first error.
     pub(super) fn into_regions(self) -> Result<Vec<CopyRegion>, RunError> {
         self.failed.map_or(Ok(self.regions), Err)
     }

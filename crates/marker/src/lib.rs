@@ -1,16 +1,20 @@
-//! What instrumentation costs: markers of several designs, off and on, in loops.
+//! Costs of instrumentation: markers of several designs, dormant and enabled, in loops.
 //!
-//! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
-//! loop without ([`compiled_design`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
-//! What a user's own loop and what packages need is compiled at run time ([`custom_loop`]).
-//! [`copy_region`] copies functions to many addresses and patches them as the real things are. What listens to those that
-//! a library makes is in `listener`. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
-//! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
-//! are known (`estimate`), which [`record`] tells; a loop with several [`speeds`] is
-//! told from a marker that costs. Which executor has which markers is its [`catalog`]. What the
-//! document that all this comes from has measured is [`document_figures`]; a [`tested_conclusions`] of markers says whether its
-//! conclusions hold. All of it together is [`marker_findings`] by a [`MarkerStudy`], which asks its bench through `answered`, so that
-//! evidence answers as well.
+//! A [`source::design`] is text. The build compiles it into functions: a loop with the marker and
+//! the same loop without it ([`compiled_design`]). Custom loops and designs that need packages are
+//! compiled at run time ([`custom_loop`]). [`anatomy`] identifies the marker's instructions and
+//! their path.
+//!
+//! [`copy_region`] copies functions to many addresses and patches them as real tracers do. The
+//! listeners of library markers are in `listener`. A [`mod@bench`] runs all of them in each
+//! [`state`] of a marker. It runs in [`user`] mode or, with the kernel module's own markers, in
+//! ring 0 ([`kernel`]). The [`catalog`] lists the markers of each executor.
+//!
+//! A [`survey`] visits all cases until their costs are known (`placement_cost`). [`record`] reports
+//! costs; [`speeds`] separates a loop's own speeds from a marker's cost. [`document_figures`] holds
+//! the figures of the document on Linux kernel markers, and [`tested_conclusions`] tests its
+//! conclusions. A [`MarkerStudy`] produces [`marker_findings`] from all of this. It reads its bench
+//! through `answered_bench`, so that it also runs on evidence.
 
 #![warn(unreachable_pub)]
 

@@ -1,5 +1,5 @@
-//! What a survey comes to: records of markers, those that were not measured, and the document's figures and conclusions
-//! beside them.
+//! The results of a survey: records of markers, skipped markers, and the comparison with the
+//! document.
 
 use super::copy_region::CopyMisfit;
 use super::custom_loop::CUSTOM_LOOP_NAME;
@@ -10,38 +10,39 @@ use super::tested_conclusions::{TestedConclusion, test_conclusions};
 use super::user::SkippedCase;
 use serde::{Deserialize, Serialize};
 
-/// All that there is to say.
+/// All results of a survey.
 #[derive(Debug, Clone)]
 pub struct MarkerFindings {
-    /// The markers that were measured.
+    /// The measured markers.
     pub records: Vec<MarkerRecord>,
-    /// Those that were not.
+    /// The skipped markers.
     pub skipped: Vec<SkippedRecord>,
-    /// What the document says beside it.
+    /// The comparison with the document.
     pub published: PublishedRecord,
 }
 
 /// A marker that was not measured, kind `marker.skipped`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedRecord {
-    /// The design's name.
+    /// Name of the design.
     pub design: String,
-    /// The state's name; null where all states of the design are meant.
+    /// Name of the state; null for all states of the design.
     pub state: Option<String>,
-    /// The loop's name; null where all of the design's are meant.
+    /// Name of the loop; null for all loops of the design.
     pub context: Option<String>,
-    /// Why it was not.
+    /// The reason.
     pub reason: String,
-    /// What helps, where anything does.
+    /// The remedy, if there is one.
     pub remedy: Option<String>,
 }
 
-/// The document's figures beside ours, and its conclusions tested, kind `marker.conclusions`.
+/// The document's figures compared with ours, and its conclusions tested, kind
+/// `marker.conclusions`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedRecord {
-    /// The document.
+    /// Title of the document.
     pub source: &'static str,
-    /// Its machine.
+    /// The document's machine.
     pub machine: &'static str,
     /// Its figures that were measured here.
     pub figures: Vec<FigureComparison>,
@@ -50,7 +51,7 @@ pub struct PublishedRecord {
 }
 
 impl SkippedRecord {
-    /// All of a design.
+    /// Skips all cases of a design.
     pub fn from_design(design: &SiteDesign, reason: String, remedy: Option<String>) -> SkippedRecord {
         SkippedRecord { design: design.name.to_string(), state: None, context: None, reason, remedy }
     }
@@ -72,7 +73,7 @@ impl From<SkippedCase> for SkippedRecord {
 }
 
 impl MarkerFindings {
-    /// What records say, beside markers that were skipped before.
+    /// Derives the findings from records and from earlier skipped markers.
     pub(crate) fn new(records: Vec<MarkerRecord>, skipped: &[SkippedRecord]) -> MarkerFindings {
         let (removed, records): (Vec<_>, Vec<_>) = records.into_iter().partition(is_removed);
         let removed = removed.into_iter().map(|record| SkippedRecord {
@@ -92,7 +93,7 @@ impl MarkerFindings {
     }
 }
 
-/// Whether nothing is left of a marker in a loop of the user's.
+/// Whether the compiler removed the marker from a custom loop.
 fn is_removed(record: &MarkerRecord) -> bool {
     let code = &record.code;
     let bytes = [code.function_likely_bytes, code.function_unlikely_bytes];

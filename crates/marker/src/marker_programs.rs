@@ -1,5 +1,5 @@
-//! The programs that run markers in the worker: settings, then a call of a loop that runs as many iterations as the
-//! program's loop count says.
+//! The programs that run markers in the worker: settings, then a call of a loop. The program's loop
+//! count gives the iterations.
 
 use super::bench::{CaseVisit, call};
 use super::listener;
@@ -9,10 +9,10 @@ use cyclescope_core::unit::Unit;
 use cyclescope_exec::ProgramCall;
 use cyclescope_measure::schedule::ruler_calls;
 
-/// The ruler's programs are the first of a layout's places.
+/// The ruler's programs come first in a layout.
 pub(super) use call::RULERS;
 
-/// What a program does before its loop.
+/// A setting that a program applies before its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkerSetting {
     /// Stores a value of `bytes` bytes.
@@ -21,8 +21,8 @@ pub(super) enum MarkerSetting {
     Call { function: u64, number: u32 },
 }
 
-/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and
-/// the program's own loop goes around once.
+/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the
+/// function's first argument, and the program's own loop runs once.
 const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
 
 /// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
@@ -39,8 +39,8 @@ fn encode_store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
     });
 }
 
-/// The code that runs before a loop's first reading: RSI, which points into a memory area, goes to RBX; then settings; the
-/// loop's entry goes to R12.
+/// The code before a loop's first reading. It moves RSI, which points into a memory area, to RBX,
+/// applies the settings, and loads the loop's entry into R12.
 fn encode_prelude(entry: u64, settings: &[MarkerSetting]) -> Vec<u8> {
     let mut code = vec![0x48, 0x89, 0xf3];
     for setting in settings {
@@ -61,17 +61,17 @@ fn encode_prelude(entry: u64, settings: &[MarkerSetting]) -> Vec<u8> {
     code
 }
 
-/// A program that calls a loop, which runs as many iterations as the program's loop count says.
+/// A program that calls a loop. The program's loop count gives the iterations.
 pub(super) fn build_program(clock: &Clock, entry: u64, settings: &[MarkerSetting]) -> Program {
     let init = encode_prelude(entry, settings);
     ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, &CALL_LOOP, 1) }.build()
 }
 
-/// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
+/// Not a clock: its second reading is EDX:EAX after the body, to return a number from the worker.
 pub(super) const REGISTER_READER: Clock = Clock {
     name: "registers",
     also: &[],
-    about: "EDX:EAX as they are",
+    about: "the unchanged EDX:EAX",
     source: "",
     counts: Unit::Calls,
     promises: OrderingPromises {
@@ -85,7 +85,7 @@ pub(super) const REGISTER_READER: Clock = Clock {
     end: &[ClockStep::Store],
 };
 
-/// A program whose reading is how often the counting probe was called.
+/// A program whose reading is the number of calls of the counting probe.
 pub(super) fn build_counting_program(entry: u64, settings: &[MarkerSetting]) -> Program {
     let mut init = Vec::new();
     encode_store(listener::hits_address(), 0, 8, &mut init);
@@ -98,7 +98,7 @@ pub(super) fn build_counting_program(entry: u64, settings: &[MarkerSetting]) -> 
     ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(&REGISTER_READER, &snippet, 1) }.build()
 }
 
-/// What one layout's calls are: which of its places, how often around.
+/// The calls of one layout: their places and iterations.
 pub(super) fn layout_calls(visit: &CaseVisit, sentinel: u64) -> [ProgramCall; call::COUNT] {
     let [few, many] = visit.loops;
     let mut calls = [ProgramCall { place: 0, loop_count: 0 }; call::COUNT];

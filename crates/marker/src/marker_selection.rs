@@ -1,5 +1,5 @@
-//! Which markers a survey is about: designs by globs, states and contexts by name. What matches nothing is an error, for
-//! it is misspelt.
+//! Selects the markers of a survey: designs by globs, states and contexts by name. A word without a
+//! match is an error, because it is misspelt.
 
 use super::bench::MarkerCase;
 use super::source::context::{self, LoopContext};
@@ -8,58 +8,58 @@ use super::state::MarkerState;
 use cyclescope_code::asm::nearest_words;
 use cyclescope_measure::study::glob::matches_glob;
 
-/// What is wanted.
+/// The requested markers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarkerSelection {
-    /// Globs of designs' names, in capitals or not; none for all.
+    /// Globs of design names, ignoring case; empty for all.
     pub designs: Vec<String>,
-    /// Names of states; none for all.
+    /// Names of states; empty for all.
     pub states: Vec<String>,
-    /// Names of contexts; none for the usual ones.
+    /// Names of contexts; empty for the usual ones.
     pub contexts: Vec<String>,
-    /// Whether all contexts are wanted.
+    /// Whether to select all contexts.
     pub all: bool,
 }
 
-/// A word that matches nothing.
+/// A word without a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedMarkerWord {
-    /// What it should have named: a design, a state or a context.
+    /// The kind of name: a design, a state or a context.
     pub what: &'static str,
     /// The word.
     pub word: String,
-    /// What may have been meant.
+    /// Similar names.
     pub near: Vec<&'static str>,
-    /// All that there is.
+    /// All known names.
     pub known: Vec<&'static str>,
 }
 
 impl MarkerSelection {
-    /// Those of some designs that are wanted, in their order.
+    /// The selected designs, in the order of `all`.
     pub fn select_designs(&self, all: &'static [SiteDesign]) -> Result<Vec<&'static SiteDesign>, UnmatchedMarkerWord> {
         let matches = |word: &String, design: &SiteDesign| matches_glob(&word.to_lowercase(), design.name);
-        let known = || all.iter().map(|design| design.name).collect();
-        let hit = |word: &&String| all.iter().any(|design| matches(word, design));
-        require_matches("design", &self.designs, hit, known)?;
-        let wanted =
+        let names = || all.iter().map(|design| design.name).collect();
+        let has_match = |word: &&String| all.iter().any(|design| matches(word, design));
+        require_matches("design", &self.designs, has_match, names)?;
+        let is_selected =
             |design: &&SiteDesign| self.designs.is_empty() || self.designs.iter().any(|word| matches(word, design));
-        Ok(all.iter().filter(wanted).collect())
+        Ok(all.iter().filter(is_selected).collect())
     }
 
-    /// The contexts that are wanted, in their order.
+    /// The selected contexts, in their order.
     pub fn select_contexts(&self) -> Result<Vec<&'static LoopContext<'static>>, UnmatchedMarkerWord> {
         let named = |word: &String, context: &LoopContext| word.eq_ignore_ascii_case(context.name);
-        let known = || context::ALL.iter().map(|context| context.name).collect();
-        let hit = |word: &&String| context::ALL.iter().any(|context| named(word, context));
-        require_matches("context", &self.contexts, hit, known)?;
-        let wanted = |context: &&LoopContext| match self.contexts.as_slice() {
+        let names = || context::ALL.iter().map(|context| context.name).collect();
+        let has_match = |word: &&String| context::ALL.iter().any(|context| named(word, context));
+        require_matches("context", &self.contexts, has_match, names)?;
+        let is_selected = |context: &&LoopContext| match self.contexts.as_slice() {
             [] => self.all || context.usual,
             words => words.iter().any(|word| named(word, context)),
         };
-        Ok(context::ALL.iter().filter(wanted).collect())
+        Ok(context::ALL.iter().filter(is_selected).collect())
     }
 
-    /// Fails where a state is wanted that none of these designs has.
+    /// Fails if no design has a selected state.
     pub fn require_states(
         &self,
         designs: &[&SiteDesign],
@@ -78,7 +78,7 @@ impl MarkerSelection {
         require_matches("state", &self.states, hit, known)
     }
 
-    /// Whether a case's state is wanted.
+    /// Whether a case's state is selected.
     pub fn includes_case(&self, case: &MarkerCase) -> bool {
         let named = |word: &String| word.eq_ignore_ascii_case(case.state.name);
         self.states.is_empty() || self.states.iter().any(named)
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn designs_are_named_by_globs() {
+    fn globs_select_designs() {
         let names = |globs: &[&str]| {
             let criteria = MarkerSelection { designs: words(globs), ..MarkerSelection::default() };
             criteria.select_designs(design::ALL).map(|found| found.iter().map(|design| design.name).collect::<Vec<_>>())
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_contexts_are_those_of_the_document() {
+    fn the_usual_contexts_match_the_document() {
         let names = |contexts: &[&str], all| {
             let criteria = MarkerSelection { contexts: words(contexts), all, ..MarkerSelection::default() };
             criteria.select_contexts().map(|found| found.iter().map(|context| context.name).collect::<Vec<_>>())
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_one_of_the_designs() {
+    fn an_unknown_state_is_rejected() {
         let require = |names: &[&str], designs: &[&str]| {
             let criteria =
                 MarkerSelection { designs: words(designs), states: words(names), ..MarkerSelection::default() };

@@ -1,16 +1,18 @@
-//! From durations to costs.
+//! Turns durations into costs.
 //!
-//! A visit runs a loop with the marker and one without for fewer and for more times around. The difference of the two
-//! lengths is free of what a call and its readings take; the difference of the two differences, by the ruler in core
-//! cycles, is what the marker adds to once around. How often exactly they go around is drawn anew for each visit,
-//! for whether a branch predictor foresees a loop's end depends on it.
+//! A visit runs a loop with the marker and one without, each with few and with many iterations. The
+//! difference of the two lengths cancels the cost of the call and its readings. The difference of
+//! these two differences, converted to core cycles by the ruler, is the marker's cost per
+//! iteration. Each visit draws new iteration counts, because they affect whether a branch predictor
+//! predicts the end of a loop.
 //!
-//! A visit is a single round, for what a predictor has learnt stays for a whole visit and changes from one to the next;
-//! visits that an interrupt hit are among the outermost fifths that the mean leaves out. At one placement visits can
-//! fall into modes: then its cost is that of the mode that most of them are in. The marker's cost is the median over
-//! placements, with an interval from order statistics, which assumes nothing about how placements vary.
+//! A visit is a single round: a predictor's state persists for a whole visit and changes between
+//! visits. Visits with an interrupt fall into the outermost fifths, which the mean excludes. Visits
+//! at one placement may form modes. The cost is then that of the most frequent mode. The marker's
+//! cost is the median over placements. Its interval uses order statistics, which assume nothing
+//! about the distribution over placements.
 //!
-//! Pure functions, so that they can be proved on made-up durations.
+//! All functions are pure, so that tests can use simulated durations.
 
 use super::bench::{CaseVisit, call};
 use cyclescope_core::statistics::{
@@ -21,47 +23,51 @@ use cyclescope_measure::modes::{CostMode, CostModes};
 use cyclescope_measure::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops, shared_margin};
 use serde::Serialize;
 
-/// Modes closer than this, in core cycles, are not distinguished: it is what a single visit may be wrong by.
+/// Modes closer than this, in core cycles, are not distinguished: the possible error of a single
+/// visit.
 const MODE_CYCLES: f64 = 0.05;
-/// Nor are those closer than this number of steps of the clock, on whose multiples costs lie that are not multiples.
+/// Modes closer than this number of clock steps are not distinguished either. Costs fall on
+/// multiples of the step.
 const MODE_STEPS: f64 = 2.0;
 
-/// Standard deviation of a visit's cost that the clock's step makes by itself, in steps: a duration between two readings
-/// has the variance step²/6, and four durations are in a cost. The costs that are kept may agree by chance, for all lie on
-/// multiples of the step: nothing but the step says how far off they are then.
+/// Standard deviation of a visit's cost from the clock's step alone, in steps. A duration between
+/// two readings has the variance step²/6, and a cost contains four durations. The remaining costs
+/// may agree by chance, because all are multiples of the step. Only the step then gives their
+/// error.
 fn step_deviation() -> f64 {
     (4.0f64 / 6.0).sqrt()
 }
 
-/// What one visit says.
+/// The figures of one visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct VisitReading {
-    /// Core cycles of once around the loop without the marker.
+    /// Core cycles per iteration without the marker.
     pub base: f64,
-    /// Core cycles of once around the loop with it.
+    /// Core cycles per iteration with the marker.
     pub site: f64,
-    /// Raw units of the clock a core cycle.
+    /// Raw units of the clock per core cycle.
     pub rate: f64,
-    /// Core cycles of one link of the `add` chain; 1 where the rulers agree.
+    /// Core cycles of one link of the `add` chain; 1 if the rulers agree.
     pub add_link: f64,
-    /// Independent additions a core cycle, as the width sentinel saw it.
+    /// Independent additions per core cycle according to the width sentinel.
     pub width: f64,
-    /// Its standard error, as a share of it.
+    /// Standard error of `width`, as a share of it.
     pub width_error: f64,
-    /// Times around by which the two lengths differ.
+    /// Difference of the two iteration counts.
     pub span: f64,
-    /// The clock's step, in core cycles of once around.
+    /// The clock's step, in core cycles per iteration.
     pub step: f64,
 }
 
 impl VisitReading {
-    /// Core cycles that the marker adds.
+    /// Cost of the marker in core cycles.
     pub(crate) fn cost(&self) -> f64 {
         self.site - self.base
     }
 }
 
-/// What a visit's durations say; none where the clock was set back meanwhile, or there are none.
+/// The figures from a visit's durations; `None` if the clock was set back, or there are no
+/// durations.
 pub(crate) fn read_visit(
     samples: &LayoutSamples,
     visit: &CaseVisit,
@@ -90,30 +96,30 @@ pub(crate) fn read_visit(
 /// The cost at one placement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementCost {
-    /// Core cycles that the marker adds to once around; where there are modes, in the one that most visits are in.
+    /// Cost of the marker per iteration, in core cycles; with modes, that of the most frequent one.
     pub cost: Interval,
-    /// The modes, by cost; empty where visits agree.
+    /// The modes, sorted by cost; empty if visits agree.
     pub modes: Vec<CostMode>,
-    /// Core cycles of once around the loop without the marker.
+    /// Core cycles per iteration without the marker.
     pub base: f64,
-    /// Core cycles of once around the loop with it.
+    /// Core cycles per iteration with the marker.
     pub site: f64,
-    /// What half of the visits are between, of the loop without the marker and of that with it.
+    /// Ranges of the middle half of the visits, without the marker and with it.
     pub spread: [[f64; 2]; 2],
-    /// What went into the cost.
+    /// Iterations and times behind the cost.
     pub timed: LoopTimes,
-    /// Visits used.
+    /// Number of visits used.
     pub visits: usize,
 }
 
-/// Iterations, and what they took, of the visits that a cost is the mean of: without the outermost fifths.
+/// Iterations and times of the visits in a mean cost, without the outermost fifths.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct LoopTimes {
-    /// Iterations of each of the two loops, by which the two lengths of a visit differ.
+    /// Iterations of each of the two loops: the difference of a visit's two lengths.
     pub loops: u64,
     /// Core cycles of the loop without the marker.
     pub base: f64,
-    /// Core cycles of the loop with it.
+    /// Core cycles of the loop with the marker.
     pub site: f64,
 }
 
@@ -126,7 +132,7 @@ impl LoopTimes {
         })
     }
 
-    /// All of them together.
+    /// The sum of all times.
     pub(crate) fn sum_times(all: impl Iterator<Item = LoopTimes>) -> LoopTimes {
         all.fold(LoopTimes::default(), |sum, one| LoopTimes {
             loops: sum.loops + one.loops,
@@ -136,7 +142,7 @@ impl LoopTimes {
     }
 }
 
-/// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
+/// The cost at a placement, at a confidence level such as 0.95; `None` for fewer than two visits.
 pub(crate) fn estimate_placement(readings: &[VisitReading], confidence: f64) -> Option<PlacementCost> {
     let costs: Vec<f64> = readings.iter().map(VisitReading::cost).collect();
     let step = mean(&readings.iter().map(|reading| reading.step).collect::<Vec<_>>());
@@ -144,7 +150,7 @@ pub(crate) fn estimate_placement(readings: &[VisitReading], confidence: f64) -> 
     let interval = |group: &[usize]| {
         let costs: Vec<f64> = group.iter().map(|index| costs[*index]).collect();
         let spans: Vec<f64> = group.iter().map(|index| readings[*index].span).collect();
-        // Two differences, each of which may be wrong alike in all visits.
+        // Two differences, each with an error common to all visits.
         let margin = instrument_margin(confidence) * 2f64.sqrt() / mean(&spans);
         let interval = trimmed_interval(&costs, confidence).or_else(|| t_interval(&costs, confidence))?;
         let by_step = step_deviation() * step / (costs.len() as f64).sqrt();
@@ -153,16 +159,17 @@ pub(crate) fn estimate_placement(readings: &[VisitReading], confidence: f64) -> 
     };
     let largest = modes.largest_mode()?;
     let mut cost = interval(largest)?;
-    // Which mode most visits are in may be chance: then the cost is anywhere from one to the other.
+    // If chance may decide which mode is most frequent, the interval covers both modes.
     for rival in modes.rival_modes().filter_map(interval) {
         cost.low = cost.low.min(rival.low);
         cost.high = cost.high.max(rival.high);
     }
-    let middle = |of: fn(&VisitReading) -> f64| {
-        median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
+    let middle = |figure: fn(&VisitReading) -> f64| {
+        median(&mut largest.iter().map(|index| figure(&readings[*index])).collect::<Vec<_>>())
     };
-    let spread =
-        |of: fn(&VisitReading) -> f64| quantiles(&mut readings.iter().map(of).collect::<Vec<_>>(), [0.25, 0.75]);
+    let spread = |figure: fn(&VisitReading) -> f64| {
+        quantiles(&mut readings.iter().map(figure).collect::<Vec<_>>(), [0.25, 0.75])
+    };
     let mut counted = largest.to_vec();
     counted.sort_by(|one, other| costs[*one].total_cmp(&costs[*other]));
     Some(PlacementCost {
@@ -176,7 +183,8 @@ pub(crate) fn estimate_placement(readings: &[VisitReading], confidence: f64) -> 
     })
 }
 
-/// The median over placements of one figure of each, with its interval; `None` of too few for one.
+/// Median over placements of one figure, with its interval; `None` if there are too few placements
+/// for one.
 pub(crate) fn median_over_placements(values: &[f64], confidence: f64) -> Option<Interval> {
     median_interval(values, confidence)
 }

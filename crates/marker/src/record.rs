@@ -1,4 +1,4 @@
-//! What a survey says, as JSON: one line of kind `marker` for each design, state and context.
+//! The records of a survey: one JSON line of kind `marker` for each design, state and context.
 
 use super::anatomy::{AssemblyLine, CacheLines, MarkerAnatomy};
 use super::bench::{MarkerBench, MarkerCase};
@@ -21,71 +21,71 @@ use serde::Serialize;
 /// One marker in one state and loop.
 #[derive(Debug, Clone, Serialize)]
 pub struct MarkerRecord {
-    /// The design's name.
+    /// Name of the design.
     pub design: &'static str,
-    /// The state's name.
+    /// Name of the state.
     pub state: String,
-    /// The guard around the call of its probe.
+    /// Guard around the probe call.
     pub guard: String,
-    /// The loop's name.
+    /// Name of the loop.
     pub context: String,
-    /// Core cycles that the marker adds to once around the loop: the median over placements. Signed.
+    /// Cost of the marker per iteration in core cycles, signed: the median over placements.
     pub cost: Quantity,
-    /// What its state adds to the one that it is over.
+    /// Cost of the state beyond the state below it.
     pub step: StateStep,
-    /// Core cycles of once around the loop without the marker.
+    /// Core cycles per iteration without the marker.
     pub base: Quantity,
-    /// Core cycles of once around the loop with it.
+    /// Core cycles per iteration with the marker.
     pub site: Quantity,
-    /// Where the loop runs at another speed with the marker than without: then the cost is not the marker's, and the step
-    /// is refused; null where it doesn't.
+    /// Set if the loop runs at another speed with the marker than without, otherwise null. The cost
+    /// is then not the marker's, and the step is refused.
     pub other_speed: Option<OtherSpeed>,
-    /// How often the two loops went around in the visits that costs are means of, over all placements, and how long that took.
+    /// Iterations and times of both loops in the visits behind the mean costs, over all placements.
     pub timed: LoopTimes,
-    /// The working set of its loop; null where it has no particular one.
+    /// Working set of its loop; null if it has no particular one.
     pub working_set: Option<WorkingSet>,
-    /// The cost at the placement where it is least; null where none is known.
+    /// Lowest cost over the placements; null if none is known.
     pub best: Option<f64>,
-    /// The cost at the placement where it is most.
+    /// Highest cost over the placements.
     pub worst: Option<f64>,
-    /// Each placement's cost.
+    /// Cost at each placement.
     pub placements: Vec<PlacementRecord>,
-    /// Bytes, lines of the cache and instructions.
+    /// Bytes, cache lines and instructions.
     #[serde(flatten)]
     pub code: CodeRecord,
-    /// How often the marker's probe was called in a run of the same bytes, at a placement drawn at random, with a probe that
-    /// counts; null where it calls none.
+    /// Number of probe calls in a run of the same bytes with a counting probe, at a random
+    /// placement; null if the marker calls none.
     pub calls: Option<CallProof>,
-    /// The compiler that made the functions.
+    /// The compiler of the functions.
     pub compiler: String,
-    /// Where it ran: `user` or `kernel`.
+    /// Executor: `user` or `kernel`.
     pub executor: &'static str,
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'static str,
-    /// The level of confidence of all intervals.
+    /// Confidence level of all intervals.
     pub confidence: f64,
-    /// Visits that were used, over all placements.
+    /// Number of visits used, over all placements.
     pub visits: usize,
-    /// Core cycles of one link of the `add` chain, which is 1 where the rulers agree.
+    /// Core cycles of one link of the `add` chain; 1 if the rulers agree.
     pub add_link: Option<f64>,
-    /// The CPU's number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// The CPU's model.
+    /// Model of the CPU.
     pub cpu_model: String,
-    /// The seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// What to know before believing the numbers.
+    /// Reasons to distrust the numbers.
     pub caveats: Vec<Caveat>,
-    /// The command that repeats it.
+    /// The command that repeats the survey.
     pub repro: String,
 }
 
-/// The price of one thing more.
+/// The cost of one additional step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StateStep {
-    /// The state that has all but that; null is the loop without the marker.
+    /// The state without this step; null for the loop without the marker.
     pub over: Option<&'static str>,
-    /// Core cycles.
+    /// Cost in core cycles.
     pub cost: Quantity,
 }
 
@@ -94,33 +94,34 @@ pub struct StateStep {
 pub struct PlacementRecord {
     /// Bytes from the start of a cache line to the functions.
     pub offset: usize,
-    /// Core cycles; where there are modes, in the one that most visits are in.
+    /// Cost in core cycles; with modes, that of the most frequent one.
     pub cost: Quantity,
-    /// Core cycles of once around the loop without the marker.
+    /// Core cycles per iteration without the marker.
     pub base: Option<f64>,
-    /// The modes, where visits do not agree.
+    /// The modes, if visits do not agree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<ModeRecord>,
-    /// Visits used.
+    /// Number of visits used.
     pub visits: usize,
 }
 
-/// What the marker adds to the code.
+/// The code that the marker adds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodeRecord {
     /// Bytes of the marker's own instructions on the likely path.
     pub likely_bytes: usize,
     /// Bytes of the unlikely path.
     pub unlikely_bytes: usize,
-    /// Bytes of the whole function on the likely path, less those of the function without the marker.
+    /// Bytes of the whole function on the likely path, minus those without the marker.
     pub function_likely_bytes: i64,
     /// The same on the unlikely path.
     pub function_unlikely_bytes: i64,
-    /// Lines of the cache that the functions lie in where they start with one; the kernel's as they lie.
+    /// Cache lines of the functions if they start at one; for the kernel, at their actual
+    /// addresses.
     pub cache_lines: CacheLines,
-    /// The function with the marker.
+    /// Instructions of the function with the marker.
     pub assembly: Vec<AssemblyLine>,
-    /// The function without it.
+    /// Instructions of the function without the marker.
     pub base_assembly: Vec<AssemblyLine>,
 }
 
@@ -138,20 +139,20 @@ impl From<MarkerAnatomy> for CodeRecord {
     }
 }
 
-/// A proof that a marker calls, or does not.
+/// The proof that a marker calls its probe, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CallProof {
-    /// How often the loop went around.
+    /// Iterations of the loop.
     pub loops: u64,
-    /// How often the probe was called.
+    /// Counted calls of the probe.
     pub counted: u64,
-    /// Expected number of calls: 0 while the marker is dormant, unless its design calls an empty probe then; null in the
-    /// user's own loop, which may run the marker any number of times.
+    /// Expected calls. 0 for a dormant marker, unless its design then calls an empty probe. Null in
+    /// a custom loop, which may run the marker any number of times.
     pub expected: Option<u64>,
 }
 
 impl CallProof {
-    /// The proof of a case, from how often its probe was called in [`PROOF_LOOPS`] loops.
+    /// The proof of a case. `counted` is the number of calls in [`PROOF_LOOPS`] loops.
     fn from_count(case: &MarkerCase, counted: u64) -> CallProof {
         let MarkerCase { design, state, context } = case;
         let each = state.library.and_then(|library| library.hits).unwrap_or(1);
@@ -164,13 +165,13 @@ impl CallProof {
         CallProof { loops: PROOF_LOOPS, counted, expected }
     }
 
-    /// Whether the marker is what its state says.
+    /// Whether the marker behaves as its state says.
     pub fn holds(&self) -> bool {
         self.expected.is_none_or(|expected| self.counted == expected)
     }
 }
 
-/// What all records of a survey share.
+/// The fields common to all records of a survey.
 #[derive(Debug, Clone)]
 pub struct MarkerOrigin {
     /// See [`MarkerRecord::executor`].
@@ -187,11 +188,11 @@ pub struct MarkerOrigin {
     pub seed: u64,
     /// See [`MarkerRecord::repro`].
     pub repro: String,
-    /// Whether the machine is emulated, so that it has no cycles.
+    /// Whether the machine is emulated. No figure in core cycles is possible then.
     pub emulated: bool,
 }
 
-/// An interval in core cycles as records have it; refused where there is none.
+/// An interval in core cycles as a quantity; refused without an interval.
 pub(super) fn to_quantity(interval: Option<Interval>) -> Quantity {
     let cycles = Unit::CoreCycles;
     interval.map_or(Quantity::refused(cycles), |interval| Quantity::new(interval, cycles))
@@ -248,14 +249,14 @@ impl MarkerRecord {
     }
 }
 
-/// A case, and what is known of the speeds of its loop.
+/// A case, and the speeds of its loop.
 #[derive(Clone, Copy)]
 pub(crate) struct CaseSpeeds<'a> {
-    /// Its number.
+    /// Index of the case.
     case: usize,
     /// Its own other speed.
     own: Option<&'a OtherSpeed>,
-    /// That of the state that its step is over.
+    /// The other speed of the state below it.
     over: Option<&'a OtherSpeed>,
 }
 
@@ -271,11 +272,11 @@ impl<'a> CaseSpeeds<'a> {
     }
 }
 
-/// Surveys all cases of a bench, or on an emulated machine only counts calls.
+/// Surveys all cases of a bench. On an emulated machine it only counts calls.
 ///
 /// # Errors
 ///
-/// Those of the bench, and [`StopReason::Requested`] where whoever follows has ended it.
+/// Errors of the bench, and [`StopReason::Requested`] if the follower stops the survey.
 pub fn measure_records(
     bench: &mut dyn MarkerBench,
     plan: &VisitPlan,

@@ -1,4 +1,4 @@
-//! A made-up machine, whose markers' costs are known.
+//! A simulated machine with markers of known cost.
 
 use super::anatomy::{AssemblyLine, CodePath, MarkerAnatomy};
 use super::bench::{CaseVisit, MarkerBench, MarkerCase, call};
@@ -16,33 +16,33 @@ use cyclescope_measure::study::ResultRecord;
 use cyclescope_sim::Scenario;
 use std::time::Duration;
 
-/// The latency of `imul` on the usual core, in core cycles.
+/// Latency of `imul` on the usual core, in core cycles.
 pub(super) const IMUL_LATENCY: f64 = 3.0;
 
-/// The machine.
+/// The simulated machine.
 pub(super) struct SimulatedBench {
-    /// See [`Bench::cases`].
+    /// See [`MarkerBench::cases`].
     pub(super) cases: Vec<MarkerCase>,
-    /// See [`Bench::placements`].
+    /// See [`MarkerBench::placement_offsets`].
     pub(super) offsets: Vec<usize>,
-    /// Draws luck and interrupts.
+    /// Source of random costs and interrupts.
     pub(super) random: Random,
-    /// Core cycles of once around at a placement: without the marker, and with it.
+    /// Core cycles per iteration at a placement, without the marker and with it.
     pub(super) loops: fn(&MarkerCase, usize) -> [f64; 2],
-    /// What a visit adds to the marker's cost, by chance.
+    /// Random addition of a visit to the marker's cost.
     pub(super) luck: fn(&mut Random) -> f64,
-    /// The chance that a call is interrupted.
+    /// Probability that a call is interrupted.
     pub(super) interrupts: f64,
-    /// The habits of its core and its clock; of their disturbances it has none but the interrupts above.
+    /// Properties of its core and clock. The only disturbances are the interrupts above.
     pub(super) core: Scenario,
-    /// Whether probes are called by markers that are dormant.
+    /// Whether dormant markers call their probes.
     pub(super) broken: bool,
-    /// Ticks that have passed.
+    /// Elapsed ticks.
     pub(super) ticks: f64,
 }
 
 impl SimulatedBench {
-    /// Undisturbed.
+    /// A machine without disturbances.
     pub(super) fn new(loops: fn(&MarkerCase, usize) -> [f64; 2]) -> SimulatedBench {
         let case = |design: &'static design::SiteDesign, state: MarkerState, context: &str| MarkerCase {
             design,
@@ -66,7 +66,7 @@ impl SimulatedBench {
         }
     }
 
-    /// What a survey of it says.
+    /// The records of a survey of it.
     pub(super) fn measure_all(&mut self, plan: &VisitPlan) -> Vec<MarkerRecord> {
         let around = MarkerOrigin {
             executor: "user",
@@ -81,7 +81,8 @@ impl SimulatedBench {
         measure_records(self, plan, &around, &mut Vec::<ResultRecord>::new()).expect("nothing fails there")
     }
 
-    /// A reading of a call with a body of `cycles` core cycles, some of which overlap with the fences' own.
+    /// A reading of a call whose body takes `cycles` core cycles. Some of them overlap with the
+    /// fences.
     fn simulate_call(&mut self, rate: f64, cycles: f64) -> Sample {
         let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
         let start = self.random.uniform() * 1e6;
@@ -120,7 +121,7 @@ impl MarkerBench for SimulatedBench {
         let run = |visit: &CaseVisit| {
             let [base, site] = (self.loops)(&self.cases[case], visit.placement);
             let site = site + (self.luck)(&mut self.random);
-            // The core's clock wanders.
+            // The core's frequency varies.
             let rate = (1.0 + 0.03 * self.random.uniform()) / self.core.ratio;
             let [few, many] = visit.loops.map(|loops| loops as f64);
             let ruler = visit.ruler_loops as f64;
@@ -149,7 +150,7 @@ impl MarkerBench for SimulatedBench {
         Ok(Some(if enabled || self.broken { loops } else { 0 }))
     }
 
-    /// Time passes in its calls alone.
+    /// Time passes only during calls.
     fn now(&self) -> Result<Duration, RunError> {
         Ok(Duration::from_secs_f64(self.ticks / self.core.hertz))
     }
@@ -176,7 +177,7 @@ fn nop_anatomy() -> MarkerAnatomy {
     }
 }
 
-/// What states cost: a cycle for each step of theirs, and at some placements half a cycle more.
+/// Costs of states: a cycle per step, and half a cycle more at some placements.
 pub(super) fn stair_costs(case: &MarkerCase, placement: usize) -> [f64; 2] {
     let base = if case.context == "empty" { 1.0 } else { 75.0 };
     let states = list_states(case.design);

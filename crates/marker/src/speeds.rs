@@ -1,12 +1,14 @@
-//! Loops with several speeds: rows whose cost is a change from one to the other and not the marker's.
+//! Loops with several speeds: records whose cost is a change of speed and not the marker's.
 //!
-//! The same loop may run at several speeds, by what surrounds it: where its code lies, or how many stores wait behind
-//! its own (the design `stores-8`). A marker that changes the surroundings changes the speed, and the difference is
-//! more than its own instructions take. That is certain where the loop with the marker takes less time than without, for
-//! more instructions make no loop faster by themselves; and possible where the loop takes as long with the marker as
-//! it takes elsewhere without one.
+//! A loop may run at several speeds, depending on its surroundings: the address of its code, or the
+//! number of stores waiting after its own (the design `stores-8`). A marker that changes the
+//! surroundings changes the speed, and the difference exceeds the time of its own instructions.
+//! This is certain if the loop takes less time with the marker than without, because more
+//! instructions alone make no loop faster. It is possible if the loop takes as long with the marker
+//! as it takes elsewhere without one.
 //!
-//! Limits: where the loop without a marker is never seen at the slower of its speeds, a change to it reads as a cost.
+//! Limits: if the loop without a marker never shows its slower speed, a change to that speed looks
+//! like a cost.
 
 use super::source::design::{Enabling, SiteDesign};
 use super::visit_ledger::{CaseFinding, case_aim};
@@ -16,27 +18,29 @@ use serde::Serialize;
 /// A loop that runs at another speed with the marker than without.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OtherSpeed {
-    /// At how many placements it does.
+    /// Number of placements with another speed.
     pub placements: usize,
-    /// Core cycles of once around without the marker: the median over these placements.
+    /// Core cycles per iteration without the marker: the median over these placements.
     pub without: f64,
-    /// The same with the marker.
+    /// Core cycles per iteration with the marker: the median over these placements.
     pub with: f64,
-    /// Whether the marker's own cost can't explain it: the loop is faster with the marker. Else the loop alone takes as long
-    /// elsewhere, so that the cost may be the marker's, the other speed's, or a part of both.
+    /// Whether the marker's own cost is excluded as an explanation, because the loop is faster with
+    /// the marker. Otherwise the loop alone takes as long elsewhere. The cost may then come from
+    /// the marker, the other speed, or both.
     pub certain: bool,
-    /// Controls, which have only stores in the marker's place, with which the loop is faster too.
+    /// Controls, with only stores in the marker's place, that also make the loop faster.
     pub controls: Vec<&'static str>,
 }
 
-/// Placements of a row are taken for another speed where there are so many that chance has as many in fewer rows than
-/// this: ten surveys have some thousand rows.
+/// Largest chance probability at which the placements of a row count as another speed. Ten surveys
+/// have about a thousand rows.
 const ROW_CHANCE: f64 = 1e-4;
-/// Two speeds are this share apart at least, and this many times what a cost may be wrong by.
+/// Smallest relative distance between two speeds, and smallest distance in multiples of a cost's
+/// error.
 const APART_SHARE: f64 = 0.01;
 const APART_AIMS: f64 = 4.0;
 
-/// The other speed of each finding, where it has one.
+/// The other speed of each finding, if it has one.
 pub(crate) fn find_other_speeds(findings: &[CaseFinding], confidence: f64) -> Vec<Option<OtherSpeed>> {
     let mut found: Vec<Option<OtherSpeed>> = findings
         .iter()
@@ -51,21 +55,21 @@ pub(crate) fn find_other_speeds(findings: &[CaseFinding], confidence: f64) -> Ve
     for (finding, other) in findings.iter().zip(&mut found) {
         let Some(other) = other.as_mut().filter(|other| other.certain) else { continue };
         let controls = findings.iter().zip(&faster).filter(|(other, faster)| **faster && control(other));
-        let alike = controls.filter(|(other, _)| has_same_loop(finding, other));
-        other.controls = alike.map(|(other, _)| other.case.design.name).collect();
+        let same_loop = controls.filter(|(other, _)| has_same_loop(finding, other));
+        other.controls = same_loop.map(|(other, _)| other.case.design.name).collect();
     }
     found
 }
 
-/// Whether two findings have the same loop without the marker: that of some designs calls a function, and that of others is
-/// another compiler's.
+/// Whether two findings have the same loop without the marker. The base of some designs calls a
+/// function, and others use another compiler.
 fn has_same_loop(one: &CaseFinding, other: &CaseFinding) -> bool {
     let text = |design: &SiteDesign| (design.base, design.language);
     one.case.context == other.case.context && text(one.case.design) == text(other.case.design)
 }
 
-/// The least number of placements that chance, which picks each with this probability, has in fewer than [`ROW_CHANCE`] of
-/// the rows.
+/// Smallest number of placements that chance reaches in fewer than [`ROW_CHANCE`] of the rows, if
+/// it picks each placement with this probability.
 fn least_placements(placements: usize, probability: f64) -> usize {
     let odds = probability / (1.0 - probability);
     let mut chance = (1.0 - probability).powi(placements as i32);
@@ -87,8 +91,8 @@ fn find_faster(finding: &CaseFinding, least: usize) -> Option<OtherSpeed> {
     from_loops(placements.map(|one| [one.base, one.site]).collect(), least, true)
 }
 
-/// Placements at which the loop with the marker takes as long as it takes without one elsewhere, and there longer than
-/// here.
+/// Placements at which the loop with the marker is as slow as the loop without one is elsewhere,
+/// but not here.
 fn find_slower(finding: &CaseFinding, speeds: &[[f64; 2]], least: usize) -> Option<OtherSpeed> {
     let placements = finding.placements.iter().flatten().filter(|one| {
         let error = case_aim(&finding.case, &one.cost);
@@ -108,8 +112,8 @@ fn from_loops(loops: Vec<[f64; 2]>, least: usize, certain: bool) -> Option<Other
     Some(OtherSpeed { placements: loops.len(), without, with, certain, controls: Vec::new() })
 }
 
-/// The speeds of a finding's loop without any marker, each from its lowest to its highest figure: all that it has at some
-/// placements, in any design that has the same loop. None where there is only one.
+/// The speeds of a finding's loop without any marker, each with its lowest and highest figure. They
+/// come from all placements of all designs with the same loop. Empty if there is only one speed.
 fn list_speeds(finding: &CaseFinding, all: &[CaseFinding], least: usize) -> Vec<[f64; 2]> {
     let placements =
         all.iter().filter(|other| has_same_loop(finding, other)).flat_map(|other| other.placements.iter().flatten());

@@ -1,59 +1,59 @@
-//! States: a marker that is dormant, or enabled with some probe behind it.
+//! The states of a marker: dormant, or enabled with some probe.
 //!
-//! They follow the document on Linux kernel markers: each enabled state does one thing more than the one that it is
-//! `over`, so that the difference of their costs is the price of that thing.
+//! They follow the document on Linux kernel markers. Each enabled state does one thing more than
+//! the state that it is `over`. The difference of their costs is the price of that thing.
 
 use super::source::design::{self, Enabling, SiteDesign};
 
-/// What a marker may be found in.
+/// A state of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarkerState {
-    /// Its name in records and on the command line.
+    /// Name in records and on the command line.
     pub name: &'static str,
-    /// One line on it.
+    /// One-line description.
     pub about: &'static str,
-    /// The guard around the call of the probe.
+    /// Guard around the probe call.
     pub guard: &'static str,
-    /// What is called, if anything.
+    /// The called probe, if any.
     pub probe: Option<ProbeKind>,
     /// Whether the marker is enabled.
     pub enabled: bool,
-    /// The state that it goes one step further than; none is the loop without the marker.
+    /// The state with one step less; `None` for the loop without the marker.
     pub over: Option<&'static str>,
     /// Whether a tracer's breakpoint is at the site.
     pub traced: bool,
-    /// Of a library's marker: the number of the library's state, and who listens in it. A process has one listener.
+    /// For a library's marker, the library's state and its listener. A process has one listener.
     pub library: Option<LibrarySwitch>,
 }
 
-/// What a library is switched to.
+/// A state of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LibrarySwitch {
-    /// The state's number, as the design's switch takes it.
+    /// Number of the state, as passed to the design's switch.
     pub number: u32,
-    /// Who listens: nobody in world 0.
+    /// The listener of this process. World 0 has none.
     pub world: u32,
-    /// Whether its listener counts, and how often a loop.
+    /// Expected hits per loop, if its listener counts.
     pub hits: Option<u64>,
 }
 
-/// What an enabled marker calls.
+/// The probe that an enabled marker calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProbeKind {
     /// Does nothing.
     Empty,
-    /// Takes its arguments from where the calling convention has them.
+    /// Reads its arguments directly from the calling convention's registers.
     Direct,
-    /// Takes them by `va_arg`, knowing what they are.
+    /// Reads them with `va_arg` and known types.
     Varargs,
-    /// Takes them by `va_arg` as it reads in the format string.
+    /// Reads them with `va_arg` according to the format string.
     Format,
-    /// Counts how often it is called.
+    /// Counts its calls.
     Count,
 }
 
 impl ProbeKind {
-    /// All of them.
+    /// All probes.
     pub(crate) const ALL: [ProbeKind; 5] =
         [ProbeKind::Empty, ProbeKind::Direct, ProbeKind::Varargs, ProbeKind::Format, ProbeKind::Count];
 
@@ -71,7 +71,7 @@ impl ProbeKind {
 
 const DORMANT: MarkerState = MarkerState {
     name: "dormant",
-    about: "nobody listens",
+    about: "no listener",
     guard: "read-lock",
     probe: Some(ProbeKind::Empty),
     enabled: false,
@@ -100,33 +100,43 @@ const fn guarded_state(state: MarkerState) -> MarkerState {
 const CALLING: [MarkerState; 9] = [
     DORMANT,
     enabled_state("empty", "a call of an empty probe", "dormant", ProbeKind::Empty),
-    enabled_state("direct", "the probe takes its arguments", "empty", ProbeKind::Direct),
-    enabled_state("varargs", "the probe takes them by va_arg", "direct", ProbeKind::Varargs),
-    enabled_state("format", "the probe reads in a format string what to take", "varargs", ProbeKind::Format),
+    enabled_state("direct", "the probe reads its arguments", "empty", ProbeKind::Direct),
+    enabled_state("varargs", "the probe reads them with va_arg", "direct", ProbeKind::Varargs),
+    enabled_state("format", "the probe reads them according to a format string", "varargs", ProbeKind::Format),
     guarded_state(enabled_state(
         "guarded-empty",
-        "an empty probe, a read-side lock around its call",
+        "an empty probe, with a read-side lock around its call",
         "empty",
         ProbeKind::Empty,
     )),
-    guarded_state(enabled_state("guarded-direct", "arguments, in the lock", "guarded-empty", ProbeKind::Direct)),
-    guarded_state(enabled_state("guarded-varargs", "va_arg, in the lock", "guarded-direct", ProbeKind::Varargs)),
+    guarded_state(enabled_state(
+        "guarded-direct",
+        "the probe reads its arguments, in the lock",
+        "guarded-empty",
+        ProbeKind::Direct,
+    )),
+    guarded_state(enabled_state(
+        "guarded-varargs",
+        "the probe reads them with va_arg, in the lock",
+        "guarded-direct",
+        ProbeKind::Varargs,
+    )),
     guarded_state(enabled_state(
         "guarded-format",
-        "a format string, in the lock",
+        "the probe reads them according to a format string, in the lock",
         "guarded-varargs",
         ProbeKind::Format,
     )),
 ];
 
-/// The states of a design, each behind the one that it is over.
+/// The measured states of a design, each after the one that it is over.
 pub(crate) fn list_states(design: &SiteDesign) -> Vec<MarkerState> {
     let mut states = possible_states(design);
     states.retain(|state| design.only.is_empty() || design.only.contains(&state.name));
     states
 }
 
-/// All states that a design can be in.
+/// All possible states of a design.
 fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
     let bare = MarkerState { guard: "none", probe: None, ..DORMANT };
     match design.enabling {
@@ -134,9 +144,9 @@ fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
             vec![MarkerState { name: "base", about: "the loop against a copy of itself", ..bare }]
         }
         Enabling::Never => {
-            vec![MarkerState { name: "control", about: "something else in the marker's place", ..bare }]
+            vec![MarkerState { name: "control", about: "other code in the marker's place", ..bare }]
         }
-        // It would cost what it costs in the design of ours.
+        // It would cost the same as in our own design.
         Enabling::Tracer if design.package.is_some() => vec![bare],
         Enabling::Tracer => vec![
             bare,
@@ -153,7 +163,7 @@ fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
             bare,
             MarkerState {
                 name: "raised",
-                about: "the semaphore is raised, and no breakpoint is there",
+                about: "the semaphore is raised, without a breakpoint",
                 enabled: true,
                 over: Some("dormant"),
                 ..bare
@@ -162,7 +172,7 @@ fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
         Enabling::Switch(states) => {
             library_states(states).filter(|(state, _)| state.measured).map(|(_, one)| one).collect()
         }
-        // An empty probe is what it has when it is dormant.
+        // The dormant state already has an empty probe.
         Enabling::Probe => {
             let over = |over: &'static str| if over == "empty" { "dormant" } else { over };
             let others = CALLING.iter().filter(|state| state.enabled && state.name != "empty");
@@ -186,8 +196,8 @@ fn library_states(
     })
 }
 
-/// The state in which a marker that is enabled, or dormant, as this one is, has its calls counted; none where it calls
-/// nothing.
+/// The state for counting the calls of a marker that is enabled, or dormant, like this one; `None`
+/// if it calls nothing.
 pub(crate) fn counting_state(design: &SiteDesign, state: &MarkerState) -> Option<MarkerState> {
     match design.enabling {
         _ if state.probe.is_some() => Some(MarkerState { probe: Some(ProbeKind::Count), ..*state }),
@@ -205,7 +215,7 @@ mod tests {
     use crate::source::design;
 
     #[test]
-    fn every_step_is_over_a_state_before_it() {
+    fn every_step_is_over_an_earlier_state() {
         for design in design::ALL {
             let states = list_states(design);
             let first = match design.enabling {

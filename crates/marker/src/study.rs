@@ -1,4 +1,4 @@
-//! The study of markers: a survey of a bench's cases, and what it comes to.
+//! The study of markers: a survey of a bench's cases, and its findings.
 
 use super::answered_bench::AnsweredBench;
 use super::bench::MarkerBench;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
 
-/// Its name.
+/// Name of the study.
 pub const NAME: &str = "marker";
 
-/// How it is found.
+/// Registers the study.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "what instrumentation costs",
@@ -29,45 +29,45 @@ pub const INFO: StudyInfo = StudyInfo {
     generic: None,
 };
 
-/// Contexts at most; there are a dozen.
+/// Most contexts. There are about a dozen.
 const CONTEXTS_MOST: usize = 1 << 10;
 
 /// A survey of markers.
 pub struct MarkerStudy {
     plan: MarkerPlan,
-    /// The machine's facts, as `doctor` prints them.
+    /// The machine's facts, as printed by `doctor`.
     machine: Value,
     repro: String,
-    /// None over evidence.
+    /// `None` in a replay.
     bench: Option<Box<dyn MarkerBench>>,
     open: ExecutorOpener,
-    /// What it comes to, once it is measured.
+    /// The findings, once measured.
     pub found: Option<MarkerFindings>,
 }
 
-/// What decides the course of a survey.
+/// The parameters of a survey.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MarkerPlan {
-    /// The executor that has the markers, by its name.
+    /// Name of the executor of the markers.
     pub executor: String,
-    /// Clock, step, seed, and how the latency of `imul` is measured where it is not known.
+    /// Clock, step and seed, and the method for measuring the latency of `imul` if it is unknown.
     pub plan: Plan,
-    /// Whether few visits are enough.
+    /// Whether to make fewer visits.
     pub quick: bool,
-    /// In how many loops the markers are; more take more time.
+    /// Number of loops with markers. More loops take more time.
     pub contexts: usize,
-    /// Whether the machine is emulated, so that calls are counted and nothing else.
+    /// Whether the machine is emulated. Only calls are counted then.
     pub emulated: bool,
-    /// The CPU's number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// The CPU's model.
+    /// Model of the CPU.
     pub cpu_model: String,
-    /// The markers that were asked for and can't be measured.
+    /// Requested markers that cannot be measured.
     pub skipped: Vec<SkippedRecord>,
 }
 
 impl MarkerPlan {
-    /// How to survey, where `imul` takes this number of core cycles.
+    /// The survey's plan for this latency of `imul`, in core cycles.
     fn to_visit_plan(&self, imul_latency: f64) -> survey::VisitPlan {
         match self.quick {
             true => survey::VisitPlan::quick(imul_latency, self.plan.seed),
@@ -77,8 +77,8 @@ impl MarkerPlan {
 }
 
 impl MarkerStudy {
-    /// Of a bench's cases, on the machine whose facts these are. `repro` is the command that repeats it; `open` opens
-    /// an executor where the latency of `imul` has to be measured.
+    /// A study of a bench's cases on the machine with these facts. `repro` is the command that
+    /// repeats it. `open` opens an executor to measure the latency of `imul` if needed.
     pub fn new(
         plan: MarkerPlan,
         machine: Value,
@@ -89,7 +89,7 @@ impl MarkerStudy {
         MarkerStudy { plan, machine, repro, bench: Some(bench), open, found: None }
     }
 
-    /// Core cycles; 0 on an emulated machine, which has none.
+    /// Latency of `imul` in core cycles; 0 on an emulated machine.
     fn imul_latency(&self, answers: &MachineAnswers) -> Result<f64, StopReason> {
         let MarkerPlan { plan, emulated, .. } = &self.plan;
         if *emulated {
@@ -138,7 +138,7 @@ impl Study for MarkerStudy {
     fn restore(container: &EvidenceContainer) -> Result<MarkerStudy, ContainerError> {
         container.require_finished()?;
         let plan: MarkerPlan = container.facts()?;
-        let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "it is out of its range"));
+        let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "the value is out of range"));
         if let Some(field) = plan.plan.find_unsound_field() {
             return out_of_range(&format!("plan.{field}"));
         }
@@ -153,7 +153,7 @@ impl Study for MarkerStudy {
     }
 
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
-        check_stop(follow.report_progress(StudyProgress::from_share(0.0, "calls are counted")))?;
+        check_stop(follow.report_progress(StudyProgress::from_share(0.0, "counting calls")))?;
         let found = MarkerFindings::new(self.survey_markers(answers, follow)?, &self.plan.skipped);
         let markers = found.records.iter().map(|record| ResultRecord::new("marker", record));
         let skipped = found.skipped.iter().map(|skipped| ResultRecord::new("marker.skipped", skipped));

@@ -1,8 +1,8 @@
-//! A survey: visits all cases at all placements in passes, until each difference has converged: its interval is as
-//! narrow as asked for.
+//! Visits all cases at all placements in passes, until the interval of each difference is as narrow
+//! as requested.
 //!
-//! Every pass goes through the cases in another order, so that what changes slowly (the clock, neighbours) is spread
-//! over all of them; later passes go to placements that need more.
+//! Every pass has a new order of cases, so that slow changes (the clock, background load) affect
+//! all of them. Later passes only visit placements that need more.
 
 use super::bench::{CaseVisit, MarkerBench};
 use super::placement_cost::{VisitReading, read_visit};
@@ -15,20 +15,20 @@ use cyclescope_measure::study::{StopReason, StudyFollower, StudyProgress, check_
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How many visits a survey makes.
+/// The number of visits in a survey.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisitPlan {
-    /// Level of confidence of all intervals.
+    /// Confidence level of all intervals.
     pub confidence: f64,
     /// Visits in a pass, at each placement.
     pub visits: usize,
-    /// Visits that each placement gets at least, and at most.
+    /// Fewest and most visits of each placement.
     pub each: RangeInclusive<usize>,
-    /// When passes end although more would be needed.
+    /// Time after which passes end even if intervals are too wide.
     pub budget: Duration,
-    /// The latency of `imul` in core cycles.
+    /// Latency of `imul` in core cycles.
     pub imul_latency: f64,
-    /// Seeds all that is random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -38,42 +38,44 @@ impl VisitPlan {
         VisitPlan { confidence: 0.95, visits: 32, each: 96..=6000, budget: Duration::from_secs(46), imul_latency, seed }
     }
 
-    /// The same with the time that this number of contexts takes, where two are usual.
+    /// The plan with a budget for this number of contexts. The usual budget covers two.
     pub fn for_contexts(self, contexts: usize) -> VisitPlan {
         let factor = (contexts as f64 / USUAL_CONTEXTS).max(1.0);
         VisitPlan { budget: self.budget.mul_f64(factor), ..self }
     }
 
-    /// Fewer visits.
+    /// A plan with fewer visits.
     pub fn quick(imul_latency: f64, seed: u64) -> VisitPlan {
         VisitPlan { each: 32..=32, ..VisitPlan::new(imul_latency, seed) }
     }
 }
 
-/// Contexts that the usual budget is for.
+/// Number of contexts in the usual budget.
 const USUAL_CONTEXTS: f64 = 2.0;
 
-/// How often a loop goes around in the run that proves whether its marker calls.
+/// Loop iterations in the run that proves whether a marker calls its probe.
 pub const PROOF_LOOPS: u64 = 1000;
 
-/// Times around by which the two lengths differ: as many as take this number of cycles, within bounds, and fewer in
-/// loops that take very long. A visit's cost depends on what predictors have learnt more than on its length: with 100
-/// times around a memcpy of 4096 bytes a visit took half the time that it took with 300, and as many were needed.
+/// Cycles of the iterations by which the two lengths differ, within bounds, and fewer for very slow
+/// loops.
+///
+/// A visit's cost depends more on the predictors' state than on its length. For a memcpy of 4096
+/// bytes, 100 iterations took half the time of 300 and needed the same number of visits.
 const SPAN_CYCLES: f64 = 4000.0;
 const SPAN: RangeInclusive<f64> = 100.0..=1000.0;
 const SPAN_MOST_CYCLES: f64 = 200_000.0;
 const SPAN_LEAST: f64 = 16.0;
-/// Times around of the shorter, at least: predictors and caches have settled. (With 12 the costs were up to half a cycle
-/// off.)
+/// Fewest iterations of the shorter loop, for predictors and caches to settle. (With 12, costs were
+/// off by up to half a cycle.)
 const SETTLING_LOOPS: usize = 60;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
-/// Visits that run together: slow loops shall not come near the time that a batch may take.
+/// Visits that run together. Slow loops must stay well below the time limit of a batch.
 const BATCH_VISITS: usize = 64;
-/// Placements that seem to need this many times the most visits get none beyond the least.
+/// A placement whose estimated need exceeds the most visits by this factor gets only the fewest.
 const HOPELESS_FACTOR: f64 = 1.2;
 
-/// Counts the calls of all cases of a bench, and measures nothing: what an emulated machine is good for.
+/// Counts the calls of all cases of a bench without measuring time, for emulated machines.
 pub(crate) fn prove_calls(bench: &mut dyn MarkerBench, plan: &VisitPlan) -> Result<Vec<CaseFinding>, RunError> {
     let mut survey = CaseSurvey::new(bench, plan);
     survey.count_calls()?;
@@ -84,7 +86,7 @@ pub(crate) fn prove_calls(bench: &mut dyn MarkerBench, plan: &VisitPlan) -> Resu
 ///
 /// # Errors
 ///
-/// Those of the bench, and [`StopReason::Requested`] where whoever follows has ended it.
+/// Errors of the bench, and [`StopReason::Requested`] if the follower stops the survey.
 pub fn survey_cases(
     bench: &mut dyn MarkerBench,
     plan: &VisitPlan,
@@ -115,18 +117,18 @@ pub fn survey_cases(
     Ok(survey.ledger.into_findings(plan.confidence))
 }
 
-/// The longest span that a bench can go around, behind as many times as the shorter loop may.
+/// The longest span that a bench supports in addition to the longest shorter loop.
 fn longest_span(bench: &dyn MarkerBench, case: usize) -> usize {
     let most = usize::try_from(bench.most_loops(case)).unwrap_or(usize::MAX);
     most.saturating_sub(2 * SETTLING_LOOPS).max(1)
 }
 
-/// What is known so far.
+/// The results so far.
 struct CaseSurvey<'a> {
     bench: &'a mut dyn MarkerBench,
     plan: &'a VisitPlan,
     ledger: VisitLedger,
-    /// Times around by which the lengths differ, of each case.
+    /// Difference of the iteration counts, for each case.
     spans: Vec<usize>,
     random: Random,
 }
@@ -144,7 +146,7 @@ impl CaseSurvey<'_> {
         }
     }
 
-    /// Counts the calls of each case's probe.
+    /// Counts the probe calls of each case.
     fn count_calls(&mut self) -> Result<(), RunError> {
         for case in 0..self.ledger.cases().len() {
             let placement = self.random.below(self.bench.placement_offsets().len());
@@ -153,7 +155,7 @@ impl CaseSurvey<'_> {
         Ok(())
     }
 
-    /// Finds out about how long each case's loops take.
+    /// Estimates the time of each case's loops.
     fn run_pilot(&mut self) -> Result<(), RunError> {
         for case in 0..self.ledger.cases().len() {
             let placements = self.bench.placement_offsets().len();
@@ -203,14 +205,15 @@ impl CaseSurvey<'_> {
                 return attempts < *self.plan.each.start();
             }
             self.ledger.relative_half_width(case, *placement, self.plan.confidence).is_none_or(|share| {
-                // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
+                // Intervals narrow with the square root of the number of visits. Hopeless
+                // placements are skipped.
                 share > 1.0 && attempts as f64 * share.powi(2) <= HOPELESS_FACTOR * *self.plan.each.end() as f64
             })
         };
         (0..self.bench.placement_offsets().len()).filter(wants).collect()
     }
 
-    /// Visits a case's placements that need it.
+    /// Visits the placements of a case that need it.
     fn visit_case(&mut self, case: usize) -> Result<(), RunError> {
         let mut visits = Vec::new();
         for placement in self.list_wanting_placements(case) {

@@ -1,10 +1,10 @@
-//! Costs of two markers against each other, and what the document on Linux kernel markers concludes, tested on records of
-//! ours.
+//! Tests the conclusions of the document on Linux kernel markers on our records.
 //!
-//! Two markers are compared placement by placement, and the median of the differences has an interval, as a cost has.
-//! Each conclusion is put as one difference in core cycles and a margin: either the difference is said to be more than the
-//! margin, which is then what costs at one placement may be wrong by, or no more than the margin to either side. It holds
-//! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be decided.
+//! Two markers are compared placement by placement. The median of the differences has an interval,
+//! like a cost. Each conclusion is expressed as one difference in core cycles and a margin. The
+//! difference must either exceed the margin, which is then the possible error of a cost at one
+//! placement, or lie within the margin on both sides. The conclusion holds if the whole interval
+//! agrees, fails if the whole interval disagrees, and is undecided otherwise.
 
 use super::cost_difference::{CostTerm, sum_by_placement};
 use super::document_figures::find_record;
@@ -14,52 +14,52 @@ use cyclescope_core::statistics::{Interval, median_interval};
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// A conclusion of the document's, tested here.
+/// A conclusion of the document, tested here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TestedConclusion {
-    /// A name for programs.
+    /// Identifier for programs.
     pub name: &'static str,
-    /// What the document concludes.
+    /// The conclusion.
     pub text: &'static str,
-    /// Its figures and ours.
+    /// The document's figures compared with ours.
     pub figures: Vec<ConclusionFigure>,
-    /// Ours: what the conclusion is about as one difference in core cycles.
+    /// Our difference in core cycles that decides the conclusion.
     pub difference: Quantity,
-    /// How the difference has to compare with the margin.
+    /// Required relation between the difference and the margin.
     pub relation: MarginRelation,
-    /// The margin in core cycles; null where nothing was measured.
+    /// The margin in core cycles; null if nothing was measured.
     pub margin: Option<f64>,
-    /// Whether it holds here; null where that can't be decided.
+    /// Whether it holds here; null if undecided.
     pub holds: Option<bool>,
-    /// The markers that it is about and with which the loop runs at another of its speeds: then nothing is decided.
+    /// Its markers with which the loop runs at another speed. The conclusion is then undecided.
     pub other_speeds: Vec<String>,
-    /// Whether all that it needs was measured.
+    /// Whether all necessary figures were measured.
     pub measured: bool,
 }
 
-/// A figure of the document's and ours.
+/// A figure of the document compared with ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConclusionFigure {
-    /// What it is.
+    /// Description of the figure.
     pub what: &'static str,
-    /// The document's, in cycles of its machine.
+    /// The document's value, in cycles of its machine.
     pub published: f64,
-    /// Ours.
+    /// Our value.
     pub ours: Quantity,
 }
 
-/// How a difference has to compare with a margin.
+/// The required relation between a difference and a margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarginRelation {
-    /// It is more.
+    /// The difference exceeds the margin.
     MoreThan,
-    /// It is no further from zero, on either side.
+    /// The difference lies within the margin of zero, on both sides.
     Within,
 }
 
 impl MarginRelation {
-    /// Whether all of an interval compares so; none where only a part of it does.
+    /// Whether the whole interval satisfies the relation; `None` if only a part does.
     fn holds(self, difference: Interval, margin: f64) -> Option<bool> {
         let Interval { low, high, .. } = difference;
         let (all, none) = match self {
@@ -70,27 +70,27 @@ impl MarginRelation {
     }
 }
 
-/// A cost of ours: design, state and context.
+/// One of our costs: design, state and context.
 type CostKey = (&'static str, &'static str, &'static str);
 
 /// A weighted sum of costs.
 type CostSum = &'static [(f64, CostKey)];
 
-/// How a conclusion is put as numbers.
+/// A conclusion expressed in numbers.
 struct ConclusionRule {
     name: &'static str,
     text: &'static str,
     relation: MarginRelation,
     margin: ConclusionMargin,
-    /// What each figure is, the document's value, and ours as a weighted sum.
+    /// Description of each figure, the document's value, and ours as a weighted sum.
     figures: &'static [(&'static str, f64, CostSum)],
-    /// The weight of each figure in the difference.
+    /// Weight of each figure in the difference.
     weights: &'static [f64],
 }
 
-/// Where a margin comes from.
+/// The source of a margin.
 enum ConclusionMargin {
-    /// What costs in this context may be wrong by at one placement.
+    /// Possible error of a cost in this context at one placement.
     Aim(&'static str),
     /// A share of a figure.
     Share(f64, usize),
@@ -102,7 +102,8 @@ const CALL: CostKey = ("immediate", "guarded-empty", "empty");
 const DIRECT: CostKey = ("immediate", "guarded-direct", "empty");
 const VARARGS: CostKey = ("immediate", "guarded-varargs", "empty");
 const FORMAT: CostKey = ("immediate", "guarded-format", "empty");
-/// "Almost as much": within a third. "Almost no difference": within a tenth of all that the marker costs.
+/// "Almost as much": within a third. "Almost no difference": within a tenth of the marker's total
+/// cost.
 const ALMOST_AS_MUCH: f64 = 1.0 / 3.0;
 const ALMOST_NONE: f64 = 0.1;
 
@@ -146,7 +147,7 @@ const CONCLUSION_RULES: &[ConclusionRule] = &[
         figures: &[
             ("direct, over an empty probe", 0.89, &[(1.0, DIRECT), (-1.0, CALL)]),
             ("varargs, over direct", 2.74, &[(1.0, VARARGS), (-1.0, DIRECT)]),
-            // 53.00 less the loop's own 1.50.
+            // 53.00 minus the loop's own 1.50.
             ("the marker with direct arguments", 51.50, &[(1.0, DIRECT)]),
         ],
         weights: &[0.0, 1.0, 0.0],
@@ -164,7 +165,7 @@ const CONCLUSION_RULES: &[ConclusionRule] = &[
     },
 ];
 
-/// The document's conclusions, in its order.
+/// Tests the document's conclusions, in its order.
 pub fn test_conclusions(records: &[MarkerRecord]) -> Vec<TestedConclusion> {
     CONCLUSION_RULES.iter().map(|claim| claim.test_records(records)).collect()
 }
@@ -214,7 +215,7 @@ impl ConclusionRule {
     }
 }
 
-/// The names of those markers whose cost is a difference of the loop's speeds.
+/// The names of markers whose cost is a difference of the loop's speeds.
 fn list_other_speeds<'a>(terms: impl Iterator<Item = &'a CostTerm<'a>>) -> Vec<String> {
     let mut names = Vec::new();
     for CostTerm { record, .. } in terms.filter(|term| term.record.other_speed.is_some()) {
@@ -241,7 +242,7 @@ pub(super) mod tests {
     use crate::speeds::OtherSpeed;
     use cyclescope_core::unit::Unit;
 
-    /// A made-up record with these costs at the placements.
+    /// A simulated record with these costs at the placements.
     pub(crate) fn record(design: &str, state: &str, context: &str, costs: &[f64]) -> MarkerRecord {
         let cycles = |value: f64| Quantity::new(Interval::with_margin(value, 0.01), Unit::CoreCycles);
         let placement = |(index, cost): (usize, &f64)| PlacementRecord {
@@ -291,7 +292,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Records that cost what the document says.
+    /// Records with the document's costs.
     fn published() -> Vec<MarkerRecord> {
         let costs = [
             (IMMEDIATE, 2.50),
@@ -309,7 +310,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_documents_own_figures_bear_its_conclusions_out() {
+    fn the_documents_figures_confirm_its_conclusions() {
         for conclusion in test_conclusions(&published()) {
             assert_eq!(conclusion.holds, Some(true), "{conclusion:?}");
             for figure in &conclusion.figures {
@@ -320,14 +321,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_by_a_loop_at_another_speed() {
+    fn a_loop_at_another_speed_decides_nothing() {
         let mut records = published();
-        let other = |certain| {
+        let other_speed = |certain| {
             let controls = Vec::new();
             Some(OtherSpeed { placements: 16, without: 150.0, with: 138.0, certain, controls })
         };
         for certain in [true, false] {
-            records[3].other_speed = other(certain);
+            records[3].other_speed = other_speed(certain);
             for conclusion in test_conclusions(&records) {
                 let about = ["generic-slower-in-memcpy", "load-dearer-in-memcpy"].contains(&conclusion.name);
                 assert_eq!(conclusion.holds, (!about).then_some(true), "{conclusion:?}");
@@ -339,13 +340,13 @@ pub(super) mod tests {
 
     #[test]
     fn differences_are_paired_by_placement() {
-        // What placements share goes out, though it is larger than what differs.
+        // Common variation over placements cancels, although it exceeds the difference.
         let waves = |more: f64| -> Vec<f64> { (0..16).map(|at| f64::from(at % 4) + more).collect() };
         let (one, mut other) = (record("flag", "dormant", "empty", &waves(0.2)), published().remove(0));
         other.placements = record("immediate", "dormant", "empty", &waves(0.0)).placements;
         let found = median_difference(&one, &other).unwrap();
         assert!((found.value - 0.2).abs() < 1e-9 && found.half_width() < 1e-9, "{found:?}");
-        // By their offsets, and not by their order.
+        // Placements are matched by offset, not by order.
         other.placements.reverse();
         assert!((median_difference(&one, &other).unwrap().half_width()) < 1e-9);
         other.placements.truncate(4);
@@ -370,7 +371,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_cannot_be_told() {
+    fn missing_measurements_leave_a_conclusion_undecided() {
         let mut records = published();
         let modern = [(0, 0.5), (1, 0.5)];
         for (index, cost) in modern {

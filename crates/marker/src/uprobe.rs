@@ -1,8 +1,10 @@
-//! A tracer for sites that only a tracer can enable: the kernel's uprobes, by way of `perf_event_open`.
+//! A tracer for sites that only a tracer can enable: the kernel's uprobes, through
+//! `perf_event_open`.
 //!
-//! The kernel puts a breakpoint (INT3) over the site's first byte in one process, and counts the traps: no more than
-//! what any tracer of user space that has no library in the process makes of a site, and the least that it can cost. It
-//! needs root (or CAP_PERFMON and CAP_SYS_ADMIN), a kernel with CONFIG_UPROBE_EVENTS, and code in a file.
+//! The kernel puts a breakpoint (INT3) over the site's first byte in one process, and counts the
+//! traps. Any tracer of user space without a library in the process does at least this, so it is
+//! the lowest possible cost. It requires root (or CAP_PERFMON and CAP_SYS_ADMIN), a kernel with
+//! CONFIG_UPROBE_EVENTS, and code in a file.
 
 use cyclescope_core::error::Unavailable;
 use perf_event_open_sys as perf;
@@ -11,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Where the kernel tells the number of its uprobe events.
+/// The file with the kernel's number for uprobe events.
 const UPROBE_TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 /// A breakpoint in one process.
@@ -21,7 +23,8 @@ pub(crate) struct Uprobe {
 }
 
 impl Uprobe {
-    /// Sets a breakpoint at an offset in a file, wherever a process has mapped that for execution.
+    /// Sets a breakpoint at an offset in a file, in all executable mappings of that file in the
+    /// process.
     pub(crate) fn attach(process: i32, file: &OwnedFd, offset: u64) -> Result<Uprobe, Unavailable> {
         let kind = std::fs::read_to_string(UPROBE_TYPE).map_err(|error| uprobe_unavailable(&error))?;
         let kind = kind.trim().parse().map_err(|_| uprobe_unavailable(&io::ErrorKind::InvalidData.into()))?;
@@ -34,16 +37,16 @@ impl Uprobe {
         attributes.__bindgen_anon_3.uprobe_path = path.as_ptr() as u64;
         attributes.__bindgen_anon_4.probe_offset = offset;
         let close_on_exec = u64::from(perf::bindings::PERF_FLAG_FD_CLOEXEC);
-        // SAFETY: the attributes and the path live through the call.
+        // SAFETY: the attributes and the path outlive the call.
         let event = unsafe { perf::perf_event_open(&mut attributes, process, -1, -1, close_on_exec) };
         if event < 0 {
             return Err(uprobe_unavailable(&io::Error::last_os_error()));
         }
-        // SAFETY: the kernel has made this descriptor for us.
+        // SAFETY: the kernel has just created this descriptor for us.
         Ok(Uprobe { event: unsafe { File::from_raw_fd(event) } })
     }
 
-    /// How often the process ran into it.
+    /// Number of traps in the process.
     pub(crate) fn read_count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         (&self.event).read_exact(&mut count)?;

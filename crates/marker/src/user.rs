@@ -28,45 +28,47 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Duration;
 
-/// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
-/// rounds tell nothing new; without the round before, costs in a loop of memcpy were half a cycle off.
+/// Timed rounds of a visit, and untimed rounds before them. A predictor's state persists for a
+/// whole visit, so more rounds give no new information. Without the untimed round, costs in a loop
+/// of memcpy were off by half a cycle.
 const ROUNDS: u32 = 1;
 const WARM_UP: u32 = 1;
-/// How many placements there are, and how far apart in a cache line.
+/// Number of placements, and their spacing in a cache line.
 const PLACEMENTS: usize = 16;
 const PLACEMENT_SPACING: usize = 4;
 
 /// The user-mode bench.
 pub struct UserBench {
     options: UserOptions,
-    /// A worker for each world of listeners.
+    /// One worker for each listener world.
     executors: BTreeMap<u32, UserExecutor>,
     clock: &'static Clock,
     step: f64,
     ruler: Vec<Program>,
     designs: Vec<CompiledDesign>,
     cases: Vec<MarkerCase>,
-    /// Of each case, at each placement: the loop without the marker and the one with it.
+    /// Entry points by case and placement: the loop without the marker and with it.
     entries: Vec<Vec<[u64; 2]>>,
-    /// What each case's marker is switched by.
+    /// The switches of each case's marker.
     switches: Vec<SwitchAddresses>,
-    /// The entries of each probe's copies, one for each placement.
+    /// The entry points of each probe's copies, one per placement.
     probes: HashMap<ProbeKind, Vec<u64>>,
     /// The memory of all copies.
     regions: Vec<CopyRegion>,
-    /// How far behind the entry of each case's function its sites are: a compiler may have made several of one.
+    /// Offsets of each case's sites from the entry of its function. A compiler may duplicate a
+    /// site.
     places: Vec<Vec<i64>>,
-    /// The breakpoints of cases, by the site's address, and the process that they are in.
+    /// Breakpoints by address of the site, with the process that contains them.
     tracers: HashMap<u64, (i32, Uprobe)>,
     offsets: Vec<usize>,
-    /// Where each placement's data lie.
+    /// Addresses of the data at each placement.
     data: Vec<Vec<i32>>,
-    /// Those of the CPU.
+    /// Caches of the CPU.
     caches: Vec<Cache>,
     random: Random,
 }
 
-/// The addresses of what switches a marker.
+/// Addresses that switch a marker.
 #[derive(Debug, Clone, Copy)]
 struct SwitchAddresses {
     enabled: Option<u64>,
@@ -74,12 +76,12 @@ struct SwitchAddresses {
     library: Option<u64>,
 }
 
-/// A case that can't be measured, and why.
+/// A case that cannot be measured, and the reason.
 pub type SkippedCase = (MarkerCase, CopyMisfit);
 
 impl UserBench {
-    /// Makes copies of all cases at all placements, and a worker that can run them. Loops with a working set have one beyond
-    /// these caches.
+    /// Copies all cases to all placements, and starts a worker for them. Working sets are sized to
+    /// exceed the CPU's caches.
     pub fn new(
         options: &UserOptions,
         clock: &'static Clock,
@@ -95,7 +97,7 @@ impl UserBench {
         ruler.truncate(RULERS);
         let mut copies = FunctionCopies::new(&offsets);
         let (mut cases, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
-        // Of each case: how far behind the function's entry its sites are.
+        // Offsets of each case's sites from its function's entry.
         let mut places = vec![];
         for compiled in designs {
             copies.reserve_region(&compiled.codes)?;
@@ -106,7 +108,7 @@ impl UserBench {
             for (context, state) in
                 contexts.iter().flat_map(|context| states.iter().map(move |state| (*context, *state)))
             {
-                // What is compiled at run time has not all contexts.
+                // Code compiled at run time does not have all contexts.
                 let Some((base, site)) = of_state(&state, context) else { continue };
                 let case = MarkerCase { design: compiled.design, state, context: context.to_string() };
                 let enabling = compiled.design.enabling;
@@ -132,7 +134,7 @@ impl UserBench {
         copies.reserve_region(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
             let entries = copies.copy_function(code, Enabling::Probe, CopyVariant::DORMANT);
-            entries.expect("probes refer to nothing but the counter")
+            entries.expect("probes only refer to the counter")
         });
         let probes = ProbeKind::ALL.into_iter().zip(copied).collect();
         let regions = copies.into_regions()?;
@@ -166,7 +168,7 @@ impl UserBench {
         Ok((bench, skipped))
     }
 
-    /// Leaves a case out.
+    /// Removes a case.
     fn leave_out(&mut self, case: usize) -> MarkerCase {
         self.entries.remove(case);
         self.switches.remove(case);
@@ -174,7 +176,7 @@ impl UserBench {
         self.cases.remove(case)
     }
 
-    /// Sees to it that a case that has a tracer has one in the worker that there is now.
+    /// Attaches a case's tracer to the current worker, if the case has one.
     fn attach_tracer(&mut self, case: usize) -> Result<(), Unavailable> {
         if !self.cases[case].state.traced {
             return Ok(());
@@ -199,7 +201,7 @@ impl UserBench {
         self.places[case].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
     }
 
-    /// Fails where a case that has a tracer has just run in a worker that has none.
+    /// Fails if a traced case has just run in a worker without its tracer.
     fn require_traced(&self, case: usize) -> Result<(), RunError> {
         let worker = self.executors[&0].worker_pid();
         let placements = 0..self.offsets.len();
@@ -211,7 +213,7 @@ impl UserBench {
         Err(RunError::WorkerLost { how: "and with it the tracer's breakpoints".to_string() })
     }
 
-    /// How often a case's breakpoint was run into in this number of loops.
+    /// Counts the traps at a case's breakpoint in this number of iterations.
     fn count_traps(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
         let failed = |error: io::Error| RunError::from_io("reading a uprobe's count", &error);
         let counted = |bench: &UserBench| {
@@ -229,7 +231,7 @@ impl UserBench {
         Ok(counted(self)? - before)
     }
 
-    /// One call at a placement.
+    /// A schedule with one call at a placement.
     fn single_call(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
         let (memory, data) = self.case_memory(case, placement);
         let (code, calls) =
@@ -242,7 +244,7 @@ impl UserBench {
         )
     }
 
-    /// The executor for a state, made when it is first needed.
+    /// The executor for a state, opened on first use.
     fn executor_for(&mut self, state: &MarkerState) -> Result<&mut UserExecutor, RunError> {
         let world = state.library.map_or(0, |library| library.world);
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.executors.entry(world) {
@@ -252,13 +254,13 @@ impl UserBench {
     }
 }
 
-/// A tracer that was there, and can't be had again.
+/// The error if a tracer cannot be attached again.
 fn tracer_lost_error(why: Unavailable) -> RunError {
     RunError::WorkerLost { how: format!("and with it {}: {}", why.what, why.why) }
 }
 
 impl UserBench {
-    /// The programs of some visits to a case, and for each visit where its two are.
+    /// The programs of some visits to a case, and the indices of the two that each visit needs.
     fn visit_programs(&self, case: usize, visits: &[CaseVisit]) -> (Vec<Program>, Vec<[usize; 2]>) {
         let mut programs = self.ruler.clone();
         let mut known = HashMap::new();
@@ -277,7 +279,7 @@ impl UserBench {
         (programs, pairs)
     }
 
-    /// What a program does before a case's loop, so that its marker is in a state.
+    /// The settings that put a case's marker into a state.
     fn case_settings(&self, case: usize, placement: usize, state: &MarkerState) -> Vec<MarkerSetting> {
         let SwitchAddresses { enabled, probe, library } = self.switches[case];
         let mut settings = Vec::new();
@@ -295,8 +297,9 @@ impl UserBench {
 
     fn compiled_design(&self, case: usize) -> &CompiledDesign {
         let MarkerCase { design, context, .. } = &self.cases[case];
-        let of = |one: &&CompiledDesign| one.design == *design && one.find_function(context, None).is_some();
-        self.designs.iter().find(of).expect("cases are made from the designs")
+        let has_context =
+            |compiled: &&CompiledDesign| compiled.design == *design && compiled.find_function(context, None).is_some();
+        self.designs.iter().find(has_context).expect("cases are made from the designs")
     }
 
     fn footprint(&self, case: usize) -> MemoryFootprint {
@@ -304,7 +307,7 @@ impl UserBench {
         context::ALL.iter().find(|one| one.name == name).map_or(MemoryFootprint::Scratch, |one| one.memory)
     }
 
-    /// The memory of a case's loop, and where it is at a placement.
+    /// The memory of a case's loop, and its addresses at a placement.
     fn case_memory(&self, case: usize, placement: usize) -> (ProgramMemory, Vec<i32>) {
         loop_memory(self.footprint(case), self.working_set(case), &self.data[placement])
     }

@@ -1,4 +1,4 @@
-//! What visits have found so far, and what follows from it for each marker.
+//! The results of all visits so far, and the findings derived from them.
 
 use super::bench::MarkerCase;
 use super::placement_cost::{PlacementCost, VisitReading, estimate_placement, median_over_placements};
@@ -7,52 +7,53 @@ use cyclescope_core::statistics::{Interval, median};
 use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::sibling::SiblingPolicy;
 
-/// What is known of one case.
+/// The results of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFinding {
-    /// What it is about.
+    /// The case.
     pub case: MarkerCase,
-    /// Core cycles that the marker adds to once around: the median over placements.
+    /// Cost of the marker per iteration in core cycles: the median over placements.
     pub cost: Option<Interval>,
-    /// What its state adds to the one that it is over.
+    /// Cost of the state beyond the state below it.
     pub step: Option<Interval>,
-    /// Core cycles of once around without the marker.
+    /// Core cycles per iteration without the marker.
     pub base: Option<Interval>,
-    /// Core cycles of once around with it.
+    /// Core cycles per iteration with the marker.
     pub site: Option<Interval>,
-    /// Each placement's cost, in the order of the placements.
+    /// Cost at each placement, in order.
     pub placements: Vec<Option<PlacementCost>>,
-    /// Visits that were used.
+    /// Number of visits used.
     pub visits: usize,
-    /// Visits left out because a busy sibling shared the core.
+    /// Number of visits excluded because a busy sibling shared the core.
     pub shared: usize,
-    /// Core cycles of one link of the `add` chain, as the median of all visits.
+    /// Core cycles of one link of the `add` chain: the median of all visits.
     pub add_link: f64,
-    /// How often the marker called its probe in [`PROOF_LOOPS`](super::survey::PROOF_LOOPS) loops; none where it calls none.
+    /// Probe calls by the marker in [`PROOF_LOOPS`](super::survey::PROOF_LOOPS) loops; `None` if it
+    /// calls none.
     pub hits: Option<u64>,
 }
 
-/// Visits beside a busy sibling never count: passes go on until there are enough others.
+/// Visits with a busy sibling never count. Passes continue until there are enough others.
 const SHARED_VISITS_POLICY: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.0, ..SiblingPolicy::USUAL };
 
-/// Of costs above this many cycles the aim is this share.
+/// Target half width of high costs, as a share of the cost.
 const AIM_SHARE: f64 = 0.002;
 
 /// The readings of all cases at all placements.
 #[derive(Debug, Clone)]
 pub(crate) struct VisitLedger {
     cases: Vec<MarkerCase>,
-    /// By case and placement.
+    /// Readings by case and placement.
     readings: Vec<Vec<Vec<VisitReading>>>,
     attempts: Vec<Vec<usize>>,
     /// See [`CaseFinding::hits`].
     pub hits: Vec<Option<u64>>,
-    /// The width of a core of its own, as far as is known.
+    /// Width of an unshared core, as observed so far.
     quiet: UnsharedWidth,
 }
 
 impl VisitLedger {
-    /// With nothing in it yet.
+    /// An empty ledger.
     pub(crate) fn new(cases: Vec<MarkerCase>, placements: usize) -> VisitLedger {
         let count = cases.len();
         VisitLedger {
@@ -64,41 +65,41 @@ impl VisitLedger {
         }
     }
 
-    /// What it is about.
+    /// The cases.
     pub(crate) fn cases(&self) -> &[MarkerCase] {
         &self.cases
     }
 
-    /// Notes a visit, which may have found nothing.
+    /// Records a visit, possibly without a result.
     pub(crate) fn note_visit(&mut self, case: usize, placement: usize, reading: Option<VisitReading>) {
         self.attempts[case][placement] += 1;
         self.readings[case][placement].extend(reading);
     }
 
-    /// How many visits a placement has had.
+    /// Number of visits to a placement.
     pub(crate) fn count_attempts(&self, case: usize, placement: usize) -> usize {
         self.attempts[case][placement]
     }
 
-    /// The half width of the cost at a placement, as a share of what it shall be at most; none where there is no cost.
+    /// Half width of the cost at a placement, relative to its target; `None` without a cost.
     pub(crate) fn relative_half_width(&self, case: usize, placement: usize, confidence: f64) -> Option<f64> {
         let cost = self::estimate_placement(&self.unshared_readings(case, placement), confidence)?.cost;
         Some(cost.half_width() / case_aim(&self.cases[case], &cost))
     }
 
-    /// The readings of a placement that were not beside a busy sibling.
+    /// The readings of a placement without a busy sibling.
     fn unshared_readings(&self, case: usize, placement: usize) -> Vec<VisitReading> {
         let readings = self.readings[case][placement].clone();
         SHARED_VISITS_POLICY.keep_unshared(readings, self.quiet, |reading| (reading.width, reading.width_error)).used
     }
 
-    /// Finds out how many additions a cycle a visit sees that has the core to itself.
+    /// Updates the number of additions per cycle on an unshared core.
     pub(crate) fn find_quiet_width(&mut self) {
         let all = self.readings.iter().flatten().flatten();
         self.quiet = UnsharedWidth::from_widths(all.map(|reading| (reading.width, reading.width_error)), None);
     }
 
-    /// What all of it says, at one level of confidence such as 0.95.
+    /// The findings, at a confidence level such as 0.95.
     pub(crate) fn into_findings(mut self, confidence: f64) -> Vec<CaseFinding> {
         self.find_quiet_width();
         let mut findings: Vec<CaseFinding> =
@@ -116,16 +117,16 @@ impl VisitLedger {
         let visits = self.readings[case].iter().map(Vec::len).sum::<usize>();
         let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
         let placements: Vec<_> = all.iter().map(|readings| estimate_placement(readings, confidence)).collect();
-        let over = |of: fn(&PlacementCost) -> f64| {
-            let values: Vec<f64> = placements.iter().flatten().map(of).collect();
+        let median_of = |figure: fn(&PlacementCost) -> f64| {
+            let values: Vec<f64> = placements.iter().flatten().map(figure).collect();
             median_over_placements(&values, confidence)
         };
         CaseFinding {
             case: self.cases[case].clone(),
-            cost: over(|placement| placement.cost.value),
+            cost: median_of(|placement| placement.cost.value),
             step: None,
-            base: over(|placement| placement.base),
-            site: over(|placement| placement.site),
+            base: median_of(|placement| placement.base),
+            site: median_of(|placement| placement.site),
             visits: used,
             shared: visits - used,
             add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
@@ -135,13 +136,13 @@ impl VisitLedger {
     }
 }
 
-/// The half width that a cost at one placement shall have.
+/// Target half width of a cost at one placement.
 pub fn case_aim(case: &MarkerCase, cost: &Interval) -> f64 {
     let named = context::ALL.iter().find(|context| context.name == case.context);
     named.map_or(context::CUSTOM_LOOP_AIM, |context| context.aim).max(AIM_SHARE * cost.value.abs())
 }
 
-/// What a finding's state adds to the one that it is over, placement by placement.
+/// Cost of a finding's state beyond the state below it, placement by placement.
 fn state_step(finding: &CaseFinding, all: &[CaseFinding], confidence: f64) -> Option<Interval> {
     let Some(over) = finding.case.state.over else { return finding.cost };
     let before = all.iter().find(|other| {

@@ -1,7 +1,8 @@
-//! Working sets: memory that a loop goes around in and that a level of cache can't hold, sized by the machine's caches.
+//! Working sets: memory that a loop cycles through and that exceeds a cache level. Their size
+//! depends on the machine's caches.
 //!
-//! Limits: a virtual machine may tell of caches that it has not; and how much of a shared cache is left for this core
-//! nobody tells.
+//! Limits: a virtual machine may report caches that it does not have. No source gives the part of a
+//! shared cache that is available to this core.
 
 use super::source::context::MemoryFootprint;
 use cyclescope_code::context::FloatElement;
@@ -9,47 +10,47 @@ use cyclescope_code::program::memory::{AreaFill, AreaPointer, PointerPosition, P
 use cyclescope_core::machine::cache::{Cache, CacheKind};
 use serde::{Deserialize, Serialize};
 
-/// The size of a working set, and of the cache that it is beyond.
+/// The size of a working set and of the cache that it exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// Bytes that the loop goes around in.
+    /// Bytes that the loop cycles through.
     pub bytes: u64,
-    /// Bytes of the cache that can't hold them, as the machine tells; null where it doesn't, so that the set is larger
-    /// than any cache of this level.
+    /// Size in bytes of the cache that is too small, as reported by the machine; null if not
+    /// reported. The set then exceeds every known cache of this level.
     pub cache: Option<u64>,
 }
 
-/// A set is this many times as large as the cache: replacement that isn't strictly by age keeps some lines of one that is
-/// little larger.
+/// Size of a set relative to the cache. If the set is only slightly larger, imperfect LRU
+/// replacement keeps some of its lines.
 const CACHE_MULTIPLE: u64 = 4;
-/// And no smaller than this many times.
+/// Smallest size of a set relative to the cache.
 const CACHE_MULTIPLE_LEAST: u64 = 2;
-/// Sets beyond the caches of a machine that does not tell: no level 1 cache of data is larger than 128 KiB, no
-/// level 2 cache of a single core larger than 4 MiB.
+/// Sets for a machine that does not report its caches. No level 1 data cache is larger than 128
+/// KiB, no level 2 cache of a single core larger than 4 MiB.
 const BYTES_BEYOND_UNKNOWN: [u64; 2] = [192 << 10, 16 << 20];
-/// Bytes that a loop reads each time around.
+/// Bytes that a loop reads per iteration.
 const BYTES_PER_LOOP: u64 = 256;
-/// Before the set: its size, and where in it the loop is.
+/// Bytes before the set: its size, and the loop's position in it.
 const HEAD_BYTES: u64 = 4096;
-/// What a loop finds its memory by (the second argument of its function).
+/// Register that holds the address of the memory (the second argument of the loop's function).
 const MEMORY_REGISTER: u8 = 6;
 
 impl WorkingSet {
-    /// A set beyond the cache of this level, and in the next one where there is room.
+    /// A set that exceeds the cache of this level, and fits into the next one if possible.
     pub(crate) fn beyond_cache(level: u32, caches: &[Cache]) -> WorkingSet {
-        let of = |level: u32| {
+        let cache_bytes = |level: u32| {
             let data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
             caches.iter().find(data).map(|cache| cache.bytes).filter(|bytes| *bytes > 0)
         };
-        let Some(cache) = of(level) else {
+        let Some(cache) = cache_bytes(level) else {
             return WorkingSet { bytes: BYTES_BEYOND_UNKNOWN[usize::from(level > 1)], cache: None };
         };
-        let room = of(level + 1).map_or(u64::MAX, |next| next / 2);
+        let room = cache_bytes(level + 1).map_or(u64::MAX, |next| next / 2);
         let bytes = (CACHE_MULTIPLE * cache).min(room).max(CACHE_MULTIPLE_LEAST * cache);
         WorkingSet { bytes: bytes.next_multiple_of(BYTES_PER_LOOP), cache: Some(cache) }
     }
 
-    /// The memory that a loop finds it in.
+    /// The memory that contains the set.
     fn to_memory(self) -> ProgramMemory {
         let mut memory = ProgramMemory::standard(FloatElement::default(), false);
         let area = memory.areas.iter_mut().find(|area| area.pointer.is_some_and(|it| it.register == MEMORY_REGISTER));
@@ -62,7 +63,8 @@ impl WorkingSet {
     }
 }
 
-/// The memory of loops with this footprint and working set, and where a layout that moves data has it.
+/// The memory of loops with this footprint and working set, and its addresses in a layout that
+/// moves data.
 pub(super) fn loop_memory(
     footprint: MemoryFootprint,
     set: Option<WorkingSet>,
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_beyond_its_cache_and_in_the_next() {
+    fn a_set_exceeds_its_cache_and_fits_the_next() {
         let turin = [
             cache(1, CacheKind::Data, 48),
             cache(1, CacheKind::Instruction, 32),
@@ -98,7 +100,7 @@ mod tests {
             cache(3, CacheKind::Unified, 32 << 10),
         ];
         assert_eq!((kib(1, &turin), kib(2, &turin)), ((192, Some(48)), (4096, Some(1024))));
-        // Little room in the next one, or none.
+        // Little room in the next level, or none.
         let small = [cache(1, CacheKind::Data, 64), cache(2, CacheKind::Unified, 256)];
         assert_eq!((kib(1, &small), kib(2, &small)), ((128, Some(64)), (1024, Some(256))));
         let tight = [cache(1, CacheKind::Data, 48), cache(2, CacheKind::Unified, 64)];
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_no_caches_gets_sets_beyond_any() {
+    fn without_cache_data_sets_exceed_every_known_cache() {
         assert_eq!((kib(1, &[]), kib(2, &[])), ((192, None), (16 << 10, None)));
         let instructions = [cache(1, CacheKind::Instruction, 32), cache(2, CacheKind::Unified, 0)];
         assert_eq!((kib(1, &instructions).1, kib(2, &instructions).1), (None, None));

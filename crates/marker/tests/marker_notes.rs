@@ -1,10 +1,12 @@
-//! The notes that tracers find static probes by, held against the places that the compiled markers have recorded.
+//! Compares the notes by which tracers find static probes with the places recorded by the compiled
+//! markers.
 
 use cyclescope_marker::compiled_design::CompiledDesign;
 use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A note of version 3, as <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation> describes it.
+/// A note of version 3, as described at
+/// <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>.
 #[derive(Debug)]
 struct Note {
     place: u64,
@@ -21,7 +23,8 @@ fn address(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// All notes of the section: lengths of name and content, a type, then both, each filled up to four bytes.
+/// All notes of the section: lengths of name and content, a type, then both, each padded to four
+/// bytes.
 fn notes(mut section: &[u8]) -> Vec<Note> {
     let mut notes = Vec::new();
     while !section.is_empty() {
@@ -38,7 +41,7 @@ fn notes(mut section: &[u8]) -> Vec<Note> {
     notes
 }
 
-/// How far this program's code lies from where its file has it.
+/// Distance of this program's code from its address in the file.
 fn bias(file: &object::File, built: &[CompiledDesign]) -> u64 {
     let usdt = built.iter().find(|compiled| compiled.design.name == "usdt").unwrap();
     let code = usdt.find_function("empty", None).unwrap();
@@ -46,14 +49,14 @@ fn bias(file: &object::File, built: &[CompiledDesign]) -> u64 {
 }
 
 #[test]
-fn the_notes_are_where_the_markers_are() {
+fn notes_match_the_recorded_places() {
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
     let built = CompiledDesign::list_built();
     let bias = bias(&file, &built);
     let section = file.section_by_name(".note.stapsdt").expect("the program has notes");
-    // Tracers take the distance of this section from where the note has it; linkers that drop what no code refers to
-    // drop it, and then notes are right as they are.
+    // Tracers correct a note by this section's distance from the address in the note. Linkers that
+    // drop unreferenced sections remove it, and the notes are then correct as they are.
     let base = file.section_by_name(".stapsdt.base").map_or(0, |section| section.address());
     let notes = notes(section.data().unwrap());
     let found: BTreeMap<u64, &Note> = notes.iter().map(|it| (it.place.wrapping_add(bias), it)).collect();
@@ -67,7 +70,7 @@ fn the_notes_are_where_the_markers_are() {
             let offset = (place - code.start) as usize;
             assert_eq!(code.bytes[offset], 0x90, "{name}: a tracer needs a NOP there");
             let semaphore = match compiled.enabled {
-                // What enables is the semaphore; the place is not patched by this program.
+                // The semaphore enables the marker; this program does not patch the place.
                 Some(address) => address.wrapping_sub(bias),
                 None => {
                     assert_eq!(code.sites.iter().map(|site| site.place).collect::<Vec<_>>(), [offset], "{name}");

@@ -1,4 +1,5 @@
-//! The compiled markers as `objdump` shows them in this test's own executable, and as the compiler's objects have them.
+//! Compares the compiled markers with `objdump`'s output for this executable, and with the
+//! compiler's objects.
 
 use cyclescope_marker::anatomy::{AssemblyLine, compare_functions};
 use cyclescope_marker::compiled_design::{CompiledDesign, CompiledFunction};
@@ -7,13 +8,13 @@ use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// An instruction as `objdump` has it: its bytes, and its text.
+/// An instruction in `objdump`'s output: its bytes and its text.
 struct Shown {
     bytes: String,
     text: String,
 }
 
-/// The section that a function stands in.
+/// The section of a function.
 fn section(compiled: &CompiledDesign, code: &CompiledFunction) -> String {
     let guard = code.guard.as_deref().unwrap_or("base").replace('-', "_");
     format!("in_cyclescope_{}_{guard}_{}", compiled.design.identifier(), code.context)
@@ -22,7 +23,7 @@ fn section(compiled: &CompiledDesign, code: &CompiledFunction) -> String {
 /// The instructions of these sections by their addresses in the file.
 fn shown(sections: &BTreeSet<String>) -> Option<BTreeMap<u64, Shown>> {
     let mut command = Command::new("objdump");
-    // Every instruction on one line, and zeros too.
+    // Print every instruction on one line, and zeros as well.
     command.args(["--disassemble", "--wide", "--disassemble-zeroes", "--disassembler-options=intel"]);
     command.args(sections.iter().map(|section| format!("--section={section}")));
     let output = command.arg(std::env::current_exe().unwrap()).env("LC_ALL", "C").output();
@@ -49,7 +50,7 @@ fn lines(compiled: &CompiledDesign, code: &CompiledFunction) -> Vec<AssemblyLine
 }
 
 #[test]
-fn instructions_are_those_that_objdump_shows() {
+fn instructions_match_objdump() {
     let built = CompiledDesign::list_built();
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
@@ -62,7 +63,7 @@ fn instructions_are_those_that_objdump_shows() {
             let name = section(compiled, code);
             let place = file.section_by_name(&name).unwrap_or_else(|| panic!("there is no section {name}"));
             assert_eq!(place.size(), code.bytes.len() as u64, "{name}");
-            // The file may be loaded anywhere, but all of it at one distance.
+            // The file may be loaded at any address, but with a single offset.
             biases.insert(code.start.wrapping_sub(place.address()));
             let end = place.address() + place.size();
             let theirs: Vec<(usize, &str)> = shown
@@ -82,7 +83,7 @@ fn instructions_are_those_that_objdump_shows() {
     assert_eq!(shown.values().map(|it| it.bytes.len() / 2).sum::<usize>(), bytes);
 }
 
-/// What enabling patches is the instruction that `objdump` shows there.
+/// Requires that enabling patches the instruction that `objdump` shows there.
 fn patched_where_shown<'a>(
     compiled: &CompiledDesign,
     code: &CompiledFunction,
@@ -118,7 +119,7 @@ fn patched_where_shown<'a>(
 }
 
 #[test]
-fn the_objects_came_from_the_compiler() {
+fn objects_name_their_compiler() {
     let folder = env!("OUT_DIR");
     let files = match std::fs::read_dir(folder) {
         Ok(files) => files,
@@ -145,7 +146,7 @@ fn the_objects_came_from_the_compiler() {
         let object = object::File::parse(&*bytes).unwrap();
         let comment = object.section_by_name(".comment").expect("compilers leave their name in an object");
         let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
-        // The version as the compiler's macro has it, and as the compiler noted it in the object.
+        // The version from the compiler's macro, and from the compiler's note in the object.
         let version = compiled.compiler.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         let version = version.expect("compilers have versions");
         let named = ["GCC", "clang"].iter().any(|name| comment.contains(name));
@@ -155,7 +156,7 @@ fn the_objects_came_from_the_compiler() {
             let section = object.section_by_name(&name).unwrap_or_else(|| panic!("{end} has no {name}"));
             let data = section.data().unwrap();
             assert_eq!(data.len(), code.bytes.len(), "{name}");
-            // All but what the linker filled in.
+            // All bytes except those that the linker filled in.
             let filled: BTreeSet<usize> =
                 section.relocations().flat_map(|(at, _)| (at as usize).saturating_sub(3)..at as usize + 4).collect();
             let differs = (0..data.len()).find(|at| data[*at] != code.bytes[*at] && !filled.contains(at));

@@ -1,13 +1,14 @@
-//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides when to stop.
+//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides
+//! when to stop.
 
 use super::acquisition::{Acquisition, CostMeasurement};
-use super::contrast::Contrast;
 use super::cost_judgement::{CostJudgement, holds_for_any_pair};
 use super::estimate::{LayoutData, RoundShape, call};
 use super::layouts::SECONDS_A_CYCLE;
 use super::measurement_progress::MeasurementProgress;
 use super::measurement_session::{CYCLES_PER_NS, MEMORY_ACCESSES_LEAST, MeasuredSnippet, MeasurementSession};
 use super::plan::Plan;
+use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
@@ -19,58 +20,77 @@ use std::mem::replace;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
+/// Initial untimed rounds: two runs fill the caches and, on some cores, wake the wide vector units.
 const WARM_UP: u32 = 3;
-/// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
+/// Most untimed rounds. Store-forwarding predictors took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
-/// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
-/// all of Zen 4's). A body that fits the scheduler as a whole ends differently from a longer one: with 100, chains of
-/// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
-/// was off by more than 0.4.
+/// Fewest instructions in the shortest body: more than any scheduler holds (97 entries on Golden
+/// Cove, 192 in total on Zen 4). A body that fits the scheduler ends differently from a longer one.
+/// With 100 instructions, chains of `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too
+/// little over 300 copies. With 200 or more, no chain was off by more than 0.4.
 const INSTRUCTIONS_LEAST: usize = 200;
-/// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
+/// Initial bytes of the longest body: inside every op cache and half of a level 1 instruction
+/// cache.
 const BODY_BYTES: usize = 12 << 10;
-/// Bytes of the longest body after the unit was increased.
+/// Most bytes of the longest body after the unit grows.
 const BODY_BYTES_MOST: usize = 128 << 10;
-/// Core cycles of the shortest body of a function at first, and the calls in it at least: the first calls after other code
-/// differ (eight calls of a hash with a chain of 1 024 cycles took 1 047 each, further ones 911, since their last branch
-/// was predicted from then on: Zen 5).
+/// Initial core cycles of a function's shortest body, and the fewest calls in it. The first calls
+/// after other code differ. Eight calls of a hash with a chain of 1 024 cycles took 1 047 cycles
+/// each. Later calls took 911, since their last branch was predicted (Zen 5).
 const ITERATED_CYCLES: f64 = 8_000.0;
 const ITERATIONS_LEAST: usize = 8;
-/// Core cycles of the longest body at first and after the unit was increased: well below a scheduler's time slice.
+/// Core cycles of the longest body, initially and after the unit grows: well below a scheduler's
+/// time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
-/// With these the ratio of the rulers is good to 0.1 % through a clock that steps by 38 ticks.
+/// With these the ratio of the rulers is accurate to 0.1 % with a clock that steps by 38 ticks.
 const LATENCY_LOOPS: u64 = 400;
 const LATENCY_LAYOUTS: usize = 4;
 const LATENCY_ROUNDS: u32 = 24;
-/// Assumed cost of a cold start in core cycles, before it is measured.
+/// Assumed core cycles of a cold start before it is measured.
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// All layouts are measured again, up to this number of budgets: a busy sibling was active for tens of milliseconds to
-/// seconds at a time, and costs measured beside it were wrong by up to a third.
-const RETRY_POLICY: SiblingPolicy =
+/// If most layouts had a busy sibling, all are measured again after a pause, until this number of
+/// budgets is spent. A sibling was busy for tens of milliseconds to seconds at a time. Costs
+/// measured meanwhile were wrong by up to a third.
+const ALL_LAYOUTS_RETRY_POLICY: SiblingPolicy =
     SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
 const BUDGETS_FOR_RETRIES: u32 = 12;
-/// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
+/// If layouts take long, none begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
-/// Standard deviation, as a share of the cost, by which a function differs from one start of the program to the next, though
-/// it is at sixteen addresses and in new processes each time. Of 31 functions, each measured eight times, 28 have the root mean
-/// square 0.3 % beyond what their intervals said: 79 % of the pairs of intervals overlapped, and 94 % with this share in them
-/// (Zen 5). What predictors have not yet learnt is none of it: see `training.rs`.
+/// Standard deviation of a function's cost between starts of the program, as a share of the cost.
+/// Sixteen addresses and new processes in each measurement do not remove it. Of 31 functions, each
+/// measured eight times, 28 had a root mean square 0.3 % above what their intervals covered. Of all
+/// pairs of intervals 79 % overlapped, and 94 % with this share added (Zen 5). For slow learning of
+/// predictors see `training.rs`.
 const BETWEEN_SHARE: f64 = 0.003;
-/// The same in core cycles, of a function and of the empty one each: functions of 7, 21 and 26 cycles had standard deviations
-/// of 0.35, 0.32 and 0.34 from start to start (Zen 5).
+/// The same in core cycles, for a function and for the empty one. Functions of 7, 21 and 26 cycles
+/// had standard deviations of 0.35, 0.32 and 0.34 between starts (Zen 5).
 const BETWEEN_CYCLES: f64 = 0.24;
-/// The share of layouts below which a mode of a function is left out: a loop's exit that one layout in sixteen predicts, or a layout
-/// that another program disturbed.
+/// A function's mode with a smaller share of the layouts is left out. Causes: a loop exit that one
+/// layout in sixteen predicts, or a layout that another program disturbed.
 const FREQUENT_SHARE: f64 = 0.1;
-/// Untimed rounds for each timed one at most.
+/// Most untimed rounds per timed round.
 const WARM_UP_PER_TIMED: u32 = 4;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
+/// Repeats of a snippet in its three bodies together, in units: u + 2u + 4u.
+const UNITS_PER_ROUND: f64 = 7.0;
+/// Upper bound on the bodies of a round, as a multiple of the span from u to 4u repeats: 7/3, and
+/// up to a quarter of u more in each body.
+const SPANS_PER_ROUND: f64 = 2.5;
+/// Upper bound on the ruler of a round, as a multiple of the difference of its `imul` chains: an
+/// iteration of all four chains takes 86 cycles, the difference is 30, and a layout may draw a
+/// quarter more iterations.
+const RULER_SPANS_PER_ROUND: f64 = 4.0;
+
+/// The result before training, kept until trained layouts show whether training helps.
+struct UntrainedResult {
+    judgements: Vec<CostJudgement>,
+    acquisition: Acquisition,
+}
 
 impl MeasurementSession<'_> {
     pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
@@ -80,55 +100,59 @@ impl MeasurementSession<'_> {
         self.run_pilot()?;
         let units = self.parts.iter().map(|part| self.choose_first_unit(part)).collect();
         let mut acquisition = self.plan_acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
-        // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
+        // The first batch may have waited for another run on this CPU. That wait does not count as
+        // time spent.
         self.started = self.executor.now();
-        let mut retries = RETRY_POLICY.start_retries();
+        let mut retries = ALL_LAYOUTS_RETRY_POLICY.start_retries();
         let until = self.started.saturating_add(self.plan.budget.saturating_mul(BUDGETS_FOR_RETRIES));
-        let mut untrained: Option<(Vec<CostJudgement>, Acquisition)> = None;
+        let mut untrained: Option<UntrainedResult> = None;
         loop {
             let more = acquisition.layouts.len().max(self.initial_layouts());
             if let Err(error) = self.measure_layouts(&mut acquisition, more) {
-                let Some((before, without)) = untrained else { return Err(error) };
+                let Some(UntrainedResult { judgements, acquisition }) = untrained else { return Err(error) };
                 self.continue_untrained(error)?;
-                return Ok(self.finish_measurements(before, without, None));
+                return Ok(self.finish_measurements(judgements, acquisition, None));
             }
             let found: Vec<CostJudgement> =
                 self.question.costs().iter().map(|cost| self.judge_cost(&acquisition, cost)).collect();
-            let any = |is: fn(&CostJudgement) -> bool| found.iter().any(is);
+            let any = |holds: fn(&CostJudgement) -> bool| found.iter().any(holds);
             let Acquisition { units, warm_up, .. } = &acquisition;
-            if any(CostJudgement::is_shared) && retries.wait_to_retry(self.executor, until) {
+            // With a retry and time left, this pauses, and all layouts are measured again.
+            if any(CostJudgement::is_shared) && retries.pause_before_retry(self.executor, until) {
                 acquisition = self.plan_acquisition(units.clone(), *warm_up);
                 continue;
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
-            let longer = self.lengthen_units(units);
-            if any(|found| !found.settled) && self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST && self.has_time()
-            {
+            let longer_units = self.lengthen_units(units);
+            let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;
+            if any(|found| !found.settled) && more_warm_up && self.has_time() {
                 acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
             } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
-                && longer.is_some()
+                && longer_units.is_some()
                 && self.has_time()
             {
-                acquisition = self.plan_acquisition(longer.unwrap_or_default(), *warm_up);
+                acquisition = self.plan_acquisition(longer_units.unwrap_or_default(), *warm_up);
             } else if let Some(trained) = self.try_training(&acquisition, &found)? {
-                untrained = Some((found, replace(&mut acquisition, trained)));
+                let before = replace(&mut acquisition, trained);
+                untrained = Some(UntrainedResult { judgements: found, acquisition: before });
             } else if full || found.iter().all(|found| self.has_reached_precision(found)) {
                 match untrained.take() {
-                    Some((before, without))
+                    Some(UntrainedResult { judgements: before, acquisition: untrained })
                         if !holds_for_any_pair(&before, &found, training_saves)
                             || all_more_certain(&before, &found) =>
                     {
                         self.training = None;
                         if before.iter().all(|found| self.has_reached_precision(found)) {
-                            return Ok(self.finish_measurements(before, without, None));
+                            return Ok(self.finish_measurements(before, untrained, None));
                         }
-                        // Further layouts are without training, in the time that a trial in vain has too.
+                        // Further layouts run without training. They get the time that a failed
+                        // trial gets too.
                         let spent = self.elapsed().as_secs_f64() / self.plan.budget.as_secs_f64();
                         self.budgets = (spent as u32).saturating_add(TRIAL_BUDGETS);
-                        acquisition = without;
+                        acquisition = untrained;
                     }
                     untrained => {
-                        let before = untrained.map(|(before, _)| before);
+                        let before = untrained.map(|untrained| untrained.judgements);
                         return Ok(self.finish_measurements(found, acquisition, before));
                     }
                 }
@@ -136,7 +160,7 @@ impl MeasurementSession<'_> {
         }
     }
 
-    /// Further layouts; not all of them where they take many times the budget.
+    /// Measures `more` further layouts. Stops early if they take many times the budget.
     fn measure_layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
         for left in (1..=more).rev() {
             let standing = self.estimate_progress(acquisition, left);
@@ -150,7 +174,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// The layouts that are done, and those foreseen where `left` more are to come.
+    /// Counts finished and foreseen layouts, with `left` more to come.
     fn estimate_progress(&self, acquisition: &Acquisition, left: usize) -> MeasurementProgress {
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
         let training_s = acquisition.training.map_or(0.0, |calls| self.seconds_of(calls));
@@ -161,7 +185,8 @@ impl MeasurementSession<'_> {
         MeasurementProgress { done, total, layout_s }
     }
 
-    /// Goes on without training where the code fails in it, such as a function that never frees what it allocates.
+    /// Continues without training after the code fails in it. For example, a function may never
+    /// free what it allocates.
     fn continue_untrained(&mut self, error: RunError) -> Result<(), RunError> {
         self.training = None;
         if error.is_harness_failure() {
@@ -171,7 +196,8 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// The first trained layouts, where training changes a cost. Those that follow are trained too.
+    /// Measures some trained layouts, once, as a trial. If training may change a cost, returns an
+    /// acquisition without samples, whose layouts are all trained.
     fn try_training(
         &mut self,
         acquisition: &Acquisition,
@@ -181,13 +207,14 @@ impl MeasurementSession<'_> {
             return Ok(None);
         }
         let budget = self.plan.budget.as_secs_f64();
-        let trained = self.calls_in(TRIAL_SHARE * budget);
+        let trial_calls = self.calls_in(TRIAL_SHARE * budget);
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
-        let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
-        if (trained as f64) < MORE_CALLS * calls {
+        let untrained_calls =
+            acquisition.units.iter().min().map_or(0.0, |unit| UNITS_PER_ROUND * *unit as f64 * rounds);
+        if (trial_calls as f64) < MORE_CALLS * untrained_calls {
             return Ok(None);
         }
-        self.training = Some(trained);
+        self.training = Some(trial_calls);
         let mut trial = self.plan_acquisition(acquisition.units.clone(), acquisition.warm_up);
         let run = self.measure_layouts(&mut trial, TRIAL_LAYOUTS);
         self.training_tried = true;
@@ -197,15 +224,16 @@ impl MeasurementSession<'_> {
         }
         let trained: Vec<CostJudgement> =
             self.question.costs().iter().map(|cost| self.judge_cost(&trial, cost)).collect();
-        let shown = holds_for_any_pair(found, &trained, training_may_save);
-        let lowered = shown || holds_for_any_pair(found, &trained, learnt_early);
-        if !shown {
-            // No training has met what the function costs once it is learnt.
+        let trial_learnt = holds_for_any_pair(found, &trained, training_may_save);
+        let may_help = trial_learnt || holds_for_any_pair(found, &trained, learnt_early);
+        if !trial_learnt {
+            // No training has reached the cost of a learnt function. With 0, no later training ends
+            // early for being as fast.
             self.fastest = 0.0;
         }
-        self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
-        self.training = lowered.then(|| self.calls_in(TRAINED_SHARE * budget));
-        Ok(lowered.then(|| self.plan_acquisition(trial.units, trial.warm_up)))
+        self.budgets += if may_help { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
+        self.training = may_help.then(|| self.calls_in(TRAINED_SHARE * budget));
+        Ok(may_help.then(|| self.plan_acquisition(trial.units, trial.warm_up)))
     }
 
     fn finish_measurements(
@@ -216,7 +244,7 @@ impl MeasurementSession<'_> {
     ) -> Vec<CostMeasurement> {
         let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
         let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
-        let measurement = |(found, cost): (CostJudgement, &Contrast)| {
+        let measurement = |(found, cost): (CostJudgement, &CostFormula)| {
             let CostJudgement { estimate, linear, settled } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
@@ -241,8 +269,8 @@ impl MeasurementSession<'_> {
         self.elapsed() < self.budgets * self.plan.budget
     }
 
-    /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
-    /// that the rulers disagree.
+    /// The whole number next to the ratio of the two rulers. If the ratio is not a whole number,
+    /// the estimate shows that the rulers disagree.
     fn find_imul_latency(&mut self) -> Result<f64, RunError> {
         let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], WARM_UP);
         acquisition.ruler_loops = LATENCY_LOOPS;
@@ -254,7 +282,7 @@ impl MeasurementSession<'_> {
         Ok(ratio.map_or(1.0, |ratio| ratio.round().max(1.0)))
     }
 
-    /// Finds a rough cost of each snippet in core cycles, from a few copies.
+    /// Finds a rough cost of each snippet in core cycles from a few copies.
     fn run_pilot(&mut self) -> Result<(), RunError> {
         if self.is_cold() {
             self.parts.iter_mut().for_each(|part| part.guess = COLD_GUESS);
@@ -277,7 +305,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Core cycles by which the ruler's two lengths differ in each iteration.
+    /// Difference of the ruler's two lengths in core cycles per iteration.
     fn ruler_span(&self) -> f64 {
         IMUL_SPAN * self.imul_latency
     }
@@ -305,7 +333,7 @@ impl MeasurementSession<'_> {
         by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time).max(1)
     }
 
-    /// Bytes by which one more repeat makes a body longer, 1 at least.
+    /// Bytes that one more repeat adds to a body, at least 1.
     fn bytes_per_repeat(&self, part: &MeasuredSnippet) -> usize {
         if self.uses_iterations() { 1 } else { part.snippet.code().len().max(1) }
     }
@@ -314,7 +342,7 @@ impl MeasurementSession<'_> {
         self.loop_count.unwrap_or(1) as f64
     }
 
-    /// Twice the units of those snippets whose bodies may grow, if there are any.
+    /// Doubles the units of snippets whose bodies may grow; `None` if none may.
     fn lengthen_units(&self, units: &[usize]) -> Option<Vec<usize>> {
         if self.plan.unit.is_some() || self.is_cold() {
             return None;
@@ -328,7 +356,7 @@ impl MeasurementSession<'_> {
         (longer != units).then_some(longer)
     }
 
-    /// The shape for these units, without samples.
+    /// Plans an acquisition for these units, without samples.
     fn plan_acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
         let spans: Vec<f64> = (self.parts.iter().zip(&units))
             .map(|(part, unit)| 3.0 * *unit as f64 * self.loop_iterations() * part.guess)
@@ -347,7 +375,8 @@ impl MeasurementSession<'_> {
             between_cycles: if self.uses_iterations() { BETWEEN_CYCLES } else { 0.0 },
         };
         let round_s = SECONDS_A_CYCLE
-            * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)
+            * (SPANS_PER_ROUND * spans.iter().sum::<f64>()
+                + RULER_SPANS_PER_ROUND * self.ruler_span() * ruler_loops as f64)
             + self.calls_per_round() as f64 * self.call_overhead_s();
         Acquisition {
             units,
@@ -363,7 +392,7 @@ impl MeasurementSession<'_> {
         }
     }
 
-    /// Timed rounds of a layout: fewer than the plan's where they take so long that it would use up the budget.
+    /// Timed rounds of a layout: fewer than planned if they would use up the budget.
     fn choose_rounds(&self, round_s: f64, warm_up: u32) -> u32 {
         if self.is_cold() {
             return self.plan.rounds;
@@ -376,7 +405,7 @@ impl MeasurementSession<'_> {
     }
 }
 
-/// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.
+/// The smallest unit whose bodies hold `least` copies even after they are shortened by a quarter.
 fn unit_holding_copies(least: usize) -> usize {
     (4 * least).div_ceil(3)
 }

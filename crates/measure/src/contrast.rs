@@ -1,8 +1,10 @@
-//! A cost is a contrast: a sum of the times of several programs, each with its weight.
+//! A contrast: a weighted sum of the columns of a round, which are the durations of its calls.
 //!
-//! Where the weights sum to 0, the overhead of every call (the pair of readings, entry and exit) cancels. A slope over
-//! copies, the difference of two programs and the bend of a slope are contrasts. Contrasts are linear: a contrast of
-//! means is the mean of contrasts.
+//! If the weights sum to 0, the overhead of every call (pair of readings, entry, exit) cancels. A
+//! slope over copies, the difference of two programs and the bend of a slope are such contrasts.
+//! Contrasts are linear: a contrast of means is the mean of contrasts.
+//!
+//! A cost that sums over snippets, not columns, is a [`CostFormula`](super::CostFormula).
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +19,7 @@ impl Contrast {
         Contrast(weights.into_iter().collect())
     }
 
-    /// The time of each copy, from two calls that differ by this many `copies`.
+    /// The time per copy, from two calls that differ by `copies` copies.
     pub fn slope_between([fewer, more]: [usize; 2], copies: f64) -> Contrast {
         Contrast::new([(more, 1.0 / copies), (fewer, -1.0 / copies)])
     }
@@ -38,7 +40,8 @@ impl Contrast {
         self.0.iter().copied()
     }
 
-    /// Value for the durations of a round, or for means over rounds, in the unit of these.
+    /// Evaluates the contrast for the durations of a round, or for means over rounds, in their
+    /// unit.
     pub fn evaluate(&self, durations: &[f64]) -> f64 {
         self.0.iter().map(|(column, weight)| weight * durations[*column]).sum()
     }
@@ -49,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_free_of_what_every_call_takes() {
-        // 30 units a call, 2 a copy; 10, 20 and 40 copies.
+    fn a_slope_cancels_the_overhead_of_calls() {
+        // 30 units per call, 2 per copy; 10, 20 and 40 copies.
         let durations = [50.0, 70.0, 110.0];
         let [short, long] = [Contrast::slope_between([0, 1], 10.0), Contrast::slope_between([1, 2], 20.0)];
         assert_eq!((short.evaluate(&durations), long.evaluate(&durations)), (2.0, 2.0));

@@ -1,27 +1,27 @@
-//! What the layouts so far say of a cost, and whether more of them, or longer bodies, would say more.
+//! Judges a cost from the layouts so far, and whether more layouts or longer bodies would help.
 
 use super::acquisition::Acquisition;
-use super::contrast::Contrast;
 use super::estimate::{CostEstimate, estimate_cost};
 use super::measurement_session::MeasurementSession;
+use super::question::CostFormula;
 use crate::ruler::shared_margin;
 use cyclescope_core::statistics::{Interval, mean};
 
-/// A bend of the slope, or a trend of the cost, below this share or this many core cycles is accepted.
+/// Accepts a bend of the slope, or a trend of the cost, below this share or this many core cycles.
 const BEND_SHARE: f64 = 0.01;
 const BEND_CYCLES: f64 = 0.003;
 
 /// The judgement of one cost.
 pub(super) struct CostJudgement {
     pub(super) estimate: Option<CostEstimate>,
-    /// Whether it is proportional to the number of repeats.
+    /// Whether the cost is proportional to the number of repeats.
     pub(super) linear: bool,
-    /// Whether it has stopped changing.
+    /// Whether the cost has stopped changing.
     pub(super) settled: bool,
 }
 
 impl CostJudgement {
-    /// Whether most layouts were beside a busy sibling.
+    /// Whether most layouts ran with a busy sibling.
     pub(super) fn is_shared(&self) -> bool {
         self.estimate.as_ref().is_some_and(|estimate| estimate.shared)
     }
@@ -29,19 +29,19 @@ impl CostJudgement {
 
 impl MeasurementSession<'_> {
     /// Judges a cost from the layouts so far.
-    pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &Contrast) -> CostJudgement {
+    pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &CostFormula) -> CostJudgement {
         let estimate = estimate_cost(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = check_linear_and_settled(&estimate);
         CostJudgement { estimate, linear, settled }
     }
 
-    /// Whether the cost has the precision of the plan.
+    /// Whether the cost has the precision that the plan requests.
     pub(super) fn has_reached_precision(&self, found: &CostJudgement) -> bool {
         found.estimate.as_ref().is_some_and(|result| !result.shared && self.plan.precision.is_met_by(&result.cost))
     }
 
-    /// Whether the instrument's error takes too large a part of the precision: more layouts reduce only the error from
-    /// the spread between layouts, so only longer bodies help.
+    /// Whether the instrument's error takes too large a part of the precision. More layouts reduce
+    /// only the error from the spread between layouts, so only longer bodies help.
     pub(super) fn is_blurred(&self, found: &CostJudgement) -> bool {
         let Some(estimate) = &found.estimate else { return false };
         let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
@@ -51,7 +51,8 @@ impl MeasurementSession<'_> {
     }
 }
 
-/// Whether this holds of the estimates of some cost before training and after it; its last argument is the largest cost.
+/// Whether `holds` is true of any cost before and after training. Its last argument is the largest
+/// cost.
 pub(super) fn holds_for_any_pair(
     untrained: &[CostJudgement],
     trained: &[CostJudgement],

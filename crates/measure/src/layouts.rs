@@ -1,4 +1,4 @@
-//! From a unit to batches: the programs of each layout, their addresses and their order.
+//! Turns a unit into batches: the programs of each layout, their addresses and their order.
 
 use super::acquisition::Acquisition;
 use super::estimate::{LayoutData, call};
@@ -11,21 +11,22 @@ use cyclescope_core::error::RunError;
 use cyclescope_exec::ProgramCall;
 use std::time::Duration;
 
-/// Time after which the snippet of a batch counts as hung, in addition to the batch's expected duration and the budget.
+/// A snippet counts as hung after this time, in addition to its batch's expected duration and the
+/// budget.
 const HANG_PATIENCE: Duration = Duration::from_secs(1);
-/// Assumptions for the expected duration of a batch: a core runs at 1 GHz or more, the overhead of a call is 2 µs, and
-/// that of a call with emptied caches 1 ms (measured: 0.1 ms).
+/// Assumptions for the expected duration of a batch: a core runs at 1 GHz or more, a call has an
+/// overhead of 2 µs, and a call with emptied caches of 1 ms (measured: 0.1 ms).
 pub(super) const SECONDS_A_CYCLE: f64 = 1e-9;
 const SECONDS_A_CALL: f64 = 2e-6;
 const SECONDS_A_COLD_CALL: f64 = 1e-3;
-/// No deadline is longer than a week.
+/// Longest deadline: a week.
 const DEADLINE_MOST_S: f64 = 7.0 * 86_400.0;
 
 /// Repeats of each snippet in a layout's bodies, and iterations of the ruler's loops.
 pub(super) type BodyLengths = (Vec<[usize; 3]>, u64);
 
 impl MeasurementSession<'_> {
-    /// Largest overhead of a call in seconds.
+    /// Upper bound on the overhead of a call in seconds.
     pub(super) fn call_overhead_s(&self) -> f64 {
         if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
     }
@@ -35,8 +36,8 @@ impl MeasurementSession<'_> {
         call::calls_per_round(self.parts.len())
     }
 
-    /// One more layout, in a worker process of its own: with new pages of memory behind its addresses, and a library's
-    /// data as they are when it is loaded.
+    /// Measures one more layout, in its own worker process. The process has new memory pages behind
+    /// its addresses, and a library's data in their initial state.
     pub(super) fn measure_layout(&mut self, acquisition: &mut Acquisition) -> Result<(), RunError> {
         let rounds = acquisition.rounds;
         let placements = self.placements_per_layout(rounds);
@@ -61,7 +62,8 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Places the programs of a layout in a number of placements, with its repeats and its iterations of the ruler.
+    /// Places the programs of a layout in this number of placements. Returns its repeats and ruler
+    /// iterations too.
     pub(super) fn build_schedule(
         &mut self,
         acquisition: &Acquisition,
@@ -88,12 +90,13 @@ impl MeasurementSession<'_> {
         Ok((Schedule::with_layouts(programs, pace, placed), (copies, ruler_loops)))
     }
 
-    /// Placements that one layout's samples come from: one, or, where branches are cold, one for each round.
+    /// Placements per layout: one, or one per round if branches are cold.
     pub(super) fn placements_per_layout(&self, rounds: u32) -> usize {
         if self.plan.cold.branches { rounds as usize } else { 1 }
     }
 
-    /// Repeats in the three bodies of a layout: u, 2u, 4u, each changed by up to u/4 unless u is fixed.
+    /// Draws the repeats in the three bodies of a layout: u, 2u and 4u, each changed by up to u/4
+    /// unless u is fixed.
     fn draw_copies(&mut self, unit: usize) -> [usize; 3] {
         if self.is_cold() {
             return [0, 0, 1];
@@ -104,14 +107,15 @@ impl MeasurementSession<'_> {
         [0, 1, 3].map(|more| more * unit + self.draw_near(unit))
     }
 
-    /// A random number that differs from `middle` by a quarter of it at most.
+    /// Draws a random number within a quarter of `middle`.
     fn draw_near(&mut self, middle: usize) -> usize {
         let spread = middle / 4;
         middle - spread + self.random.below(2 * spread + 1)
     }
 
-    /// The calls of a round in a random order, a snippet's own never more than two apart: where 256-bit floating
-    /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
+    /// Draws the order of a round's calls. A snippet's own calls are never more than two apart:
+    /// after 256-bit floating point arithmetic rested for the 2 µs of all rulers, it ran slower for
+    /// the next 2 000 cycles.
     fn draw_order(&mut self) -> Vec<usize> {
         let mut rulers: Vec<usize> = (0..call::RULERS).collect();
         let mut bodies: Vec<usize> = (call::RULERS..self.calls_per_round()).collect();

@@ -1,8 +1,9 @@
-//! The measurement of a snippet: builds programs, takes samples and estimates the cost until the interval is narrow
-//! enough.
+//! Measures the cost of a snippet: builds programs, takes samples, and estimates the cost until its
+//! interval is narrow enough.
 //!
-//! The unit u is increased until the cost is proportional to the number of copies, the warm-up until the cost has
-//! stopped changing; then layouts are added until the requested interval is reached or the budget is spent.
+//! The unit u grows until the cost is proportional to the number of copies. The warm-up grows until
+//! the cost stops changing. Then layouts are added until the requested interval is reached or the
+//! budget is spent.
 
 #![warn(unreachable_pub)]
 
@@ -32,7 +33,7 @@ pub use acquisition::{Acquisition, CostMeasurement};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{LengthenBy, Plan, Precision};
 pub use plan_limits::CODE_MOST;
-pub use question::CostQuestion;
+pub use question::{CostFormula, CostQuestion};
 pub use raw_readings::take_raw_readings;
 pub use raw_readings::{RawReading, RawReadings, ReadingKind};
 
@@ -44,13 +45,13 @@ use measurement_session::MeasurementSession;
 /// Bytes of the arena reserved for the ruler, the clock readings and the gaps between programs.
 const ARENA_RESERVE: usize = 64 << 10;
 
-/// Largest number of copies in the shortest body: the arena holds three bodies of u, 2u and 4u copies.
+/// Largest number of copies in the shortest body. The arena holds bodies of u, 2u and 4u copies.
 fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
     let room = arena_len.saturating_sub(ARENA_RESERVE + 3 * snippet.init().len());
     room / (7 * snippet.code().len().max(1))
 }
 
-/// Fails where the bodies that a plan asks for do not fit the memory for code.
+/// Fails if the bodies that a plan requests do not fit the memory for code.
 pub fn require_room(plan: &Plan, snippet: &Snippet, arena_len: usize) -> Result<(), RunError> {
     let (copies, most) = (plan.unit.unwrap_or(1), most_copies(arena_len, snippet));
     if copies <= most {
@@ -69,7 +70,8 @@ pub fn measure_cost(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan)
     Ok(costs.remove(0))
 }
 
-/// Measures the costs of a question, in the same rounds. The result has a measurement of each cost, in their order.
+/// Measures the costs of a question in the same rounds. Returns one measurement for each cost, in
+/// order.
 pub fn measure_question(
     executor: &mut dyn Executor,
     question: &CostQuestion,
@@ -78,7 +80,7 @@ pub fn measure_question(
     measure_with_progress(executor, question, plan, &mut |_| ())
 }
 
-/// [`measure_question`], which tells before each layout how far it has come.
+/// Like [`measure_question`], and reports progress before each layout.
 pub fn measure_with_progress(
     executor: &mut dyn Executor,
     question: &CostQuestion,
@@ -88,7 +90,7 @@ pub fn measure_with_progress(
     MeasurementSession::new(executor, question, plan, watch).run()
 }
 
-/// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.
+/// Latency of `imul` in core cycles: from the plan, or measured with a NOP as the snippet.
 pub fn resolve_imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
     match plan.imul_latency {
         Some(latency) => Ok(latency),

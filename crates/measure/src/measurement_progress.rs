@@ -1,18 +1,18 @@
-//! How far a measurement has come, for whoever waits for it.
+//! Progress of a measurement, for display.
 
-/// The layouts of a measurement, before another one begins. More may follow where they do not suffice.
+/// Progress before another layout begins. More layouts than foreseen may follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasurementProgress {
-    /// Layouts that are done.
+    /// Finished layouts.
     pub done: usize,
-    /// Layouts foreseen.
+    /// Foreseen layouts.
     pub total: usize,
-    /// Seconds that a layout takes, from a rough cost of the code and an assumed core clock.
+    /// Estimated seconds per layout, from a rough cost of the code and an assumed core clock.
     pub layout_s: f64,
 }
 
 impl MeasurementProgress {
-    /// Seconds that all layouts take.
+    /// Estimated seconds of all layouts.
     pub fn total_seconds(&self) -> f64 {
         self.total as f64 * self.layout_s
     }

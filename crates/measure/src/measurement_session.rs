@@ -1,4 +1,5 @@
-//! The state of a running measurement: its executor, its question, and the common parts of its programs.
+//! The state of a running measurement: its executor, its question, and the common parts of its
+//! programs.
 
 use super::estimate::call;
 use super::measurement_progress::MeasurementProgress;
@@ -13,24 +14,26 @@ use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;
 use std::time::Duration;
 
-/// Core cycles in a nanosecond, about, where an upper limit assumes 1.
+/// Approximate core cycles in a nanosecond, where an upper limit assumes 1.
 pub(super) const CYCLES_PER_NS: f64 = 3.0;
 
-/// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
-/// optimisation manuals: at most 112 entries), else a sample's stores all fit in it and their cost is hidden.
+/// Fewest memory accesses in the shortest body: more than any store buffer holds (Intel and AMD
+/// optimisation manuals: at most 112 entries). Otherwise all stores of a sample fit in it, and
+/// their cost is hidden.
 pub(super) const MEMORY_ACCESSES_LEAST: usize = 128;
-/// Iterations of a loop around the copies where they walk through much that the init code wrote, such as a ring of pointers. Its
-/// first accesses find caches and prefetchers as the init code left them: a ring of 2 048 lines took 4.05 core cycles a line in
-/// its first part, and 4.24 over many laps (Zen 5).
+/// Iterations of a loop around copies that walk through much prepared memory, such as a ring of
+/// pointers. The first accesses find caches and prefetchers as the init code left them. A ring of 2
+/// 048 lines took 4.05 core cycles per line in its first part, and 4.24 over many laps (Zen 5).
 const LAPS: u64 = 4;
 
-/// A snippet of the question, with what its programs have in common.
+/// A snippet of the question, and the common parts of its programs.
 pub(super) struct MeasuredSnippet<'a> {
     pub(super) snippet: &'a Snippet,
     pub(super) outline: SnippetOutline,
-    /// Each instance of it, and its frame, `None` where something is cold: evictions depend on the number of copies.
+    /// Each instance and its frame. The frame is `None` if anything is cold: evictions depend on
+    /// the number of copies.
     instances: Vec<(&'a Snippet, Option<ProgramFrame>)>,
-    /// Its cost in core cycles, roughly, before it is measured.
+    /// Rough cost in core cycles, before it is measured.
     pub(super) guess: f64,
 }
 
@@ -47,19 +50,20 @@ pub(super) struct MeasurementSession<'a> {
     pub(super) ruler: [Program; call::RULERS],
     pub(super) imul_latency: f64,
     pub(super) random: Random,
-    /// Budgets that may be spent: more for training and for what is measured after it.
+    /// Number of budgets that may be spent: more for training and for layouts measured after it.
     pub(super) budgets: u32,
-    /// Calls of each function before a layout is measured, where its predictors learn slowly.
+    /// Calls of each function before a layout is measured, if its predictors learn slowly.
     pub(super) training: Option<u64>,
-    /// The fastest calls of all training: one of each function, in iterations of the ruler beside it.
+    /// Fastest calls of all training: one call of each function, in iterations of the ruler
+    /// measured with it.
     pub(super) fastest: f64,
-    /// What ended the code in training.
+    /// The error that ended the code in training.
     pub(super) untrainable: Option<RunError>,
-    /// Whether it was tried if training changes a cost.
+    /// Whether training was tried.
     pub(super) training_tried: bool,
     /// The executor's time at the start.
     pub(super) started: Duration,
-    /// Who waits for it.
+    /// Receives progress reports.
     pub(super) watch: &'a mut dyn FnMut(MeasurementProgress),
 }
 
@@ -104,7 +108,7 @@ impl<'a> MeasurementSession<'a> {
         self.plan.cold.is_any()
     }
 
-    /// Whether one program makes all bodies of a snippet.
+    /// Whether one program with varied iterations makes all bodies of a snippet.
     pub(super) fn uses_iterations(&self) -> bool {
         self.plan.lengthen == LengthenBy::Iterations
     }
@@ -125,7 +129,7 @@ impl<'a> MeasuredSnippet<'a> {
         MeasuredSnippet { snippet: &instances[0], outline, instances: framed, guess: 0.0 }
     }
 
-    /// The program with this number of copies, for the layout of this number.
+    /// Builds the program with `copies` copies for the layout with this number.
     pub(super) fn build_program(&self, plan: &Plan, layout: usize, copies: usize) -> Program {
         let (snippet, frame) = &self.instances[layout % self.instances.len()];
         match frame {
@@ -135,8 +139,9 @@ impl<'a> MeasuredSnippet<'a> {
     }
 }
 
-/// Iterations of the loop around the copies: the plan's, or [`LAPS`] where the shortest body then has as many accesses as the
-/// init code wrote, and more than any body has at least. R15 counts a loop.
+/// Iterations of the loop around the copies: the plan's, or [`LAPS`] if the shortest body then
+/// makes as many accesses as the init code wrote, and more than the minimum. R15 counts the
+/// iterations.
 fn choose_loop_count(plan: &Plan, outlines: &[SnippetOutline]) -> Option<u64> {
     let chosen = plan.unit.is_none() && plan.lengthen == LengthenBy::Copies && !plan.cold.is_any();
     let walks = |outline: &SnippetOutline| outline.memory_accesses > 0 && outline.prepared > MEMORY_ACCESSES_LEAST;

@@ -1,4 +1,4 @@
-//! Modes: clusters of replicates with different costs, whose mean is no cost that occurs.
+//! Modes: clusters of replicates with different costs. Their mean is a cost that never occurs.
 
 use cyclescope_core::statistics::{Interval, find_modes};
 use serde::Serialize;
@@ -6,17 +6,18 @@ use serde::Serialize;
 /// A cluster of replicates (layouts, or visits to a placement) with one cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CostMode {
-    /// Core cycles a copy.
+    /// Core cycles per copy.
     pub cost: Interval,
     /// Share of the replicates in this mode.
     pub share: f64,
 }
 
-/// A smaller gap, as a share of the cost, is not between what has learnt and what has not: the trained costs of a binary search
-/// spread by 4 %, and what predictors learn late saves 6 to 28 % of a function (Zen 5).
+/// A smaller gap, as a share of the cost, does not separate learnt from unlearnt replicates. The
+/// trained costs of a binary search spread by 4 %. Late learning of predictors saves 6 to 28 % of a
+/// function (Zen 5).
 const LEARNT_GAP: f64 = 0.05;
-/// Replicates that learnt, and their share of all, at least. Beside other programs a third of the layouts of a loop had learnt its
-/// exit (Zen 5).
+/// Fewest replicates that learnt, and their smallest share of all. Under background load a third of
+/// the layouts of a loop had learnt its exit (Zen 5).
 const LEARNT_LEAST: usize = 2;
 const LEARNT_SHARE: f64 = 0.3;
 
@@ -29,12 +30,14 @@ pub struct CostModes {
 }
 
 impl CostModes {
-    /// Finds the modes of these costs. A spread of `scale` within a mode says nothing: see [`find_modes`].
+    /// Finds the modes of these costs. A spread below `scale` within a mode is ignored: see
+    /// [`find_modes`].
     pub fn from_costs(costs: &[f64], scale: f64) -> CostModes {
         CostModes { groups: find_modes(costs, scale), count: costs.len() }
     }
 
-    /// Groups of replicates whose predictors were trained: what one has learnt and another has not is a gap in the costs.
+    /// Groups replicates with trained predictors. A gap in the costs separates those that learnt
+    /// from the others.
     pub(crate) fn from_trained_costs(costs: &[f64]) -> CostModes {
         let mut order: Vec<usize> = (0..costs.len()).collect();
         order.sort_by(|a, b| costs[*a].total_cmp(&costs[*b]));
@@ -43,26 +46,27 @@ impl CostModes {
         CostModes { groups, count: costs.len() }
     }
 
-    /// The mode with the most replicates, of two equal ones the cheaper; `None` without replicates.
+    /// The mode with the most replicates, and the cheaper of two equal ones; `None` without
+    /// replicates.
     pub fn largest_mode(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
     }
 
-    /// The cheapest mode, where it is not rare: of replicates whose predictors were trained, those that learnt.
+    /// The cheapest mode that is not rare: the replicates whose trained predictors have learnt.
     pub(crate) fn learnt_mode(&self) -> Option<&[usize]> {
         let frequent =
             |group: &&Vec<usize>| group.len() >= LEARNT_LEAST && group.len() as f64 >= LEARNT_SHARE * self.count as f64;
         self.groups.iter().find(frequent).map(Vec::as_slice)
     }
 
-    /// The replicates of all modes that have this share of them at least.
+    /// The replicates of all modes with at least this share of the replicates.
     pub(crate) fn frequent_replicates(&self, share: f64) -> Vec<usize> {
         let frequent = |group: &&Vec<usize>| group.len() as f64 >= share * self.count as f64;
         self.groups.iter().filter(frequent).flatten().copied().collect()
     }
 
-    /// The modes that may be as frequent as the largest: the numbers of replicates differ by no more than two standard
-    /// deviations of a fair coin's. The largest is among them.
+    /// The modes that may be as frequent as the largest: the numbers of replicates differ by at
+    /// most two standard deviations of a fair coin. The largest mode is included.
     pub fn rival_modes(&self) -> impl Iterator<Item = &[usize]> {
         const DEVIATIONS: f64 = 2.0;
         let most = self.largest_mode().map_or(0, <[usize]>::len) as f64;
@@ -73,7 +77,7 @@ impl CostModes {
         rivals.map(Vec::as_slice)
     }
 
-    /// The modes, where there are several and each has an interval; empty where replicates agree.
+    /// The modes that have an interval, if there are several modes; empty if replicates agree.
     pub fn list_modes(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<CostMode> {
         if self.groups.len() < 2 {
             return Vec::new();
@@ -105,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn what_some_predictors_have_learnt_is_a_gap() {
-        let some = CostModes::from_trained_costs(&[1975.0, 1551.0, 1599.0, 1565.0, 1611.0]);
-        assert_eq!(some.learnt_mode(), Some(&[1, 3, 2, 4][..]));
-        // One of six may be luck, and a gradual increase is none of learning.
+    fn learning_of_some_predictors_shows_as_a_gap() {
+        let modes = CostModes::from_trained_costs(&[1975.0, 1551.0, 1599.0, 1565.0, 1611.0]);
+        assert_eq!(modes.learnt_mode(), Some(&[1, 3, 2, 4][..]));
+        // One of six may be luck, and a gradual increase does not show learning.
         assert_eq!(
             CostModes::from_trained_costs(&[525.0, 616.0, 617.0, 617.0, 618.0, 618.0])
                 .learnt_mode()
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_may_be_as_frequent_are_rivals() {
+    fn modes_that_may_be_equally_frequent_are_rivals() {
         assert_eq!(CostModes::from_costs(&COSTS, 0.05).rival_modes().count(), 2);
         let mut many = COSTS.repeat(8);
         many.iter_mut().skip(24).for_each(|cost| *cost = 2.0);

@@ -1,12 +1,12 @@
 //! Chooses layouts: the addresses of code and data.
 //!
-//! Code placement changes results more than sampling noise does, so layouts are the replicates. Each
-//! layout has another code address, another alignment of the body against the cache line, other data
-//! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
-//! their bodies, so that their difference is that of the added copies. The ruler has fixed addresses.
+//! Code placement changes results more than sampling noise does, so layouts are the replicates.
+//! Each layout has its own code addresses, alignment of the body to the cache line, data addresses
+//! and order of the programs in memory. Programs of one snippet share the alignment of their
+//! bodies, so that they differ only by the added copies. The ruler has fixed addresses.
 //!
-//! A [`PlacementPolicy`](cyclescope_code::program::PlacementPolicy) describes where code or data has to be, and [`resolve_places`] and [`resolve_data_places`] find
-//! offsets for it.
+//! A [`PlacementPolicy`](cyclescope_code::program::PlacementPolicy) describes where code or data
+//! has to be. [`resolve_places`] and [`resolve_data_places`] find offsets for it.
 
 mod place_resolution;
 
@@ -20,10 +20,12 @@ use cyclescope_exec::PlacedProgram;
 const CACHE_LINE: usize = 64;
 const PAGE: usize = 4096;
 
-/// Largest displacement of data from the middle of its area, in bytes; a multiple of the cache line.
+/// Largest displacement of data from the middle of its area, in bytes; a multiple of the cache
+/// line.
 const DATA_SPREAD: usize = 16 * PAGE;
 
-/// The next place after `end` where the program's body is `alignment` bytes past the start of a cache line.
+/// The next place after `end` where the program's body is `alignment` bytes past the start of a
+/// cache line.
 fn place_next(program: &Program, end: &mut usize, alignment: usize) -> u32 {
     let body = *end + program.body_range().start;
     let offset = *end + (alignment + CACHE_LINE - body % CACHE_LINE) % CACHE_LINE;
@@ -31,19 +33,19 @@ fn place_next(program: &Program, end: &mut usize, alignment: usize) -> u32 {
     offset as u32
 }
 
-/// Puts programs at the start of the arena, each body at the start of a cache line. Returns their offsets and
-/// the end of the last.
+/// Puts programs at the start of the arena, each body at the start of a cache line. Returns their
+/// offsets and the end of the last one.
 pub fn fixed_offsets(programs: &[Program]) -> (Vec<u32>, usize) {
     let mut end = 0;
     let offsets = programs.iter().map(|program| place_next(program, &mut end, 0)).collect();
     (offsets, end)
 }
 
-/// Chooses places in the arena between `from` and `arena_len` for the programs of these indices:
-/// a random address, one alignment for all bodies, a random order in memory. The alignment is an offset in bytes from
-/// the start of a cache line; `None` means random.
+/// Chooses places in the arena between `from` and `arena_len` for the programs with these indices:
+/// random addresses in random order, with one alignment for all bodies. The alignment is an offset
+/// in bytes from the start of a cache line; `None` means random.
 ///
-/// Returns `None` where the arena is too small for them.
+/// Returns `None` if the arena is too small.
 pub(crate) fn place_randomly(
     programs: &[Program],
     numbers: &[usize],
@@ -72,8 +74,8 @@ pub fn displace_standard_data(random: &mut Random) -> Vec<i32> {
     displace_data(&ProgramMemory::default(), random)
 }
 
-/// Chooses the displacement of each area's register: whole cache lines, so that no access starts to straddle two lines.
-/// Pointers to the start of an area, or to an element of a ring, are not moved.
+/// Chooses the displacement of each area's register in whole cache lines, so that no access begins
+/// to straddle two lines. Pointers to the start of an area, or to an element of a ring, stay.
 pub fn displace_data(memory: &ProgramMemory, random: &mut Random) -> Vec<i32> {
     (0..memory.areas.len()).map(|area| draw_displacement(memory, area, random)).collect()
 }
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn data_move_by_lines_within_their_areas() {
+    fn data_moves_by_lines_within_its_area() {
         let mut generator = Random::new(2);
         let mut memory = ProgramMemory::default();
         memory.areas[1].bytes = 8192;
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_memory_is_moved_as_seeds_have_always_moved_it() {
+    fn displacements_of_the_standard_memory_follow_the_seed() {
         let mut generator = Random::new(3);
         let expected: Vec<i32> =
             (0..5).map(|_| (generator.below(2048) * CACHE_LINE) as i32 - DATA_SPREAD as i32).collect();
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_arena_is_refused() {
+    fn an_arena_that_is_too_small_is_refused() {
         assert!(place_randomly(&programs(), &[0, 1, 2], 0, 1000, None, &mut Random::new(1)).is_none());
     }
 

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 /// Requested half width of an interval, absolute or relative, whichever is wider.
 ///
-/// A share that suits short snippets is too wide for long ones, so the share can be capped in cycles, down to a
-/// ten-thousandth of the cost, the precision to which the ruler follows the core clock.
+/// A share that suits short snippets is too wide for long ones, so it can be capped in cycles. The
+/// cap has no effect below a ten-thousandth of the cost, the precision of the ruler.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// Half width in core cycles a copy.
+    /// Half width in core cycles per copy.
     pub cycles: f64,
     /// Half width as a share of the cost.
     pub share: f64,
-    /// Largest half width in core cycles that the share may give, if any.
+    /// Largest half width in core cycles that the share may give; `None` for no cap.
     pub cap: Option<f64>,
 }
 
@@ -36,16 +36,16 @@ impl Precision {
     }
 }
 
-/// What the bodies of u, 2u and 4u repeats differ in.
+/// How the bodies of u, 2u and 4u repeats differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LengthenBy {
     /// Copies of the snippet, one after the other.
     #[default]
     Copies,
-    /// Iterations of a loop around one copy: the same code at the same address makes all three bodies. A function that
-    /// is called from one place has one history of branches; called from each of many copies it has many, which
-    /// compete for the predictors' memory.
+    /// Iterations of a loop around one copy: the same code at the same address makes all three
+    /// bodies. A function called from one place has one branch history. Called from many copies it
+    /// has many histories, which compete for the predictors' memory.
     Iterations,
 }
 
@@ -57,48 +57,51 @@ pub struct Plan {
     pub clock: &'static Clock,
     /// The step of the method's readings, in its raw units.
     pub step: f64,
-    /// Latency of `imul r32, r32` in core cycles, where data of the micro-architecture contain it. `None` means the
-    /// whole number next to the ratio of the ruler's two chains; the estimate shows if the chains disagree.
+    /// Latency of `imul r64, r64` in core cycles, from data of the micro-architecture. `None` means
+    /// the whole number next to the ratio of the ruler's two chains. The estimate shows whether the
+    /// chains disagree.
     pub imul_latency: Option<f64>,
-    /// Units of the core that add integers, where data of the micro-architecture contain the number.
+    /// Integer adders of the core, from data of the micro-architecture.
     pub adders: Option<u32>,
     /// Whether the CPU has AVX.
     pub avx: bool,
-    /// The unit u; `None` where the measurement chooses it.
+    /// The unit u; `None` if the measurement chooses it.
     pub unit: Option<usize>,
     /// Iterations of the loop around the copies; `None` without a loop.
     pub loop_count: Option<u64>,
-    /// What the three bodies differ in.
+    /// How the three bodies differ.
     #[serde(default)]
     pub lengthen: LengthenBy,
-    /// The memory of the programs; `None` is [`ProgramMemory::standard`].
+    /// The memory of the programs; `None` means [`ProgramMemory::standard`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ProgramMemory>,
-    /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
+    /// What is cold when a body begins. If anything is, bodies with one copy and with none are
+    /// compared.
     pub cold: ColdStart,
-    /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.
+    /// Untimed rounds at the start of each layout; `None` if the measurement chooses their number.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Timed rounds in each layout at least, where rounds take so long that `rounds` of them exceed the budget.
+    /// Fewest timed rounds in each layout, if `rounds` of them would exceed the budget.
     pub rounds_least: u32,
-    /// Layouts at first, each in a worker process of its own; more follow until the precision is reached.
+    /// Initial layouts, each in its own worker process. More follow until the precision is reached.
     pub layouts: usize,
     /// Largest number of layouts.
     pub layouts_most: usize,
-    /// Precision at which the measurement stops.
+    /// Precision at which the measurement stops. It may be narrower than what a result must reach,
+    /// which [`find_caveats`](crate::result::caveat::find_caveats) checks.
     pub precision: Precision,
     /// Confidence level of the intervals.
     pub confidence: f64,
-    /// Time after which no further batch is begun.
+    /// No batch begins after this time.
     pub budget: Duration,
-    /// Seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Plan {
-    /// Eight layouts of twelve rounds, for simulated machines of `cyclescope_sim`: they have no noise that is not asked for, and no design
-    /// whose data could tell anything.
+    /// Eight layouts of twelve rounds, for simulated machines of `cyclescope_sim`. Their noise is
+    /// chosen, and no micro-architecture data apply to them.
     ///
     /// # Panics
     ///

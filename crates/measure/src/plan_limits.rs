@@ -1,20 +1,20 @@
-//! The ranges of a plan's numbers: a plan from a file may contain any number.
+//! Checks the ranges of a plan's numbers: a plan read from a file may contain any number.
 
 use super::Plan;
 
 /// Largest number of iterations.
 const ITERATIONS_MOST: u64 = 1 << 40;
-/// Largest number of bytes of code: bodies have to fit an arena of some megabytes.
+/// Largest number of bytes of code. Bodies have to fit an arena of some megabytes.
 pub const CODE_MOST: usize = 64 << 20;
-/// Rounds of a layout at most; the command line takes up to 100 000.
+/// Most rounds of a layout. The command line accepts up to 100 000.
 const ROUNDS_MOST: u32 = 1 << 17;
-/// Layouts at most.
+/// Most layouts.
 const LAYOUTS_MOST: usize = 1 << 14;
 /// Seconds.
 const A_YEAR: u64 = 366 * 86_400;
 
 impl Plan {
-    /// The first field that is out of its range.
+    /// Returns the first field that is out of range.
     pub fn find_unsound_field(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value < 1e9;
         let checks = [

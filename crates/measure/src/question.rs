@@ -1,44 +1,79 @@
-//! What a measurement asks: snippets that take turns in every round, and costs that are weighted sums of theirs.
+//! What a measurement asks: snippets that take turns in every round, and costs that are weighted
+//! sums over them.
 //!
-//! A call of a function less a call of an empty one, and the difference of two variants, are costs of snippets that ran
-//! in the same rounds and layouts: what disturbs both alike cancels.
+//! A function call minus an empty call is such a cost, and so is the difference of two variants.
+//! Their snippets run in the same rounds and layouts, so common disturbances cancel.
 
-use super::contrast::Contrast;
 use cyclescope_code::snippet::Snippet;
 
-/// Snippets, and the costs that are asked for.
+/// A cost as a weighted sum of the costs of a question's snippets. Its indices count snippets.
+/// Those of a [`Contrast`](super::contrast::Contrast) count columns of a round, three for each
+/// snippet. The estimate turns a formula into contrasts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostFormula(Vec<(usize, f64)>);
+
+impl CostFormula {
+    /// The cost of the snippet with this index.
+    pub fn from_snippet(snippet: usize) -> CostFormula {
+        CostFormula::new([(snippet, 1.0)])
+    }
+
+    /// The sum of the costs of these snippets, each multiplied by its weight.
+    pub fn new(weights: impl IntoIterator<Item = (usize, f64)>) -> CostFormula {
+        CostFormula(weights.into_iter().collect())
+    }
+
+    /// The difference of this cost and `other`.
+    pub fn minus(self, other: &CostFormula) -> CostFormula {
+        self.plus_weighted(-1.0, other)
+    }
+
+    /// The sum of this cost and `factor` times `other`.
+    pub fn plus_weighted(mut self, factor: f64, other: &CostFormula) -> CostFormula {
+        self.0.extend(other.weights().map(|(snippet, weight)| (snippet, factor * weight)));
+        self
+    }
+
+    /// The snippets, each with its weight.
+    pub fn weights(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.0.iter().copied()
+    }
+}
+
+/// Snippets, and the requested costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostQuestion {
     /// The instances of each snippet.
     snippets: Vec<Vec<Snippet>>,
-    costs: Vec<Contrast>,
+    costs: Vec<CostFormula>,
     summed: bool,
 }
 
 impl CostQuestion {
     /// The cost of one snippet.
     pub fn from_snippet(snippet: Snippet) -> CostQuestion {
-        CostQuestion::new(vec![vec![snippet]], vec![Contrast::new([(0, 1.0)])])
+        CostQuestion::new(vec![vec![snippet]], vec![CostFormula::from_snippet(0)])
     }
 
-    /// Costs that are sums of the costs of these snippets, each multiplied by its weight. A snippet may have several
-    /// instances, such as calls of one function at several addresses: each layout takes the next one.
+    /// Costs that are weighted sums of the costs of these snippets. A snippet may have several
+    /// instances, such as calls of one function at several addresses. Each layout takes the next
+    /// instance.
     ///
     /// # Panics
     ///
-    /// Without snippets, instances or costs, or where a cost is of a snippet that is not there.
-    pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> CostQuestion {
-        assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|of| !of.is_empty()));
+    /// Without snippets, instances or costs, or if a cost refers to a missing snippet.
+    pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<CostFormula>) -> CostQuestion {
+        assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|instances| !instances.is_empty()));
         assert!(costs.iter().all(|cost| cost.weights().all(|(snippet, _)| snippet < snippets.len())));
         CostQuestion { snippets, costs, summed: false }
     }
 
-    /// The same with costs that add up: each is the mean over all layouts, and not over those of its largest mode.
+    /// Makes the costs additive: each is the mean over all layouts, not only over the largest mode.
     pub fn with_summed_costs(self) -> CostQuestion {
         CostQuestion { summed: true, ..self }
     }
 
-    /// Whether the costs add up.
+    /// Whether the costs are additive.
     pub(super) fn is_summed(&self) -> bool {
         self.summed
     }
@@ -54,7 +89,7 @@ impl CostQuestion {
     }
 
     /// The costs, as sums over the snippets.
-    pub fn costs(&self) -> &[Contrast] {
+    pub fn costs(&self) -> &[CostFormula] {
         &self.costs
     }
 }

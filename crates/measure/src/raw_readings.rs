@@ -1,7 +1,8 @@
-//! The readings of one layout in the order in which they were taken, without untimed rounds before the first.
+//! The readings of one layout in the order in which they were taken, without warm-up.
 //!
-//! The measurement itself leaves out the first runs. Here they are to be seen: what caches, predictors and buffers make of
-//! the first run, how the time settles, what an interrupt adds. A duration contains the overhead of its pair of readings.
+//! A measurement leaves out the first runs. Here they are visible: the effect of caches, predictors
+//! and buffers on the first run, how the time settles, the cost of an interrupt. A duration
+//! contains the overhead of its pair of readings.
 
 use super::acquisition::Acquisition;
 use super::estimate::call;
@@ -13,7 +14,7 @@ use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
 use serde::Serialize;
 
-/// What a reading is of.
+/// The program that a reading timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingKind {
@@ -38,11 +39,11 @@ pub struct RawReading {
     pub round: usize,
     /// Whether the program ran for the first time at its address.
     pub first: bool,
-    /// What it is of.
+    /// The timed program.
     pub what: ReadingKind,
     /// Copies of the snippet; null for the ruler.
     pub copies: Option<usize>,
-    /// The reading after less the reading before, in raw units of the clock; null where it ran backwards.
+    /// Second reading minus first, in raw clock units; null if the clock ran backwards.
     pub value: Option<u64>,
 }
 
@@ -55,7 +56,8 @@ pub struct RawReadings {
     pub readings: Vec<RawReading>,
 }
 
-/// Runs one more layout of a finished measurement, and returns the ruler's readings and those of the first snippet.
+/// Runs one more layout of a finished measurement. Returns the readings of the ruler and of the
+/// first snippet.
 pub fn take_raw_readings(
     executor: &mut dyn Executor,
     question: &CostQuestion,
@@ -81,7 +83,7 @@ pub fn take_raw_readings(
     Ok(RawReadings { unit: plan.clock.counts, readings })
 }
 
-/// What a column is of; `None` for a further snippet's.
+/// The kind of a column; `None` for a further snippet.
 fn classify_column(column: usize, copies: [usize; 3]) -> Option<(ReadingKind, Option<usize>)> {
     let length = call::snippet_calls(0).iter().position(|own| *own == column);
     if let Some(length) = length {

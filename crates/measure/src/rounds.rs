@@ -1,10 +1,10 @@
-//! Times of programs in core cycles, measured beside the ruler, for contrasts of programs that are not longer or
-//! shorter versions of one snippet.
+//! Times programs in core cycles together with the ruler. For contrasts of programs that are not just
+//! longer or shorter versions of one snippet.
 //!
-//! A round holds the two lengths of both of the ruler's chains, the width sentinel, and any further programs;
-//! rounds that an interrupt hit are dropped whole. Each layout has another number of the ruler's iterations, another
-//! order, and further programs at other addresses. The figure of a further program includes its pair of readings, which
-//! cancels in contrasts.
+//! A round holds both lengths of the ruler's two chains, the width sentinel, and further programs.
+//! Rounds hit by an interrupt are dropped whole. Each layout varies the ruler's iterations, the
+//! order, and the addresses of further programs. The figure of a further program includes its pair
+//! of readings, which cancels in contrasts.
 
 use super::contrast::Contrast;
 use super::schedule::{self, BatchPace, PlannedLayout, Schedule};
@@ -23,9 +23,10 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{Interval, trimmed_interval};
 use cyclescope_exec::{Executor, ProgramCall, Sample};
 
-/// Approximate iterations of the chains: the ruler's part of a round takes some 6 µs, well below a timer's period.
+/// Approximate iterations of the chains. The ruler's part of a round takes some 6 µs, well below a
+/// timer's period.
 const CHAIN_LOOPS: usize = 200;
-/// Factor on the sentinel's usual iterations, since it is read a few times only.
+/// Factor on the sentinel's usual iterations, since it is read only a few times.
 const SENTINEL_FACTOR: u64 = 8;
 const WARM_UP: u32 = 2;
 
@@ -35,10 +36,11 @@ pub struct RulerRounds {
     /// The step of the readings in raw units.
     step: f64,
     memory: ProgramMemory,
-    /// Offset of the further programs' bodies from the start of a cache line, in bytes; None is random.
+    /// Offset of the further programs' bodies from the start of a cache line, in bytes; `None`
+    /// means random.
     alignment: Option<usize>,
-    /// Iterations of the further programs' loops: each is called once with each of these numbers. Without one, once with as
-    /// many as the chains have.
+    /// Loop iterations of the further programs. A round calls each program once with each number.
+    /// If empty, a round calls each once with the chains' iterations.
     iterations: Vec<u64>,
 }
 
@@ -67,7 +69,7 @@ pub struct LayoutReading {
     pub imul_links: f64,
     /// Links of the `add` chain by which its two lengths differ.
     pub add_links: f64,
-    /// Raw units of each call of each further program, its pair of readings included.
+    /// Raw units of each call of each further program, including its pair of readings.
     pub further: Vec<f64>,
     /// Rounds used.
     pub kept: usize,
@@ -76,7 +78,7 @@ pub struct LayoutReading {
 }
 
 impl RulerRounds {
-    /// Rounds of the ruler alone, read by a timing method with this step.
+    /// Rounds with the ruler alone, read by a timing method with this step.
     pub fn new(clock: &Clock, step: f64) -> RulerRounds {
         RulerRounds {
             programs: RulerPrograms::new(clock).into_programs().into(),
@@ -93,22 +95,22 @@ impl RulerRounds {
         RulerRounds { programs, memory: ProgramMemory::standard(FloatElement::default(), touches_memory), ..self }
     }
 
-    /// The same with other memory areas.
+    /// Uses other memory areas.
     pub fn with_memory(self, memory: ProgramMemory) -> RulerRounds {
         RulerRounds { memory, ..self }
     }
 
-    /// The same with all further bodies this many bytes behind the start of a cache line.
+    /// Places all further bodies this many bytes after the start of a cache line.
     pub fn with_alignment(self, bytes: usize) -> RulerRounds {
         RulerRounds { alignment: Some(bytes), ..self }
     }
 
-    /// The same with these numbers of iterations of the further programs' loops: a call of each program for each of them.
+    /// Calls each further program once with each of these numbers of loop iterations.
     pub fn with_iterations(self, iterations: &[u64]) -> RulerRounds {
         RulerRounds { iterations: iterations.to_vec(), ..self }
     }
 
-    /// Runs this many layouts of this many rounds.
+    /// Runs this number of layouts, each with this number of rounds.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
@@ -117,10 +119,10 @@ impl RulerRounds {
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
         let arena = executor.arena_len();
-        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
-        let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
+        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
+        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
         let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
-        let schedule = Schedule::with_layouts(self.programs.clone(), pace, stages);
+        let schedule = Schedule::with_layouts(self.programs.clone(), pace, planned);
         let samples = schedule.run(executor)?;
         let times = schedule.split_by_layout(&samples);
         let times = times.map(|layout| layout.chunks_exact(self.calls_per_round()).map(round_ends).collect());
@@ -129,8 +131,9 @@ impl RulerRounds {
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
     }
 
-    /// Measures `layouts` layouts of `rounds` rounds. Leaves out those beside a busy sibling, where enough others remain;
-    /// `known` is the sentinel's width on an unshared core, where data contain it.
+    /// Measures `layouts` layouts of `rounds` rounds. Leaves out layouts with a busy sibling if
+    /// enough others remain. `known` is the sentinel's width on an unshared core, from
+    /// micro-architecture data.
     pub fn run_unshared(
         &self,
         executor: &mut dyn Executor,
@@ -145,7 +148,7 @@ impl RulerRounds {
         Ok(select_unshared(readings, quiet))
     }
 
-    /// One layout, and the iterations of its chains.
+    /// Plans one layout. Returns the iterations of its chains too.
     fn plan_layout(&self, arena: usize, random: &mut Random) -> Result<(PlannedLayout, u64), RunError> {
         let further = column::WHOLE..self.programs.len();
         let code = schedule::place_programs(&self.programs, column::WHOLE, further, arena, self.alignment, random)?;
@@ -177,9 +180,9 @@ fn round_ends(round: &[Sample]) -> [u64; 2] {
 impl LayoutRounds {
     /// The undisturbed rounds, each with its index.
     fn undisturbed_rounds(&self) -> impl Iterator<Item = (usize, &[f64])> {
-        // By the whole interquartile range: a program with two modes keeps both.
-        let of = |call: usize| UndisturbedBand::from_values(self.samples.column(call).collect(), self.step);
-        let bands: Vec<Option<UndisturbedBand>> = (0..self.samples.columns()).map(of).collect();
+        // Uses the whole interquartile range: a program with two modes keeps both.
+        let band_of_call = |call: usize| UndisturbedBand::from_values(self.samples.column(call).collect(), self.step);
+        let bands: Vec<Option<UndisturbedBand>> = (0..self.samples.columns()).map(band_of_call).collect();
         let kept = move |(_, round): &(usize, &[f64])| {
             let mut calls = round.iter().zip(&bands);
             calls.all(|(duration, band)| band.is_some_and(|band| band.contains(*duration)))
@@ -187,7 +190,7 @@ impl LayoutRounds {
         self.samples.rounds().enumerate().filter(kept)
     }
 
-    /// The figures of the layout; `None` with too few undisturbed rounds.
+    /// Figures of the layout; `None` if too few rounds were undisturbed.
     pub fn read(&self) -> Option<LayoutReading> {
         let kept: Vec<&[f64]> = self.undisturbed_rounds().map(|(_, round)| round).collect();
         if kept.len() < KEPT_LEAST {
@@ -198,12 +201,13 @@ impl LayoutRounds {
         Some(self.reading_from(&means, kept.len()))
     }
 
-    /// What the further programs took in each undisturbed round, in raw units, their pairs of readings included.
+    /// Durations of the further programs in each undisturbed round, in raw units, including their
+    /// pairs of readings.
     pub fn further_durations(&self) -> impl Iterator<Item = &[f64]> {
         self.undisturbed_rounds().map(|(_, round)| &round[column::WHOLE..])
     }
 
-    /// What each call took, in raw units; infinite where a reading ran backwards.
+    /// Duration of each call in raw units; infinite if the clock ran backwards.
     pub fn durations(&self) -> impl Iterator<Item = f64> {
         (0..self.samples.columns()).flat_map(|call| self.samples.column(call))
     }
@@ -224,7 +228,7 @@ impl LayoutRounds {
     }
 
     fn reading_from(&self, durations: &[f64], kept: usize) -> LayoutReading {
-        // In links of `imul`: how long one is may still be unknown.
+        // In links of `imul`, since its latency may still be unknown.
         let gauge = Gauge::whole_ruler(self.loops, SENTINEL_FACTOR * SENTINEL_LOOPS, 1.0);
         let scale = gauge.read(durations);
         LayoutReading {
@@ -241,21 +245,24 @@ impl LayoutRounds {
     }
 }
 
-/// Leaves out layouts beside a busy sibling, where enough others remain.
+/// Leaves out layouts with a busy sibling if enough others remain.
 pub fn select_unshared(readings: Vec<LayoutReading>, quiet: UnsharedWidth) -> KeptReplicates<LayoutReading> {
     SiblingPolicy::USUAL.keep_unshared(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
-/// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
+/// The width of an unshared core, from these layouts. `known` is the sentinel's width, from
+/// micro-architecture data.
 pub fn find_unshared_width(readings: &[LayoutReading], known: Option<f64>) -> UnsharedWidth {
     UnsharedWidth::from_widths(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
 }
 
-/// A contrast of further programs in core cycles: the trimmed mean of five layouts at least. Beside other work some
-/// layouts are wrong by tens of cycles, and a few of these would make every interval useless.
+/// A contrast of further programs in core cycles: the trimmed mean of at least five layouts. Under
+/// background load some layouts are wrong by tens of cycles. A few of these would make every
+/// interval useless.
 ///
-/// `imul_latency` is the latency of `imul r64, r64` in core cycles. The interval contains the instrument's error for
-/// one difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
+/// `imul_latency` is the latency of `imul r64, r64` in core cycles. The interval contains the
+/// instrument's error for one difference of whole programs. So give the contrast weights near 1,
+/// and divide the result by the number of copies.
 pub fn estimate_contrast(
     readings: &[LayoutReading],
     imul_latency: f64,
@@ -273,7 +280,7 @@ mod tests {
     use cyclescope_code::program::ProgramRecipe;
     use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedNoise};
 
-    /// A machine whose pair takes 48 ticks and whose `add` one cycle.
+    /// A machine whose pair takes 48 ticks and whose `add` takes one cycle.
     fn readings(scenario: Scenario) -> Vec<LayoutReading> {
         let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let chain = |copies| {
@@ -292,7 +299,7 @@ mod tests {
             let readings = readings(Scenario { step, ..Scenario::default() });
             let difference = estimate_contrast(&readings, 3.0, &Contrast::slope_between([1, 2], 1.0), 0.999).unwrap();
             assert!(difference.contains(20.0), "{difference:?}");
-            // Three pairs, one of them twice as heavy and negative.
+            // Three pairs: one has weight -3, and all weights sum to 0.
             let none =
                 estimate_contrast(&readings, 3.0, &Contrast::new([(0, 2.0), (1, -3.0), (2, 1.0)]), 0.999).unwrap();
             assert!(none.contains(0.0), "{none:?}");

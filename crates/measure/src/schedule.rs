@@ -1,8 +1,8 @@
-//! The runner: places programs, orders their calls in rounds and layouts, and has an executor run them. Only this file builds
-//! batches, calls an executor and orders its readings; see `tests/structure`.
+//! Places programs, orders their calls in rounds and layouts, and runs them on an executor. Only
+//! this file builds batches, calls an executor and orders its readings; see `tests/structure`.
 //!
-//! A round has a column for each of its calls. Each layout runs the calls in an order of its own; its readings are
-//! returned by column. A schedule does not know what its columns mean.
+//! A round has a column for each of its calls. Each layout runs the calls in its own order.
+//! Readings are returned by column. A schedule does not know the meaning of its columns.
 
 use crate::placement;
 use crate::ruler::LayoutSamples;
@@ -16,7 +16,7 @@ use std::array;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Batches of programs that end soon take some milliseconds, and may wait for the CPU's lock.
+/// Deadline of short batches: they take some milliseconds, and may wait for the CPU's lock.
 pub(crate) const SHORT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Parameters of a batch.
@@ -35,7 +35,7 @@ pub struct BatchPace {
 }
 
 impl Default for BatchPace {
-    /// One timed round after an untimed one, of programs that end soon and touch no memory.
+    /// One untimed and one timed round, for short programs that touch no memory.
     fn default() -> BatchPace {
         BatchPace {
             warm_up: 1,
@@ -47,10 +47,11 @@ impl Default for BatchPace {
     }
 }
 
-/// One layout: places of programs, and the call of each column.
+/// One layout of a batch: places of programs, and the call of each column. A layout of a
+/// measurement is one of these, or one for each round if branches shall be cold.
 #[derive(Debug, Clone)]
 pub struct PlannedLayout {
-    /// The programs that it uses.
+    /// The programs that the layout uses.
     pub code: Vec<PlacedProgram>,
     /// The call of each column.
     pub calls: Vec<ProgramCall>,
@@ -63,7 +64,7 @@ pub struct PlannedLayout {
 }
 
 impl PlannedLayout {
-    /// A stage with a random order of calls, and registers in the middle of their areas.
+    /// A layout with a random order of calls, and registers in the middle of their areas.
     pub fn with_shuffled_calls(
         code: Vec<PlacedProgram>,
         calls: Vec<ProgramCall>,
@@ -74,27 +75,28 @@ impl PlannedLayout {
         PlannedLayout { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.next_bits() }
     }
 
-    /// A stage that runs the calls as they are listed, with registers in the middle of their areas.
+    /// A layout that runs the calls as listed, with registers in the middle of their areas.
     pub fn with_calls_in_order(code: Vec<PlacedProgram>, calls: Vec<ProgramCall>, seed: u64) -> PlannedLayout {
         PlannedLayout { code, order: (0..calls.len()).collect(), calls, data: vec![0; AREA_REGISTERS.len()], seed }
     }
 
-    /// The stage with these displacements of the data.
+    /// Displaces the data by these numbers of bytes.
     pub fn with_data(self, data: Vec<i32>) -> PlannedLayout {
         PlannedLayout { data, ..self }
     }
 }
 
-/// Places for the first programs at fixed addresses from the start of the arena, each body at the start of a cache
-/// line, and the end of the last program: for the ruler, and for programs that are compared at one address.
+/// Places programs at fixed addresses from the start of the arena, each body at the start of a
+/// cache line. Returns their places and the end of the last program. For the ruler, and for
+/// programs compared at one address.
 pub fn place_fixed(programs: &[Program]) -> (Vec<PlacedProgram>, usize) {
     let (offsets, end) = placement::fixed_offsets(programs);
     (offsets.into_iter().enumerate().map(|(program, offset)| PlacedProgram { program, offset }).collect(), end)
 }
 
-/// Places for a layout in an arena of this many bytes: the first programs are `fixed`, and those of the range `further` lie
-/// behind them. Each layout has other addresses, another order, and another alignment of the bodies to the start of a cache
-/// line where none is given.
+/// Places a layout's programs in an arena of this many bytes. The first `first` programs get fixed
+/// addresses. Those of the range `further` get other addresses in each layout, another order and,
+/// unless given, another alignment of the bodies to the cache line.
 pub fn place_programs(
     programs: &[Program],
     first: usize,
@@ -116,8 +118,8 @@ pub fn place_programs(
     Ok(code)
 }
 
-/// The calls of a ruler of N programs, the first of a layout: its chains with `loops` iterations, its sentinel, the last,
-/// with `sentinel_loops`.
+/// Calls of a ruler of N programs, which are the first of a layout. Its chains get `loops`
+/// iterations; its sentinel, the last program, gets `sentinel_loops`.
 pub fn ruler_calls<const N: usize>(loops: u64, sentinel_loops: u64) -> [ProgramCall; N] {
     array::from_fn(|place| ProgramCall { place, loop_count: if place + 1 == N { sentinel_loops } else { loops } })
 }
@@ -130,29 +132,29 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Programs without a layout yet.
+    /// Creates a schedule with programs but no layouts.
     pub fn new(programs: Vec<Program>, pace: BatchPace) -> Schedule {
         let BatchPace { warm_up, rounds, delay, deadline, memory } = pace;
         let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
         Schedule { batch, orders: Vec::new() }
     }
 
-    /// Programs in these layouts.
+    /// Creates a schedule with programs in these layouts.
     pub fn with_layouts(
         programs: Vec<Program>,
         pace: BatchPace,
-        stages: impl IntoIterator<Item = PlannedLayout>,
+        layouts: impl IntoIterator<Item = PlannedLayout>,
     ) -> Schedule {
         let mut schedule = Schedule::new(programs, pace);
-        schedule.replace_layouts(stages);
+        schedule.replace_layouts(layouts);
         schedule
     }
 
-    /// The same programs in other layouts.
-    pub fn replace_layouts(&mut self, stages: impl IntoIterator<Item = PlannedLayout>) {
+    /// Runs the same programs in other layouts.
+    pub fn replace_layouts(&mut self, layouts: impl IntoIterator<Item = PlannedLayout>) {
         self.batch.layouts.clear();
         self.orders.clear();
-        for PlannedLayout { code, calls, order, data, seed } in stages {
+        for PlannedLayout { code, calls, order, data, seed } in layouts {
             let round = order.iter().map(|column| calls[*column]).collect();
             self.batch.layouts.push(Layout { code, round, data, seed });
             self.orders.push(order);
@@ -164,7 +166,8 @@ impl Schedule {
         &self.batch.programs
     }
 
-    /// Replaces the first layout's calls by these, in their order, with this number of rounds and this much more time.
+    /// Replaces the first layout's calls, with this number of rounds and `more` added to the
+    /// deadline.
     pub(crate) fn with_calls(&self, calls: Vec<ProgramCall>, rounds: u32, more: Duration) -> Schedule {
         let Batch { programs, layouts, memory, deadline, .. } = self.batch.clone();
         let Layout { code, data, seed, .. } = layouts.into_iter().next().expect("a schedule has a layout");
@@ -172,7 +175,7 @@ impl Schedule {
         Schedule::with_layouts(programs, pace, [PlannedLayout::with_calls_in_order(code, calls, seed).with_data(data)])
     }
 
-    /// The batch, for an executor on another CPU.
+    /// Returns the batch, for an executor on another CPU.
     pub fn into_batch(self) -> Batch {
         self.batch
     }
@@ -182,7 +185,7 @@ impl Schedule {
         self.orders.iter().map(Vec::as_slice)
     }
 
-    /// Runs the batch; samples are by layout, round and call, in the order in which they were taken.
+    /// Runs the batch. Samples are ordered by layout, round and call, as they were taken.
     pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)
     }
@@ -218,21 +221,21 @@ mod tests {
     use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     #[test]
-    fn durations_come_back_by_column_whatever_the_order() {
+    fn durations_are_returned_by_column_in_any_call_order() {
         let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let programs: Vec<Program> = [500, 1000, 2000]
             .map(|copies| ProgramRecipe { snippet: ADD, copies, ..ProgramRecipe::empty(clock) }.build())
             .into();
         let mut random = Random::new(1);
-        let stages: Vec<PlannedLayout> = (0..8)
+        let layouts: Vec<PlannedLayout> = (0..8)
             .map(|_| {
                 let (code, _) = place_fixed(&programs);
                 let calls = (0..3).map(|place| ProgramCall { place, loop_count: 1 }).collect();
                 PlannedLayout::with_shuffled_calls(code, calls, &mut random)
             })
             .collect();
-        assert!(stages.iter().any(|stage| stage.order != [0, 1, 2]));
-        let schedule = Schedule::with_layouts(programs, BatchPace { rounds: 3, ..BatchPace::default() }, stages);
+        assert!(layouts.iter().any(|layout| layout.order != [0, 1, 2]));
+        let schedule = Schedule::with_layouts(programs, BatchPace { rounds: 3, ..BatchPace::default() }, layouts);
         let layouts = schedule.measure(&mut SimulatedExecutor::new(Scenario::default(), 2)).unwrap();
         assert_eq!(layouts.len(), 8);
         for round in layouts.iter().flat_map(LayoutSamples::rounds) {

@@ -1,67 +1,88 @@
-//! What a measurement does beside a busy sibling, another thread of the same core: what it keeps, when it measures again,
-//! how long it waits, and when it gives up. The ruler's [`UnsharedWidth`] tells whether a replicate had the core to itself.
+//! How a measurement reacts to a busy sibling, the other hardware thread of its core: which
+//! replicates it keeps, when it measures again, how long it waits, and when it gives up. The
+//! ruler's [`UnsharedWidth`] detects the sibling.
 //!
-//! Only this file pauses a measurement (see `tests/structure`). Measurements differ in the parameters of a [`SiblingPolicy`], each with its reason.
+//! Only this file pauses a measurement (see `tests/structure`). Measurements differ in the
+//! parameters of a [`SiblingPolicy`], each with its reason.
+//!
+//! Each study has its own replicates, so each decides for itself when a number has the caveat
+//! `sibling_busy`, and what it measures again:
+//!
+//! - `run`: if most layouts were shared and too few others remain, or if the median width is below
+//!   that of any core (`check_sibling` in `result/caveat.rs`). Measures all layouts again after a
+//!   pause (`ALL_LAYOUTS_RETRY_POLICY` in `adaptive_loop.rs`).
+//! - `evaluate`: if at least one ensemble was shared (`list_caveats` in `evaluate/src/record.rs`).
+//!   Ensembles are not measured again.
+//! - `marker`: if more than a fifth of a row's visits were shared (`marker/src/caveats.rs`). These
+//!   never count, and visits are added until enough others do (`SHARED_VISITS_POLICY`).
+//! - `instr`: if all readings of a program were shared, in every pass (`shared_core_caveat` in
+//!   `instr/src/rows/row_analysis.rs`). Measures cycles of links, layouts and forms again
+//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`).
+//! - `uarch`: if more than a tenth of a test's layouts were shared, also the second time
+//!   (`BusyShare` in `uarch/src/conditions.rs`). Measures the test again once, and parts of it
+//!   more often (the policies in `conditions.rs`, `overlap.rs`, `cost.rs`, `level_curves.rs`).
 
 use crate::ruler::UnsharedWidth;
 use cyclescope_exec::Executor;
 use std::time::Duration;
 
-/// What a measurement does where some of its replicates (rounds, layouts, visits, ensembles) ran beside a busy sibling.
+/// Policy for replicates (rounds, layouts, visits, ensembles) that ran with a busy sibling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SiblingPolicy {
-    /// Unshared replicates that are needed to leave out the shared ones,
+    /// Fewest unshared replicates needed to leave out the shared ones.
     pub least: usize,
-    /// and their smallest share of all.
+    /// Smallest share of unshared replicates needed to leave out the shared ones.
     pub least_share: f64,
-    /// Retries at most.
+    /// Most retries.
     pub retries: u32,
-    /// The share of shared replicates above which no retry begins: the sibling does not rest.
+    /// No retry begins if more than this share of the replicates was shared: the sibling does not
+    /// rest.
     pub resting_share: f64,
     /// The pause before each retry.
     pub pause: Duration,
 }
 
-/// What remains without replicates beside a busy sibling.
+/// Replicates that remain after those with a busy sibling are left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptReplicates<T> {
-    /// Those that ran alone, or all where too few did.
+    /// The unshared replicates, or all if too few were unshared.
     pub used: Vec<T>,
-    /// Whether most of `used` ran beside a busy sibling.
+    /// Whether most of `used` ran with a busy sibling.
     pub shared: bool,
-    /// Number of all that did.
+    /// Number of shared replicates.
     pub shared_count: usize,
 }
 
 impl SiblingPolicy {
-    /// Shared replicates are left out where four others remain that are a quarter of all, enough for an interval. Nothing is
-    /// measured again.
+    /// Leaves out shared replicates if at least four others remain, and these are at least a
+    /// quarter of all: enough for an interval. Never measures again.
     pub const USUAL: SiblingPolicy =
         SiblingPolicy { least: 4, least_share: 0.25, retries: 0, resting_share: 1.0, pause: Duration::ZERO };
 
-    /// Whether this number of unshared replicates is enough to leave out the others.
+    /// Whether there are enough unshared replicates to leave out the others.
     pub fn is_enough(&self, alone: usize, all: usize) -> bool {
         alone >= self.least && alone as f64 >= self.least_share * all as f64
     }
 
-    /// Leaves out shared replicates, where enough others remain; `width` returns a replicate's width and its standard error.
+    /// Leaves out shared replicates if enough others remain. `width` returns a replicate's width
+    /// and its standard error.
     pub fn keep_unshared<T>(
         &self,
         all: Vec<T>,
         quiet: UnsharedWidth,
         width: impl Fn(&T) -> (f64, f64),
     ) -> KeptReplicates<T> {
-        let is_alone = |one: &T| {
-            let (width, error) = width(one);
+        let is_alone = |replicate: &T| {
+            let (width, error) = width(replicate);
             quiet.is_alone(width, error)
         };
-        let (count, total) = (all.iter().filter(|one| is_alone(one)).count(), all.len());
-        let (beside, enough) = (total - count, self.is_enough(count, total));
+        let (alone, total) = (all.iter().filter(|replicate| is_alone(replicate)).count(), all.len());
+        let enough = self.is_enough(alone, total);
         let used = if enough { all.into_iter().filter(is_alone).collect() } else { all };
-        KeptReplicates { used, shared: !enough && 2 * count < total, shared_count: beside }
+        KeptReplicates { used, shared: !enough && 2 * alone < total, shared_count: total - alone }
     }
 
-    /// Measures, and again while a result is wrong and retries are left; the last result counts.
+    /// Measures, and again while a result is wrong and retries are left. Returns the last result.
     pub fn retry_while<T, E>(
         self,
         is_wrong: impl Fn(&T) -> bool,
@@ -74,7 +95,7 @@ impl SiblingPolicy {
         Ok(found)
     }
 
-    /// The retries of a measurement that begins.
+    /// The retries of a new measurement.
     pub fn start_retries(self) -> Retries {
         Retries { policy: self, left: self.retries }
     }
@@ -88,7 +109,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// No retry.
+    /// Retries that allow none.
     pub const NONE: Retries = Retries { policy: SiblingPolicy::USUAL, left: 0 };
 
     /// Whether the measurement may run again. Uses up a retry.
@@ -98,14 +119,17 @@ impl Retries {
         may
     }
 
-    /// The same where this share of all replicates was shared, unless the sibling does not rest.
+    /// Like [`Retries::use_retry`], but only if at most [`SiblingPolicy::resting_share`] of the
+    /// replicates was shared.
     pub fn retry_if_shared(&mut self, shared: f64) -> bool {
         shared <= self.policy.resting_share && self.use_retry()
     }
 
-    /// Whether the measurement may run again before this time of the executor. Uses up a retry, and waits before it.
-    pub(crate) fn wait_to_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
-        // Without a retry the time is not asked for: it is an answer that a replay has in its order.
+    /// If a retry is left and the executor's time is before `until`: uses up a retry, pauses, and
+    /// returns true.
+    pub(crate) fn pause_before_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
+        // Without retries left the time is not read: each reading of it is an answer that a replay
+        // expects in order.
         let may = self.left > 0 && executor.now() < until && self.use_retry();
         if may {
             executor.pause(self.policy.pause);
@@ -126,30 +150,30 @@ mod tests {
 
     const WIDTHS: [f64; 12] = [4.1, 4.12, 2.1, 4.15, 4.13, 4.1, 2.2, 4.14, 4.12, 3.9, 4.11, 4.13];
 
-    /// What is kept by the usual policy of these widths, each with its standard error.
+    /// Applies the usual policy to these widths, each with its standard error.
     fn kept(widths: &[(f64, f64)], quiet: UnsharedWidth) -> KeptReplicates<(f64, f64)> {
         SiblingPolicy::USUAL.keep_unshared(widths.to_vec(), quiet, |width| *width)
     }
 
     #[test]
-    fn rounds_beside_a_busy_sibling_are_left_out() {
+    fn rounds_with_a_busy_sibling_are_left_out() {
         let quiet = UnsharedWidth::from_widths(WIDTHS.map(|width| (width, 0.0)), None);
         let alone = kept(&WIDTHS.map(|width| (width, 0.005)), quiet);
         assert!(!alone.shared && alone.used.len() == 9 && alone.used.iter().all(|(width, _)| *width > 4.0));
         assert_eq!(alone.shared_count, 3);
-        // What an error explains stays.
+        // Widths within their error stay.
         assert_eq!(kept(&WIDTHS.map(|width| (width, 0.02)), quiet).used.len(), 10);
     }
 
     #[test]
-    fn a_core_that_is_shared_nearly_always_is_used_and_said_to_be() {
+    fn a_core_that_is_nearly_always_shared_is_used_and_reported() {
         let widths = [vec![(2.1, 0.005); 30], vec![(4.1, 0.005); 3]].concat();
         let alone = kept(&widths, UnsharedWidth::from_widths([(4.1, 0.0)], None));
         assert!(alone.shared && alone.used.len() == 33);
     }
 
     #[test]
-    fn a_sibling_that_never_rests_is_seen_where_the_design_is_known() {
+    fn a_permanently_busy_sibling_is_detected_on_a_known_design() {
         let widths = [(2.1, 0.0); 8];
         assert!(!kept(&widths, UnsharedWidth::from_widths(widths, None)).shared);
         assert!(kept(&widths, UnsharedWidth::from_widths(widths, Some(4.8))).shared);
@@ -181,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn retries_end_by_number_by_time_and_where_the_sibling_never_rests() {
+    fn retries_end_by_number_by_time_and_for_a_sibling_that_never_rests() {
         let policy = SiblingPolicy { retries: 2, resting_share: 0.9, ..SiblingPolicy::USUAL };
         let mut retries = policy.start_retries();
         assert_eq!([0.95, 0.6, 0.6, 0.6].map(|shared| retries.retry_if_shared(shared)), [false, true, true, false]);
         assert!(retries.is_last() && SiblingPolicy::USUAL.start_retries().is_last());
         let (mut machine, mut retries) = (SimulatedExecutor::new(Scenario::default(), 1), policy.start_retries());
         assert_eq!(
-            [0, 3600, 3600, 3600].map(|s| retries.wait_to_retry(&mut machine, Duration::from_secs(s))),
+            [0, 3600, 3600, 3600].map(|s| retries.pause_before_retry(&mut machine, Duration::from_secs(s))),
             [false, true, true, false]
         );
     }

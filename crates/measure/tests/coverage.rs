@@ -1,6 +1,8 @@
-//! Intervals must hold the truth as often as they say: on a simulated machine, whose truth is known.
+//! Checks that intervals contain the truth as often as they claim, on a simulated machine whose
+//! truth is known.
 //!
-//! `CYCLESCOPE_COVERAGE_RUNS=10000` makes it the full proof; the default is small enough for every test run.
+//! `CYCLESCOPE_COVERAGE_RUNS=10000` runs the full proof. The default is small enough for every test
+//! run.
 
 use cyclescope_code::clock::Clock;
 use cyclescope_code::snippet::Snippet;
@@ -11,7 +13,7 @@ use cyclescope_measure::{Plan, Precision, measure_cost};
 use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::time::Duration;
 
-/// The snippet: never executed, for the simulated machine knows costs and no instructions.
+/// The snippet. It never runs: the simulated machine has costs but no instructions.
 const CODE: [u8; 2] = [0x0f, 0x0b];
 
 fn runs() -> usize {
@@ -35,14 +37,15 @@ fn plan(step: u64, seed: u64) -> Plan {
     }
 }
 
-/// Costs, steps and clock ratios are drawn anew for each run.
+/// Draws costs, steps and clock ratios anew for each run.
 fn vary(scenario: &Scenario, random: &mut Random) -> Scenario {
     let cost = if random.happens(0.5) { 0.2 + 2.0 * random.uniform() } else { 1.0 + 30.0 * random.uniform() };
     let mut varied = Scenario { cost, ..scenario.clone() };
     if varied.ratio == Scenario::default().ratio {
         varied.ratio = 0.5 + 1.5 * random.uniform();
     }
-    // What the estimate allows for, and adds to every interval, for each of two differences.
+    // An error that the estimate allows for, and adds to every interval, for each of two
+    // differences.
     varied.ruler_boundary = INSTRUMENT_CYCLES * 2f64.sqrt() * random.normal();
     if varied.step == Scenario::default().step {
         varied.step = [1, 2, 26, 38, 100][random.below(5)];
@@ -50,11 +53,12 @@ fn vary(scenario: &Scenario, random: &mut Random) -> Scenario {
     varied
 }
 
-/// Confidence levels that are proved together: the interval of each is computed from the same samples.
+/// Confidence levels that are checked together, with the intervals of each computed from the same
+/// samples.
 const LEVELS: [f64; 4] = [0.50, 0.80, 0.95, 0.99];
 
 struct Outcome {
-    /// Intervals that held the truth, by level.
+    /// Intervals that contained the truth, by level.
     held: [usize; 4],
     given: usize,
     refused: usize,
@@ -89,16 +93,16 @@ fn coverage(scenario: &Scenario, runs: usize) -> Outcome {
     outcome
 }
 
-/// How far a share of so many trials may be from the level: what is 93 to 98 % at 95 %, in standard deviations
-/// of one trial, and three and a half standard deviations of chance.
+/// Allowed range of a share of `trials`: the level plus or minus a tolerance (93 to 98 % at 95 %,
+/// in standard deviations of one trial) and three and a half standard deviations of chance.
 fn allowed(level: f64, trials: usize) -> std::ops::RangeInclusive<f64> {
     let one = (level * (1.0 - level)).sqrt();
     let chance = 3.5 * one / (trials as f64).sqrt();
     level - 0.092 * one - chance..=level + 0.138 * one + chance
 }
 
-/// Machines that are judged together. The runs of one say too little: their shares are off by chance as much as a wrong
-/// method's would be.
+/// Number of machines judged together. The runs of one machine are too few: chance moves their
+/// shares as much as a wrong method would.
 const GROUP: usize = 6;
 
 #[derive(Default)]
@@ -123,7 +127,7 @@ impl Group {
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_contain_the_truth_as_often_as_claimed() {
     let runs = runs();
     let mut wrong = Vec::new();
     let mut group = Group::default();

@@ -1,25 +1,25 @@
-//! Where values lie along an axis, how far it reaches, and the values written beside it.
+//! Computes the positions of values along an axis, its range, and its tick labels.
 //!
-//! A value's *place* is the value itself on a linear axis and its decimal logarithm on a logarithmic one; in
-//! places, both are linear. Ticks are at 1, 2 or 5 times a power of ten, and labels have just the decimals that
-//! distinguish the ticks.
+//! A value's *place* is the value itself on a linear axis, and its decimal logarithm on a
+//! logarithmic one. In places, both axes are linear. Ticks are at 1, 2 or 5 times a power of ten.
+//! Labels have just enough decimals to distinguish the ticks.
 
 use std::f64::consts::LN_10;
 
 use super::chart::AxisScale;
 
-/// Values further from zero have no place, and values nearer to zero than its inverse count as zero: differences and
-/// steps must still be numbers of full precision.
+/// Values further from zero have no place, and values nearer to zero than its inverse count as
+/// zero. So differences and steps keep full precision.
 const FARTHEST: f64 = 1e250;
 
-/// Values closer together than this, relative to their size, count as equal: labels would need more digits than
-/// they have.
+/// Values closer together than this, relative to their size, count as equal. Their labels would
+/// need more digits than they have.
 const EQUAL: f64 = 1e-12;
 
-/// Where an axis for values of either sign turns from linear to logarithmic.
+/// Where an axis for values of either sign changes from linear to logarithmic.
 const BEND: f64 = 0.1;
 
-/// How far an axis reaches and what is written beside it, in places.
+/// Range of an axis and its tick labels, in places.
 #[derive(Debug)]
 pub(super) struct AxisSpan {
     pub(super) low: f64,
@@ -40,7 +40,7 @@ pub(super) struct AxisTick {
 impl AxisScale {
     /// The place of a value, if it has one.
     pub(super) fn to_place(self, value: f64) -> Option<f64> {
-        // What is not a number fails every comparison.
+        // NaN fails every comparison.
         let size = value.abs();
         match self {
             Self::Linear if size < 1.0 / FARTHEST => Some(0.0),
@@ -52,8 +52,8 @@ impl AxisScale {
 }
 
 impl AxisSpan {
-    /// The span that shows all `places`, with `room` (a share of their extent) at both ends and about `most`
-    /// labels.
+    /// The span that shows all `places`, with `room` (a share of their extent) at both ends and
+    /// about `most` labels.
     pub(super) fn from_places(scale: AxisScale, places: impl Iterator<Item = f64>, room: f64, most: usize) -> Self {
         let (low, high) = find_bounds(scale, places, room);
         let (ticks, minor) = match scale {
@@ -65,7 +65,7 @@ impl AxisSpan {
         Self { low, high, ticks, minor }
     }
 
-    /// The label of the tick at this place; empty where there is none.
+    /// The label of the tick at this place, or an empty text.
     pub(super) fn label_at(&self, at: f64) -> String {
         self.ticks.iter().find(|tick| tick.at == at).map(|tick| tick.label.clone()).unwrap_or_default()
     }
@@ -111,7 +111,7 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<AxisTick> {
     values.into_iter().map(|at| AxisTick { at, label: write(at, power) }).collect()
 }
 
-/// Powers of ten, with twos and fives where there are few of them; linear ticks where even those are few.
+/// Powers of ten, with twos and fives if there are few of them; linear ticks if even those are few.
 fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     let powers = (high.floor() - low.ceil() + 1.0) as usize;
     let labelled = match powers {
@@ -131,7 +131,7 @@ fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     (values.into_iter().map(|tick| AxisTick { at: tick.at.log10(), ..tick }).collect(), minor)
 }
 
-/// Powers of two, with a letter for 2^10, 2^20 and 2^30; those of a decimal axis where they are few.
+/// Powers of two, with a letter for 2^10, 2^20 and 2^30; decimal ticks if they are few.
 fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     let place = |power: i32| f64::from(power) * std::f64::consts::LOG10_2;
     let (first, last) = ((low / place(1)).ceil() as i32, (high / place(1)).floor() as i32);
@@ -146,15 +146,15 @@ fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     (ticks, minor)
 }
 
-/// `64K` for 2^16.
+/// Formats 2^16 as `64K`.
 fn binary_label(power: i32) -> String {
     let (letter, shift) =
         [("G", 30), ("M", 20), ("K", 10), ("", 0)].into_iter().find(|(_, shift)| power >= *shift).unwrap_or(("", 0));
     format!("{}{letter}", 2f64.powi(power - shift))
 }
 
-/// Zero and the powers of ten on both sides of it, with twos and fives where there is room; linear ticks where there is
-/// little more than zero.
+/// Zero and the powers of ten on both sides of it, with twos and fives if there is room; linear
+/// ticks if there is little besides zero.
 fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     let place = |value: f64| AxisScale::SignedLog.to_place(value).filter(|at| (low..=high).contains(at));
     let last = low.abs().max(high.abs()).ceil() as i32;
@@ -187,7 +187,8 @@ fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     (ticks.collect(), minor)
 }
 
-/// The digits times the powers of ten that `every` divides, with their places, from `low` to `high`.
+/// The digits times the powers of ten that `every` divides, with their places, from `low` to
+/// `high`.
 fn log_places(digits: &[i64], every: usize, low: f64, high: f64) -> Vec<(i64, i32, f64)> {
     (low.floor() as i32..=high.floor() as i32)
         .filter(|power| power.rem_euclid(every as i32) == 0)
@@ -203,7 +204,7 @@ fn scale_by_power(count: i64, power: i32) -> f64 {
     if power < 0 { count as f64 / 10f64.powi(-power) } else { count as f64 * 10f64.powi(power) }
 }
 
-/// A multiple of the `power` of ten, all digits written out: `-1 234.50`.
+/// Formats a multiple of the `power` of ten with all digits: `-1 234.50`.
 fn format_fixed(value: f64, power: i32) -> String {
     let text = format!("{:.*}", usize::try_from(-power).unwrap_or(0), value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -217,7 +218,7 @@ fn format_fixed(value: f64, power: i32) -> String {
     label + rest
 }
 
-/// A multiple of the `power` of ten, as `2.5×10⁷`.
+/// Formats a multiple of the `power` of ten as `2.5×10⁷`.
 fn format_scientific(value: f64, power: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -228,7 +229,7 @@ fn format_scientific(value: f64, power: i32) -> String {
     format!("{}{digits}×10{}", if value < 0.0 { "−" } else { "" }, to_superscript(exponent))
 }
 
-/// A digit times a power of ten, at a tick of a logarithmic axis.
+/// Formats a digit times a power of ten, for a tick of a logarithmic axis.
 fn power_label(digit: i64, power: i32) -> String {
     match (power, digit) {
         (-3..=5, _) => format_fixed(scale_by_power(digit, power), power),

@@ -1,5 +1,5 @@
-//! Horizontal bars with error bars, in groups, one below the other; the name of each is at its left, its
-//! figure at its right. The axis reaches zero, from where bars go to either side.
+//! Horizontal bars with error bars, in groups, one below the other. Each bar has its name on the
+//! left and its figure on the right. The axis includes zero, where bars begin in either direction.
 
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
@@ -20,19 +20,19 @@ const NUMBERS: i32 = 20;
 const NAME: i32 = 22;
 /// Pixels that a bar's name is indented relative to its group's.
 const INDENT: i32 = 12;
-/// Names and figures get no more pixels than this.
+/// Most pixels of names and figures.
 const WIDEST: f64 = 220.0;
-/// The least pixels from one number of the axis to the next, roughly.
+/// Approximate least distance of the axis' numbers, in pixels.
 const APART: i32 = 60;
 
-/// One picture of bars.
+/// A bar chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// What is seen, in a few words.
+    /// Heading, in a few words.
     pub title: String,
     /// One line under the title. May be empty.
     pub note: String,
-    /// What the bars' lengths mean.
+    /// Meaning of the bars' lengths.
     pub axis: Axis,
     /// The bars, from top to bottom.
     pub groups: Vec<BarGroup>,
@@ -41,7 +41,7 @@ pub struct BarChart {
 /// Bars that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// What they have in common.
+    /// Heading of the group.
     pub name: String,
     /// The bars.
     pub bars: Vec<Bar>,
@@ -50,18 +50,19 @@ pub struct BarGroup {
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// Its name.
+    /// Text on its left.
     pub name: String,
-    /// How far it reaches from zero, on either side. One without a place on the axis is not drawn.
+    /// Length from zero, in either direction. A bar without a place on the axis is not drawn.
     pub value: f64,
-    /// The ends of its error bar, the lower first. An end without a place reaches the edge of the picture.
+    /// The ends of its error bar, the lower first. An end without a place reaches the edge of the
+    /// picture.
     pub interval: Option<(f64, f64)>,
-    /// What is written at its right.
+    /// Text on its right.
     pub figure: String,
 }
 
 impl BarChart {
-    /// The picture as the text of an SVG file of 800 pixels' width on white ground.
+    /// Returns the picture as the text of an SVG file, 800 pixels wide, with a white background.
     pub fn to_svg(&self) -> String {
         let rows: usize = self.groups.iter().map(|group| group.bars.len() + 1).sum();
         let tall = rows as i32 * ROW + self.groups.len() as i32 * GAP;
@@ -138,12 +139,12 @@ struct BarFrame {
 }
 
 impl BarFrame {
-    /// Where a place of the axis is, in the units that are drawn.
+    /// The position of a place on the axis, in drawing units.
     fn pixel_x(&self, span: &AxisSpan, place: f64) -> i32 {
         span.map(&place, (to_units(self.left), to_units(self.right)))
     }
 
-    /// Lines across, numbers above and below, a name.
+    /// Draws vertical grid lines, numbers above and below, and a name.
     fn draw_axis(&self, page: &PageArea, span: &AxisSpan, label: &str) -> DrawResult {
         let line = |page: &PageArea, place: f64, colour: RGBColor| {
             let x = self.pixel_x(span, place);
@@ -179,12 +180,12 @@ mod tests {
     }
 
     fn bars(bars: Vec<Bar>, scale: AxisScale) -> BarChart {
-        let axis = Axis { label: "core cycles a loop".to_owned(), scale };
+        let axis = Axis { label: "core cycles per loop".to_owned(), scale };
         let groups = vec![BarGroup { name: "flag".to_owned(), bars }];
         BarChart { title: "What markers cost".to_owned(), note: "a machine".to_owned(), axis, groups }
     }
 
-    /// Left and right ends of what is drawn as a bar, and of the error bars.
+    /// Left and right ends of the bars, and of the error bars.
     fn spans(svg: &str) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
         let document = Document::parse(svg).unwrap();
         let drawn = document.descendants().filter(|node| node.attribute("fill") == Some("#0072B2"));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_reach_from_zero_to_either_side() {
+    fn bars_extend_from_zero_in_either_direction() {
         let svg = bars(vec![bar(2.0, 0.5), bar(-1.0, 0.5), bar(f64::NAN, 1.0)], AxisScale::Linear).to_svg();
         let (drawn, errors) = spans(&svg);
         let [right, left] = drawn[..] else { panic!("{drawn:?}") };
@@ -209,14 +210,15 @@ mod tests {
             assert!((bar - error[0] - unit / 2.0).abs() <= 2.0 && (error[1] - bar - unit / 2.0).abs() <= 2.0);
         }
         let found = texts(&svg);
-        for text in ["What markers cost", "a machine", "core cycles a loop", "flag", "dormant", "−1.0", "2.000 ± 0.500"]
+        for text in
+            ["What markers cost", "a machine", "core cycles per loop", "flag", "dormant", "−1.0", "2.000 ± 0.500"]
         {
             assert!(found.iter().any(|found| found == text), "{text} in {found:?}");
         }
     }
 
     #[test]
-    fn the_page_is_as_tall_as_its_bars_are_many() {
+    fn the_page_height_follows_the_number_of_bars() {
         let tall = |count: usize| {
             let svg = bars(vec![bar(1.0, 0.1); count], AxisScale::SignedLog).to_svg();
             let document = Document::parse(&svg).unwrap();
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_empty_have_a_size() {
+    fn empty_texts_have_a_size() {
         let empty = Bar { name: String::new(), value: 0.0, interval: None, figure: String::new() };
         let svg = bars(vec![empty], AxisScale::Linear).to_svg();
         assert!(!svg.contains("NaN"), "{svg}");

@@ -1,5 +1,5 @@
-//! Boxes with a name and lines of text, in rows one below the other, with arrows from row to row. The boxes of a row are
-//! equally wide, and a wide box has its lines in several columns.
+//! Boxes with a name and lines of text, in rows one below the other, with arrows from row to row.
+//! The boxes of a row are equally wide. A wide box has its lines in several columns.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -16,15 +16,15 @@ const INSIDE: i32 = 9;
 /// Pixels between boxes of a row, and between rows, where arrows are.
 const APART: i32 = 14;
 const BELOW: i32 = 30;
-/// The least pixels of a column, roughly.
+/// Approximate least width of a column, in pixels.
 const COLUMN: i32 = 330;
 /// Length and half the width of an arrow's head, in pixels.
 const HEAD: (i32, i32) = (8, 4);
 
-/// One picture of boxes.
+/// A diagram of boxes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagram {
-    /// What is seen, in a few words.
+    /// Heading, in a few words.
     pub title: String,
     /// One line under the title. May be empty.
     pub note: String,
@@ -37,33 +37,33 @@ pub struct Diagram {
 /// A box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagramBox {
-    /// Its name.
+    /// Heading of the box.
     pub name: String,
-    /// What is written in it, line by line.
+    /// Lines of text in the box.
     pub entries: Vec<BoxLine>,
 }
 
 /// A line in a box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoxLine {
-    /// What it is about.
+    /// Text on the left.
     pub name: String,
-    /// What is written at its right.
+    /// Text on the right.
     pub figure: String,
-    /// Whether it is written in grey.
+    /// Whether it is grey.
     pub faint: bool,
 }
 
-/// An arrow from a box down to one of the next row. One from or to a box that is not there is not drawn.
+/// An arrow from a box down to one of the next row. It is not drawn if one of the boxes is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// The row of the box that it comes from, and the place of that box in it, from 0.
+    /// Row of the box where it begins, and position of the box in the row, from 0.
     pub from: (usize, usize),
-    /// The place in the next row of the box that it goes to.
+    /// Position in the next row of the box where it ends.
     pub to: usize,
 }
 
-/// Where a box is, in pixels.
+/// Position of a box, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct BoxFrame {
     left: i32,
@@ -73,7 +73,7 @@ struct BoxFrame {
 }
 
 impl Diagram {
-    /// The picture as the text of an SVG file of 800 pixels' width on white ground.
+    /// Returns the picture as the text of an SVG file, 800 pixels wide, with a white background.
     pub fn to_svg(&self) -> String {
         let head = if self.note.is_empty() { 32 } else { 48 };
         let tall: i32 = self.rows.iter().map(|row| row_height(row) + BELOW).sum();
@@ -100,20 +100,20 @@ impl Diagram {
     }
 }
 
-/// Pixels of a row's boxes from top to bottom.
+/// Height of a row's boxes in pixels.
 fn row_height(row: &[DiagramBox]) -> i32 {
     let wide = box_width(row.len());
     let lines = row.iter().map(|block| block.entries.len().div_ceil(box_columns(wide) as usize));
     NAME + ROW * lines.max().unwrap_or_default() as i32 + INSIDE
 }
 
-/// Pixels of a box from left to right where a row has this many.
+/// Width of a box in pixels, in a row with this number of boxes.
 fn box_width(boxes: usize) -> i32 {
     let boxes = boxes.max(1) as i32;
     (SIZE.0 - 2 * MARGIN - (boxes - 1) * APART) / boxes
 }
 
-/// Columns of a box of this width.
+/// Number of columns in a box of this width.
 fn box_columns(wide: i32) -> i32 {
     (wide / COLUMN).max(1)
 }
@@ -150,7 +150,8 @@ impl DiagramBox {
 }
 
 impl BoxLine {
-    /// Written from `left` to `right` around the height `y`. The figure gets the room that it needs, up to half.
+    /// Writes the line from `left` to `right`, centred at the height `y`. The figure gets the room
+    /// that it needs, up to half.
     fn draw(&self, page: &PageArea, (left, right): (i32, i32), y: i32) -> DrawResult {
         let colour = if self.faint { PALE } else { INK };
         let room = f64::from(right - left);
@@ -162,7 +163,8 @@ impl BoxLine {
     }
 }
 
-/// From the lower edge of a box to the upper one of another, in the middle of the narrower of both.
+/// Draws an arrow from the lower edge of a box to the upper edge of another, in the middle of the
+/// narrower one.
 fn draw_arrow(page: &PageArea, from: &BoxFrame, to: &BoxFrame) -> DrawResult {
     let narrow = if from.right - from.left < to.right - to.left { from } else { to };
     let (x, (long, half)) = ((narrow.left + narrow.right) / 2, HEAD);
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_lie_beside_and_below_each_other() {
+    fn boxes_form_rows_from_top_to_bottom() {
         let svg = diagram(vec![vec![block("a", 4)], vec![block("b", 2), block("c", 5)]], Vec::new()).to_svg();
         let [a, b, c] = boxes(&svg)[..] else { panic!("{svg}") };
         assert!(a[3] < b[2] && (b[2], b[3]) == (c[2], c[3]) && b[1] < c[0], "{a:?} {b:?} {c:?}");
@@ -221,7 +223,7 @@ mod tests {
         let [a, _, c] = boxes(&svg)[..] else { panic!("{svg}") };
         let document = Document::parse(&svg).unwrap();
         let heads: Vec<_> = document.descendants().filter(|node| node.has_tag_name("polygon")).collect();
-        let [head] = heads[..] else { panic!("one is to a box that is not there: {svg}") };
+        let [head] = heads[..] else { panic!("an arrow to a missing box must not be drawn: {svg}") };
         let tip = head.attribute("points").unwrap().split_whitespace().next().unwrap();
         let (x, y) = tip.split_once(',').unwrap();
         let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_faint_is_grey() {
+    fn faint_lines_are_grey() {
         let row =
             vec![DiagramBox { name: String::new(), entries: vec![entry("x", "none", true), entry("y", "7", false)] }];
         let svg = diagram(vec![row], Vec::new()).to_svg();

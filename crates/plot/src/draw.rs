@@ -1,7 +1,7 @@
-//! The page: title, frame, series, legend.
+//! Draws the page: title, frame, series, legend.
 //!
-//! `plotters` rounds every coordinate to a whole unit, and on a page of 800 units a staircase of minima would show
-//! steps that nobody measured. So the page is drawn ten times as large and shown at its size by the `viewBox`.
+//! `plotters` rounds every coordinate to a whole unit. On a page of 800 units a staircase of minima
+//! would show false steps. So the page is drawn ten times as large, and `viewBox` scales it down.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::chart::{Chart, ChartPoint, Series, SeriesStyle};
 
 /// Size of the picture in pixels.
 pub(super) const SIZE: (i32, i32) = (800, 480);
-/// Units drawn per pixel shown.
+/// Drawing units per pixel.
 const UNITS_PER_PIXEL: i32 = 10;
 /// Empty border in pixels.
 pub(super) const MARGIN: i32 = 14;
@@ -24,8 +24,8 @@ pub(super) const MARGIN: i32 = 14;
 const TITLE: f64 = 19.0;
 pub(super) const LABEL: f64 = 14.0;
 pub(super) const SMALL: f64 = 12.0;
-/// Estimated width of a character, as a share of the text's size; 0.6 is the mean of wide fonts such as DejaVu
-/// Sans and Verdana.
+/// Estimated width of a character, as a share of the text's size. 0.6 is the mean of wide fonts
+/// such as DejaVu Sans and Verdana.
 const CHARACTER_WIDTH: f64 = 0.6;
 const FONTS: &str = "DejaVu Sans, Verdana, Liberation Sans, Arial, sans-serif";
 
@@ -34,7 +34,7 @@ pub(super) const PALE: RGBColor = RGBColor(0x66, 0x66, 0x66);
 pub(super) const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 pub(super) const FINE_GRID: RGBColor = RGBColor(0xf2, 0xf2, 0xf2);
 
-/// Okabe and Ito, Color Universal Design (2008), without the yellow that is lost on white.
+/// Okabe and Ito, Color Universal Design (2008), without yellow, which is invisible on white.
 pub(super) const PALETTE: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -49,7 +49,7 @@ pub(super) type PageArea<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type ChartFrame<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<AxisSpan, AxisSpan>>;
 pub(super) type DrawResult<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
 
-/// A point in places, with the ends of its error bar; infinite where an end has no place.
+/// A point in places, with the ends of its error bar. An end without a place is infinite.
 struct PlacedPoint {
     at: (f64, f64),
     bar: Option<(f64, f64)>,
@@ -59,7 +59,7 @@ pub(super) fn render_chart(chart: &Chart) -> String {
     render_page(SIZE.0, SIZE.1, |page| draw_chart(chart, page))
 }
 
-/// A page of this width and height in pixels, white before it is drawn on.
+/// Renders a page of this width and height in pixels, with a white background.
 pub(super) fn render_page(wide: i32, tall: i32, draw: impl FnOnce(&PageArea) -> DrawResult) -> String {
     let mut text = String::new();
     let whole = (to_units(wide) as u32, to_units(tall) as u32);
@@ -81,7 +81,7 @@ fn draw_chart(chart: &Chart, page: &PageArea) -> DrawResult {
     let right = if chart.series.len() > 1 { draw_legend(page, &chart.series, top)? } else { SIZE.0 - MARGIN };
 
     let shown = || series.iter().flatten().flatten();
-    // One label for every 90 pixels: the widest usual one, 1 000 000, takes 65.
+    // One label per 90 pixels: the widest usual one, 1 000 000, takes 65.
     let x = AxisSpan::from_places(chart.x.scale, shown().map(|spot| spot.at.0), 0.02, right as usize / 90);
     let end = x.ticks.last().map_or(0.0, |tick| text_width(&tick.label, SMALL) / 2.0);
     let right = right.min(SIZE.0 - MARGIN / 2 - end as i32);
@@ -102,7 +102,7 @@ fn draw_chart(chart: &Chart, page: &PageArea) -> DrawResult {
     Ok(())
 }
 
-/// The points of a series in places; `None` where one has no place.
+/// The points of a series in places; `None` for a point without a place.
 fn place_points(chart: &Chart, series: &Series) -> Vec<Option<PlacedPoint>> {
     let spot = |point: &ChartPoint| {
         let at = (chart.x.scale.to_place(point.x)?, chart.y.scale.to_place(point.y)?);
@@ -113,7 +113,7 @@ fn place_points(chart: &Chart, series: &Series) -> Vec<Option<PlacedPoint>> {
     series.points.iter().map(spot).collect()
 }
 
-/// Title and note; where they end.
+/// Draws title and note. Returns the height at which they end.
 pub(super) fn draw_heading(page: &PageArea, title: &str, note: &str) -> DrawResult<i32> {
     let (middle, top) = (SIZE.0 / 2, Pos::new(HPos::Center, VPos::Top));
     let room = f64::from(SIZE.0 - 2 * MARGIN);
@@ -124,7 +124,7 @@ pub(super) fn draw_heading(page: &PageArea, title: &str, note: &str) -> DrawResu
     Ok(if note.is_empty() { MARGIN + 32 } else { MARGIN + 48 })
 }
 
-/// How many points have no place, in the corner.
+/// Writes the number of points without a place, in the corner.
 fn draw_missing_count(page: &PageArea, count: usize) -> DrawResult {
     let text = match count {
         0 => return Ok(()),
@@ -135,12 +135,12 @@ fn draw_missing_count(page: &PageArea, count: usize) -> DrawResult {
     write_text(page, &text, SMALL, PALE, corner, SIZE.0 - MARGIN, SIZE.1 - MARGIN)
 }
 
-/// Names beside the frame; where the frame has to end.
+/// Draws the names to the right of the frame. Returns the position at which the frame has to end.
 fn draw_legend(page: &PageArea, series: &[Series], top: i32) -> DrawResult<i32> {
     const GLYPH: i32 = 26;
     let widest = series.iter().map(|series| text_width(&series.name, SMALL)).fold(0.0, f64::max).min(210.0);
     let left = SIZE.0 - MARGIN - GLYPH - widest as i32;
-    // The corner below belongs to what is missing.
+    // The lower corner is reserved for the number of missing points.
     let row = ((SIZE.1 - top - MARGIN - 20) / series.len() as i32).clamp(1, 20);
     for (index, series) in series.iter().enumerate() {
         let look = SeriesLook::from_index(index);
@@ -158,7 +158,7 @@ fn draw_legend(page: &PageArea, series: &[Series], top: i32) -> DrawResult<i32> 
     Ok(left - 16)
 }
 
-/// Axes, grid and labels, from `top` down and as far as `right`.
+/// Draws axes, grid and labels, from `top` to the bottom and up to `right`.
 fn draw_frame<'a>(
     page: &PageArea<'a>,
     chart: &Chart,
@@ -217,7 +217,7 @@ impl ValueFormatter<f64> for AxisSpan {
     }
 }
 
-/// How the series of this number looks.
+/// The style of a series, by its number.
 struct SeriesLook {
     line: ShapeStyle,
     dot: ShapeStyle,
@@ -232,7 +232,8 @@ impl SeriesLook {
     }
 }
 
-/// The pixels by which each series is shifted, so that error bars at the same place do not cover each other.
+/// Pixels by which each series is shifted, so that error bars at the same place do not cover each
+/// other.
 fn series_shifts(series: &[Vec<Option<PlacedPoint>>]) -> impl Fn(usize) -> f64 {
     let barred = |spots: &&Vec<Option<PlacedPoint>>| spots.iter().flatten().any(|spot| spot.bar.is_some());
     let apart = match series.iter().filter(barred).count() {
@@ -243,7 +244,7 @@ fn series_shifts(series: &[Vec<Option<PlacedPoint>>]) -> impl Fn(usize) -> f64 {
     move |index| (index as f64 - middle) * apart
 }
 
-/// Draws the points `aside` pixels to the right of where they belong.
+/// Draws the points, shifted `aside` pixels to the right.
 fn draw_series(
     frame: &mut ChartFrame,
     style: SeriesStyle,
@@ -278,13 +279,13 @@ fn draw_series(
     Ok(())
 }
 
-/// Across to the next point, then up or down to it.
+/// A line across to the next point, then up or down to it.
 fn staircase_line(run: &[PlacedPoint]) -> Vec<(f64, f64)> {
     let corner = |pair: &[PlacedPoint]| [(pair[1].at.0, pair[0].at.1), pair[1].at];
     run.first().map(|spot| spot.at).into_iter().chain(run.windows(2).flat_map(corner)).collect()
 }
 
-/// Pixels in the units that are drawn.
+/// Converts pixels to drawing units.
 pub(super) fn to_units(pixels: i32) -> i32 {
     pixels * UNITS_PER_PIXEL
 }
@@ -308,15 +309,16 @@ pub(super) fn write_text(
     page.draw_text(text, &text_style(size, color).pos(anchor), (to_units(x), to_units(y)))
 }
 
-/// Estimated width in pixels.
+/// Estimated width of a text in pixels.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER_WIDTH
 }
 
-/// The text, and the size at which it fits into `room` pixels: smaller if need be, cut if that is not enough.
+/// The text, and the size at which it fits into `room` pixels: smaller if needed, and cut if that
+/// is not enough.
 pub(super) fn fit_text(text: &str, size: f64, room: f64) -> (String, f64) {
     const SMALLEST: f64 = 0.75;
-    // XML has no place for these, not even escaped.
+    // XML cannot contain these, not even escaped.
     let no_text = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
     let text = text.replace(no_text, " ");
     let wide = text_width(&text, size);

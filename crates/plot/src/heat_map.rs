@@ -1,4 +1,5 @@
-//! Numbers of rows and columns as squares, the darker the larger; the numbers are written in them where there is room.
+//! A table of numbers as coloured squares: a larger number is darker. If there is room, squares
+//! contain their numbers.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -8,36 +9,38 @@ use super::draw::{
     to_units, write_text,
 };
 
-/// The largest side of a square in pixels, and the least one that has its number in it.
+/// The largest side of a square in pixels, and the smallest side of a square that contains its
+/// number.
 const SIDE: f64 = 56.0;
-/// Few rows of many columns are at least so tall in pixels, and rows together at most where they are taller than wide.
+/// Least height of a row in pixels if many columns make squares small, and most height of all rows.
 const ROW: f64 = 16.0;
 const ROWS: f64 = 560.0;
 const WRITTEN: f64 = 24.0;
 /// Pixels of the names above the columns, and of the scale below with its numbers.
 const NAMES: i32 = 20;
 const SCALE: i32 = 56;
-/// Names of rows get no more pixels than this.
+/// Most pixels of the names of rows.
 const WIDEST: f64 = 120.0;
-/// Pixels of the scale from end to end, and from its top to its bottom, and its steps.
+/// Width and height of the scale in pixels, and its steps.
 const LONG: i32 = 240;
 const TALL: i32 = 12;
 const STEPS: i32 = 48;
 
-/// The colours of the smallest and the largest number: of one hue, so that lightness alone tells.
+/// The colours of the smallest and the largest number. They have one hue, so that lightness alone
+/// shows the value.
 const LEAST: RGBColor = RGBColor(0xe8, 0xf1, 0xfa);
 const MOST: RGBColor = RGBColor(0x08, 0x30, 0x6b);
-/// The share of the scale above which numbers are written in white.
+/// The share of the scale above which numbers are white.
 const DARK: f64 = 0.45;
 
-/// One picture of a table of numbers.
+/// A picture of a table of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
-    /// What is seen, in a few words.
+    /// Heading, in a few words.
     pub title: String,
     /// One line under the title. May be empty.
     pub note: String,
-    /// What the numbers are, with their unit.
+    /// The quantity of the numbers, with its unit.
     pub unit: String,
     /// Names of the columns, from left to right.
     pub columns: Vec<String>,
@@ -48,13 +51,13 @@ pub struct HeatMap {
 /// A row of a [`HeatMap`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatRow {
-    /// Its name.
+    /// Text on its left.
     pub name: String,
-    /// The numbers, above zero, by column. A square without one is grey.
+    /// The numbers by column; each must be above zero. A square without one is grey.
     pub cells: Vec<Option<f64>>,
 }
 
-/// Where squares are, in pixels.
+/// Position of the squares, in pixels.
 struct HeatFrame {
     left: f64,
     top: f64,
@@ -63,7 +66,7 @@ struct HeatFrame {
 }
 
 impl HeatMap {
-    /// The picture as the text of an SVG file of 800 pixels' width on white ground.
+    /// Returns the picture as the text of an SVG file, 800 pixels wide, with a white background.
     pub fn to_svg(&self) -> String {
         let head = if self.note.is_empty() { 32 } else { 48 };
         let tall = (self.place_squares(0).tall * self.rows.len() as f64).ceil() as i32;
@@ -107,7 +110,7 @@ impl HeatMap {
         (least <= most).then_some([least, most])
     }
 
-    /// Names of rows and columns, of some where not all have room.
+    /// Writes the names of rows and columns, only some of them if there is too little room.
     fn draw_names(&self, page: &PageArea, frame: &HeatFrame) -> DrawResult {
         let widest = self.columns.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max) + 4.0;
         let every = |room: f64, side: f64| (room / side).ceil().max(1.0) as usize;
@@ -126,11 +129,11 @@ impl HeatMap {
         Ok(())
     }
 
-    /// What the colours mean.
+    /// Draws the scale of the colours.
     fn draw_scale(&self, page: &PageArea, bottom: i32, [least, most]: [f64; 2]) -> DrawResult {
         let (left, top) = ((SIZE.0 - LONG) / 2, bottom + 14);
         for step in 0..STEPS {
-            // To the end, so that nothing shows between two steps.
+            // Each step extends to the end, so that there is no gap between steps.
             let from = to_units(left) + to_units(LONG) * step / STEPS;
             let corners = [(from, to_units(top)), (to_units(left + LONG), to_units(top + TALL))];
             let share = f64::from(step) / f64::from(STEPS - 1);
@@ -176,15 +179,15 @@ fn is_positive_number(value: f64) -> bool {
     value > 0.0 && value.is_finite()
 }
 
-/// Where a number is on the scale, on which equal ratios are equally far apart: 0 to 1.
+/// Position of a number on the scale, from 0 to 1. Equal ratios are equally far apart.
 fn share_on_scale(value: f64, [least, most]: [f64; 2]) -> f64 {
     let whole = (most / least).ln();
     if whole > 0.0 && whole.is_finite() { ((value / least).ln() / whole).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 fn colour_of_share(share: f64) -> RGBColor {
-    let of = |least: u8, most: u8| (f64::from(least) + share * (f64::from(most) - f64::from(least))).round() as u8;
-    RGBColor(of(LEAST.0, MOST.0), of(LEAST.1, MOST.1), of(LEAST.2, MOST.2))
+    let channel = |least: u8, most: u8| (f64::from(least) + share * (f64::from(most) - f64::from(least))).round() as u8;
+    RGBColor(channel(LEAST.0, MOST.0), channel(LEAST.1, MOST.1), channel(LEAST.2, MOST.2))
 }
 
 fn format_number(value: f64) -> String {
@@ -209,7 +212,7 @@ mod tests {
         }
     }
 
-    /// The colours of the squares: those before the scale's.
+    /// The colours of the squares, which precede those of the scale.
     fn squares(svg: &str) -> Vec<String> {
         let document = Document::parse(svg).unwrap();
         let drawn = document.descendants().filter(|node| node.has_tag_name("rect"));
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn squares_are_the_darker_the_larger_their_numbers_and_grey_without_one() {
+    fn larger_numbers_are_darker_and_missing_ones_are_grey() {
         let svg = heat(&[&[None, Some(40.0)], &[Some(120.0), Some(69.3)]]).to_svg();
         assert_eq!(squares(&svg), ["#F2F2F2", "#E8F1FA", "#08306B", "#7890B2"]);
         let found = texts(&svg);
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn small_squares_have_no_numbers_and_not_all_names() {
+    fn small_squares_lack_numbers_and_some_names() {
         let row = vec![Some(40.0); 256];
         let svg = heat(&[&row, &row]).to_svg();
         assert_eq!(squares(&svg).len(), 512);

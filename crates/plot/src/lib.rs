@@ -1,35 +1,44 @@
-//! Charts as SVG text: what `--plots` writes.
+//! Charts as SVG text, as written by `--plots`.
 //!
-//! A [`Chart`] is plain data: what the axes mean, and the points. [`Chart::to_svg`] makes of it one standalone file,
-//! the same bytes for the same chart, with no script and no font inside. Axes fit the points, with a little room;
-//! several series get a legend and colours that the colour-blind can distinguish.
+//! A [`Chart`] is plain data: the meaning of the axes, and the points. [`Chart::to_svg`] turns it
+//! into one standalone file without scripts or fonts. The same chart always gives the same bytes.
+//! Axes fit the points, with a little room. Several series get a legend, and colours that the
+//! colour-blind can distinguish.
 //!
-//! [`BarChart`], the boxes of a [`Diagram`] and the squares of a [`HeatMap`] are pictures of their own, as tall as they are many.
+//! [`BarChart`], [`Diagram`] (boxes) and [`HeatMap`] (squares) are further pictures, whose height
+//! follows their content.
 //!
-//! Drawn with `plotters`, which is not part of the interface. (`kuva` draws as well, but is so large that a
-//! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw`, `bars`,
-//! `diagram` and `heat` put it all on the page.
+//! The crate draws with `plotters`, which is not part of its interface. (`kuva` would work too, but
+//! took 70 % more processor time in a clean build of everything.) `axis` decides ranges and ticks;
+//! `draw`, `bar_chart`, `diagram` and `heat_map` draw the page.
 //!
-//! Limits: a point without a place on its axis (not a number, infinite, beyond ±1e250, or not above zero on a
-//! logarithmic axis) is left out, and the chart says how many were. Text widths are estimated, since only the
-//! viewer knows its fonts; long texts get smaller, then are cut. Where several series have error bars, each is shifted
-//! by a few pixels. After seven series the colours repeat, with thinner lines and hollow dots.
+//! Limits:
+//!
+//! - A point without a place on its axis is left out, and the chart shows how many were. These
+//!   points are not a number, infinite, beyond ±1e250, or not above zero on a logarithmic axis.
+//! - Text widths are estimated, since only the viewer knows its fonts. Long texts get smaller, then
+//!   are cut.
+//! - If several series have error bars, each is shifted by a few pixels.
+//! - After seven series the colours repeat, with thinner lines and hollow dots.
 //!
 //! ```
-//! use cyclescope_plot::{Axis, Chart, Point, Scale, Series, Style};
+//! use cyclescope_plot::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 //!
 //! let chart = Chart {
 //!     title: "Resolution against number of samples".to_owned(),
 //!     note: "AMD EPYC 9R14 · rdtscp-lfence".to_owned(),
-//!     x: Axis { label: "samples".to_owned(), scale: Scale::Log },
-//!     y: Axis { label: "resolution (core cycles)".to_owned(), scale: Scale::Log },
+//!     x: Axis { label: "samples".to_owned(), scale: AxisScale::Log },
+//!     y: Axis { label: "resolution (core cycles)".to_owned(), scale: AxisScale::Log },
 //!     series: vec![Series {
 //!         name: "user mode".to_owned(),
-//!         style: Style::Dots,
-//!         points: vec![Point::new(100.0, 0.9).within(0.7, 1.2), Point::new(1000.0, 0.3).within(0.2, 0.4)],
+//!         style: SeriesStyle::Dots,
+//!         points: vec![
+//!             ChartPoint::new(100.0, 0.9).with_interval(0.7, 1.2),
+//!             ChartPoint::new(1000.0, 0.3).with_interval(0.2, 0.4),
+//!         ],
 //!     }],
 //! };
-//! assert!(chart.svg().starts_with("<svg"));
+//! assert!(chart.to_svg().starts_with("<svg"));
 //! ```
 
 #![warn(unreachable_pub)]
@@ -49,7 +58,8 @@ pub use diagram::{Arrow, BoxLine, Diagram, DiagramBox};
 pub use heat_map::{HeatMap, HeatRow};
 
 impl Chart {
-    /// The picture as the text of an SVG file of 800 by 480 pixels on white ground.
+    /// Returns the picture as the text of an SVG file of 800 by 480 pixels, with a white
+    /// background.
     pub fn to_svg(&self) -> String {
         draw::render_chart(self)
     }

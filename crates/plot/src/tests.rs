@@ -29,7 +29,7 @@ pub(super) fn number(node: Node, name: &str) -> f64 {
     node.attribute(name).unwrap_or_else(|| panic!("{name} in {node:?}")).parse().unwrap()
 }
 
-/// The corners of every line that is drawn in the first colour.
+/// The corners of every line in the first colour.
 fn lines(svg: &str) -> Vec<Vec<(f64, f64)>> {
     let document = Document::parse(svg).unwrap();
     let lines = document
@@ -62,7 +62,7 @@ fn labels(scale: AxisScale, places: &[f64]) -> Vec<String> {
 }
 
 #[test]
-fn is_one_standalone_file_of_its_size() {
+fn a_chart_is_one_standalone_file_of_its_size() {
     let svg = linear(SeriesStyle::Line, [(0.0, 1.0), (1.0, 2.0)]);
     let document = Document::parse(&svg).unwrap();
     let root = document.root_element();
@@ -112,7 +112,7 @@ fn a_constant_lies_in_the_middle() {
 }
 
 #[test]
-fn linear_labels_have_the_decimals_that_tell_them_apart() {
+fn linear_labels_have_enough_decimals_to_differ() {
     assert_eq!(labels(AxisScale::Linear, &[0.1, 0.5]), ["0.1", "0.2", "0.3", "0.4", "0.5"]);
     assert_eq!(labels(AxisScale::Linear, &[0.0, 999.0]), ["0", "200", "400", "600", "800"]);
     assert_eq!(labels(AxisScale::Linear, &[0.0, 250_000.0])[3..], ["150 000", "200 000", "250 000"]);
@@ -160,7 +160,7 @@ fn equal_ratios_are_equally_far_apart_on_a_log_axis() {
 }
 
 #[test]
-fn what_has_no_place_is_left_out_and_counted() {
+fn points_without_a_place_are_left_out_and_counted() {
     let values = [1.0, 2.0, f64::NAN, 3.0, 4.0, f64::INFINITY, 5.0, 6.0, 0.0, -1.0, 7.0];
     let points = || values.iter().enumerate().map(|(i, &y)| (i as f64, y));
     let on_log = chart((AxisScale::Linear, AxisScale::Log), vec![series(SeriesStyle::Line, points())]).to_svg();
@@ -227,7 +227,7 @@ fn error_bars_of_several_series_do_not_cover_each_other() {
             Series { points: vec![point], ..series(SeriesStyle::Dots, []) }
         });
         let svg = chart((AxisScale::Linear, AxisScale::Linear), with_bar.to_vec()).to_svg();
-        // The first two are in the legend.
+        // The first two dots are in the legend.
         dots(&svg)[2..].iter().map(|dot| dot.0).collect::<Vec<_>>()
     };
     let (both, one) = (places([true, true]), places([true, false]));
@@ -236,7 +236,7 @@ fn error_bars_of_several_series_do_not_cover_each_other() {
     assert_eq!(one[0], one[1]);
 }
 
-/// Numbers of every kind: ordinary ones, huge, tiny, equal, and none at all.
+/// Numbers of every kind: ordinary, huge, tiny, equal, and NaN.
 pub(super) fn value() -> impl Strategy<Value = f64> {
     prop_oneof![4 => -1e4..1e4, 2 => 1e-3..1e6, 1 => Just(44.0), 1 => Just(0.0), 1 => prop::num::f64::ANY]
 }
@@ -256,7 +256,8 @@ fn any_chart() -> impl Strategy<Value = Chart> {
     )
 }
 
-/// Left and right or top and bottom end of what an element covers, for a text as wide as the module estimates.
+/// Left and right, or top and bottom, of the area that an element covers. Text widths are those
+/// that the crate estimates.
 pub(super) fn covers(node: Node) -> Vec<(f64, f64)> {
     match node.tag_name().name() {
         "polyline" => corners(node),
@@ -279,7 +280,7 @@ pub(super) fn covers(node: Node) -> Vec<(f64, f64)> {
     }
 }
 
-/// What does not lie on the page.
+/// Elements outside the page.
 fn off_page(svg: &str) -> Vec<String> {
     let on_page = |&(x, y): &(f64, f64)| (0.0..=8000.0).contains(&x) && (0.0..=4800.0).contains(&y);
     let document = Document::parse(svg).unwrap();
@@ -301,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn any_span_holds_its_places_and_has_telling_labels(
+    fn any_span_contains_its_places_and_has_distinct_labels(
         places in prop::collection::vec(value(), 1..8),
         scale in prop_oneof![Just(AxisScale::Linear), Just(AxisScale::Log), Just(AxisScale::Binary), Just(AxisScale::SignedLog)],
     ) {

@@ -29,7 +29,7 @@ use cyclescope_measure::{
 };
 use std::time::Duration;
 
-/// Options of a run. `None` means a choice by the machine and the snippet.
+/// Options of a run. `None` lets the program choose, from the machine and the snippet.
 #[derive(Debug, Clone, Default)]
 pub struct RunRequest {
     /// The timing method.
@@ -38,7 +38,7 @@ pub struct RunRequest {
     pub unroll: Option<usize>,
     /// Iterations of a loop around the copies.
     pub loop_count: Option<u64>,
-    /// What the three bodies differ in, where neither copies nor iterations are given.
+    /// How the three bodies differ, if neither copies nor iterations are given.
     pub lengthen: LengthenBy,
     /// The memory of the programs.
     pub memory: Option<ProgramMemory>,
@@ -48,60 +48,62 @@ pub struct RunRequest {
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
     pub samples: Option<u32>,
-    /// Layouts in the first batch.
+    /// Initial layouts.
     pub layouts: Option<usize>,
-    /// Precision that a result has to reach, or it is too noisy.
-    pub precision: Option<Precision>,
-    /// Precision at which the run stops, where it is another.
+    /// Precision that a result must reach, or it counts as too noisy. Also where the run stops,
+    /// unless `aim` is given.
+    pub required: Option<Precision>,
+    /// Precision at which the run stops: [`Plan::precision`].
     pub aim: Option<Precision>,
     /// Confidence level of the intervals.
     pub confidence: Option<f64>,
-    /// Time after which no further batch is begun.
+    /// No batch begins after this time.
     pub budget: Option<Duration>,
-    /// Seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Fewer layouts and rounds, and a short budget.
     pub quick: bool,
 }
 
-/// The precision that a run stops at: at 16 layouts most snippets reach it at once.
+/// Precision at which a run stops. Most snippets reach it with the initial 16 layouts.
 const AIM_COPIES: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
-/// The same for a call of a function, which differs by more from one address to the next, and takes longer.
-/// The half width includes what differs between measurements, 0.6 % and 0.67 cycles.
+/// The same for a function call, which varies more between addresses and takes longer. The half
+/// width includes the variation between measurements, 0.6 % and 0.67 cycles.
 const AIM_CALL: Precision = Precision { cycles: 0.7, share: 0.0065, cap: None };
 const BUDGETS_CALL: u32 = 4;
-/// The precision without which a result counts as too noisy, unless the user asks for another.
+/// Precision that a result must reach unless the user requests another. Otherwise it is too noisy.
 const REQUIRED_COPIES: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
-/// The same for a call of a function less one of an empty function, which differ by a cycle for their addresses alone.
+/// The same for a function call minus an empty call. Addresses alone change the difference by a
+/// cycle.
 const REQUIRED_CALL: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
-/// Precision of a cold run: the state of caches and predictors differs from run to run.
+/// The same for a cold run: the state of caches and predictors varies between runs.
 const REQUIRED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const ROUNDS_QUICK: u32 = 8;
-/// Rounds that tell whether one of them was disturbed.
+/// Fewest rounds that show whether one of them was disturbed.
 const ROUNDS_LEAST: u32 = 4;
 const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
-/// Where each round is placed anew, memory for programs sets the limit.
+/// If each round has its own placement, the memory for programs limits the number of layouts.
 const LAYOUTS_MOST_COLD: usize = 64;
-/// Largest number of layouts: more do not narrow the interval noticeably.
+/// Largest number of layouts. More layouts do not narrow the interval noticeably.
 const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 
 impl RunRequest {
-    /// The precision that a result has to reach, or it counts as too noisy.
+    /// The precision that a result must reach, or it counts as too noisy.
     pub fn required_precision(&self) -> Precision {
-        self.precision.unwrap_or(match (self.cold.is_any(), self.lengthen) {
+        self.required.unwrap_or(match (self.cold.is_any(), self.lengthen) {
             (true, _) => REQUIRED_COLD,
             (false, LengthenBy::Copies) => REQUIRED_COPIES,
             (false, LengthenBy::Iterations) => REQUIRED_CALL,
         })
     }
 
-    /// Turns the request into a plan for an executor that can do this and its machine. Takes about a millisecond where
-    /// the step of the machine's TSC has to be measured.
+    /// Turns the request into a plan for an executor with these capabilities and its machine. Takes
+    /// about a millisecond if the step of the machine's TSC has to be measured.
     pub fn make_plan(&self, capabilities: &Capabilities, machine: &Machine) -> Result<Plan, Unavailable> {
         let clock = match self.clock {
             Some(clock) => clock,
@@ -129,7 +131,7 @@ impl RunRequest {
             rounds_least: self.samples.unwrap_or(ROUNDS_LEAST),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
-            precision: self.aim.or(self.precision).unwrap_or(match (self.cold.is_any(), self.lengthen) {
+            precision: self.aim.or(self.required).unwrap_or(match (self.cold.is_any(), self.lengthen) {
                 (true, _) => REQUIRED_COLD,
                 (false, LengthenBy::Copies) => AIM_COPIES,
                 (false, LengthenBy::Iterations) => AIM_CALL,
@@ -151,7 +153,8 @@ pub struct RunOutcome {
     pub measurement: CostMeasurement,
     /// Caveats of the result.
     pub caveats: Vec<Caveat>,
-    /// The TSC's rate during the measurement: low, value, high. `None` where the clock does not count TSC ticks.
+    /// The TSC's rate during the measurement: low, value, high. `None` if the clock does not count
+    /// TSC ticks.
     pub tsc: Option<[Hertz; 3]>,
     /// Parts of the processor's state that the code changed and the executor restored.
     pub changed: Vec<String>,
@@ -162,20 +165,21 @@ pub fn run_snippet(
     executor: &mut dyn Executor,
     snippet: &Snippet,
     plan: &Plan,
-    asked: Precision,
+    required: Precision,
 ) -> Result<RunOutcome, RunError> {
     let question = CostQuestion::from_snippet(snippet.clone());
-    let mut runs = run_question(&MachineAnswers::live(), executor, &question, plan, asked, &mut |_| ())?;
+    let mut runs = run_question(&MachineAnswers::live(), executor, &question, plan, required, &mut |_| ())?;
     Ok(runs.remove(0))
 }
 
-/// Measures the costs of a question with all inputs from [`MachineAnswers`], the TSC's rate included.
+/// Measures the costs of a question, with all inputs from [`MachineAnswers`], including the TSC's
+/// rate.
 pub(crate) fn run_question(
     answers: &MachineAnswers,
     executor: &mut dyn Executor,
     question: &CostQuestion,
     plan: &Plan,
-    asked: Precision,
+    required: Precision,
     watch: &mut dyn FnMut(MeasurementProgress),
 ) -> Result<Vec<RunOutcome>, RunError> {
     let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
@@ -184,16 +188,16 @@ pub(crate) fn run_question(
     let rate =
         || Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate_bounds().map(|rate| rate.0)));
     let tsc = answers.ask_machine(rate)?.map(|rates| rates.map(Hertz));
-    let judge = |measurement| RunOutcome::from_measurement(measurement, executor, asked, plan.clock, tsc);
+    let judge = |measurement| RunOutcome::from_measurement(measurement, executor, required, plan.clock, tsc);
     Ok(measurements.into_iter().map(judge).collect())
 }
 
-/// Fields of a record beside the measurement itself.
+/// Fields of a record besides the measurement itself.
 #[derive(Debug, Clone, Copy)]
 pub struct RunFacts<'a> {
     /// The snippet.
     pub snippet: &'a Snippet,
-    /// How it was measured.
+    /// The plan of the measurement.
     pub plan: &'a Plan,
     /// The executor.
     pub executor: &'a str,
@@ -204,15 +208,15 @@ pub struct RunFacts<'a> {
 }
 
 impl RunOutcome {
-    /// The outcome of a measurement, with its caveats.
+    /// Creates the outcome of a measurement, with its caveats.
     fn from_measurement(
         measurement: CostMeasurement,
         executor: &dyn Executor,
-        asked: Precision,
+        required: Precision,
         clock: &Clock,
         tsc: Option<[Hertz; 3]>,
     ) -> RunOutcome {
-        let mut caveats = find_caveats(&measurement, asked);
+        let mut caveats = find_caveats(&measurement, required);
         caveats.extend(AperfComparison::from_measurement(&measurement, clock).and_then(|aperf| aperf.find_caveat()));
         if executor.capabilities().is_emulated() {
             caveats.insert(0, Caveat::emulated_machine());
@@ -225,36 +229,37 @@ impl RunOutcome {
         RunOutcome { measurement, caveats, tsc, changed }
     }
 
-    /// Whether the result has a number.
+    /// Whether the result has no number.
     fn is_refused(&self) -> bool {
         let refusing = [CaveatKind::Nonlinear, CaveatKind::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
 
-    /// Whether the result does not meet the request.
+    /// Whether the result falls short of the request, as exit code 5 reports. Then it has no
+    /// estimate, or one of the caveats in [`fall_short`], which `noisy` is not.
     pub fn is_noisy(&self) -> bool {
         self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }
 
-    /// The estimate, where its number may be given.
+    /// The estimate, unless its number is refused.
     pub fn estimate(&self) -> Option<&CostEstimate> {
         self.measurement.estimate.as_ref().filter(|_| !self.is_refused())
     }
 
-    /// The cost of one copy in core cycles with its interval, where its number may be given.
+    /// The cost of one copy in core cycles with its interval, unless its number is refused.
     pub fn cost(&self) -> Option<Interval> {
         self.estimate().map(|estimate| estimate.cost)
     }
 
-    /// Raw units of the clock, and time, a copy.
+    /// Raw clock units and time per copy.
     fn ticks_and_time(&self, clock: &Clock) -> [Quantity; 2] {
         let refused = [Quantity::refused(Unit::TscTicks), Quantity::refused(Unit::Nanos)];
         let Some(estimate) = self.estimate() else { return refused };
         let raw = estimate.raw;
         match (clock.counts, self.tsc) {
             (Unit::TscTicks, Some([low, rate, high])) => {
-                // Low cost at a high rate is the least time.
+                // The shortest time combines the low cost with the high rate.
                 let time = Interval {
                     value: raw.value / rate.0 * 1e9,
                     low: raw.low / high.0 * 1e9,
@@ -268,7 +273,7 @@ impl RunOutcome {
         }
     }
 
-    /// The result as a record.
+    /// Converts the result to a record.
     pub fn to_record(&self, facts: &RunFacts) -> RunRecord {
         let CostMeasurement { acquisition, estimate, elapsed, .. } = &self.measurement;
         let [ticks, time] = self.ticks_and_time(facts.plan.clock);
@@ -333,7 +338,7 @@ impl RunOutcome {
             width: estimate.width,
             core_mhz: self.tsc.map(|[_, rate, _]| {
                 let [low, mean, high] = estimate.rate.map(|ticks| rate.to_megahertz() / ticks);
-                // The most ticks a cycle is the slowest core.
+                // The largest number of ticks per cycle belongs to the slowest core.
                 [high, mean, low]
             }),
         }

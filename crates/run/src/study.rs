@@ -1,4 +1,4 @@
-//! The study behind `run`: one snippet, or a call of a function less a call of an empty one.
+//! The study of `run`: one snippet, or a function call minus an empty call.
 
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{compare_variants, further_caveats};
@@ -8,14 +8,13 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
-use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::record::{Quantity, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
-    Acquisition, CODE_MOST, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
+    Acquisition, CODE_MOST, CostFormula, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,10 +22,10 @@ use std::io;
 
 pub use super::subject::RunSubject;
 
-/// Its name.
+/// Name of the study in manifests.
 pub const NAME: &str = "run";
 
-/// How it is found.
+/// Entry in the list of studies.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "what a snippet costs",
@@ -34,9 +33,10 @@ pub const INFO: StudyInfo = StudyInfo {
     generic: None,
 };
 
-/// Core cycles of a call up to which it is measured both where calls overlap and where they do not. What overlaps is what the
-/// reorder buffer holds, some hundred instructions: little of a longer call. It is a measurement of its own, since calls of both
-/// kinds in turns would leave each half the time to train predictors.
+/// A call up to this number of core cycles is measured both overlapping and not overlapping.
+/// Overlap is limited to the contents of the reorder buffer, some hundred instructions: little of a
+/// longer call. The second measurement is separate. If both kinds of calls took turns, each would
+/// have half the time to train predictors.
 const SHORT_CYCLES: f64 = 4_000.0;
 
 /// A snippet to measure.
@@ -47,31 +47,32 @@ pub struct RunStudy {
     pub run: Option<RunOutcome>,
     /// The result.
     pub record: Option<RunRecord>,
-    /// More about the fault that ended it.
+    /// Details of the fault that ended the measurement.
     pub fault: Option<FaultReport>,
     lock: Option<LockState>,
 }
 
-/// What decides the course of a run.
+/// All inputs of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunPlan {
-    /// How each is measured.
+    /// The plan of each measurement, with the precision at which it stops.
     plan: Plan,
-    /// The precision without which the result is too noisy.
+    /// The precision that the result must reach, or it is too noisy:
+    /// [`RunStudy::required_precision`].
     asked: Precision,
-    /// What is measured.
+    /// The measured subject.
     subject: SavedSubject,
-    /// What it is compared with, in the same rounds.
+    /// The other subject, compared in the same rounds.
     #[serde(default)]
     versus: Option<SavedSubject>,
-    /// Whether the readings of one more layout are part of the result.
+    /// Whether the result includes the readings of one more layout.
     #[serde(default)]
     counts: bool,
     /// What each call of a function waits for.
     #[serde(default)]
     serialized: Option<SerializedBy>,
-    /// The same calls waiting for what [`SerializedBy::counterpart_of`] says, to be measured too where a call is short and nothing is
-    /// compared.
+    /// Calls that wait for [`SerializedBy::counterpart_of`] instead. They are measured
+    /// too if a call is short and nothing is compared.
     #[serde(default)]
     beside: Option<SavedSubject>,
     /// The name of the function that runs before each call.
@@ -83,11 +84,12 @@ pub(super) struct RunPlan {
 }
 
 impl RunStudy {
-    /// Of a snippet, with an executor of this machine. `repro` is the command that repeats it.
+    /// Creates the study of a snippet, with an executor of this machine. `repro` is the command
+    /// that repeats it.
     pub fn new(
         subject: &RunSubject,
         plan: Plan,
-        asked: Precision,
+        required: Precision,
         machine: &Machine,
         repro: String,
         open: ExecutorOpener,
@@ -95,7 +97,7 @@ impl RunStudy {
         let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
         let plan = RunPlan {
             plan,
-            asked,
+            asked: required,
             subject: subject.into(),
             versus: None,
             counts: false,
@@ -109,28 +111,28 @@ impl RunStudy {
         RunStudy::from_plan(plan, open)
     }
 
-    /// The same beside another subject, and the difference of the two.
+    /// Compares with another subject, if given, and measures the difference of the two.
     pub fn with_other_variant(mut self, other: Option<&RunSubject>) -> RunStudy {
         self.plan.versus = other.map(SavedSubject::from);
         self
     }
 
-    /// The same with the readings of one more layout, where they are wanted.
+    /// Adds the readings of one more layout, if `wanted`.
     pub fn with_raw_readings(mut self, wanted: bool) -> RunStudy {
         self.plan.counts = wanted;
         self
     }
 
-    /// The same where each call of a function waits for something, as its snippets say, and beside it, where a call is
-    /// short, calls that wait for what [`SerializedBy::counterpart_of`] says.
+    /// Sets what each call of the function waits for, as in its snippets. If a call is short, also
+    /// measures `beside`, whose calls wait for [`SerializedBy::counterpart_of`].
     pub fn with_serialized(mut self, serialized: Option<SerializedBy>, beside: Option<&RunSubject>) -> RunStudy {
         self.plan.serialized = serialized;
         self.plan.beside = beside.map(SavedSubject::from);
         self
     }
 
-    /// The same within half the time: one of two passes, from 0, which have layouts of their own and, of a function, begin with
-    /// other addresses.
+    /// The same study with half the budget, for one of two passes (from 0). Each pass has its own
+    /// layouts. For a function it also begins with other addresses.
     pub(super) fn half_for_pass(&self, pass: usize) -> RunStudy {
         let mut saved = self.plan.clone();
         let Plan { budget, layouts, layouts_most, seed, .. } = &mut saved.plan;
@@ -145,13 +147,13 @@ impl RunStudy {
         RunStudy::from_plan(saved, failing_opener())
     }
 
-    /// The same where a function of this name runs before each call, as its snippets say.
+    /// Names the function that runs before each call, as in its snippets.
     pub fn with_setup(mut self, name: Option<String>) -> RunStudy {
         self.plan.setup = name;
         self
     }
 
-    /// Whether the readings of one more layout are wanted.
+    /// Whether the result includes the readings of one more layout.
     pub fn wants_raw_readings(&self) -> bool {
         self.plan.counts
     }
@@ -160,12 +162,12 @@ impl RunStudy {
         RunStudy { plan, open, run: None, record: None, fault: None, lock: None }
     }
 
-    /// What decides its course.
+    /// All inputs of the study.
     pub(super) fn saved_plan(&self) -> &RunPlan {
         &self.plan
     }
 
-    /// The run of a plan that may come from anywhere.
+    /// Restores a run from a plan that may be invalid.
     pub(super) fn from_saved_plan(plan: RunPlan) -> Result<RunStudy, ContainerError> {
         if let Some(field) = plan.plan.find_unsound_field() {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
@@ -181,7 +183,7 @@ impl RunStudy {
         Ok(study)
     }
 
-    /// Measures with an executor that is open.
+    /// Measures with an open executor.
     pub(super) fn measure_with(
         &mut self,
         executor: &mut dyn Executor,
@@ -193,31 +195,31 @@ impl RunStudy {
         Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
     }
 
-    /// Whether a call of a function is measured, which lives in a library.
+    /// Whether it measures a call of a function, which resides in a library.
     pub fn is_function_call(&self) -> bool {
         self.plan.subject.is_function_call()
     }
 
-    /// How it is measured.
+    /// The plan of the measurement.
     pub fn measurement_plan(&self) -> &Plan {
         &self.plan.plan
     }
 
-    /// The CPU that it is measured on.
+    /// The CPU that it measures on.
     pub fn cpu(&self) -> u32 {
         self.plan.cpu
     }
 
-    /// The precision without which the result is too noisy.
+    /// The precision that the result must reach, or it is too noisy.
     pub fn required_precision(&self) -> Precision {
         self.plan.asked
     }
 
-    /// What is measured, and what it is compared with.
+    /// The measured subject, and the one it is compared with.
     ///
     /// # Errors
     ///
-    /// Where a manifest does not hold its code.
+    /// If a manifest does not contain valid code for them.
     pub fn subjects(&self) -> Result<Vec<RunSubject>, ContainerError> {
         [Some(&self.plan.subject), self.plan.versus.as_ref()]
             .into_iter()
@@ -226,7 +228,7 @@ impl RunStudy {
             .collect()
     }
 
-    /// What a call costs that waits for something else, where a call is short.
+    /// Measures the counterpart calls, which wait for something else, if a call is short.
     fn measure_counterpart(
         &self,
         run: &RunOutcome,
@@ -242,11 +244,11 @@ impl RunStudy {
         }
         let question = SubjectCosts::from_subjects([beside.to_subject().map_err(missing_code_error)?]).to_question();
         let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
-        // Where training changes nothing it need not be tried again.
+        // Training without effect need not be tried again.
         let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
         let plan = Plan { warm_up, ..plan.clone() };
         let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, &plan, self.plan.asked, watch)?;
+        let runs = run_question(answers, executor, &question, &plan, self.required_precision(), watch)?;
         let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
         Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
     }
@@ -262,12 +264,12 @@ impl RunStudy {
         for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
             snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
         }
-        let asked = SubjectCosts::from_subjects(subjects);
-        let question = if self.plan.versus.is_some() { asked.to_comparison_question() } else { asked.to_question() };
+        let costs = SubjectCosts::from_subjects(subjects);
+        let question = if self.plan.versus.is_some() { costs.to_comparison_question() } else { costs.to_question() };
         let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, plan, self.plan.asked, watch)?;
+        let runs = run_question(answers, executor, &question, plan, self.required_precision(), watch)?;
         let facts = |run: usize| {
-            let (snippet, _) = asked.subjects[run].weights().next().expect("a subject has a snippet");
+            let (snippet, _) = costs.subjects[run].weights().next().expect("a subject has a snippet");
             let snippet = &question.snippets()[snippet][0];
             RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
         };
@@ -281,9 +283,8 @@ impl RunStudy {
         };
         let mut record = record_of(0);
         record.addresses = is_of_function.then(|| question.snippets()[0].len());
-        record.empty_call = asked.empty_call.and_then(|empty| {
-            let empty = Contrast::new([(empty, 1.0)]);
-            let estimate = runs[0].measurement.estimate_of(&empty, plan.confidence)?;
+        record.empty_call = costs.empty_call.and_then(|empty| {
+            let estimate = runs[0].measurement.estimate_of(&CostFormula::from_snippet(empty), plan.confidence)?;
             Some(Quantity::new(estimate.cost, Unit::CoreCycles))
         });
         if let [one, other, difference] = &runs[..] {
@@ -308,10 +309,10 @@ fn missing_code_error(error: ContainerError) -> RunError {
     RunError::Replay { how: error.to_string() }
 }
 
-/// Seconds after which someone who waits wonders.
+/// A measurement longer than this number of seconds reports progress.
 const LONG_S: f64 = 2.0;
 
-/// Tells how far a measurement has come that takes long. It has no part to end after.
+/// Reports the progress of a long measurement. It has no parts after which it could stop.
 fn report_progress(standing: MeasurementProgress, follow: &mut dyn StudyFollower) {
     if standing.total_seconds() >= LONG_S {
         let MeasurementProgress { done, total, .. } = standing;

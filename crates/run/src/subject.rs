@@ -1,19 +1,19 @@
-//! What a run measures: snippets, or calls of a function beside calls of an empty one, as a question and as a manifest has it.
+//! Subjects of a run: snippets, or function calls compared with empty calls. As a question and in
+//! the form for manifests.
 
 use cyclescope_code::asm::parse_hex as bytes;
 use cyclescope_code::asm::to_hex;
 use cyclescope_code::snippet::Snippet;
-use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::result::container::ContainerError;
-use cyclescope_measure::{CODE_MOST, CostQuestion};
+use cyclescope_measure::{CODE_MOST, CostFormula, CostQuestion};
 use serde::{Deserialize, Serialize};
 
-/// What is measured: a snippet, or a call of a function less a call of an empty one.
+/// The measured subject: a snippet, or a function call minus an empty call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSubject {
-    /// The snippet, or calls of the function at the addresses at which it stands.
+    /// The snippet, or calls of the function at each of its addresses.
     pub instances: Vec<Snippet>,
-    /// Calls of an empty function beside each; none of a snippet.
+    /// Calls of an empty function for each instance; empty for a snippet.
     pub empty_calls: Vec<Snippet>,
 }
 
@@ -27,34 +27,35 @@ impl From<Snippet> for RunSubject {
 pub(super) struct SubjectCosts {
     snippets: Vec<Vec<Snippet>>,
     /// The costs of the subjects.
-    pub(super) subjects: Vec<Contrast>,
-    /// The snippet that is the empty call of the first subject.
+    pub(super) subjects: Vec<CostFormula>,
+    /// Index of the snippet that is the empty call of the first subject.
     pub(super) empty_call: Option<usize>,
 }
 
 impl SubjectCosts {
     pub(super) fn from_subjects(subjects: impl IntoIterator<Item = RunSubject>) -> SubjectCosts {
-        let mut asked = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
+        let mut costs = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
         for RunSubject { instances, empty_calls } in subjects {
-            let mut cost = Contrast::new([(asked.snippets.len(), 1.0)]);
-            asked.snippets.push(instances);
+            let mut cost = CostFormula::from_snippet(costs.snippets.len());
+            costs.snippets.push(instances);
             if !empty_calls.is_empty() {
-                let number = asked.snippets.len();
-                asked.snippets.push(empty_calls);
-                asked.empty_call.get_or_insert(number);
-                cost = cost.plus_weighted(-1.0, &Contrast::new([(number, 1.0)]));
+                let number = costs.snippets.len();
+                costs.snippets.push(empty_calls);
+                costs.empty_call.get_or_insert(number);
+                cost = cost.minus(&CostFormula::from_snippet(number));
             }
-            asked.subjects.push(cost);
+            costs.subjects.push(cost);
         }
-        asked
+        costs
     }
 
-    /// What each subject costs.
+    /// Asks for the cost of each subject.
     pub(super) fn to_question(&self) -> CostQuestion {
         CostQuestion::new(self.snippets.clone(), self.subjects.clone())
     }
 
-    /// What the two subjects cost, and the difference of the second and the first: costs that add up.
+    /// Asks for the costs of the two subjects, and for the second minus the first. These costs add
+    /// up.
     pub(super) fn to_comparison_question(&self) -> CostQuestion {
         let [one, other] = self.subjects.as_slice() else { panic!("two subjects are compared") };
         let costs = vec![one.clone(), other.clone(), other.clone().minus(one)];
@@ -62,10 +63,10 @@ impl SubjectCosts {
     }
 }
 
-/// A snippet, as a manifest has it.
+/// A snippet, in the form for manifests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedSnippet {
-    /// How reports show it.
+    /// Text for reports.
     text: String,
     /// The machine code of one copy, in hexadecimal.
     code: String,
@@ -73,7 +74,7 @@ struct SavedSnippet {
     init: String,
 }
 
-/// A subject, as a manifest has it.
+/// A subject, in the form for manifests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SavedSubject {
     instances: Vec<SavedSnippet>,
@@ -100,7 +101,7 @@ impl SavedSubject {
         !self.empty_calls.is_empty()
     }
 
-    /// Lets the first layouts have the addresses that the last ones had.
+    /// Rotates the addresses, so that the first layouts get those of the last ones.
     pub(super) fn rotate_addresses(&mut self) {
         for instances in [&mut self.instances, &mut self.empty_calls] {
             let middle = instances.len() / 2;

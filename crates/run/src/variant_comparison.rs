@@ -1,4 +1,4 @@
-//! The comparison of two variants that were measured in the same rounds.
+//! Compares two variants measured in the same rounds.
 
 use crate::RunOutcome;
 use cyclescope_core::statistics::Interval;
@@ -8,14 +8,17 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::{Quantity, RunRecord};
 use cyclescope_measure::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
-/// Confidence level of the verdict: of a hundred comparisons of a snippet with itself about one names a difference.
+/// Confidence level of the verdict. About one in a hundred comparisons of a snippet with itself
+/// finds a difference.
 const VERDICT_CONFIDENCE: f64 = 0.99;
-/// Where the difference may be 0, the variants are said to be the same if it is certainly below this share of the cost.
+/// Two variants are the same if their difference may be 0 and is certainly below this share of the
+/// cost.
 const SAME_SHARE: f64 = 0.02;
-/// Steps of the bisection for the ratio's interval: more than the digits of a float.
+/// Steps of the bisection for the ratio's interval: more than a float has digits.
 const BISECTION_STEPS: usize = 60;
 
-/// Of the first variant, the other, and the difference; `record` is that of the other.
+/// Compares the outcomes of the first variant, the other variant and the difference. `record` is
+/// that of the other variant.
 pub(super) fn compare_variants([one, other, difference]: [&RunOutcome; 3], record: &RunRecord) -> VariantComparison {
     let given = one.estimate().is_some() && other.estimate().is_some();
     let estimate = difference.estimate().filter(|_| given);
@@ -33,7 +36,7 @@ pub(super) fn compare_variants([one, other, difference]: [&RunOutcome; 3], recor
     }
 }
 
-/// The caveats of the other variant that the first does not have.
+/// The caveats of the other variant that the first lacks.
 pub(super) fn further_caveats(first: &[Caveat], other: &RunOutcome) -> Vec<Caveat> {
     let new = other.caveats.iter().filter(|caveat| first.iter().all(|known| known.code != caveat.code));
     new.map(|caveat| Caveat { code: caveat.code, text: format!("the other variant: {}", caveat.text) }).collect()
@@ -49,9 +52,9 @@ fn judge_difference(difference: &Interval, cost: f64) -> VariantVerdict {
     }
 }
 
-/// Of two costs from the same readings: the numbers r for which the interval of the other cost less r times the first
-/// contains 0 (E. C. Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society B 16
-/// (1954)).
+/// Estimates the ratio of two costs from the same readings: all r for which the interval of the
+/// other cost minus r times the first contains 0 (E. C. Fieller, "Some problems in interval
+/// estimation", Journal of the Royal Statistical Society B 16 (1954)).
 fn estimate_ratio(one: &RunOutcome, other: &RunOutcome, confidence: f64) -> CostRatio {
     let [Some(base), Some(cost)] = [one.cost(), other.cost()] else { return CostRatio::REFUSED };
     if base.low <= 0.0 || cost.low <= 0.0 {
@@ -62,7 +65,7 @@ fn estimate_ratio(one: &RunOutcome, other: &RunOutcome, confidence: f64) -> Cost
         let left = other.measurement.cost.clone().plus_weighted(-ratio, &one.measurement.cost);
         one.measurement.estimate_of(&left, confidence).is_some_and(|left| left.cost.contains(0.0))
     };
-    // Inside is in the interval, and `outside` not: more than both costs' own bounds allow.
+    // `inside` is in the interval. `outside` is not: both costs' own bounds exclude it.
     let end = |outside: f64| {
         let (mut inside, mut outside) = (value, outside);
         for _ in 0..BISECTION_STEPS {
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_needs_an_interval_without_0_or_a_narrow_one() {
+    fn a_verdict_needs_an_interval_that_is_narrow_or_excludes_0() {
         let around = |value, margin| judge_difference(&Interval::with_margin(value, margin), 100.0);
         assert_eq!(around(3.0, 1.0), VariantVerdict::Slower);
         assert_eq!(around(-3.0, 1.0), VariantVerdict::Faster);

@@ -1,4 +1,5 @@
-//! What the measurement does by itself: outgrow buffers, wait for predictors, add layouts, give up in time.
+//! Adaptive behaviour of a measurement: it outgrows buffers, waits for predictors, adds layouts and
+//! stops in time.
 
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
@@ -30,7 +31,7 @@ fn plan() -> Plan {
     }
 }
 
-/// Never executed: the simulated machine knows costs and no instructions.
+/// Never executed: the simulated machine has costs but no instructions.
 fn snippet() -> Snippet {
     Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
 }
@@ -44,7 +45,7 @@ fn codes(measurement: &CostMeasurement) -> Vec<CaveatKind> {
 }
 
 #[test]
-fn a_buffer_longer_than_the_first_body_is_outgrown() {
+fn bodies_grow_beyond_a_buffer_longer_than_the_first_body() {
     let buffer = Some(SimulatedBuffer { copies: 330.0, cost: 1.87 });
     let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &plan());
     let cost = result.estimate.as_ref().unwrap().cost;
@@ -62,8 +63,9 @@ fn a_cost_that_is_never_proportional_is_refused() {
 }
 
 #[test]
-fn predictors_are_given_time_to_learn() {
-    // Twenty calls of each body are slower, and longer bodies by more: what is learnt is learnt for each copy.
+fn predictors_get_time_to_learn() {
+    // Twenty calls of each body are slower, and longer bodies by more: each copy is learnt
+    // separately.
     let training = SimulatedTraining { calls: 20, extra: 900.0 };
     let scenario = Scenario { training, ..Scenario::default() };
     let truth = scenario.cost;
@@ -71,7 +73,8 @@ fn predictors_are_given_time_to_learn() {
     assert!(result.estimate.unwrap().cost.contains(truth));
 }
 
-/// Sixteen layouts of a function of 2 000 cycles on a machine that knows it after a number of calls.
+/// Sixteen layouts of a function of 2 000 cycles, on a machine that learns it after a number of
+/// calls.
 fn learnt(learning: Option<SimulatedLearning>, seed: u64) -> CostMeasurement {
     learnt_on(Scenario { learning, ..Scenario::default() }, seed).unwrap()
 }
@@ -96,7 +99,7 @@ fn a_function_whose_predictors_learn_slowly_is_trained() {
 
 #[test]
 fn a_function_that_training_does_not_change_is_not_trained() {
-    // None to learn, learnt at once, and learnt later than any training.
+    // Nothing to learn, learnt at once, and learnt later than any training.
     let never = [
         None,
         Some(SimulatedLearning { repeats: 1.0, saving: 0.2 }),
@@ -110,21 +113,21 @@ fn a_function_that_training_does_not_change_is_not_trained() {
 }
 
 #[test]
-fn a_function_that_training_makes_slower_is_measured_without() {
+fn a_function_that_training_slows_is_measured_without_it() {
     let result = learnt(Some(SimulatedLearning { repeats: 200_000.0, saving: -0.1 }), 3);
     assert_eq!(result.acquisition.training, None);
     assert!(result.untrained.is_none() && result.estimate.unwrap().cost.contains(2000.0));
 }
 
 #[test]
-fn a_function_that_fails_in_training_is_measured_without() {
+fn a_function_that_fails_in_training_is_measured_without_it() {
     let error = RunError::Hung { deadline_ms: 7 };
     let learning = Some(SimulatedLearning { repeats: 200_000.0, saving: 0.2 });
     let runs = (17..100).filter_map(|after| {
         let fault = Some(SimulatedFault { after, error: error.clone() });
         learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
     });
-    // In the trial, which has seventeen batches for each layout, and in the layouts after it.
+    // In the trial, which has seventeen batches per layout, and in the layouts after it.
     let failed: Vec<CostMeasurement> = runs.filter(|run| run.untrainable.is_some()).collect();
     assert!(failed.len() >= 30, "{}", failed.len());
     for run in failed {
@@ -135,7 +138,7 @@ fn a_function_that_fails_in_training_is_measured_without() {
 }
 
 #[test]
-fn what_differs_between_measurements_is_inside_a_functions_interval() {
+fn the_interval_of_a_function_covers_variation_between_measurements() {
     const RUNS: u64 = 60;
     let holds = |seed: &u64| {
         let scenario = Scenario { cost: 2000.0, machine_spread: 0.003, ..Scenario::default() };
@@ -144,7 +147,8 @@ fn what_differs_between_measurements_is_inside_a_functions_interval() {
         found.estimate.unwrap().cost.contains(2000.0)
     };
     let held = (0..RUNS).filter(holds).count();
-    // 57 of 60 are expected; fewer than 52 are met once in 350 such tests if 95 % of the intervals hold it.
+    // 57 of 60 are expected. If 95 % of the intervals contain the truth, fewer than 52 happen once
+    // in 350 such tests.
     assert!(held >= 52, "{held} of {RUNS}");
 }
 
@@ -160,9 +164,10 @@ fn layouts_are_added_until_the_interval_is_narrow() {
     assert!(codes(&result).contains(&CaveatKind::IntervalNotReached));
 }
 
-/// What the first accesses find is what the init code left, and no cost of a walk.
+/// The first accesses find the state that the init code left, which is not part of the cost of a
+/// walk.
 #[test]
-fn what_init_code_wrote_is_walked_through_many_times() {
+fn prepared_memory_is_walked_many_times() {
     let parsed = |text: &str| Snippet::parse(text).unwrap().code().to_vec();
     let laps = |snippet: &str, stores: usize, plan: &Plan| {
         let init = parsed("mov [r14], rax").repeat(stores);
@@ -173,44 +178,45 @@ fn what_init_code_wrote_is_walked_through_many_times() {
     };
     let chase = "mov r14, [r14]";
     assert!(laps(chase, 2048, &plan()) >= 4.0 && laps("add rax, [r14]; add rbx, [r14]", 2048, &plan()) >= 2.0);
-    // Copies that do not read it, that the loop's register is in, or whose number is given.
+    // Copies that do not read it, copies that use the loop's register, and a given number of
+    // copies.
     assert!(laps("imul rax, rax", 2048, &plan()) < 1.0);
     assert!(laps("mov r15, [r14]", 2048, &plan()) < 3.0);
     assert!(laps(chase, 2048, &Plan { unit: Some(10), ..plan() }) < 0.1);
-    // Where the shortest body walks through all of it, there is no loop.
+    // If the shortest body walks through all of it, there is no loop.
     assert!(laps(chase, 64, &plan()) < 4.0);
 }
 
 #[test]
-fn a_budget_of_nothing_still_gives_some_layouts() {
+fn an_empty_budget_still_gives_some_layouts() {
     let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
     assert!((6..=16).contains(&result.acquisition.layouts.len()));
 }
 
 #[test]
-fn a_long_measurement_tells_beforehand_how_long_it_takes() {
-    let told = |cost| {
+fn a_long_measurement_reports_its_duration_in_advance() {
+    let progress = |cost| {
         let mut executor = SimulatedExecutor::new(Scenario { cost, ..Scenario::default() }, 7);
         let plan = Plan { budget: Duration::from_millis(160), ..plan() };
-        let mut told = Vec::new();
-        let watch = &mut |standing: MeasurementProgress| told.push(standing);
+        let mut progress = Vec::new();
+        let watch = &mut |standing: MeasurementProgress| progress.push(standing);
         measure_with_progress(&mut executor, &CostQuestion::from_snippet(snippet()), &plan, watch).unwrap();
-        told
+        progress
     };
-    let long = told(3e7);
+    let long = progress(3e7);
     assert!(long.iter().all(|standing| standing.done < standing.total), "{long:?}");
     assert!(long[0].done == 0 && long[0].total >= 6, "{long:?}");
     assert!(long.windows(2).all(|two| [two[0].done + 1, 0].contains(&two[1].done)), "{long:?}");
-    // Three untimed rounds and some timed ones of seven copies, on a core of some gigahertz.
+    // Three untimed rounds and some timed ones, each of seven copies, on a core of some gigahertz.
     let least = f64::from(3 + plan().rounds_least) * 7.0 * 3e7 / 5e9;
     let most = f64::from(3 + plan().rounds) * 7.0 * 3e7 / 2e9;
     assert!((least..most).contains(&long[0].layout_s), "{least} to {most}: {:?}", long[0]);
     assert_eq!(long[0].total_seconds(), long[0].total as f64 * long[0].layout_s);
-    assert!(told(3.0)[0].total_seconds() < 0.2);
+    assert!(progress(3.0)[0].total_seconds() < 0.2);
 }
 
 #[test]
-fn the_latency_of_imul_is_found_where_it_is_not_known() {
+fn an_unknown_latency_of_imul_is_measured() {
     let unknown = Plan { imul_latency: None, adders: None, ..plan() };
     let scenario = Scenario::default();
     let truth = scenario.cost;
@@ -220,23 +226,24 @@ fn the_latency_of_imul_is_found_where_it_is_not_known() {
 }
 
 #[test]
-fn a_wrong_latency_of_imul_shows() {
+fn a_wrong_latency_of_imul_is_detected() {
     let wrong = Plan { imul_latency: Some(4.0), ..plan() };
     assert!(codes(&run(Scenario::default(), &wrong)).contains(&CaveatKind::RulersDisagree));
 }
 
 #[test]
-fn rulers_that_disagree_by_more_than_the_interval_give_no_number() {
+fn rulers_that_disagree_beyond_the_interval_give_no_number() {
     let cost = |latency| {
         let plan = Plan { imul_latency: Some(latency), ..plan() };
         let mut executor = SimulatedExecutor::new(Scenario::default(), 7);
         let run = cyclescope_run::run_snippet(&mut executor, &snippet(), &plan, PRECISION).unwrap();
-        let told = run.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree);
-        assert_eq!(told, run.cost().is_none(), "{latency}: {:?}", run.caveats);
-        assert_eq!(told, run.is_noisy(), "{latency}: {:?}", run.caveats);
+        let conflict = run.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree);
+        assert_eq!(conflict, run.cost().is_none(), "{latency}: {:?}", run.caveats);
+        assert_eq!(conflict, run.is_noisy(), "{latency}: {:?}", run.caveats);
         run.cost()
     };
-    // The simulated core's is 3. A disagreement of 0.1 % is within what plans aim at, one of 0.8 % was no caveat once.
+    // The simulated core has a latency of 3. A disagreement of 0.1 % is within the precision of
+    // plans; one of 0.8 % is not.
     assert!(cost(3.0).is_some() && cost(3.003).is_some());
     for wrong in [2.976, 3.024, 4.0] {
         assert_eq!(cost(wrong), None, "{wrong}");
@@ -249,7 +256,7 @@ fn the_same_seed_gives_the_same_number() {
     assert_eq!(value().to_bits(), value().to_bits());
 }
 
-/// Caveats of one scenario over some seeds.
+/// Number of seeds for which a scenario has this caveat.
 fn caveats_of(scenario: &Scenario, code: CaveatKind) -> usize {
     let found = (0..12).filter(|seed| {
         let mut executor = SimulatedExecutor::new(scenario.clone(), 100 + seed);
@@ -261,7 +268,7 @@ fn caveats_of(scenario: &Scenario, code: CaveatKind) -> usize {
 }
 
 #[test]
-fn a_frequency_that_the_ruler_follows_is_no_caveat() {
+fn a_frequency_that_the_ruler_follows_gives_no_caveat() {
     let drift = Scenario::find_preset("drift").unwrap();
     let jumps = Scenario::find_preset("jumps").unwrap();
     let far = Scenario { frequency: SimulatedFrequency { drift: 0.02, jump_rate: 1e-6 }, ..Scenario::default() };
@@ -273,30 +280,30 @@ fn a_frequency_that_the_ruler_follows_is_no_caveat() {
 }
 
 #[test]
-fn a_frequency_that_jumps_in_every_round_is_a_caveat() {
+fn a_frequency_that_jumps_in_every_round_gives_a_caveat() {
     let frequency = SimulatedFrequency { drift: 0.0, jump_rate: 2e-4 };
     assert_eq!(caveats_of(&Scenario { frequency, ..Scenario::default() }, CaveatKind::FrequencyMoved), 12);
 }
 
 #[test]
-fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
+fn a_placement_dependent_cost_gives_a_caveat_and_noise_does_not() {
     let layout = SimulatedLayoutEffects { relative: 0.08, ..SimulatedLayoutEffects::default() };
     let placed = Scenario { layout, ..Scenario::default() };
     assert_eq!(caveats_of(&placed, CaveatKind::LayoutDependent), 12);
     let noisy = Scenario { step: 100, cost: 0.3, ..Scenario::default() };
     assert_eq!(caveats_of(&noisy, CaveatKind::LayoutDependent), 0);
-    let told = |plan: &Plan| {
+    let caveat_text = |plan: &Plan| {
         let found = find_caveats(&run(placed.clone(), plan), PRECISION);
         found.into_iter().find(|caveat| caveat.code == CaveatKind::LayoutDependent).unwrap().text
     };
     let looped = Plan { loop_count: Some(1000), ..plan() };
-    assert!(told(&looped).contains("--unroll"), "{}", told(&looped));
-    assert!(!told(&plan()).contains("--unroll"));
-    assert!(!told(&Plan { unit: Some(100), ..looped }).contains("--unroll"));
+    assert!(caveat_text(&looped).contains("--unroll"), "{}", caveat_text(&looped));
+    assert!(!caveat_text(&plan()).contains("--unroll"));
+    assert!(!caveat_text(&Plan { unit: Some(100), ..looped }).contains("--unroll"));
 }
 
 #[test]
-fn a_mode_that_the_interval_covers_is_no_caveat() {
+fn a_mode_within_the_interval_gives_no_caveat() {
     let mode = Some(SimulatedMode { probability: 0.3, factor: 1.3, by_program: false });
     let layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() };
     assert!(caveats_of(&Scenario { layout, ..Scenario::default() }, CaveatKind::TwoModes) >= 11);
@@ -308,7 +315,7 @@ fn a_mode_that_the_interval_covers_is_no_caveat() {
 }
 
 #[test]
-fn faults_come_through() {
+fn faults_are_returned() {
     let error = RunError::Hung { deadline_ms: 5 };
     let fault = Some(SimulatedFault { after: 1, error: error.clone() });
     let scenario = Scenario { fault, ..Scenario::default() };

@@ -1,4 +1,4 @@
-//! The cost of a program on the simulated machine without noise: the planted truth.
+//! The cost of a program on the simulated machine without noise: the truth.
 
 use super::scenario::{Scenario, SimulatedMode};
 use super::timeline::SimulatedWorkKind;
@@ -7,8 +7,8 @@ use cyclescope_code::program::chains;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::{Batch, Layout};
 
-/// Overhead of an iteration of the width sentinel's loop in core cycles: `nop`, `dec` and `jnz` take two of five slots
-/// in a cycle.
+/// Overhead of an iteration of the width sentinel's loop in core cycles: `nop`, `dec` and `jnz`
+/// take two of five slots in a cycle.
 const SENTINEL_LOOP: f64 = 0.4;
 
 /// A program in one layout, ready to be called.
@@ -79,7 +79,7 @@ fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
 
 fn place_body(scenario: &Scenario, program: &Program, place: u64) -> PlacedBody {
     let mut body = PlacedBody::new(scenario, program);
-    // Lengths of one snippet share its effect, different snippets in the same layout do not.
+    // All lengths of one snippet share its effect; different snippets in the same layout do not.
     let by_snippet = hash_bytes(place, program.snippet());
     let by_program = mix_seeds(by_snippet, program.copies() as u64);
     if body.kind == SimulatedWorkKind::Imul && program.copies() == chains::IMUL_LINKS[1] {
@@ -118,21 +118,22 @@ pub(super) fn classify_snippet(snippet: &[u8]) -> SimulatedWorkKind {
 }
 
 impl Scenario {
-    /// Core cycles of one copy of a snippet where code placement has no effect: known for the ruler's chains, planted
-    /// by the scenario for others.
+    /// Core cycles of one copy of a snippet without effects of code placement. It is known for the
+    /// ruler's chains, and set by the scenario for others.
     pub(crate) fn cost_of(&self, snippet: &[u8]) -> f64 {
         match classify_snippet(snippet) {
             SimulatedWorkKind::Add => 1.0,
             SimulatedWorkKind::Imul => f64::from(self.imul_latency),
             SimulatedWorkKind::Sentinel => chains::SENTINEL_ADDS as f64 / self.adds_per_cycle,
             SimulatedWorkKind::Fixed | SimulatedWorkKind::Snippet => {
-                let planted = self.costs.iter().find(|(known, _)| known == snippet);
-                planted.map_or(self.cost, |(_, cost)| *cost)
+                let listed = self.costs.iter().find(|(known, _)| known == snippet);
+                listed.map_or(self.cost, |(_, cost)| *cost)
             }
         }
     }
 
-    /// The mean of a copy's cost over all layouts, in core cycles: the true value of an estimate over layouts.
+    /// The mean of a copy's cost over all layouts, in core cycles: the true value of an estimate
+    /// over layouts.
     pub fn mean_cost_of(&self, snippet: &[u8]) -> f64 {
         let cost = self.cost_of(snippet);
         match self.layout.mode.filter(|_| classify_snippet(snippet) == SimulatedWorkKind::Snippet) {
@@ -141,7 +142,8 @@ impl Scenario {
         }
     }
 
-    /// Core cycles from reading to reading of one call, undisturbed and where code placement has no effect.
+    /// Core cycles between the readings of one call, undisturbed and without effects of code
+    /// placement.
     pub fn call_cycles(&self, program: &Program, loop_count: u64) -> f64 {
         let body = PlacedBody::new(self, program);
         self.overhead + body.boundary + body.body_cycles(self, loop_count)

@@ -1,4 +1,5 @@
-//! Reads the simulated clock before and after a call, with everything that disturbs a reading or a call.
+//! Reads the simulated clock before and after a call, with everything that disturbs a reading or a
+//! call.
 
 use super::scenario::{Scenario, SimulatedNoise};
 use super::timeline::{self, SimulatedWorkKind, Timeline};
@@ -6,16 +7,16 @@ use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::Sample;
 use std::time::Duration;
 
-/// Ticks between two calls at least: return, store of the sample, next call.
+/// Smallest number of ticks between two calls: return, store of the sample, next call.
 const CALL_GAP: f64 = 60.0;
 
-/// A machine's time, and what reads it.
+/// A machine's time, and the clock that reads it.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedInstrument {
     scenario: Scenario,
     timeline: Timeline,
     random: Random,
-    /// The next of the replayed residuals.
+    /// Index of the next replayed residual.
     replay: usize,
 }
 
@@ -45,12 +46,12 @@ impl SimulatedInstrument {
         Duration::from_secs_f64(self.ticks_now() / self.scenario.hertz)
     }
 
-    /// Lets time pass in which nothing runs.
+    /// Lets time pass without work.
     pub(super) fn pause(&mut self, time: Duration) {
         self.timeline.pass_time(time.as_secs_f64() * self.scenario.hertz, &self.scenario);
     }
 
-    /// One call: `fixed` core cycles that no neighbour slows, then those of the body.
+    /// One call: `fixed` core cycles that no sibling slows, then those of the body.
     pub(super) fn sample_call(
         &mut self,
         fixed: f64,
@@ -78,7 +79,7 @@ impl SimulatedInstrument {
         instant - instant % self.scenario.step
     }
 
-    /// Ticks that this call takes longer.
+    /// Additional ticks of this call.
     fn draw_noise(&mut self, kind: SimulatedWorkKind) -> f64 {
         let random = &mut self.random;
         let mut ticks = match &self.scenario.noise {

@@ -1,12 +1,14 @@
-//! Simulated machines with known true costs: they prove estimators and studies, and test the handling of failures.
+//! Simulated machines with known true costs: they test estimators and studies, and the handling of
+//! failures.
 //!
-//! [`SimulatedExecutor`] runs no code. The cost of a call in core cycles follows from the program's snippet, copies and loop
-//! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
-//! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
-//! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
-//! layout effects, never the ruler.
+//! [`SimulatedExecutor`] runs no code. The cost of a call in core cycles follows from the program's
+//! snippet, copies and loop count and from a [`Scenario`]. Simulated time passes accordingly, and
+//! the readings are those of a TSC that counts in steps. Everything is reproducible from the
+//! scenario and one seed.
 //!
-//! [`SimulatedCore`] decodes the code and computes its cost on a planted [`CoreModel`].
+//! Its limits: every disturbance is independent of the others, a buffer has drained by the next
+//! call, and only the snippet under test has layout effects, never the ruler. [`SimulatedCore`]
+//! decodes the code and computes its cost on a simulated [`CoreModel`].
 
 #![warn(unreachable_pub)]
 
@@ -47,10 +49,12 @@ use timeline::SimulatedWorkKind;
 
 /// Bytes of the simulated code arena.
 const ARENA_BYTES: usize = 1 << 20;
-/// Bytes of each simulated memory area, of which only addresses are used: the size of the user executor's areas.
+/// Bytes of each simulated memory area: the size of the user executor's areas. Only addresses are
+/// used.
 const AREA_BYTES: usize = 1 << 20;
 
-/// Capabilities of a simulated executor: each timing method reads the simulated TSC, without its real requirements.
+/// Capabilities of a simulated executor: each timing method reads the simulated TSC, without its
+/// real requirements.
 fn simulated_capabilities() -> Capabilities {
     Capabilities {
         executor: "simulated",
@@ -64,7 +68,7 @@ fn simulated_capabilities() -> Capabilities {
     }
 }
 
-/// The machine of a scenario, made when it is first asked for: a proof makes executors by the thousand.
+/// The machine of a scenario, made on first use: a test makes executors by the thousand.
 #[derive(Debug, Clone, Default)]
 struct LazyMachine(OnceLock<Machine>);
 
@@ -84,7 +88,7 @@ pub struct SimulatedExecutor {
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
-    /// Repeats of each snippet that are left until the worker's predictors have learnt it.
+    /// Repeats of each snippet until the worker's predictors have learnt it.
     unlearnt: BTreeMap<u64, f64>,
     workers: Random,
     /// The factor on the snippet's cost.
@@ -92,7 +96,7 @@ pub struct SimulatedExecutor {
 }
 
 impl SimulatedExecutor {
-    /// The machine of a scenario. The seed decides on everything random, layout effects included.
+    /// The machine of a scenario. The seed decides on everything random, including layout effects.
     pub fn new(scenario: Scenario, seed: u64) -> SimulatedExecutor {
         let mut workers = Random::new(mix_seeds(seed, 3));
         let factor = 1.0 + scenario.machine_spread * workers.normal();
@@ -168,8 +172,8 @@ impl Executor for SimulatedExecutor {
 
     /// # Panics
     ///
-    /// Where a layout's programs overlap or leave the arena: the batch is wrong then, and
-    /// another executor would overwrite code.
+    /// If a layout's programs overlap or leave the arena: the batch is wrong, and another executor
+    /// would overwrite code.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let scenario = self.instrument.scenario();
         if let Some(fault) = scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {

@@ -1,18 +1,19 @@
-//! The memory of a simulated machine: every valid description is accepted, and no code runs that could read it.
+//! The memory of a simulated machine: every valid description is accepted, and no code runs that
+//! could read it.
 //!
-//! Addresses are as simple as they are repeatable: free areas follow each other with a gap between two, fixed ones are
-//! where they are wanted, and huge pages come from the pool of a machine that has enough.
+//! Addresses are simple and repeatable. Free areas follow each other with a gap between two, fixed
+//! ones are at their address, and huge pages come from a pool that is always large enough.
 
 use cyclescope_code::program::memory::{AreaAddress, HUGE_PAGE_BYTES, MemoryArea, PageSize, ProgramMemory};
 use cyclescope_core::error::BadBatch;
 use cyclescope_exec::{ObtainedPages, PlacedArea};
 
-/// Where free areas begin, far above those that anyone asks for by address.
+/// Start of the free areas, far above all requested addresses.
 const FREE_AREAS_AT: u64 = 0x7e00_0000_0000;
-/// Bytes between two free areas at least.
+/// Smallest number of bytes between two free areas.
 const AREA_GAP: u64 = 64 << 10;
 
-/// Where a memory's areas are on a simulated machine. The error says what is wrong with the memory.
+/// Places a memory's areas on a simulated machine. The error gives the memory's fault.
 pub(super) fn place_areas(memory: &ProgramMemory) -> Result<Vec<PlacedArea>, BadBatch> {
     memory.check()?;
     let mut end = FREE_AREAS_AT;
@@ -40,7 +41,8 @@ mod tests {
     use cyclescope_code::context::FloatElement;
     use cyclescope_code::program::memory::{PointerRing, RingOrder};
 
-    /// The eight bytes that areas of a placed memory hold at an address at first; none outside of all areas.
+    /// The initial eight bytes at an address in the areas of a placed memory; `None` outside of all
+    /// areas.
     fn word(memory: &ProgramMemory, placed: &[PlacedArea], address: u64) -> Option<u64> {
         let (area, placed) =
             memory.areas.iter().zip(placed).find(|(area, placed)| {
@@ -53,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_lie_apart_and_where_they_are_wanted() {
+    fn areas_do_not_overlap_and_fixed_ones_keep_their_address() {
         let mut memory = ProgramMemory::default();
         memory.areas[2].address = AreaAddress::Fixed(0x1000_0000);
         memory.areas[3].pages = PageSize::Huge;

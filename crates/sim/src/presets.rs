@@ -1,5 +1,6 @@
-//! Named scenarios. Each is the clean machine with one disturbance, stronger than on most real machines: a
-//! measurement of some thousand calls, about ten million ticks, meets each disturbance several times.
+//! Named scenarios. Each is the clean machine with one disturbance, stronger than on most real
+//! machines. A measurement of some thousand calls, about ten million ticks, meets each disturbance
+//! several times.
 
 use super::scenario::*;
 
@@ -34,8 +35,8 @@ impl Scenario {
         ]
     }
 
-    /// Cores and clocks that differ from the clean machine by a habit which disturbs nothing: every study finds on each of
-    /// them what is planted. Figures of imul and additions: Agner Fog's instruction tables.
+    /// Cores and clocks that differ from the clean machine without a disturbance. Every study must
+    /// find the truth on each. Figures of imul and additions: Agner Fog's instruction tables.
     pub fn machine_variants() -> Vec<(&'static str, Scenario)> {
         let with = |change: fn(&mut Scenario)| {
             let mut scenario = Scenario::default();
@@ -48,7 +49,7 @@ impl Scenario {
             ("step_38", with(|s| s.step = 38)),
             ("step_42", with(|s| s.step = 42)),
             ("slow_core", with(|s| s.ratio = 0.503_717)),
-            // An MFENCE of forty cycles passes beside up to eleven of the body before it (Zen 5).
+            // An MFENCE of forty cycles overlaps with up to eleven of the body before it (Zen 5).
             ("fences_overlap", with(|s| (s.slack, s.step) = (11.0, 26))),
             ("goldmont", with(|s| (s.imul_latency, s.adds_per_cycle) = (5, 3.0))),
             ("piledriver", with(|s| (s.imul_latency, s.adds_per_cycle) = (6, 2.0))),
@@ -86,9 +87,9 @@ fn add_heavy_tail(scenario: &mut Scenario) {
     scenario.noise = SimulatedNoise::LogNormal { probability: 0.1, median: 120.0, sigma: 1.5 };
 }
 
-/// 4096 consecutive samples of a chain of 240 `imul` between `lfence; rdtscp; lfence` and `rdtscp; lfence`,
-/// less their median, in ticks: recorded on a busy Xeon virtual machine (TSC in steps of 38 with offsets of
-/// 2), two interrupts among them.
+/// 4096 consecutive samples of a chain of 240 `imul` between `lfence; rdtscp; lfence` and `rdtscp;
+/// lfence`, less their median, in ticks. Recorded on a busy Xeon virtual machine (TSC in steps of
+/// 38 with offsets of 2), including two interrupts.
 pub(crate) fn recorded_residuals() -> Vec<f64> {
     let text = include_str!("residuals.txt");
     text.split_ascii_whitespace().map(|number| number.parse().expect("residuals are numbers")).collect()

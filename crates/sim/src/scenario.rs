@@ -1,6 +1,8 @@
-//! The parameters of a simulated machine: every disturbance observed on real machines, as plain data.
+//! The parameters of a simulated machine: every disturbance observed on real machines, as plain
+//! data.
 //!
-//! A field at zero (or `None`) switches its disturbance off; [`Scenario::default`] is a machine without any.
+//! A field at zero (or `None`) switches its disturbance off; [`Scenario::default`] is a machine
+//! without any.
 
 use cyclescope_core::error::RunError;
 
@@ -11,21 +13,21 @@ pub struct Scenario {
     pub step: u64,
     /// Nominal core cycles per TSC tick.
     pub ratio: f64,
-    /// Ticks of the TSC in one second: by these go deadlines and budgets.
+    /// Ticks of the TSC in one second, used by deadlines and budgets.
     pub hertz: f64,
-    /// Each reading is late by up to this many ticks, uniformly.
+    /// Largest delay of a reading in ticks, uniformly distributed.
     pub jitter: f64,
-    /// Before each call passes a random time of up to this many ticks.
+    /// Largest random time before each call, in ticks.
     pub delay: f64,
     /// Cost of the empty pair of readings in core cycles.
     pub overhead: f64,
     /// Cost of entry and exit of a body in core cycles, the same for all programs.
     pub boundary: f64,
-    /// By how many core cycles the boundary of each length of a snippet differs at most, up or down, in each
-    /// layout anew.
+    /// Largest deviation of the boundary of each length of a snippet, in core cycles, up or down,
+    /// new in each layout.
     pub boundary_spread: f64,
-    /// Core cycles by which the long `imul` ruler differs from its chain in every layout alike: an error of the
-    /// instrument that no number of layouts reveals.
+    /// Core cycles by which the long `imul` ruler differs from its chain, equally in every layout:
+    /// an error of the instrument that no number of layouts reveals.
     pub ruler_boundary: f64,
     /// Core cycles of one copy of any snippet that is neither the ruler's nor in `costs`.
     pub cost: f64,
@@ -35,7 +37,7 @@ pub struct Scenario {
     pub imul_latency: u32,
     /// Independent additions that the core starts in one cycle.
     pub adds_per_cycle: f64,
-    /// Core cycles of each body that overlap with the pair's overhead.
+    /// Core cycles of each body that overlap with the empty pair's overhead.
     pub slack: f64,
     /// Smallest duration of a loop's iteration in core cycles; shorter bodies cost no more.
     pub loop_floor: f64,
@@ -43,30 +45,31 @@ pub struct Scenario {
     pub buffer: Option<SimulatedBuffer>,
     /// Effect of code placement on a snippet's cost.
     pub layout: SimulatedLayoutEffects,
-    /// The first calls of each program in each layout are slower.
+    /// Slower first calls of each program in each layout.
     pub training: SimulatedTraining,
     /// Predictors that learn a snippet late, and forget it with the worker's process.
     pub learning: Option<SimulatedLearning>,
-    /// Standard deviation of a factor around 1 on the snippet's cost, which is another one on each simulated machine.
+    /// Standard deviation of a factor around 1 on the snippet's cost, different on each simulated
+    /// machine.
     pub machine_spread: f64,
     /// Changes of the core's frequency.
     pub frequency: SimulatedFrequency,
     /// Interrupts.
     pub interrupts: SimulatedGaps,
-    /// Time that the hypervisor gives to others.
+    /// Time that the hypervisor gives to other machines.
     pub steal: SimulatedGaps,
     /// Disturbances of ruler calls alone.
     pub ruler_hits: SimulatedHits,
     /// A busy sibling on the same core.
     pub sibling: Option<SimulatedSibling>,
-    /// Ticks that are added to each call.
+    /// Ticks added to each call.
     pub noise: SimulatedNoise,
     /// A batch that fails.
     pub fault: Option<SimulatedFault>,
 }
 
-/// Copies that a buffer takes at a lower cost, such as non-temporal stores: `movnti` costs 1.87 cycles up to
-/// 40 copies, then 41.8. The buffer is empty again at the next call.
+/// Copies that a buffer takes at a lower cost, such as non-temporal stores: `movnti` costs 1.87
+/// cycles up to 40 copies, then 41.8. The buffer is empty again at the next call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedBuffer {
     /// Copies that fit.
@@ -86,7 +89,7 @@ pub struct SimulatedLayoutEffects {
     pub mode: Option<SimulatedMode>,
 }
 
-/// A scheduling mode that some layouts fall into.
+/// A scheduling mode of some layouts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedMode {
     /// The share of layouts.
@@ -97,28 +100,29 @@ pub struct SimulatedMode {
     pub by_program: bool,
 }
 
-/// First calls that are slower: predictors and caches train.
+/// Slower first calls, as predictors and caches train.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SimulatedTraining {
     /// Number of slower calls.
     pub calls: u32,
-    /// Core cycles by which the first call is slower; the delay decreases in equal steps.
+    /// Additional core cycles of the first call; they decrease in equal steps.
     pub extra: f64,
 }
 
 /// Predictors that learn a snippet's branches at a random time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedLearning {
-    /// Mean number of repeats after which they have learnt; the numbers have an exponential distribution.
+    /// Mean number of repeats before they have learnt, with an exponential distribution.
     pub repeats: f64,
-    /// The share of the cost that this saves.
+    /// The saved share of the cost.
     pub saving: f64,
 }
 
 /// Movements of the core's frequency around its nominal value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SimulatedFrequency {
-    /// Standard deviation of the relative change within a million ticks: a random walk, held within 10 %.
+    /// Standard deviation of the relative change within a million ticks: a random walk, held within
+    /// 10 %.
     pub drift: f64,
     /// Jumps per tick. Each leads to a frequency 5 to 15 % above or below the nominal one.
     pub jump_rate: f64,
@@ -142,8 +146,8 @@ pub struct SimulatedHits {
     pub ticks: f64,
 }
 
-/// A sibling on the same core that is busy for periods. In these a chain of `add` takes 1 % longer, one of `imul`
-/// 0.4 %, and the width sentinel 50 %.
+/// A sibling on the same core that is busy for periods. During these a chain of `add` takes 1 %
+/// longer, one of `imul` 0.4 %, and the width sentinel 50 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedSibling {
     /// Mean length of a busy period, in ticks.
@@ -154,13 +158,13 @@ pub struct SimulatedSibling {
     pub snippet: f64,
 }
 
-/// Ticks that are added to each call.
+/// Ticks added to each call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum SimulatedNoise {
     /// None.
     #[default]
     None,
-    /// A log-normal number of ticks, to some of the calls.
+    /// A log-normal number of ticks, added to some calls.
     LogNormal {
         /// The share of calls.
         probability: f64,
@@ -169,22 +173,23 @@ pub enum SimulatedNoise {
         /// Standard deviation of its logarithm.
         sigma: f64,
     },
-    /// Recorded residuals of real samples in their order, from a random start, repeated. Negative ones shorten a call,
-    /// at most by its overhead.
+    /// Recorded residuals of real samples in their order, from a random start, repeated. Negative
+    /// ones shorten a call by at most its overhead.
     Replayed(Vec<f64>),
 }
 
-/// A batch that fails.
+/// A failing batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedFault {
-    /// Number of batches that succeed before.
+    /// Number of successful batches before it.
     pub after: u32,
     /// The error that later batches return.
     pub error: RunError,
 }
 
 impl Default for Scenario {
-    /// A machine without disturbances: TSC in steps of one tick, core at 3.7 GHz over a TSC of 2.596 GHz.
+    /// A machine without disturbances: TSC in steps of one tick, core at 3.7 GHz with a TSC of
+    /// 2.596 GHz.
     fn default() -> Scenario {
         Scenario {
             step: 1,

@@ -10,7 +10,7 @@ use cyclescope_exec::{DEFAULT_DELAY, PlacedProgram, ProgramCall};
 use cyclescope_measure::ruler;
 use std::time::{Duration, Instant};
 
-/// `nop`: a snippet that is no ruler.
+/// `nop`: a snippet that is not a ruler.
 const SNIPPET: &[u8] = &[0x90];
 
 /// The programs of [`batch`], by index.
@@ -83,7 +83,7 @@ fn slope(samples: &[Sample], short: usize, long: usize) -> f64 {
     mean(&elapsed(samples, long)) - mean(&elapsed(samples, short))
 }
 
-/// Core cycles of one copy of the snippet by the `imul` ruler.
+/// Core cycles of one copy of the snippet, by the `imul` ruler.
 fn cost(samples: &[Sample]) -> f64 {
     let links = 3.0 * (chains::IMUL_LINKS[1] - chains::IMUL_LINKS[0]) as f64;
     slope(samples, SHORT, LONG) / 30.0 / (slope(samples, IMUL, IMUL_LONG) / links)
@@ -91,7 +91,7 @@ fn cost(samples: &[Sample]) -> f64 {
 
 fn run(scenario: &Scenario, seed: u64, rounds: u32, layouts: u32) -> Vec<Sample> {
     let batch = batch(SNIPPET, rounds, layouts);
-    SimulatedExecutor::new(scenario.clone(), seed).run(&batch).expect("no fault is planted")
+    SimulatedExecutor::new(scenario.clone(), seed).run(&batch).expect("the scenario has no fault")
 }
 
 fn with(change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -101,7 +101,7 @@ fn with(change: impl FnOnce(&mut Scenario)) -> Scenario {
 }
 
 #[test]
-fn slopes_of_noise_free_sums_are_the_planted_costs() {
+fn slopes_of_noise_free_sums_are_the_true_costs() {
     let scenario = with(|s| s.costs = vec![(vec![0xcc], 7.25)]);
     let cycles = |snippet: &[u8], copies| scenario.call_cycles(&program(snippet, copies, true), 100);
     for (snippet, cost) in [(SNIPPET, 3.07), (&[0xcc], 7.25), (chains::ADD, 1.0), (chains::IMUL, 3.0)] {
@@ -116,7 +116,7 @@ fn slopes_of_noise_free_sums_are_the_planted_costs() {
 }
 
 #[test]
-fn the_instrument_can_be_wrong_in_every_layout_alike() {
+fn the_instrument_error_is_the_same_in_every_layout() {
     let ticks = |ruler_boundary| {
         let scenario = with(|s| s.ruler_boundary = ruler_boundary);
         let samples = run(&scenario, 1, 2000, 4);
@@ -126,7 +126,7 @@ fn the_instrument_can_be_wrong_in_every_layout_alike() {
 }
 
 #[test]
-fn the_clean_machine_reads_the_planted_cost() {
+fn the_clean_machine_reads_the_true_cost() {
     let samples = run(&Scenario::default(), 1, 2000, 4);
     assert!((cost(&samples) - 3.07).abs() < 0.002, "{}", cost(&samples));
     let ticks = slope(&samples, ADD, ADD_LONG) * 1.425_031;
@@ -135,7 +135,7 @@ fn the_clean_machine_reads_the_planted_cost() {
 }
 
 #[test]
-fn readings_are_multiples_of_the_step_and_means_see_through_it() {
+fn readings_are_multiples_of_the_step_and_means_are_finer() {
     for step in [1, 2, 26, 38, 100] {
         let samples = run(&with(|s| s.step = step), 2, 4000, 4);
         assert!(samples.iter().all(|s| s.start % step == 0 && s.end % step == 0));
@@ -147,7 +147,7 @@ fn readings_are_multiples_of_the_step_and_means_see_through_it() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_samples_another_one_others() {
+fn samples_depend_on_the_seed_alone() {
     for (name, scenario) in Scenario::presets() {
         let first = run(&scenario, 3, 20, 3);
         assert_eq!(first, run(&scenario, 3, 20, 3), "{name}");
@@ -156,7 +156,7 @@ fn the_same_seed_gives_the_same_samples_another_one_others() {
 }
 
 #[test]
-fn time_passes_in_batches_and_pauses_alone() {
+fn time_passes_only_in_batches_and_pauses() {
     let (mut machine, begun) = (SimulatedExecutor::new(Scenario::default(), 1), Instant::now());
     let start = machine.now();
     while begun.elapsed() < Duration::from_millis(2) {}
@@ -189,7 +189,7 @@ fn jitter_spreads_readings_and_leaves_the_mean() {
 }
 
 #[test]
-fn rates_scale_ticks_and_leave_cycles() {
+fn rates_scale_ticks_but_not_cycles() {
     for (preset, rate) in [("half_rate", 0.503_717), ("double_rate", 1.987_131)] {
         let samples = run(&Scenario::find_preset(preset).expect("a preset"), 7, 2000, 2);
         let ticks = slope(&samples, SHORT, LONG);
@@ -204,7 +204,7 @@ fn by_layout(samples: &[Sample], layouts: usize) -> Vec<f64> {
 }
 
 #[test]
-fn layouts_spread_and_each_keeps_its_effect() {
+fn costs_differ_between_layouts_and_each_layout_keeps_its_cost() {
     let scenario = with(|s| s.layout = SimulatedLayoutEffects { relative: 0.02, absolute: 0.08, mode: None });
     let costs = by_layout(&run(&scenario, 8, 200, 60), 60);
     let expected = (0.02f64 * 3.07).hypot(0.08);
@@ -222,7 +222,7 @@ fn layouts_spread_and_each_keeps_its_effect() {
 }
 
 #[test]
-fn modes_take_their_share_of_layouts() {
+fn modes_have_their_share_of_layouts() {
     let mode = |by_program| {
         let mode = Some(SimulatedMode { probability: 0.3, factor: 1.5, by_program });
         with(|s| s.layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() })
@@ -233,7 +233,7 @@ fn modes_take_their_share_of_layouts() {
     assert!(slow + fast == 200 && (40..80).contains(&slow), "{slow} slow, {fast} fast");
     let truth = mode(false).mean_cost_of(SNIPPET);
     assert!((truth - 3.07 * 1.15).abs() < 1e-12 && (mean(&costs) - truth).abs() < 0.2);
-    // When the lengths choose for themselves, differences appear that are no mode's cost.
+    // If the lengths choose independently, differences appear that are not the cost of any mode.
     let costs = by_layout(&run(&mode(true), 9, 50, 200), 200);
     assert!(costs.iter().any(|cost| *cost < 2.0) && costs.iter().any(|cost| *cost > 5.0));
 }
@@ -278,7 +278,7 @@ fn only_rulers_take_ruler_hits() {
     assert_eq!(outliers(&samples, LONG, 10.0) + outliers(&samples, EMPTY, 10.0), 0);
 }
 
-/// Relative changes from each of some stretches of samples to the next, in the ticks of one program.
+/// Relative changes between consecutive stretches of samples, in the ticks of one program.
 fn changes(samples: &[Sample], program: usize, stretch: usize) -> Vec<f64> {
     let means: Vec<f64> = elapsed(samples, program).chunks(stretch).map(mean).collect();
     means.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
@@ -317,11 +317,11 @@ fn a_busy_sibling_slows_each_kind_of_work_by_its_own_share() {
 
     let spells = run(&Scenario::find_preset("sibling_spells").expect("a preset"), 14, 4000, 1);
     let slow = outliers(&spells, LONG, 0.15 * mean(&elapsed(&alone, LONG))) as f64 / 4000.0;
-    assert!((0.1..0.6).contains(&slow), "{slow} of the calls beside a busy sibling");
+    assert!((0.1..0.6).contains(&slow), "{slow} of the calls with a busy sibling");
 }
 
 #[test]
-fn a_buffer_swallows_the_first_copies() {
+fn a_buffer_takes_the_first_copies_at_a_lower_cost() {
     let scenario = Scenario::find_preset("buffers").expect("a preset");
     let cycles = |copies| scenario.call_cycles(&program(SNIPPET, copies, false), 1);
     assert!((cycles(40) - cycles(20) - 20.0 * 1.87).abs() < 1e-9);
@@ -392,7 +392,7 @@ fn residuals_are_replayed_in_their_order() {
         .collect();
     let fits = |start: usize| {
         let replayed = residuals.iter().cycle().skip(start);
-        added.iter().zip(replayed).all(|(got, planted)| (got - planted).abs() < 2.01)
+        added.iter().zip(replayed).all(|(got, expected)| (got - expected).abs() < 2.01)
     };
     assert_eq!((0..residuals.len()).filter(|start| fits(*start)).count(), 1);
     let empty = run(&with(|s| s.noise = SimulatedNoise::Replayed(Vec::new())), 18, 40, 1);
@@ -400,7 +400,7 @@ fn residuals_are_replayed_in_their_order() {
 }
 
 #[test]
-fn planted_faults_come_after_their_batch() {
+fn simulated_faults_come_after_their_batch() {
     let error = RunError::Fault {
         signal: "SIGILL",
         address: 0x1000,

@@ -1,7 +1,7 @@
-//! Simulated time: how long work takes while frequency, neighbour and interrupts change underneath it.
+//! Simulated time: how long work takes while frequency, sibling and interrupts change.
 //!
-//! Time is a real number of TSC ticks and only moves forward. Between two events the core runs at a constant
-//! rate, so work is integrated piece by piece from event to event.
+//! Time is a real number of TSC ticks and only moves forward. Between two events the core runs at a
+//! constant rate, so work is integrated piece by piece from event to event.
 
 use super::scenario::{Scenario, SimulatedGaps};
 use cyclescope_core::random::Random;
@@ -21,8 +21,8 @@ pub(super) enum SimulatedWorkKind {
     Snippet,
 }
 
-/// Measured factors by which rulers take longer beside a busy sibling: every link of an `add` chain competes
-/// for a port each cycle, those of `imul` every third.
+/// Measured slowdowns of rulers with a busy sibling: every link of an `add` chain competes for a
+/// port each cycle, those of `imul` every third.
 const ADD_SIBLING_SLOWDOWN: f64 = 1.01;
 const IMUL_SIBLING_SLOWDOWN: f64 = 1.004;
 const SENTINEL_SIBLING_SLOWDOWN: f64 = 1.5;
@@ -30,10 +30,10 @@ const SENTINEL_SIBLING_SLOWDOWN: f64 = 1.5;
 /// Ticks between two steps of the frequency's random walk.
 const DRIFT_PERIOD: f64 = 65_536.0;
 
-/// The random walk stays within this distance of the nominal frequency, relative.
+/// The random walk stays within this relative distance of the nominal frequency.
 const DRIFT_BOUND: f64 = 0.1;
 
-/// Things that happen at random times.
+/// Events at random times.
 #[derive(Debug, Clone, Copy)]
 enum TimelineEvent {
     Drift,
@@ -57,7 +57,7 @@ pub(super) struct Timeline {
     drift: f64,
     jump: f64,
     sibling_busy: bool,
-    /// Core cycles per tick now.
+    /// Core cycles per tick at this time.
     speed: f64,
     random: Random,
 }
@@ -90,7 +90,7 @@ impl Timeline {
         self.now
     }
 
-    /// Core cycles per tick now.
+    /// Core cycles per tick at this time.
     pub(super) fn speed(&self) -> f64 {
         self.speed
     }
@@ -155,7 +155,7 @@ impl Timeline {
         self.find_next_event();
     }
 
-    /// How long it takes until the event happens, from now.
+    /// Time from now to the event.
     fn pause_before(&mut self, event: TimelineEvent, scenario: &Scenario) -> f64 {
         let mean = match event {
             TimelineEvent::Drift if scenario.frequency.drift > 0.0 => return DRIFT_PERIOD,

@@ -1,8 +1,9 @@
-//! `.ci/sum` on the log of a run that was made up.
+//! Tests `.ci/sum` with a simulated log.
 
 use std::process::Command;
 
-/// What a harness with several threads writes, and one with a single thread, whose lines break off.
+/// Output of a harness with several threads, and of one with a single thread, whose lines break
+/// off.
 const LOG: &str = "\
 running 5 tests
 test figures::figures ... ignored, prints absolute times
@@ -23,7 +24,7 @@ test result: FAILED. 7 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 ";
 
 #[test]
-fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
+fn a_test_that_was_not_run_counts_as_skipped_with_its_reason() {
     let folder = std::env::temp_dir().join(format!("cyclescope-sum-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
     let log = folder.join("log");
@@ -31,11 +32,11 @@ fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
     let sum = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/sum");
     let output = Command::new(sum).arg(&log).output().expect("a shell");
     std::fs::remove_dir_all(&folder).expect("a folder");
-    let said = String::from_utf8(output.stdout).expect("text");
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(output.status.success(), "{said}");
-    // Ten ended as passed, two of them without having run; a third was ignored.
-    assert_eq!(lines.last(), Some(&"8 passed, 2 failed, 3 skipped"), "{said}");
+    let output_text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = output_text.lines().collect();
+    assert!(output.status.success(), "{output_text}");
+    // Ten ended as passed, two of them without running; a third was ignored.
+    assert_eq!(lines.last(), Some(&"8 passed, 2 failed, 3 skipped"), "{output_text}");
     for reason in [
         "[ignored] figures::figures: prints absolute times",
         "[skipped] worker::faults::pku: no protection keys",
@@ -43,6 +44,6 @@ fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
         "[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP",
         "[failed] instr-1: not ok 2 - instr runs in ring 0",
     ] {
-        assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{said}");
+        assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{output_text}");
     }
 }

@@ -1,2 +1,2 @@
-//! Checks of the workspace's source, as tests: see `tests/structure`. A crate of its own, so that they run without the rest
-//! being built.
+//! Checks of the workspace's source, as tests: see `tests/structure`. A separate crate, so that
+//! they run without building the rest.

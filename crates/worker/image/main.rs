@@ -1,13 +1,14 @@
-//! The worker's executable: where it begins, and what the compiler expects of every program.
+//! The worker's executable: its entry, and the functions that the compiler expects of every
+//! program.
 //!
-//! It needs nothing of the system but its kernel: no C library, no dynamic linker, no allocator.
+//! It needs only the kernel: no C library, no dynamic linker, no allocator.
 
 #![no_std]
 #![no_main]
 
 use core::arch::naked_asm;
 
-/// Where the kernel starts the process: the number of arguments lies at RSP.
+/// Entry point of the process; the number of arguments lies at RSP.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _start() -> ! {
@@ -15,7 +16,7 @@ unsafe extern "C" fn _start() -> ! {
 }
 
 unsafe extern "C" fn begin(arguments: *const usize) -> ! {
-    // SAFETY: the kernel, or who made this process, has put the arguments there.
+    // SAFETY: the kernel, or the process's creator, has put the arguments there.
     unsafe { cyclescope_worker::serve::begin(arguments) }
 }
 

@@ -1,17 +1,17 @@
 //! Memory areas of programs: how the worker makes each, and which it makes fresh.
 
-/// Value of [`AreaSetup::register`] where no register points into the area.
+/// Value of [`AreaSetup::register`] if no register points into the area.
 pub const NO_REGISTER: usize = usize::MAX;
 
-/// How a worker makes an area.
+/// The memory behind an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, u32)]
 pub enum AreaBacking {
     /// A private mapping of its source.
     Template,
-    /// Memory of the worker alone, into which the source is copied.
+    /// Memory of the worker alone, with a copy of the source.
     Copied,
-    /// A file's pages over and over, into which the source is copied.
+    /// A file's pages, mapped repeatedly, with a copy of the source.
     Repeated {
         /// The file.
         fd: i32,
@@ -20,7 +20,7 @@ pub enum AreaBacking {
     },
 }
 
-/// An area as a worker makes it.
+/// The description of an area for the worker.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct AreaSetup {
@@ -28,21 +28,21 @@ pub struct AreaSetup {
     pub address: u64,
     /// Its length.
     pub bytes: usize,
-    /// Whether it is made of pages of 2 MiB.
+    /// Whether its pages have 2 MiB.
     pub huge: bool,
-    /// How it is made.
+    /// The memory behind it.
     pub backing: AreaBacking,
     /// File with the area's initial contents.
     pub source: i32,
     /// Address at which the worker maps the file to copy from.
     pub source_at: u64,
-    /// Bytes of the initial contents, repeated where the area is larger.
+    /// Bytes of the initial contents, repeated if the area is larger.
     pub source_bytes: usize,
     /// Number of the register that points into it, or [`NO_REGISTER`].
     pub register: usize,
 }
 
-/// Which areas the worker prepares, by bits of their numbers.
+/// Areas that the worker prepares, one bit for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AreaOrders {

@@ -1,4 +1,5 @@
-//! The protocol of caller and worker: a command that the worker can only read, and the worker's answer.
+//! The protocol of caller and worker: a command that the worker can only read, and the worker's
+//! answer.
 
 use super::area::AreaOrders;
 use super::context::ProgramContext;
@@ -10,7 +11,7 @@ use core::sync::atomic::AtomicU32;
 pub struct WorkerCommand {
     /// Counts commands; the worker waits for it to change.
     pub sequence: AtomicU32,
-    /// Whether the caller runs on another CPU, so that waiting actively takes nothing from it.
+    /// Whether the caller runs on another CPU, so that waiting actively takes no time from it.
     pub spin: u32,
     /// The value of every canary word, new for each command.
     pub canary: u64,
@@ -18,15 +19,15 @@ pub struct WorkerCommand {
     pub layouts: u32,
     /// Number of calls in a round.
     pub calls: u32,
-    /// Number of rounds before those whose samples are kept.
+    /// Number of untimed rounds at the start.
     pub warm_up: u32,
     /// Number of rounds whose samples are kept.
     pub rounds: u32,
     /// Largest number of iterations of the delay before each call.
     pub delay: u32,
-    /// Which memory areas are prepared before a layout.
+    /// Memory areas to prepare before a layout.
     pub orders: AreaOrders,
-    /// The context of every call but for the general purpose registers.
+    /// The context of every call except the general purpose registers.
     pub context: ProgramContext,
 }
 
@@ -36,7 +37,7 @@ pub struct WorkerCommand {
 pub struct WorkerLayout {
     /// General purpose registers at the entry of every call.
     pub gpr: [u64; 16],
-    /// Of the random delays.
+    /// Seed of the random delays.
     pub seed: u64,
 }
 
@@ -50,15 +51,15 @@ pub struct WorkerCall {
     pub loop_count: u64,
 }
 
-/// Where placed layouts start in the command region.
+/// Offset of the placed layouts in the command region.
 pub const LAYOUTS_AT: usize = 4096;
 const _: () = assert!(size_of::<WorkerCommand>() <= LAYOUTS_AT);
 
 /// Values of [`WorkerAnswer::outcome`].
 pub mod outcome {
-    /// A command runs.
+    /// A command is running.
     pub const RUNNING: u32 = 0;
-    /// It has run.
+    /// The command has run.
     pub const DONE: u32 = 1;
     /// Code raised a signal.
     pub const FAULT: u32 = 2;
@@ -68,12 +69,12 @@ pub mod outcome {
     pub const SETUP: u32 = 4;
 }
 
-/// What the worker writes when a command has come to an end.
+/// The worker's result of a command.
 #[repr(C)]
 pub struct WorkerStatus {
-    /// The sequence number of the last command that came to an end, whichever.
+    /// The sequence number of the last finished command, whatever its outcome.
     pub done: AtomicU32,
-    /// How it ended.
+    /// The outcome and its details.
     pub answer: WorkerAnswer,
 }
 
@@ -81,11 +82,11 @@ pub struct WorkerStatus {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct WorkerAnswer {
-    /// How it ended, see [`outcome`].
+    /// The outcome; see [`outcome`].
     pub outcome: u32,
     /// Index of a step or a fence, see [`outcome`].
     pub detail: u32,
-    /// The system's error, of a set-up.
+    /// The error number of a failed set-up.
     pub errno: i32,
     /// The signal of a fault.
     pub signal: i32,
@@ -93,9 +94,9 @@ pub struct WorkerAnswer {
     pub code: i32,
     /// `si_addr`; with SIGSYS the number of the system call.
     pub address: u64,
-    /// Where it was.
+    /// The instruction pointer of a fault.
     pub rip: u64,
-    /// The processor's exception; of no meaning with SIGSYS.
+    /// The processor's exception; meaningless with SIGSYS.
     pub vector: u32,
 }
 
@@ -114,7 +115,7 @@ pub const FENCE_READING: u32 = 4;
 /// Not a fence: the core-cycles counter was on no hardware counter.
 pub const FENCE_COUNTER: u32 = 5;
 
-/// Bytes of the page that holds the context, and of the one that holds the status.
+/// Bytes of the context's page, and of the status's page.
 pub const FENCED_PAGE: usize = 4096;
 /// Offset of the context and of the status in their pages; canaries fill the rest.
 pub const FENCED_AT: usize = 512;
@@ -129,7 +130,7 @@ pub struct SharedPointers {
     pub context_page: *mut u8,
     /// The page with the status.
     pub status_page: *mut u8,
-    /// The samples, with a fence before and behind them.
+    /// The samples, with a fence before and after them.
     pub samples: *mut u8,
 }
 
@@ -137,9 +138,9 @@ pub struct SharedPointers {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ReadingPair {
-    /// The one before.
+    /// The reading before the body.
     pub start: u64,
-    /// The one after.
+    /// The reading after the body.
     pub end: u64,
 }
 
@@ -149,7 +150,7 @@ impl SharedPointers {
         self.context_page.wrapping_add(FENCED_AT).cast()
     }
 
-    /// What the worker writes when a command has ended.
+    /// The status.
     pub fn status_pointer(&self) -> *mut WorkerStatus {
         self.status_page.wrapping_add(FENCED_AT).cast()
     }
@@ -159,7 +160,7 @@ impl SharedPointers {
         self.samples.wrapping_add(SAMPLES_FENCE).cast()
     }
 
-    /// The stretches of canary words: fence, start, bytes.
+    /// The canary words: fence, start, bytes.
     fn fence_ranges(&self, samples: usize) -> [(u32, *mut u8, usize); 6] {
         let after = |object: usize| FENCED_AT + object.next_multiple_of(8);
         let context = after(size_of::<ProgramContext>());
@@ -179,11 +180,13 @@ impl SharedPointers {
     ///
     /// # Safety
     ///
-    /// The pointers are mapped for writing, that of the samples for this number of samples and two fences.
+    /// The pointers are mapped for writing; the samples' one for this number of samples and two
+    /// fences.
     pub unsafe fn set_fences(&self, samples: usize, canary: u64) {
         for (_, start, bytes) in self.fence_ranges(samples) {
             for word in 0..bytes / 8 {
-                // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.
+                // SAFETY: inside the mappings that the caller guarantees; all starts are multiples
+                // of 8.
                 unsafe { start.cast::<u64>().wrapping_add(word).write_volatile(canary) };
             }
         }
@@ -197,7 +200,8 @@ impl SharedPointers {
     pub unsafe fn find_damaged_fence(&self, samples: usize, canary: u64) -> Option<u32> {
         for (fence, start, bytes) in self.fence_ranges(samples) {
             for word in 0..bytes / 8 {
-                // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.
+                // SAFETY: inside the mappings that the caller guarantees; all starts are multiples
+                // of 8.
                 if unsafe { start.cast::<u64>().wrapping_add(word).read_volatile() } != canary {
                     return Some(fence);
                 }

@@ -3,8 +3,8 @@
 use core::mem::{offset_of, size_of};
 use core::ops::Range;
 
-/// Pages that programs with a cold start read through: more than any second-level translation buffer holds
-/// (Zen 5 data TLB: 4 096 entries, AMD document 58455).
+/// Pages that programs with a cold start read through. Their number exceeds every second-level
+/// translation buffer (Zen 5 data TLB: 4 096 entries, AMD document 58455).
 pub const EVICTION_PAGES: usize = 8192;
 
 /// One block of memory, read and written by every program.
@@ -29,7 +29,7 @@ pub struct ProgramContext {
     pub clock_gettime: u64,
     /// Address of the pages that programs with a cold start read through.
     pub eviction: u64,
-    /// Room for the `timespec` of that call.
+    /// Memory for the `timespec` of that call.
     pub timespec: [u64; 2],
     /// General purpose registers at the snippet's entry, by encoding number.
     pub gpr: [u64; 16],
@@ -39,6 +39,6 @@ pub struct ProgramContext {
     pub vector: [[u64; 8]; 32],
 }
 
-/// The part of a context that no program writes. Behind it is padding.
+/// The part of a context that no program writes. Padding follows.
 pub const CONSTANT_PART: Range<usize> =
     offset_of!(ProgramContext, gpr)..offset_of!(ProgramContext, vector) + size_of::<[[u64; 8]; 32]>();

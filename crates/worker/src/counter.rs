@@ -1,8 +1,8 @@
 //! The core-cycles counter that programs read with RDPMC, opened by the worker for itself.
 //!
-//! The kernel puts the event on any free hardware counter and writes the counter's number to a page of memory
-//! (perf_event_open(2), `index`); the number is copied to the context before each call. The event counts in user
-//! mode only, so that an interrupt's own cycles are not in the readings.
+//! The kernel puts the event on any free hardware counter and writes the counter's number to a page
+//! of memory (perf_event_open(2), `index`). The number is copied to the context before each call.
+//! The event counts only in user mode, so that the readings exclude an interrupt's own cycles.
 
 use super::kernel::{MAP_SHARED, PERF_FLAG_FD_CLOEXEC, PROT_READ, call};
 use super::setup::WorkerSetup;
@@ -21,8 +21,9 @@ pub unsafe fn open_counter(setup: &WorkerSetup) -> Result<(), i32> {
         return Ok(());
     }
     let whoever = usize::MAX;
-    // SAFETY: the attributes are a complete structure that the call only reads. The mapping replaces a page of
-    // the worker's view; it keeps the event alive when the worker's files are closed.
+    // SAFETY: the attributes are a complete structure that the call only reads. The mapping
+    // replaces a page of the worker's view; it keeps the event alive when the worker's files are
+    // closed.
     let answer = unsafe {
         let event = setup.event.as_ptr() as usize;
         let fd = stub::syscall(call::PERF_EVENT_OPEN, event, 0, whoever, whoever, PERF_FLAG_FD_CLOEXEC, 0);
@@ -36,14 +37,14 @@ pub unsafe fn open_counter(setup: &WorkerSetup) -> Result<(), i32> {
     if answer < 0 { Err(-answer as i32) } else { Ok(()) }
 }
 
-/// The operand with which RDPMC reads the event; `None` while the event is on no counter.
+/// The operand for reading the event with RDPMC; `None` while no hardware counter has the event.
 ///
 /// # Safety
 ///
-/// After [`open_counter`] has succeeded with a counter asked for.
+/// After [`open_counter`] has succeeded with a requested counter.
 pub unsafe fn read_counter_index(setup: &WorkerSetup) -> Option<u32> {
     // SAFETY: the page is mapped; the kernel may change it at any time.
     let index = unsafe { setup.address_at(view::COUNTER_AT + COUNTER_INDEX_AT).cast::<u32>().read_volatile() };
-    // The page has the number plus one; 0 means that the event is on no counter.
+    // The page holds the number plus one; 0 means that no counter has the event.
     index.checked_sub(1)
 }

@@ -6,10 +6,10 @@ use super::stub;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Where the fault handler of this process writes to.
+/// The status that this process's fault handler writes.
 pub(super) static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The sequence number that ends the current command.
+/// The command whose sequence number the current command ends with.
 pub(super) static SHARED_COMMAND: AtomicPtr<WorkerCommand> = AtomicPtr::new(ptr::null_mut());
 
 /// Ends the process at once, with a status.
@@ -24,14 +24,15 @@ pub unsafe fn exit_process(status: usize) -> ! {
     }
 }
 
-/// Publishes what the status says and wakes the caller.
+/// Publishes the status and wakes the caller.
 ///
 /// # Safety
 ///
 /// Only in the worker, after its memory was mapped.
 pub unsafe fn finish_command(sequence: u32) {
     let status = status_pointer();
-    // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
+    // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both
+    // sides.
     let done = unsafe { &(*status).done };
     done.store(sequence, Ordering::Release);
     let address = ptr::from_ref(done) as usize;

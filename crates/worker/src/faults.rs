@@ -1,7 +1,7 @@
 //! Faults of measured code, as the worker's signal handler reports them.
 //!
-//! A worker that faulted ends. Its registers could be restored, but not the memory that the snippet may have
-//! overwritten, and a new worker takes well under a millisecond.
+//! A worker that faulted ends. Its registers could be restored, but not the memory that the snippet
+//! may have overwritten, and a new worker takes well under a millisecond.
 
 use super::command::outcome;
 use super::ending;
@@ -9,8 +9,8 @@ use super::kernel::SIGSYS;
 use core::arch::naked_asm;
 use core::ptr;
 
-/// Where a signal handler starts. The kernel leaves AC set: the first misaligned access would fault again,
-/// for ever.
+/// Entry of the signal handler. It clears AC, which the kernel leaves set: otherwise the first
+/// misaligned access would fault again, endlessly.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn signal_entry() {
     naked_asm!(
@@ -30,9 +30,9 @@ struct SignalInfo {
     errno: i32,
     code: i32,
     padding: i32,
-    /// With SIGSYS that of the system call.
+    /// With SIGSYS, the address of the system call.
     address: u64,
-    /// With SIGSYS the number of the system call.
+    /// With SIGSYS, the number of the system call.
     number: i32,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers of the kernel's interface (Linux, x86-64): system calls, and what the worker passes to them.
+//! Numbers of the kernel's interface (Linux, x86-64): system calls and their arguments.
 
 /// System calls (`arch/x86/entry/syscalls/syscall_64.tbl`).
 pub mod call {
@@ -86,7 +86,7 @@ numbers! { usize:
     O_RDONLY = 0;
 }
 
-/// `AT_FDCWD`: names are looked up from the current folder.
+/// `AT_FDCWD`: names are relative to the current folder.
 pub const AT_FDCWD: usize = -100isize as usize;
 
 #[cfg(test)]

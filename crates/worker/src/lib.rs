@@ -1,12 +1,12 @@
 //! The process in which measured code runs: its protocol, its own code and its executable.
 //!
-//! A worker gives up its rights, then runs commands that it finds in shared memory until it is killed. It is an
-//! executable of its own, a few kilobytes without a C library ([`image`]), so that measured code finds nothing of the
-//! program that measures it. Where code calls functions of that program's libraries, the same executable is mapped into a
-//! copy of that program.
+//! A worker gives up its rights, then runs the commands in shared memory until it is killed. It is
+//! a separate executable of a few kilobytes without a C library ([`image`]), so that measured code
+//! finds nothing of the measuring program. If code calls functions of that program's libraries, the
+//! same executable is mapped into a copy of that program.
 //!
-//! This crate is compiled twice: as a library of the measuring program, which uses the protocol, and by its build script
-//! as the executable.
+//! This crate is compiled twice: as a library of the measuring program, which uses the protocol,
+//! and by its build script as the executable.
 
 #![no_std]
 

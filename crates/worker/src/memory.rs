@@ -1,4 +1,5 @@
-//! The worker's side of the memory areas: maps them before the sandbox closes, prepares them before each layout.
+//! The worker's side of the memory areas: maps them before the sandbox closes, prepares them before
+//! each layout.
 //!
 //! Nothing here allocates, locks or panics, as everywhere in the worker.
 
@@ -29,17 +30,17 @@ unsafe fn map_at(
     fd: i32,
 ) -> Result<(), i32> {
     let (flags, fd) = (flags | setup.fixed_map_flag(), fd as usize);
-    // SAFETY: the caller vouches for the addresses.
+    // SAFETY: the caller guarantees the addresses.
     let answer = unsafe { stub::syscall(call::MMAP, address as usize, bytes, protection, flags, fd, 0) };
     match answer {
         _ if answer == address as isize => Ok(()),
         ..0 => Err(-answer as i32),
-        // Kernels before 4.17 take the address for a hint.
+        // Kernels before 4.17 treat the address as a hint.
         _ => Err(EEXIST),
     }
 }
 
-/// Advice to the kernel on the pages of a mapping; it may decline.
+/// Advises the kernel on the pages of a mapping; it may decline.
 ///
 /// # Safety
 ///
@@ -49,8 +50,8 @@ unsafe fn advise_pages(address: u64, bytes: usize, advice: usize) {
     unsafe { stub::syscall(call::MADVISE, address as usize, bytes, advice, 0, 0, 0) };
 }
 
-/// Maps all areas; returns the length of the text about them that is in place of the samples. The error is an error
-/// number.
+/// Maps all areas. Returns the length of the text about them, which it writes in place of the
+/// samples. The error is an error number.
 ///
 /// # Safety
 ///
@@ -72,7 +73,8 @@ pub unsafe fn map_areas(setup: &WorkerSetup) -> Result<usize, i32> {
 unsafe fn map_area(setup: &WorkerSetup, area: &AreaSetup) -> Result<(), i32> {
     let write = PROT_READ | PROT_WRITE;
     let own = MAP_PRIVATE | MAP_ANONYMOUS;
-    // SAFETY: the addresses are reserved for this area and its source; the files are as long.
+    // SAFETY: the addresses are reserved for this area and its source, and the files are long
+    // enough.
     unsafe {
         match area.backing {
             AreaBacking::Template => {
@@ -89,7 +91,7 @@ unsafe fn map_area(setup: &WorkerSetup, area: &AreaSetup) -> Result<(), i32> {
             }
             AreaBacking::Copied => {
                 map_at(setup, area.address, area.bytes, write, own, -1)?;
-                // Where the system makes huge pages of everything, small ones have to be asked for.
+                // If the system makes all pages huge, small ones have to be requested.
                 advise_pages(area.address, area.bytes, MADV_NOHUGEPAGE);
             }
             AreaBacking::Repeated { fd, bytes } => {
@@ -104,13 +106,14 @@ unsafe fn map_area(setup: &WorkerSetup, area: &AreaSetup) -> Result<(), i32> {
     }
 }
 
-/// Copies `/proc/self/smaps` to where samples will be.
+/// Copies `/proc/self/smaps` to the samples' region.
 unsafe fn read_smaps(setup: &WorkerSetup) -> Result<usize, i32> {
     let into = setup.address_at(view::SAMPLES_AT);
     let name = c"/proc/self/smaps".as_ptr() as usize;
     let directory = AT_FDCWD;
     let mut length = 0;
-    // SAFETY: the name outlives the calls; what is read stays within the region. The file is closed with all others.
+    // SAFETY: the name outlives the calls; what is read stays within the region. The file is closed
+    // with all others.
     unsafe {
         let file = stub::syscall(call::OPENAT, directory, name, O_RDONLY, 0, 0, 0);
         if file < 0 {
@@ -120,7 +123,7 @@ unsafe fn read_smaps(setup: &WorkerSetup) -> Result<usize, i32> {
             let room = SAMPLES_BYTES - length;
             let at = into.add(length) as usize;
             match stub::syscall(call::READ, file as usize, at, room, 0, 0, 0) {
-                // No room is left, and the text may go on.
+                // The region is full, and the text may continue.
                 0 if room == 0 => return Err(EFBIG),
                 0 => return Ok(length),
                 error @ ..0 => return Err(-error as i32),
@@ -174,9 +177,9 @@ unsafe fn touch_pointer_pages(area: &AreaSetup, layout: &WorkerLayout) {
         if byte.wrapping_sub(area.address) >= area.bytes as u64 {
             continue;
         }
-        // SAFETY: the byte lies in the area. An atomic OR keeps the byte's value, and gives the page a copy of its
-        // own before the rounds begin; a read first would fault twice. LLVM makes a mere read of it where it sees
-        // the zero.
+        // SAFETY: the byte lies in the area. An atomic OR keeps the byte's value, and gives the
+        // page its own copy before the rounds begin. A read first would fault twice, and LLVM turns
+        // the OR into a mere read if it sees the zero.
         unsafe { AtomicU8::from_ptr(byte as *mut u8).fetch_or(core::hint::black_box(0), Ordering::Relaxed) };
     }
 }

@@ -4,10 +4,10 @@ use super::kernel::{EINVAL, EPERM, PR_SET_NO_NEW_PRIVS, call};
 use super::stub;
 use core::ptr;
 
-/// The user and group of those who own nothing (Linux, `highuid.h`).
+/// The user and group that own nothing (Linux, `highuid.h`).
 const NOBODY: usize = 65534;
-/// Bits of capabilities (Linux, `capability.h`): to send signals to other users' processes, to become another group, to
-/// become another user.
+/// Bits of capabilities (Linux, `capability.h`): to signal other users' processes, to change the
+/// group, to change the user.
 const CAP_KILL: u32 = 1 << 5;
 const CAP_SETGID: u32 = 1 << 6;
 const CAP_SETUID: u32 = 1 << 7;
@@ -30,29 +30,30 @@ struct CapabilitySets {
     inheritable: u32,
 }
 
-/// The number of a system call that failed, and the error's.
+/// The number of a failed system call, and its error number.
 pub(super) type RefusedCall = (i64, i32);
 
 /// A system call, its arguments padded with zeros.
 unsafe fn call_kernel(number: i64, arguments: [usize; 4]) -> Result<isize, RefusedCall> {
     let [a, b, c, d] = arguments;
-    // SAFETY: the callers below pass what the system call asks for.
+    // SAFETY: the callers below pass the arguments that the system call needs.
     match unsafe { stub::syscall(number, a, b, c, d, 0, 0) } {
         answer @ -4095..=-1 => Err((number, -answer as i32)),
         answer => Ok(answer),
     }
 }
 
-/// No program that this process starts may gain rights; a process without rights can't set a filter otherwise.
+/// Prevents programs that this process starts from gaining rights. A process without rights must do
+/// this before it can set a filter.
 pub(super) unsafe fn forbid_new_privileges() -> Result<(), RefusedCall> {
     // SAFETY: takes no pointers.
     unsafe { call_kernel(call::PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0]) }.map(drop)
 }
 
-/// Becomes nobody where this process may, and gives up all capabilities.
+/// Becomes the user `nobody` if allowed, and gives up all capabilities.
 ///
-/// A user namespace without that user refuses it, which leaves a process of its user without a capability. So does a
-/// process that could not end one of another user.
+/// A user namespace without that user refuses it, as does a system where the process could not end
+/// one of another user. The process then keeps its user, without capabilities.
 pub(super) unsafe fn drop_rights() -> Result<(), RefusedCall> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let none = CapabilitySets { effective: 0, permitted: 0, inheritable: 0 };
@@ -72,7 +73,7 @@ pub(super) unsafe fn drop_rights() -> Result<(), RefusedCall> {
     }
 }
 
-/// What user namespaces answer where they have no such user, or let nobody change groups.
+/// Tolerates the errors of user namespaces that lack this user, or let nobody change groups.
 fn tolerate_refusal(answer: Result<isize, RefusedCall>) -> Result<(), RefusedCall> {
     match answer {
         Ok(_) | Err((_, EPERM | EINVAL)) => Ok(()),
@@ -80,9 +81,11 @@ fn tolerate_refusal(answer: Result<isize, RefusedCall>) -> Result<(), RefusedCal
     }
 }
 
-/// Bits of `handled_access_fs` that each version of Landlock knows, from the first one on (Linux, `landlock.h`).
+/// Bits of `handled_access_fs` in each version of Landlock, from the first one on (Linux,
+/// `landlock.h`).
 const FILE_RIGHTS: [u32; 5] = [13, 14, 15, 15, 16];
-/// The version that knows the two bits of `handled_access_net`, and the one that knows the two of `scoped`.
+/// The version that added the two bits of `handled_access_net`, and the one that added the two of
+/// `scoped`.
 const NETWORK_VERSION: usize = 4;
 const SCOPES_VERSION: usize = 6;
 
@@ -96,7 +99,7 @@ struct LandlockRuleset {
 }
 
 impl LandlockRuleset {
-    /// All that this version can forbid.
+    /// Everything that this version can forbid.
     fn for_version(version: usize) -> LandlockRuleset {
         let last = FILE_RIGHTS.len() - 1;
         let index = if version > last { last } else { version - 1 };
@@ -106,14 +109,14 @@ impl LandlockRuleset {
         LandlockRuleset { files: (1 << bits) - 1, network: two(NETWORK_VERSION), scoped: two(SCOPES_VERSION) }
     }
 
-    /// Bytes of the structure that this version knows.
+    /// Bytes of the structure in this version.
     fn struct_bytes(version: usize) -> usize {
         8 * (1 + usize::from(version >= NETWORK_VERSION) + usize::from(version >= SCOPES_VERSION))
     }
 }
 
-/// Forbids all files, connections and signals to others by Landlock, where the kernel has it. The filter forbids the
-/// system calls that would need them; this is a second lock.
+/// Forbids all files, connections and signals to others with Landlock, if the kernel has it. It is
+/// a second barrier: the filter already forbids the system calls that would need them.
 pub(super) unsafe fn restrict_with_landlock() {
     const ASK_VERSION: usize = 1;
     // SAFETY: the structure lives through the call; descriptors are closed later with all others.
@@ -132,13 +135,14 @@ pub(super) unsafe fn restrict_with_landlock() {
     }
 }
 
-/// Takes back what a C library has registered with rseq(2): the kernel would go on writing there.
+/// Reverts a C library's registration with rseq(2): otherwise the kernel keeps writing there.
 pub(super) unsafe fn unregister_rseq(address: usize, bytes: usize) {
     const UNREGISTER: usize = 1;
-    /// That of C libraries on x86 (glibc, `sys/rseq.h`).
+    /// The signature of C libraries on x86 (glibc, `sys/rseq.h`).
     const SIGNATURE: usize = 0x5305_3053;
     if address != 0 {
-        // SAFETY: changes what the kernel does for this thread. It refuses an address that is not registered.
+        // SAFETY: changes the kernel's behaviour for this thread. It refuses an unregistered
+        // address.
         let _ = unsafe { call_kernel(call::RSEQ, [address, bytes, UNREGISTER, SIGNATURE]) };
     }
 }
@@ -148,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_version_of_landlock_is_asked_for_what_it_knows() {
+    fn each_version_of_landlock_gets_only_its_own_bits() {
         let bits = |version| {
             let LandlockRuleset { files, network, scoped } = LandlockRuleset::for_version(version);
             (files.count_ones(), network, scoped, LandlockRuleset::struct_bytes(version))
@@ -163,10 +167,10 @@ mod tests {
 
     #[test]
     fn landlock_keeps_a_process_from_every_file() {
-        // SAFETY: the child does nothing but system calls, and ends.
+        // SAFETY: the child only makes system calls, and ends.
         unsafe {
             if call_kernel(call::LANDLOCK_CREATE_RULESET, [0, 0, 1, 0]).is_err() {
-                // A kernel without it: there is nothing to see.
+                // A kernel without Landlock: nothing to test.
                 return;
             }
             let child = libc::fork();
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_namespace_refuses_is_tolerated() {
+    fn refusals_of_user_namespaces_are_tolerated() {
         assert_eq!(tolerate_refusal(Err((1, EPERM))), Ok(()));
         assert_eq!(tolerate_refusal(Err((1, EINVAL))), Ok(()));
         assert_eq!(tolerate_refusal(Err((1, 11))), Err((1, 11)));

@@ -1,4 +1,5 @@
-//! What the worker gives up before it runs foreign code: rights, resources, files, signals, system calls.
+//! What the worker gives up before it runs foreign code: rights, resources, files, signals, system
+//! calls.
 //!
 //! System calls that the filter refuses raise SIGSYS, and are reported like any other fault.
 
@@ -13,13 +14,13 @@ use core::ptr;
 /// Signals that a snippet can raise.
 pub const FAULT_SIGNALS: [i32; 6] = [SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP, SIGSYS];
 
-/// The steps of a set-up, each with the number that the worker reports where it fails.
+/// The steps of a set-up, each with the number that the worker reports if it fails.
 macro_rules! steps {
     ($($name:ident: $doing:literal;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum Number { $($name),* }
         $(#[doc = $doing] pub const $name: u32 = Number::$name as u32;)*
-        /// What each step does.
+        /// Description of each step.
         pub const STEPS: &[&str] = &[$($doing),*];
     };
 }
@@ -33,7 +34,7 @@ steps! {
     PIN: "pinning the worker to the CPU";
     LIMITS: "limiting the worker's resources";
     FILES: "closing the worker's files";
-    FOREIGN: "unmapping what the host program shares";
+    FOREIGN: "unmapping shared memory of the host program";
     HIDE: "hiding the worker from other processes";
     STACK: "setting the worker's signal stack";
     HANDLERS: "setting the worker's signal handlers";
@@ -41,11 +42,11 @@ steps! {
     FILTER: "closing the worker's sandbox (seccomp filters are needed)";
 }
 
-/// A set-up that failed.
+/// A failed set-up.
 pub struct SetupFailure {
     /// The step's number.
     pub step: u32,
-    /// The number of the system call; -1 where it may be one of several.
+    /// The number of the system call; -1 if it may be one of several.
     pub call: i64,
     /// The system's error.
     pub errno: i32,
@@ -54,7 +55,7 @@ pub struct SetupFailure {
 /// A system call, its arguments padded with zeros.
 unsafe fn call_kernel(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, SetupFailure> {
     let [a, b, c, d, e] = arguments;
-    // SAFETY: the callers below pass what the system call asks for.
+    // SAFETY: the callers below pass the arguments that the system call needs.
     match unsafe { stub::syscall(number, a, b, c, d, e, 0) } {
         answer @ -4095..=-1 => Err(SetupFailure { step, call: number, errno: -answer as i32 }),
         answer => Ok(answer),
@@ -68,7 +69,8 @@ unsafe fn call_kernel(step: u32, number: i64, arguments: [usize; 5]) -> Result<i
 /// Only in the worker, once.
 pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let refused = |(call, errno): RefusedCall| SetupFailure { step: RIGHTS, call, errno };
-    // SAFETY: each function passes arguments that live long enough, to a call that changes this process.
+    // SAFETY: each function passes arguments that live long enough, to a call that changes this
+    // process.
     unsafe {
         if !setup.copy {
             set_thread_pointer(setup)?;
@@ -77,7 +79,7 @@ pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
         rights::forbid_new_privileges().map_err(refused)?;
         rights::restrict_with_landlock();
         rights::drop_rights().map_err(refused)?;
-        // A change of the user undoes what follows.
+        // A change of the user would undo the next steps.
         tie_to_caller(setup)?;
         pin_to_cpu(setup)?;
         limit_resources(setup)?;
@@ -91,7 +93,7 @@ pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     }
 }
 
-/// Code of compilers reads what lies at FS: its own address, and random numbers to guard the stack with.
+/// Compiled code reads two values at FS: its own address, and random numbers that guard the stack.
 unsafe fn set_thread_pointer(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let thread = setup.address_at(view::THREAD_AT + view::THREAD_BYTES / 2).cast::<usize>();
     // SAFETY: the region is mapped, and nothing else uses it.
@@ -132,9 +134,9 @@ unsafe fn pin_to_cpu(setup: &WorkerSetup) -> Result<(), SetupFailure> {
 }
 
 unsafe fn close_files(setup: &WorkerSetup) -> Result<(), SetupFailure> {
-    // SAFETY: the worker uses no file any more.
+    // SAFETY: the worker does not use files from here on.
     unsafe {
-        // Older kernels do not have it, and older containers refuse it.
+        // Older kernels lack it, and older containers refuse it.
         if call_kernel(FILES, call::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]).is_ok() {
             return Ok(());
         }
@@ -160,7 +162,7 @@ unsafe fn limit_resources(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     Ok(())
 }
 
-/// `struct sigaction` as the kernel has it.
+/// `struct sigaction` in the kernel's layout.
 #[repr(C)]
 struct KernelSigaction {
     handler: usize,
@@ -177,7 +179,7 @@ struct SignalStack {
     bytes: usize,
 }
 
-/// The handler gets what the signal is about.
+/// The handler gets details of the signal.
 const SA_SIGINFO: u64 = 4;
 /// It runs on the signal stack.
 const SA_ONSTACK: u64 = 0x0800_0000;
@@ -201,7 +203,7 @@ unsafe fn install_signal_handlers(setup: &WorkerSetup) -> Result<(), SetupFailur
             call_kernel(HANDLERS, call::RT_SIGACTION, [signal as usize, new, 0, 8, 0])?;
             mask &= !(1 << (signal - 1));
         }
-        // Everything else stays blocked: Ctrl-C is for the caller to handle.
+        // All other signals stay blocked: Ctrl-C is for the caller to handle.
         let new = ptr::from_ref(&mask) as usize;
         call_kernel(MASK, call::RT_SIGPROCMASK, [SIG_SETMASK, new, 0, 8, 0]).map(drop)
     }
@@ -217,8 +219,8 @@ struct FilterProgram {
 unsafe fn install_filter(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let program = FilterProgram { steps: setup.filter_steps as u16, filter: setup.filter.as_ptr() };
     let program = ptr::from_ref(&program) as usize;
-    // Without this flag kernels before 5.16 switch speculative store bypass off for the worker, which
-    // changes what loads after stores cost.
+    // Without this flag kernels before 5.16 switch speculative store bypass off for the worker,
+    // which changes what loads after stores cost.
     let keep_speculation = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: the filter lives through the call.
     unsafe { call_kernel(FILTER, call::SECCOMP, [SECCOMP_SET_MODE_FILTER, keep_speculation, program, 0, 0]) }.map(drop)

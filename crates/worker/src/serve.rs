@@ -1,7 +1,8 @@
 //! The worker's life: set itself up, then run commands until it is killed.
 //!
-//! In a copy of a process that may have had other threads, any lock may be held, and thread-local storage is that
-//! process's. So nothing here allocates, locks, panics or touches thread-local storage.
+//! In a copy of a process with several threads, any lock may be held, and thread-local storage
+//! belongs to that process. So nothing here allocates, locks, panics or touches thread-local
+//! storage.
 
 use super::command::{
     FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, ReadingPair, SharedPointers, WorkerCall, WorkerCommand,
@@ -19,12 +20,12 @@ use core::mem::size_of;
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-/// Where the worker begins. The arguments are those of a new process: their number, then their addresses. The second one
-/// is the number of the shared file's descriptor, in decimal digits.
+/// The worker's start. The arguments are those of a new process: their number, then their
+/// addresses. The second one is the number of the shared file's descriptor, in decimal digits.
 ///
 /// # Safety
 ///
-/// Only in a worker, whose only thread this is.
+/// Only in a worker, as its only thread.
 pub unsafe fn begin(arguments: *const usize) -> ! {
     // SAFETY: see above; the setup lies in the file.
     unsafe {
@@ -45,22 +46,23 @@ pub unsafe fn begin(arguments: *const usize) -> ! {
     }
 }
 
-/// Maps the view and goes on there.
+/// Maps the view and continues there.
 unsafe fn map_view(setup: &WorkerSetup) -> ! {
     for piece in &setup.pieces {
         let address = setup.address_at(piece.at) as usize;
         let flags = piece.flags as usize | setup.fixed_map_flag();
         let (protection, fd) = (piece.protection as usize, piece.fd as usize);
-        // SAFETY: replaces a part of the reservation that was made for it, or nothing.
+        // SAFETY: replaces a part of the reservation made for it, or nothing.
         let answer = unsafe { stub::syscall(call::MMAP, address, piece.bytes, protection, flags, fd, piece.offset) };
         if answer != address as isize {
-            // Kernels before 4.17 take the address for a hint.
+            // Kernels before 4.17 treat the address as a hint.
             let errno = if answer < 0 { -answer as usize } else { EEXIST as usize };
-            // SAFETY: ends the process. The status is all that the caller hears before its memory is mapped.
+            // SAFETY: ends the process. Before its memory is mapped, the status is the only way to
+            // inform the caller.
             unsafe { exit_process(errno) };
         }
     }
-    // This one may lie where a mapping that is to be removed was in the caller.
+    // The current setup may lie in a mapping of the caller that is about to be removed.
     let (here, setup) = (ptr::from_ref(setup) as usize, setup.address_at(view::SETUP_AT).cast::<WorkerSetup>());
     // SAFETY: both are mapped, and the second is as long.
     let setup = unsafe {
@@ -99,7 +101,7 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     };
     let mut restored = RestoredState { fs_base: 0, gs_base: 0, avx: setup.avx, fsgsbase: setup.fsgsbase };
     if setup.fsgsbase {
-        // SAFETY: the kernel says that these instructions are enabled.
+        // SAFETY: the kernel reports that these instructions are enabled.
         unsafe {
             core::arch::asm!("rdfsbase {}", out(reg) restored.fs_base, options(nomem, nostack));
             core::arch::asm!("rdgsbase {}", out(reg) restored.gs_base, options(nomem, nostack));
@@ -107,7 +109,8 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     }
     let command: *const WorkerCommand = setup.address_at(view::COMMAND_AT).cast();
     let mut last = setup.sequence;
-    // SAFETY: the shared memory is mapped, and the caller writes no command while one is running.
+    // SAFETY: the shared memory is mapped, and the caller writes no command while another is
+    // running.
     unsafe {
         ptr::addr_of_mut!((*status_pointer()).answer.outcome).write_volatile(outcome::DONE);
         ptr::addr_of_mut!((*status_pointer()).answer.address).write_volatile(smaps as u64);
@@ -126,8 +129,8 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     }
 }
 
-/// Turns of active waiting, some 300 µs: a virtual CPU that went to sleep between two batches of one measurement
-/// takes 50 to 100 µs to wake.
+/// Iterations of active waiting, some 300 µs. A virtual CPU that went to sleep between two batches
+/// of one measurement takes 50 to 100 µs to wake.
 const SPIN_ITERATIONS: u32 = 8000;
 
 unsafe fn wait_for_command(command: *const WorkerCommand, last: u32) -> u32 {
@@ -148,15 +151,15 @@ unsafe fn wait_for_command(command: *const WorkerCommand, last: u32) -> u32 {
             return now;
         }
         let address = ptr::from_ref(sequence) as usize;
-        // SAFETY: waits on a word of the shared memory for as long as it has its old value.
+        // SAFETY: waits on a word of the shared memory as long as it has its old value.
         unsafe { stub::syscall(call::FUTEX, address, FUTEX_WAIT, last as usize, 0, 0, 0) };
     }
 }
 
 /// Runs one command. An error is the index of a damaged fence.
 unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restored: &RestoredState) -> Result<(), u32> {
-    // SAFETY: the caller has written a whole command before it changed the sequence number, and its layouts
-    // and calls fit in the region.
+    // SAFETY: the caller has written a whole command before it changed the sequence number. Its
+    // layouts and calls fit in the region.
     let (command, layouts, calls) = unsafe {
         let bytes = command.cast::<u8>();
         let layouts = bytes.add(LAYOUTS_AT).cast::<WorkerLayout>();
@@ -185,7 +188,7 @@ unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restor
     }
 }
 
-/// A fresh context, and no page faults in the rounds where that can be helped.
+/// Writes a fresh context, and avoids page faults in the rounds where possible.
 unsafe fn prepare_layout(
     setup: &WorkerSetup,
     command: &WorkerCommand,
@@ -228,8 +231,8 @@ unsafe fn run_layout(
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            // SAFETY: the call lies in the command, the context and the sample in their mapped regions; the
-            // program is a function that preserves what the calling convention asks for.
+            // SAFETY: the call lies in the command, the context and the sample in their mapped
+            // regions. The program is a function that follows the calling convention.
             unsafe {
                 let call = &*calls.add(call);
                 if setup.counts {
@@ -256,7 +259,7 @@ unsafe fn run_layout(
     Ok(())
 }
 
-/// Whether a snippet has changed what only the harness writes.
+/// Checks whether a snippet has changed values that only the harness writes.
 unsafe fn check_context(shared: &SharedPointers, command: &WorkerCommand, layout: &WorkerLayout) -> Result<(), u32> {
     let context: *const ProgramContext = shared.context_pointer();
     let (now, before) = (context.cast::<u8>(), ptr::from_ref(&command.context).cast::<u8>());

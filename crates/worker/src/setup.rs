@@ -1,4 +1,4 @@
-//! All that a worker needs to know before it runs commands, written by its caller.
+//! The setup of a worker, written by its caller before the worker runs commands.
 
 use super::area::AreaSetup;
 use super::command::SharedPointers;
@@ -7,13 +7,13 @@ use super::view::{self, SETUP_BYTES};
 use core::mem::size_of;
 use core::{ptr, slice};
 
-/// Pieces of the worker's view.
+/// Number of pieces of the worker's view.
 pub const PIECE_COUNT: usize = 10;
-/// The most memory areas of programs.
+/// Largest number of memory areas of programs.
 pub const MOST_AREAS: usize = 32;
-/// The most instructions of the filter.
+/// Largest number of instructions of the filter.
 pub const MOST_FILTER_STEPS: usize = 96;
-/// Value of [`WorkerSetup::data_limit`] where there is no limit.
+/// Value of [`WorkerSetup::data_limit`] without a limit.
 pub const UNLIMITED: u64 = u64::MAX;
 /// 64-bit words of a `perf_event_attr`, with room for later ones.
 const EVENT_WORDS: usize = 32;
@@ -26,7 +26,7 @@ pub struct ViewPiece {
     pub at: usize,
     /// Its length.
     pub bytes: usize,
-    /// What may be done with it.
+    /// Its access rights.
     pub protection: i32,
     /// Kind of mapping.
     pub flags: i32,
@@ -36,7 +36,7 @@ pub struct ViewPiece {
     pub offset: usize,
 }
 
-/// All that a worker needs to know. A list of [`ForeignMapping`] mappings follows.
+/// Everything that a worker needs to know. A list of [`ForeignMapping`] values follows.
 #[repr(C)]
 pub struct WorkerSetup {
     /// Address of the view.
@@ -45,7 +45,7 @@ pub struct WorkerSetup {
     pub pieces: [ViewPiece; PIECE_COUNT],
     /// The memory areas of programs.
     pub areas: [AreaSetup; MOST_AREAS],
-    /// How many there are.
+    /// Number of areas.
     pub area_count: usize,
     /// The CPU that code runs on.
     pub cpu: usize,
@@ -59,23 +59,24 @@ pub struct WorkerSetup {
     pub filter: [u64; MOST_FILTER_STEPS],
     /// Its length.
     pub filter_steps: usize,
-    /// The most memory of its own that it may have, in bytes, or [`UNLIMITED`].
+    /// Largest amount of its own memory, in bytes, or [`UNLIMITED`].
     pub data_limit: u64,
     /// No open file has this number or a higher one.
     pub files: usize,
-    /// Whether this is a copy of the process that made it, and the view replaces a reservation of that process.
+    /// Whether this worker is a copy of its creator. The view then replaces a reservation of that
+    /// process.
     pub copy: bool,
-    /// Address of what the C library has registered with rseq(2), or 0.
+    /// Address of the C library's registration with rseq(2), or 0.
     pub rseq: usize,
     /// Its length.
     pub rseq_bytes: usize,
-    /// Whether there is AVX.
+    /// Whether the processor has AVX.
     pub avx: bool,
     /// Whether code may read and write the bases of FS and GS.
     pub fsgsbase: bool,
-    /// The command to start after.
+    /// Sequence number of the last command before the worker's first.
     pub sequence: u32,
-    /// Number of mappings that the process shared with others before.
+    /// Number of mappings that the process shares with others.
     pub foreign_count: usize,
 }
 
@@ -89,7 +90,7 @@ pub struct ForeignMapping {
     pub bytes: usize,
 }
 
-/// The most [`ForeignMapping`] mappings.
+/// Largest number of [`ForeignMapping`] values.
 pub const MOST_FOREIGN: usize = (SETUP_BYTES - size_of::<WorkerSetup>()) / size_of::<ForeignMapping>();
 
 impl WorkerSetup {
@@ -98,13 +99,13 @@ impl WorkerSetup {
         (self.view + offset as u64) as *mut u8
     }
 
-    /// The flag of mmap(2) for an address that the caller chose: in a copy of the caller it replaces what the caller
-    /// reserved there; otherwise something of the worker's own may be there.
+    /// The flag of mmap(2) for an address that the caller chose. In a copy of the caller it
+    /// replaces the caller's reservation; otherwise it must not replace a mapping of the worker.
     pub fn fixed_map_flag(&self) -> usize {
         if self.copy { MAP_FIXED } else { MAP_FIXED_NOREPLACE }
     }
 
-    /// The worker's pointers to what both sides write.
+    /// The worker's pointers to the memory that both sides write.
     pub fn shared_pointers(&self) -> SharedPointers {
         SharedPointers {
             context_page: self.address_at(view::CONTEXT_AT),
@@ -115,8 +116,8 @@ impl WorkerSetup {
 
     /// The memory areas of programs.
     pub fn areas(&self) -> &[AreaSetup] {
-        // SAFETY: the caller of the worker has written this number of areas, at most all. An index that could be too
-        // large would make the compiler call what reports it.
+        // SAFETY: the worker's caller has written this number of areas, at most all. A checked
+        // index would make the compiler call a function that reports it.
         unsafe { self.areas.get_unchecked(..self.area_count) }
     }
 
@@ -124,7 +125,7 @@ impl WorkerSetup {
     ///
     /// # Safety
     ///
-    /// The setup lies at the start of its region, and the list behind it.
+    /// The setup lies at the start of its region, followed by the list.
     pub unsafe fn foreign_mappings(&self) -> &[ForeignMapping] {
         // SAFETY: as the caller promises.
         unsafe { slice::from_raw_parts(ptr::from_ref(self).add(1).cast(), self.foreign_count) }

@@ -2,23 +2,24 @@
 
 use core::arch::naked_asm;
 
-/// What [`call_program`] restores after each call.
+/// State that [`call_program`] restores after each call.
 #[repr(C)]
 pub struct RestoredState {
     /// Base of FS.
     pub fs_base: u64,
     /// Base of GS.
     pub gs_base: u64,
-    /// Whether there is AVX.
+    /// Whether the processor has AVX.
     pub avx: bool,
     /// Whether the bases are restored.
     pub fsgsbase: bool,
 }
 
-/// Waits for `delay` (at least 1) iterations of a short loop, calls a program, and restores the processor state
-/// that it may have changed: AC, NT and DF in the flags, upper vector parts, FS and GS base.
+/// Waits for `delay` (at least 1) iterations of a short loop, then calls a program. Restores the
+/// processor state that the program may have changed: AC, NT and DF in the flags, upper vector
+/// parts, FS and GS base.
 ///
-/// MXCSR and the x87 state are not restored: the harness does not compute with floating point, and each program
+/// MXCSR and the x87 state are not restored: the harness uses no floating point, and each program
 /// sets what it uses.
 ///
 /// # Safety
@@ -33,7 +34,7 @@ pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const R
         "jnz 2b",
         "call rdi",
         "pop rdx",
-        // POPFQ takes some thirty cycles, so only where AC, NT or DF is set.
+        // POPFQ takes some thirty cycles, so it runs only if AC, NT or DF is set.
         "pushfq",
         "pop rax",
         "test eax, 0x44400",
@@ -63,18 +64,18 @@ pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const R
     )
 }
 
-/// The one system call instruction that the sandbox lets through, at [`CALL_AT`](super::view::CALL_AT).
+/// The one system call instruction that the sandbox allows, at [`CALL_AT`](super::view::CALL_AT).
 ///
 /// # Safety
 ///
-/// As for [`syscall`].
+/// See [`syscall`].
 #[unsafe(naked)]
 #[unsafe(link_section = ".text.cyclescope_call")]
 pub unsafe extern "C" fn syscall_instruction() {
     naked_asm!("syscall", "ret")
 }
 
-/// A system call in the worker. It touches no thread-local storage, and returns the kernel's answer.
+/// Makes a system call in the worker, without thread-local storage. Returns the kernel's answer.
 ///
 /// # Safety
 ///
@@ -108,14 +109,14 @@ pub unsafe extern "C" fn enter_on_stack(
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
 }
 
-/// Serialises instruction fetch, so that code which another processor wrote is what runs.
+/// Serialises instruction fetch, so that code just written by another processor takes effect.
 ///
-/// IRETQ is a serialising instruction in user mode too (Intel SDM vol. 3A, 9.3); CPUID would leave the
-/// guest in a virtual machine.
+/// IRETQ is a serialising instruction in user mode too (Intel SDM vol. 3A, 9.3); CPUID would leave
+/// the guest in a virtual machine.
 ///
 /// # Safety
 ///
-/// None but room on the stack.
+/// The stack has room.
 #[unsafe(naked)]
 pub unsafe extern "C" fn serialise() {
     naked_asm!(

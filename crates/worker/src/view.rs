@@ -1,13 +1,13 @@
-//! Where the worker's memory lies, and the file that it shares with its caller.
+//! The addresses of the worker's memory, and the file that it shares with its caller.
 //!
-//! All but the executable lies in one stretch of addresses, the view, which the caller chooses. So the caller knows each
-//! address in the worker, and a worker that replaces another finds the same ones. The memory areas of programs have
-//! stretches of their own.
+//! All memory except the executable lies in one stretch of addresses, the view, which the caller
+//! chooses. The caller therefore knows each address in the worker, and a replacement worker has the
+//! same ones. The memory areas of programs have stretches of their own.
 
 use super::command::FENCED_PAGE;
 use super::context::EVICTION_PAGES;
 
-/// Bytes that nothing is mapped to around each region.
+/// Unmapped bytes around each region.
 pub const GUARD_BYTES: usize = 64 << 10;
 /// Bytes of the code arena.
 pub const ARENA_BYTES: usize = 4 << 20;
@@ -21,7 +21,7 @@ pub const STACK_BYTES: usize = 128 << 10;
 pub const SIGNAL_STACK_BYTES: usize = 64 << 10;
 /// Bytes of the region that cold programs read through, a page at a time.
 pub const EVICTION_BYTES: usize = EVICTION_PAGES * 4096;
-/// Bytes of what FS points into the middle of.
+/// Bytes of the region that FS points into the middle of.
 pub const THREAD_BYTES: usize = 8192;
 /// Bytes of the region with the [`Setup`](super::setup::WorkerSetup).
 pub const SETUP_BYTES: usize = 1 << 20;
@@ -42,11 +42,12 @@ pub const STACK_AT: usize = SAMPLES_AT + SAMPLES_BYTES + GUARD_BYTES;
 pub const STACK_TOP: usize = STACK_AT + STACK_BYTES;
 /// Offset of the signal stack in the view.
 pub const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD_BYTES;
-/// Where the region starts that cold programs read through.
+/// Offset of the region that cold programs read through.
 pub const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK_BYTES + GUARD_BYTES;
-/// The page in which the kernel reports the number of the core-cycles counter.
+/// Offset of the page in which the kernel reports the number of the core-cycles counter.
 pub const COUNTER_AT: usize = EVICTION_AT + EVICTION_BYTES + GUARD_BYTES;
-/// What FS points into the middle of, in a worker that is no copy of another process.
+/// Offset of the region that FS points into the middle of, unless the worker is a copy of another
+/// process.
 pub const THREAD_AT: usize = COUNTER_AT + 4096 + GUARD_BYTES;
 /// Offset of the setup in the view.
 pub const SETUP_AT: usize = THREAD_AT + THREAD_BYTES + GUARD_BYTES;
@@ -69,7 +70,7 @@ pub mod file {
     pub const FILE_BYTES: usize = SETUP_AT + SETUP_BYTES;
 }
 
-/// Where the executable is linked to (`image/link.ld`).
+/// The address that the executable is linked to (`image/link.ld`).
 pub const IMAGE_AT: u64 = 0x7000_0000;
-/// Where the one system call instruction is that the worker's filter allows.
+/// The address of the one system call instruction that the worker's filter allows.
 pub const CALL_AT: u64 = IMAGE_AT + 0x1000;

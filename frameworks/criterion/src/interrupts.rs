@@ -1,16 +1,19 @@
-//! The share of samples that interrupts, and a hypervisor, took.
+//! Estimates the share of samples that interrupts and a hypervisor take.
 
 use cyclescope_clock::{CoreCycles, CycleClock, Span};
 use std::cell::Cell;
 
-/// Core cycles of a span from which on it counts: thousands of steps of a clock of 26 ticks (Zen 4, virtual machine), so that the step is less
-/// than a thousandth. Few shorter ones are interrupted, at 250 to 1000 interrupts of the timer a second (Linux, CONFIG_HZ).
+/// Spans of at least this many core cycles count. They are thousands of steps of a clock of 26
+/// ticks (Zen 4, virtual machine), so the step is less than a thousandth. Few shorter spans are
+/// interrupted, at 250 to 1000 timer interrupts per second (Linux, CONFIG_HZ).
 const LONG: f64 = 1e5;
-/// What the chains before weigh: the mean is over ten of them, for a single one may have a rare long interrupt. So
-/// 150 cycles read 149.97 beside a busy loop, and 151.6 with nothing taken off (Zen 4, virtual machine).
+/// Weight of earlier chains. The mean covers about ten of them, since a single one may contain a
+/// rare long interrupt. With this, 150 cycles read 149.97 under background load, and 151.6 without
+/// the correction (Zen 4, virtual machine).
 const BEFORE: f64 = 0.9;
 
-/// Chains of multiplications that ran beside the samples: what they take alone, and what they took.
+/// Chains of multiplications measured between the samples: their own cycles, and the cycles they
+/// took.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     lately: Cell<[f64; 2]>,
@@ -18,7 +21,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// A span's core cycles without interrupts, as a chain tells that runs as long now.
+    /// A span's core cycles without interrupts, from a chain of equal length that runs now.
     pub(crate) fn taken_off(&self, clock: &CycleClock, span: Span) -> f64 {
         if span.cycles.0 < LONG {
             return span.cycles.0;
@@ -37,20 +40,20 @@ impl Interrupts {
         self.all.set(add(self.all.get(), 1.0));
     }
 
-    /// Says what was taken off.
-    pub(crate) fn tell(&self) {
+    /// Reports the correction.
+    pub(crate) fn report(&self) {
         let sums = self.all.get();
         if sums != [0.0; 2] {
             let percent = 100.0 * (1.0 - share(sums));
             eprintln!(
-                "cyclescope: {percent:.2} % is taken off the samples, for interrupts: a chain of multiplications that ran as long beside them took so \
-                 much more than its core cycles"
+                "cyclescope: {percent:.2} % is taken off the samples, for interrupts: chains of multiplications of \
+                 equal length took this much longer than their core cycles"
             );
         }
     }
 }
 
-/// The share that chains take alone, of what they took.
+/// The share of their measured time that chains take alone.
 fn share([alone, took]: [f64; 2]) -> f64 {
     if took > 0.0 { alone / took } else { 1.0 }
 }
@@ -61,7 +64,7 @@ mod tests {
     use cyclescope_clock::{Scale, Ticks};
 
     #[test]
-    fn a_share_is_that_of_the_last_chains() {
+    fn a_share_is_the_mean_of_recent_chains() {
         let interrupts = Interrupts::default();
         for _ in 0..200 {
             interrupts.seen(CoreCycles(99.0), CoreCycles(100.0));
@@ -74,13 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn a_short_span_stays_as_it_is_and_a_long_one_does_not() {
+    fn long_spans_are_corrected_and_short_ones_are_not() {
         let (clock, interrupts) = (CycleClock::new(), Interrupts::default());
         let scales = [Scale { cycles: 1.0, pair: Ticks(0.0), spread: 0.0 }; 2];
-        let span =
-            |cycles: f64| Span { cycles: CoreCycles(cycles), ticks: Ticks(cycles), scales, moved: false };
+        let span = |cycles: f64| Span { cycles: CoreCycles(cycles), ticks: Ticks(cycles), scales, moved: false };
         assert_eq!((interrupts.taken_off(&clock, span(9e4)), interrupts.lately.get()), (9e4, [0.0; 2]));
-        // Half of the time is another one's.
+        // Something else takes half of the time.
         interrupts.seen(CoreCycles(1e12), CoreCycles(2e12));
         let left = interrupts.taken_off(&clock, span(2e5));
         assert!((left - 1e5).abs() < 10.0, "{left}");

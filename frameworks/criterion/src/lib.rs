@@ -1,17 +1,22 @@
-//! Core cycles as a measurement of Criterion: `Criterion::default().with_measurement(CoreCycles::new())`.
+//! Core cycles as a measurement of Criterion:
+//! `Criterion::default().with_measurement(CoreCycles::new())`.
 //!
-//! Criterion runs the iterations of a sample and this counts the core cycles between its beginning and its end, with a ruler at both, by
-//! [`CycleClock`]: the core's clock may have any frequency, and on Linux another program on the same CPU is left out. What Criterion calls
-//! `time` is then core cycles. Intervals and comparisons are Criterion's.
+//! Criterion runs the iterations of a sample. [`CycleClock`] counts the core cycles between its
+//! beginning and its end, with a ruler at both. The core's clock may have any frequency, and on
+//! Linux other programs on the same CPU are left out. What Criterion calls `time` is then core
+//! cycles. Intervals and comparisons are Criterion's.
 //!
-//! A sample of many milliseconds has interrupts in it. Behind each one a chain of multiplications of known length runs as long, and the share of
-//! the time that interrupts take of such chains is taken off the samples; a line at the end tells it. So half of the time is the chain's.
+//! A sample of many milliseconds contains interrupts. After each sample a chain of multiplications
+//! of known length runs equally long. The share of the chain's time that interrupts take is
+//! subtracted from the samples, and a line at the end reports it. So the chain uses half of the
+//! time.
 //!
-//! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) what Criterion has stored in the folder `CRITERION_HOME` is told there when the
-//! measurement is dropped, as `criterion_group!` does.
+//! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) Criterion stores its files in the folder
+//! `CRITERION_HOME`. Their samples are reported to `cyclescope ab` when the measurement is dropped,
+//! as `criterion_group!` does.
 //!
-//! Several benchmarks of one iteration each overlap in the core: where the result of an iteration is not used by the next one, the figure
-//! is what an iteration adds to the others, and less than it takes alone.
+//! Iterations overlap in the core if the next one does not use the result of the last. The figure
+//! is then the time that an iteration adds to the others, less than it takes alone.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -28,17 +33,18 @@ use std::cell::Cell;
 use std::env;
 use std::process::exit;
 
-/// Share of the spans in which the core's clock moved above which this is told: more than
-/// rare changes would be. And spans from which on a single one is no such share.
+/// Reports a changing core clock if it changed in more than this share of the spans: more than rare
+/// changes would cause. With fewer spans than this a single one may exceed the share.
 const SOME: f64 = 0.05;
 const MANY: u64 = 20;
 
-/// The variable by which Criterion is told where to store its files.
+/// The variable that names the folder of Criterion's files.
 const HOME: &str = "CRITERION_HOME";
 
 /// Core cycles, in place of Criterion's `WallTime`.
 ///
-/// It tells on standard error what is wrong with this machine, and at the end whether the core's clock moved.
+/// Reports problems of this machine on standard error, and at the end whether the core's clock
+/// changed.
 #[derive(Debug)]
 pub struct CoreCycles {
     clock: CycleClock,
@@ -49,7 +55,7 @@ pub struct CoreCycles {
 }
 
 impl CoreCycles {
-    /// Calibrates the clock: some milliseconds.
+    /// Calibrates the clock, in some milliseconds.
     #[expect(clippy::new_without_default, reason = "it measures, and prints what is wrong")]
     pub fn new() -> CoreCycles {
         let clock = CycleClock::new();
@@ -57,35 +63,30 @@ impl CoreCycles {
         let observed = Samples::from_environment().map(|samples| match env::var_os(HOME) {
             Some(folder) => (samples, Stored::new(folder.into())),
             None => {
-                // Without samples the CPU time would be compared, which Criterion keeps the same whatever is measured.
-                eprintln!("cyclescope: {HOME} has to name a folder, from which `cyclescope ab` gets Criterion's samples");
+                // Without samples, `cyclescope ab` would compare CPU times, which Criterion keeps
+                // constant for any code.
+                eprintln!("cyclescope: set {HOME} to a folder, so that `cyclescope ab` finds Criterion's samples");
                 exit(2);
             }
         });
-        CoreCycles {
-            clock,
-            spans: Cell::new(0),
-            moved: Cell::new(0),
-            interrupts: Interrupts::default(),
-            observed,
-        }
+        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), interrupts: Interrupts::default(), observed }
     }
 }
 
 impl Drop for CoreCycles {
     fn drop(&mut self) {
         if let Some((samples, stored)) = &self.observed {
-            let told = stored.tell(&|name, iterations, cycles| samples.cycles(name, iterations, cycles));
-            if let Err(error) = told {
+            let written = stored.report_new(&|name, iterations, cycles| samples.cycles(name, iterations, cycles));
+            if let Err(error) = written {
                 eprintln!("cyclescope: samples for `cyclescope ab` are missing: {error}");
                 exit(1);
             }
         }
-        self.interrupts.tell();
+        self.interrupts.report();
         let (spans, moved) = (self.spans.get(), self.moved.get());
         if spans >= MANY && moved as f64 > SOME * spans as f64 {
             eprintln!(
-                "cyclescope: the core's clock moved by more than 1 % in {moved} of {spans} samples: take shorter ones \
+                "cyclescope: the core's clock moved by more than 1 % in {moved} of {spans} samples: take shorter samples \
                  (more samples, or less measurement time)"
             );
         }
@@ -106,7 +107,7 @@ impl Measurement for CoreCycles {
         let span = self.clock.end(begun);
         self.spans.set(self.spans.get() + 1);
         self.moved.set(self.moved.get() + u64::from(span.moved));
-        // `cyclescope ab` takes the lower quartile of the samples, in which there are none.
+        // `cyclescope ab` takes the lower quartile of the samples, which are free of interrupts.
         if self.observed.is_some() { span.cycles.0 } else { self.interrupts.taken_off(&self.clock, span) }
     }
 
@@ -127,7 +128,7 @@ impl Measurement for CoreCycles {
     }
 }
 
-/// Cycles, and cycles for each byte, bit or element.
+/// Formats cycles, and cycles per byte, bit or element.
 struct Formatter;
 
 impl ValueFormatter for Formatter {
@@ -146,10 +147,8 @@ impl ValueFormatter for Formatter {
         let (number, unit) = match *throughput {
             Throughput::Bits(bits) => (bits, "cycles/bit"),
             Throughput::Bytes(bytes) | Throughput::BytesDecimal(bytes) => (bytes, "cycles/byte"),
-            // Criterion formats elements and bytes one by one.
-            Throughput::Elements(elements) | Throughput::ElementsAndBytes { elements, .. } => {
-                (elements, "cycles/elem")
-            }
+            // Criterion formats elements and bytes separately.
+            Throughput::Elements(elements) | Throughput::ElementsAndBytes { elements, .. } => (elements, "cycles/elem"),
         };
         values.iter_mut().for_each(|value| *value /= number.max(1) as f64);
         unit
@@ -165,21 +164,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_cycles_and_throughput_is_cycles_for_each_of_what_is_processed() {
+    fn values_are_cycles_and_throughput_is_cycles_per_item() {
         assert_eq!(Formatter.format_value(150.25).trim(), "150.25 cycles");
         assert_eq!(Formatter.format_value(2.5e6).trim(), "2500.0 thousand cycles");
         assert_eq!(Formatter.format_throughput(&Throughput::Bytes(64), 32.0).trim(), "0.5000 cycles/byte");
-        assert_eq!(
-            Formatter.format_throughput(&Throughput::Elements(50), 150.0).trim(),
-            "3.0000 cycles/elem"
-        );
+        assert_eq!(Formatter.format_throughput(&Throughput::Elements(50), 150.0).trim(), "3.0000 cycles/elem");
         assert_eq!(Formatter.format_throughput(&Throughput::Bits(0), 7.0).trim(), "7.0000 cycles/bit");
         let mut values = [1.0, 2e12];
         assert_eq!((Formatter.scale_for_machines(&mut values), values), ("cycles", [1.0, 2e12]));
     }
 
     #[test]
-    fn a_sample_is_counted_and_adds_up() {
+    fn samples_are_counted_and_add_up() {
         let cycles = CoreCycles::new();
         let begun = cycles.start();
         let sum = (0..100_000u64).fold(0, |sum, number| std::hint::black_box(sum + number));

@@ -1,6 +1,7 @@
-//! What Criterion stored of its benchmarks, as samples of `cyclescope ab`.
+//! Passes the samples that Criterion stored to `cyclescope ab`.
 //!
-//! A measurement knows neither the name of a benchmark nor its iterations. Criterion's files have both.
+//! A measurement knows neither the name of a benchmark nor its iterations. Criterion's files have
+//! both.
 
 use cyclescope_clock::CoreCycles;
 use serde_json::Value;
@@ -9,49 +10,49 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The folder of Criterion's files, and when the last one that was there before was written.
+/// The folder of Criterion's files, and the time of the newest file before the benchmarks.
 #[derive(Debug)]
 pub(crate) struct Stored {
     folder: PathBuf,
     before: SystemTime,
 }
 
-/// What is told of each sample: the name of its benchmark, its iterations, and what they took together.
-type Told<'a> = &'a dyn Fn(&str, u64, CoreCycles) -> io::Result<()>;
+/// Receives each sample: the name of its benchmark, its iterations, and their core cycles together.
+type ReportSample<'a> = &'a dyn Fn(&str, u64, CoreCycles) -> io::Result<()>;
 
 impl Stored {
-    /// Remembers what there is before benchmarks run.
+    /// Remembers the state before benchmarks run.
     pub(crate) fn new(folder: PathBuf) -> Stored {
         let before = samples_in(&folder).into_iter().map(|(_, written)| written).max();
         Stored { folder, before: before.unwrap_or(SystemTime::UNIX_EPOCH) }
     }
 
-    /// Tells what Criterion has stored since then.
-    pub(crate) fn tell(&self, told: Told) -> io::Result<()> {
+    /// Reports the samples that Criterion has stored since then.
+    pub(crate) fn report_new(&self, report: ReportSample) -> io::Result<()> {
         for (path, written) in samples_in(&self.folder) {
             if written > self.before {
-                tell_one(&path, told)?;
+                report_file(&path, report)?;
             }
         }
         Ok(())
     }
 }
 
-fn tell_one(path: &Path, told: Told) -> io::Result<()> {
+fn report_file(path: &Path, report: ReportSample) -> io::Result<()> {
     let unknown = || {
-        let said = format!("{} is not as Criterion 0.8 writes it", path.display());
-        io::Error::new(io::ErrorKind::InvalidData, said)
+        let message = format!("{} is not as Criterion 0.8 writes it", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, message)
     };
     let benchmark: Value = serde_json::from_slice(&fs::read(path.with_file_name("benchmark.json"))?)?;
     let sample: Value = serde_json::from_slice(&fs::read(path)?)?;
     let name = benchmark.get("full_id").and_then(Value::as_str).ok_or_else(unknown)?;
-    let numbers = |of: &str| sample.get(of).and_then(Value::as_array).ok_or_else(unknown);
+    let numbers = |field: &str| sample.get(field).and_then(Value::as_array).ok_or_else(unknown);
     for (iterations, cycles) in numbers("iters")?.iter().zip(numbers("times")?) {
         let iterations = iterations.as_f64().ok_or_else(unknown)?;
         let cycles = cycles.as_f64().ok_or_else(unknown)?;
-        // Of what takes no longer than the readings nothing is known.
+        // If an iteration takes no longer than the readings, nothing is known about it.
         if cycles > 0.0 {
-            told(name, iterations as u64, CoreCycles(cycles))?;
+            report(name, iterations as u64, CoreCycles(cycles))?;
         }
     }
     Ok(())
@@ -82,7 +83,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_stored_since_the_beginning_is_told_and_nothing_else() {
+    fn only_samples_stored_since_the_beginning_are_reported() {
         let folder = std::env::temp_dir().join(format!("cyclescope-criterion-{}", std::process::id()));
         let store = |name: &str, sample: &str, written: u64| {
             let place = folder.join(name).join("new");
@@ -96,15 +97,15 @@ mod tests {
         let stored = Stored::new(folder.clone());
         store("group/now", r#"{"iters":[10.0,20.0,30.0],"times":[1500.5,3001.0,0.0]}"#, 8);
         let lines = RefCell::new(Vec::new());
-        let told = |name: &str, iterations, cycles: CoreCycles| {
+        let report = |name: &str, iterations, cycles: CoreCycles| {
             lines.borrow_mut().push((name.to_string(), iterations, cycles.0));
             Ok(())
         };
-        stored.tell(&told).unwrap();
+        stored.report_new(&report).unwrap();
         let now = "group/now".to_string();
         assert_eq!(*lines.borrow(), [(now.clone(), 10, 1500.5), (now, 20, 3001.0)]);
         store("group/other", "{}", 9);
-        let error = stored.tell(&told).unwrap_err().to_string();
+        let error = stored.report_new(&report).unwrap_err().to_string();
         fs::remove_dir_all(&folder).unwrap();
         assert!(lines.borrow().iter().all(|(name, ..)| name == "group/now"), "{lines:?}");
         assert!(error.contains("not as Criterion 0.8 writes it"), "{error}");

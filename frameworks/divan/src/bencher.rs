@@ -1,14 +1,15 @@
-//! What a benchmark's function says.
+//! The interface that a benchmark's function uses.
 
 use crate::parts::{Cost, Plan, measure};
 use cyclescope_clock::CycleClock;
 use std::hint::black_box;
 use std::mem::needs_drop;
 
-/// Inputs that are made for a part at most: with their outputs some megabytes of numbers, and not all of the memory.
+/// Most inputs made for one part. With their outputs they are some megabytes of numbers, which fit
+/// the memory.
 const INPUTS: u64 = 1 << 16;
 
-/// Measures what a benchmark's function gives it.
+/// Measures the code that a benchmark's function passes.
 #[derive(Debug)]
 pub struct Bencher<'a> {
     clock: &'a CycleClock,
@@ -43,7 +44,7 @@ impl<'a> Bencher<'a> {
         *self.cost = Some(measure(self.plan, u64::MAX, part, self.clock));
     }
 
-    /// The same: all benchmarks run on one thread.
+    /// Same as `bench`: all benchmarks run on one thread.
     pub fn bench_local<O>(self, code: impl FnMut() -> O) {
         self.bench(code);
     }
@@ -55,7 +56,7 @@ impl<'a> Bencher<'a> {
 }
 
 impl<I, G: FnMut() -> I> WithInputs<'_, G> {
-    /// Measures a function of inputs, which it takes.
+    /// Measures a function that takes inputs by value.
     pub fn bench_values<O>(mut self, mut code: impl FnMut(I) -> O) {
         let part = |clock: &CycleClock, number| {
             let inputs: Vec<I> = (0..number).map(|_| (self.make)()).collect();
@@ -67,7 +68,7 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
         *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
-    /// Measures a function of inputs, which it may change.
+    /// Measures a function that may change its inputs.
     pub fn bench_refs<O>(mut self, mut code: impl FnMut(&mut I) -> O) {
         let part = |clock: &CycleClock, number| {
             let mut inputs: Vec<I> = (0..number).map(|_| (self.make)()).collect();
@@ -79,12 +80,12 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
         *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
-    /// The same as `bench_values`: all benchmarks run on one thread.
+    /// Same as `bench_values`: all benchmarks run on one thread.
     pub fn bench_local_values<O>(self, code: impl FnMut(I) -> O) {
         self.bench_values(code);
     }
 
-    /// The same as `bench_refs`: all benchmarks run on one thread.
+    /// Same as `bench_refs`: all benchmarks run on one thread.
     pub fn bench_local_refs<O>(self, code: impl FnMut(&mut I) -> O) {
         self.bench_refs(code);
     }

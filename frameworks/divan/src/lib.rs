@@ -1,11 +1,13 @@
-//! A part of divan's interface, in core cycles: `divan = { package = "cyclescope-divan", … }` in a benchmark's dependencies, and nothing else.
+//! A part of divan's interface, in core cycles. It needs only `divan = { package =
+//! "cyclescope-divan", … }` in a benchmark's dependencies.
 //!
-//! It has `#[divan::bench]` with `args`, `divan::main()`, `divan::black_box`, and of `Bencher` `bench`, `with_inputs`, `bench_values` and
-//! `bench_refs` with their `local` forms. What else divan has does not compile. Linux only, where functions are registered by a section of
-//! the program.
+//! It has `#[divan::bench]` with `args`, `divan::main()` and `divan::black_box`. Of `Bencher` it
+//! has `bench`, `with_inputs`, `bench_values` and `bench_refs` with their `local` forms. Other uses
+//! of divan do not compile. Linux only, because a section of the program registers the functions.
 //!
-//! Iterations run in parts of about a tenth of a millisecond, beside a ruler; the table has the median of the parts and its interval, so that
-//! interrupts and other programs do not count. Values that have to be dropped are dropped outside the measured time.
+//! Iterations run in parts of about a tenth of a millisecond, together with a ruler. The table has
+//! the median of the parts and its interval, so that interrupts and other programs do not count.
+//! Values that have to be dropped are dropped outside the measured time.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

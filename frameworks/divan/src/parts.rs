@@ -1,57 +1,62 @@
-//! Iterations in parts.
+//! Measures iterations in parts.
 
 use cyclescope_clock::{CycleClock, Span};
 use std::time::Duration;
 
-/// Ticks in a millisecond, about: it need not be more exact. TSCs count at 2 to 4 GHz.
+/// Approximate ticks per millisecond: TSCs count at 2 to 4 GHz.
 const MILLISECOND: f64 = 2.5e6;
-/// Ticks of a part of a table: shorter than the time between two interrupts of the timer, so that most have none.
+/// Ticks of a part for a table: shorter than the time between two timer interrupts, so that most
+/// parts have none.
 const PART: f64 = MILLISECOND / 10.0;
-/// Parts of a benchmark, so that the interval of the median goes from the 47th to the 53rd percent.
+/// Parts of a benchmark: with these the interval of the median extends from the 47th to the 53rd
+/// percentile.
 const PARTS: usize = 1001;
-/// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: that of eleven goes from the third to
-/// the ninth, so that two disturbed ones on each side are outside.
+/// No part begins after this number of ticks (about two seconds) once there are enough parts for an
+/// interval. The interval of eleven parts extends from the third to the ninth, so two disturbed
+/// parts on each side are outside.
 const LONGEST: f64 = 2000.0 * MILLISECOND;
 const FEWEST: usize = 11;
-/// Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of 5 to 50 (docs/reference.md, ab).
+/// Fewest parts of a run of `cyclescope ab` if iterations are short. It takes the lower quartile of
+/// 5 to 50 (docs/reference.md, ab).
 const SHORTLY: f64 = 20.0;
-/// Standard deviations on each side of the mean in 95 % of a normal distribution: its quantile of 97.5 %.
+/// Standard deviations on each side of the mean in 95 % of a normal distribution: its quantile at
+/// 97.5 %.
 const NORMAL: f64 = 1.96;
 
-/// How long the parts are, and how many.
+/// Length and number of parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// Ticks of a part: it takes half of them at least.
+    /// Ticks of a part; it takes at least half of them.
     part: f64,
     most: usize,
     fewest: usize,
-    /// Ticks of all parts after which none is begun.
+    /// No part begins after this number of ticks in all parts.
     longest: f64,
 }
 
 impl Plan {
-    /// For a table.
+    /// Plan for a table.
     pub(crate) const TABLE: Plan = Plan { part: PART, most: PARTS, fewest: FEWEST, longest: LONGEST };
 
-    /// For one observation of `cyclescope ab`, which takes about so long.
+    /// Plan for one run of `cyclescope ab`, which takes about this time.
     pub(crate) fn observation(time: Duration) -> Plan {
         let longest = time.as_secs_f64() * 1e3 * MILLISECOND;
         Plan { part: longest / SHORTLY, most: usize::MAX, fewest: 1, longest }
     }
 }
 
-/// Core cycles of an iteration.
+/// Core cycles per iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cost {
     pub cycles: f64,
-    /// The interval of 95 % of the median.
+    /// The 95 % interval of the median.
     pub interval: [f64; 2],
-    /// Iterations of a part.
+    /// Iterations per part.
     pub iterations: u64,
     pub parts: Vec<Span>,
 }
 
-/// Runs parts of at most so many iterations: `part` runs as many as it is told.
+/// Measures in parts of at most `most` iterations; `part` runs the given number of them.
 pub(crate) fn measure(
     plan: Plan,
     most: u64,
@@ -74,8 +79,9 @@ pub(crate) fn measure(
     Cost { cycles, interval: [low, high], iterations, parts }
 }
 
-/// The median, between the ends of its interval: as many numbers are below the true median as a fair coin shows heads, of which the
-/// standard deviation is half the root of how many there are.
+/// The median, between the ends of its interval. The count of numbers below the true median is
+/// distributed like the heads of a fair coin. Its standard deviation is half the root of the total
+/// count.
 fn middle(mut numbers: Vec<f64>) -> [f64; 3] {
     numbers.sort_unstable_by(f64::total_cmp);
     let half = numbers.len() as f64 / 2.0;
@@ -97,10 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_grow_to_their_length_and_no_longer() {
+    fn parts_grow_up_to_their_length() {
         let clock = CycleClock::new();
         let scale = Scale { cycles: 1.0, pair: Ticks(0.0), spread: 0.0 };
-        let of = |plan: Plan, each: f64, most| {
+        let measure_cost = |plan: Plan, each: f64, most| {
             let span = |number: u64| Span {
                 cycles: CoreCycles(each * number as f64),
                 ticks: Ticks(each * number as f64),
@@ -109,16 +115,17 @@ mod tests {
             };
             measure(plan, most, |_, number| span(number), &clock)
         };
-        let short = of(Plan::TABLE, 10.0, u64::MAX);
+        let short = measure_cost(Plan::TABLE, 10.0, u64::MAX);
         assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 1001));
         assert_eq!(short.iterations, 1 << 14);
-        assert_eq!(of(Plan::TABLE, 10.0, 1000).iterations, 1000);
-        let long = of(Plan::TABLE, 1e9, u64::MAX);
+        assert_eq!(measure_cost(Plan::TABLE, 10.0, 1000).iterations, 1000);
+        let long = measure_cost(Plan::TABLE, 1e9, u64::MAX);
         assert_eq!((long.iterations, long.parts.len()), (1, 11));
-        // Ten milliseconds are 20 to 40 parts of half of one at most; what takes longer has one.
+        // Ten milliseconds are 20 to 40 parts of at most half a millisecond. Longer code has one
+        // part.
         let observation = Plan::observation(Duration::from_millis(10));
-        let short = of(observation, 10.0, u64::MAX);
+        let short = measure_cost(observation, 10.0, u64::MAX);
         assert_eq!((short.iterations, short.parts.len()), (1 << 16, 39));
-        assert_eq!(of(observation, 1e9, u64::MAX).parts.len(), 1);
+        assert_eq!(measure_cost(observation, 1e9, u64::MAX).parts.len(), 1);
     }
 }

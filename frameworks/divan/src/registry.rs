@@ -1,4 +1,4 @@
-//! The benchmarks of a program, and its table. For the attribute and not for people.
+//! The benchmarks of a program, and its table. Used by the attribute, not directly.
 
 use crate::bencher::Bencher;
 use crate::parts::{Cost, Plan};
@@ -9,7 +9,7 @@ use std::process::exit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that is a benchmark, in a list to which each adds itself before `main` begins.
+/// A benchmark function, in a list to which each adds itself before `main` begins.
 #[derive(Debug)]
 pub struct Entry {
     name: &'static str,
@@ -20,12 +20,12 @@ pub struct Entry {
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
 impl Entry {
-    /// A function of this path.
+    /// A function with this path.
     pub const fn new(name: &'static str, run: fn(&mut Cases)) -> Entry {
         Entry { name, run, next: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Adds it to the list. Only one thread runs before `main`.
+    /// Adds the function to the list. Only one thread runs before `main`.
     pub fn register(&'static self) {
         let next = FIRST.swap(ptr::from_ref(self).cast_mut(), Ordering::AcqRel);
         self.next.store(next, Ordering::Release);
@@ -35,17 +35,17 @@ impl Entry {
 /// The benchmarks of a program, by name.
 fn entries() -> Vec<&'static Entry> {
     let mut all = Vec::new();
-    // SAFETY: what is in the list is null or a static that is never changed but for its atomic.
-    while let Some(entry) = unsafe {
-        all.last().map_or(&FIRST, |entry: &&'static Entry| &entry.next).load(Ordering::Acquire).as_ref()
-    } {
+    // SAFETY: an item in the list is null or a static, of which only the atomic changes.
+    while let Some(entry) =
+        unsafe { all.last().map_or(&FIRST, |entry: &&'static Entry| &entry.next).load(Ordering::Acquire).as_ref() }
+    {
         all.push(entry);
     }
     all.sort_by_key(|entry| entry.name);
     all
 }
 
-/// Runs the cases of a benchmark, and prints a line of each.
+/// Runs the cases of a benchmark, and prints a line for each.
 #[derive(Debug)]
 pub struct Cases<'a> {
     clock: &'a CycleClock,
@@ -55,7 +55,7 @@ pub struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    /// Runs one, of this argument.
+    /// Runs a case, with this argument.
     pub fn case(&mut self, arg: Option<&dyn Debug>, run: impl FnOnce(Bencher)) {
         let name = arg.map_or(self.name.to_string(), |arg| format!("{}/{arg:?}", self.name));
         if !self.filters.is_empty() && !self.filters.iter().any(|filter| name.contains(filter)) {
@@ -71,10 +71,10 @@ impl Cases<'_> {
     }
 }
 
-/// Tells `cyclescope ab` each part.
+/// Writes a sample of each part for `cyclescope ab`.
 fn write(samples: &Samples, name: &str, cost: &Cost) {
     for span in &cost.parts {
-        // Of a part that takes no longer than the readings nothing is known.
+        // If a part takes no longer than the readings, nothing is known about it.
         if span.cycles > CoreCycles(0.0)
             && let Err(error) = samples.cycles(name, cost.iterations, span.cycles)
         {
@@ -99,7 +99,8 @@ fn line(name: &str, cost: Option<&Cost>) -> String {
     format!("{name:30} {cycles:12.2}  {interval:24} {iterations:10}{moved}")
 }
 
-/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of core cycles.
+/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of
+/// core cycles.
 pub fn main() {
     let (options, filters): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).filter(|arg| arg != "--bench").partition(|arg| arg.starts_with('-'));
@@ -110,12 +111,9 @@ pub fn main() {
     let clock = CycleClock::new();
     clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
     let samples = Samples::from_environment();
-    println!(
-        "{:30} {:>12}  {:24} {:>10}",
-        "benchmark (core cycles)", "median", "95 % interval", "iterations"
-    );
+    println!("{:30} {:>12}  {:24} {:>10}", "benchmark (core cycles)", "median", "95 % interval", "iterations");
     for Entry { name, run, .. } in entries() {
-        // The crate's own name says nothing.
+        // The crate's own name is left out.
         let name = name.split_once("::").map_or(*name, |(_, name)| name);
         run(&mut Cases { clock: &clock, name, filters: &filters, samples: samples.as_ref() });
     }

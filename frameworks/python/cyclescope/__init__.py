@@ -1,4 +1,4 @@
-"""What x86 code costs in true core cycles, and a timer that counts them.
+"""Measures what x86 code costs in true core cycles, and provides a timer that counts them.
 
 `run` measures a snippet of assembly, as the command `cyclescope run` does. `core_cycles` is a clock of the thread that reads it.
 """

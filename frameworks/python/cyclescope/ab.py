@@ -1,9 +1,9 @@
-"""Samples for `cyclescope ab`, which names a file by CYCLESCOPE_AB: a line of JSON is one of them (docs/reference.md, ab)."""
+"""Writes samples for `cyclescope ab` to the file named by CYCLESCOPE_AB, one per line of JSON (docs/reference.md, ab)."""
 
 import json
 import os
 
-# Characters of a name that the protocol allows, and milliseconds where it asks for none.
+# Most characters of a name in the protocol, and milliseconds if none are requested.
 LONGEST = 200
 WISHED = 10.0
 

@@ -1,16 +1,16 @@
-"""What pytest-benchmark has to know where its timer is `core_cycles`: the unit, and that `cyclescope ab` runs it."""
+"""Adapts pytest-benchmark to the timer `core_cycles`: its unit, and samples under `cyclescope ab`."""
 
 import pytest
 
 from . import ab
 
-# Core cycles in what `core_cycles` counts: pytest-benchmark takes the timer's unit for a second.
+# Core cycles per unit of `core_cycles`. pytest-benchmark takes the timer's unit for a second.
 UNIT = 1e9
-# Such units in a millisecond, about: it need not be more exact. Cores run at 1 to 5 GHz.
+# Approximate units per millisecond: cores run at 1 to 5 GHz.
 MILLISECOND = 3e-3
-# Rounds of a run of `cyclescope ab`: it takes the lower quartile of 5 to 50.
+# Rounds in a run of `cyclescope ab`, which takes the lower quartile of 5 to 50.
 ROUNDS = 20
-# The option's value is a name: what was written, or the one that the function has.
+# The option's value: the name as written, or the function's own name.
 NAMES = ("cyclescope.core_cycles", "cyclescope._cyclescope.core_cycles")
 
 
@@ -23,12 +23,12 @@ class Table:
     def pytest_benchmark_scale_unit(config, unit, benchmarks, best, worst, sort):
         if not counts_cycles(config):
             return None
-        # An "s" is put behind it. Operations are those of a billion core cycles.
+        # pytest-benchmark appends an "s". Operations are per billion core cycles.
         return ("core cycle", UNIT) if unit == "seconds" else ("", 1.0)
 
 
 class Samples:
-    """Each round of a benchmark is a sample. Benchmarks have the file's name, and not its folder, for that of OLD is another."""
+    """Writes each round of a benchmark as a sample. Names omit the folder, since OLD has a different one."""
 
     def __init__(self):
         self.names = {}
@@ -47,7 +47,7 @@ class Samples:
                 ab.write(name, measured.iterations, units * UNIT * measured.iterations)
 
 
-# Before pytest-benchmark reads its options.
+# Runs before pytest-benchmark reads its options.
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     if not config.pluginmanager.hasplugin("benchmark"):

@@ -1,4 +1,4 @@
-"""pytest --benchmark-timer=cyclescope.core_cycles: the table has core cycles. No line here is changed."""
+"""pytest --benchmark-timer=cyclescope.core_cycles: the table has core cycles. The code needs no change."""
 
 import hashlib
 

@@ -1,12 +1,12 @@
-//! What a snippet costs.
+//! Measures the cost of a snippet.
 
 use crate::failure::exception;
 use cyclescope::Scope;
-use cyclescope::caveat::Code;
+use cyclescope::caveat::CaveatKind;
 use cyclescope::error::Error as Failure;
-use cyclescope::executor::DEFAULT;
+use cyclescope::executor::DEFAULT_OFFER;
 use cyclescope::machine::Machine;
-use cyclescope::run::Request;
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -15,14 +15,14 @@ use serde_json::Value;
 #[pyclass(frozen, get_all)]
 #[derive(Debug, Clone)]
 pub(crate) struct Caveat {
-    /// Its kind, as `docs/reference.md` lists them.
+    /// Its kind, as listed in `docs/reference.md`.
     code: String,
-    /// What it says, with figures.
+    /// Explanation with figures.
     text: String,
 }
 
-/// What a snippet costs, in core cycles: `value`, and `low` and `high` of its interval of 95 %. All three are None where no number may be given;
-/// `caveats` then say why.
+/// Cost of a snippet in core cycles: `value`, and `low` and `high` of its 95 % interval. If the
+/// number is refused, all three are `None` and `caveats` say why.
 #[pyclass(frozen, get_all)]
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
@@ -45,15 +45,16 @@ impl Cost {
     fn __repr__(&self) -> String {
         let cost = match (self.value, self.low, self.high) {
             (Some(value), Some(low), Some(high)) => format!("{value:.3} core cycles ({low:.3} to {high:.3})"),
-            _ => "no number may be given".to_string(),
+            _ => "its number is refused".to_string(),
         };
         let caveats = self.caveats.iter().map(|caveat| format!("\n  {}", caveat.__repr__()));
         format!("{}: {cost}{}", self.snippet, caveats.collect::<String>())
     }
 }
 
-/// What a snippet of Intel-syntax assembly costs, as the command `cyclescope run` measures it, in a process of its own. `quick` takes fewer
-/// layouts. Raises BadSnippet, RunError or Unavailable, each an Error with a `remedy`.
+/// Measures a snippet of Intel-syntax assembly, like the command `cyclescope run`, in a separate
+/// process. `quick` takes fewer layouts. Raises BadSnippet, RunError or Unavailable, each an Error
+/// with a `remedy`.
 #[pyfunction]
 #[pyo3(signature = (snippet, *, quick=false))]
 pub(crate) fn run(py: Python<'_>, snippet: &str, quick: bool) -> PyResult<Cost> {
@@ -62,11 +63,10 @@ pub(crate) fn run(py: Python<'_>, snippet: &str, quick: bool) -> PyResult<Cost> 
 
 fn measure(text: &str, quick: bool) -> Result<Cost, Failure> {
     let snippet = Snippet::parse(text)?;
-    let request = Request { quick, ..Request::default() };
-    let measured = Scope::with(DEFAULT, &Machine::detect(), &request)?.measure(&snippet)?;
+    let request = RunRequest { quick, ..RunRequest::default() };
+    let measured = Scope::with(DEFAULT_OFFER, &Machine::detect(), &request)?.measure(&snippet)?;
     let cost = measured.cost();
-    let caveats =
-        measured.caveats.into_iter().map(|caveat| Caveat { code: name(caveat.code), text: caveat.text });
+    let caveats = measured.caveats.into_iter().map(|caveat| Caveat { code: name(caveat.code), text: caveat.text });
     Ok(Cost {
         snippet: text.to_string(),
         value: cost.map(|cost| cost.value),
@@ -76,8 +76,8 @@ fn measure(text: &str, quick: bool) -> Result<Cost, Failure> {
     })
 }
 
-/// The name of a kind of caveat, as records have it.
-fn name(code: Code) -> String {
+/// The name of a kind of caveat in records.
+fn name(code: CaveatKind) -> String {
     match serde_json::to_value(code) {
         Ok(Value::String(name)) => name,
         _ => String::new(),

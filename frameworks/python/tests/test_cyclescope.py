@@ -1,4 +1,4 @@
-"""The wheel, installed: figures are held against chains of known length and each other."""
+"""Tests the installed wheel: compares figures with chains of known length and with each other."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ import pytest
 import cyclescope
 from cyclescope import ab
 
-# Caveats of a machine that is busy, which say themselves that the number may be wrong.
+# Caveats of a busy machine, which say themselves that the number may be wrong.
 BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
 
 
@@ -45,13 +45,14 @@ def cycles(call):
 
 
 def test_three_times_the_work_takes_three_times_the_cycles():
-    # A sum over bytes, which takes as long for each. Next to each other: what else uses the core slows both.
+    # A hash takes equally long for each byte. The calls alternate, so that background load slows
+    # both.
     short, long = bytes(20000), bytes(60000)
     ratios = [cycles(lambda: hashlib.sha256(long)) / cycles(lambda: hashlib.sha256(short)) for _ in range(101)]
     assert 2.7 < sorted(ratios)[50] < 3.3
 
 
-def test_a_thread_that_sleeps_takes_no_cycles():
+def test_a_sleeping_thread_takes_no_cycles():
     def spin():
         end = time.monotonic() + 0.05
         while time.monotonic() < end:

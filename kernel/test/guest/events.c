@@ -1,4 +1,5 @@
-/* What happens to a run while it runs, and code that tries to leave ring 0 by itself: events WHAT. See `tests` at the end. */
+/* Events during a run, and code that tries to leave ring 0 by itself: events WHAT. See `tests`
+ * at the end. */
 #include "request.h"
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -7,11 +8,12 @@
 #include <sys/syscall.h>
 
 #define TURNS		20
-/* A test ends when this many rounds were hit, or when it has tried often enough. */
+/* A test ends after this many interrupted rounds, or after enough attempts. */
 #define ENOUGH		5
 #define MOST_TURNS	2000
 
-/* Beside NMIs from elsewhere: no NMI and no round of samples is lost. `repeated` shows whether any came. */
+/* During NMIs from elsewhere: no NMI and no round of samples is lost. `repeated` shows whether
+ * any came. */
 static void interrupted_for(uint32_t rounds)
 {
 	struct request request;
@@ -24,7 +26,7 @@ static void interrupted_for(uint32_t rounds)
 	request.run.samples = (uintptr_t)samples;
 	request.run.rounds = rounds;
 	request.run.total_ms = 600000;
-	/* An emulator's CPU may stop for long. */
+	/* An emulator's CPU may pause for long. */
 	request.run.deadline_us = info.longest_deadline_us;
 	for (int turn = 0; turn < TURNS || (repeated < ENOUGH && turn < MOST_TURNS); turn++) {
 		demand(!answer(&request), "an answer");
@@ -47,13 +49,13 @@ static void interrupted(void)
 	interrupted_for(100000);
 }
 
-/* Where the emulator is slow. */
+/* For slow emulators. */
 static void interrupted_briefly(void)
 {
 	interrupted_for(40000);
 }
 
-/* The thread that a page is missed by is moved to `to`, and gets it there. */
+/* Moves the thread that faults on a page to CPU `to`, and then provides the page. */
 struct mover {
 	int faults;
 	pid_t thread;
@@ -69,7 +71,7 @@ static void *move_at_fault(void *argument)
 	struct uffd_msg message;
 	cpu_set_t set;
 
-	/* Nobody misses it where the run is refused before. */
+	/* No fault comes if the run is refused before. */
 	if (poll(&ready, 1, 1000) <= 0)
 		return NULL;
 	demand(read(mover->faults, &message, sizeof(message)) == sizeof(message), "a fault");
@@ -83,8 +85,8 @@ static void *move_at_fault(void *argument)
 	return NULL;
 }
 
-/* The answer for a run on `cpu` of a caller that is moved from CPU `from` to CPU `to` while the module copies the
- * context. */
+/* The answer for a run on `cpu` whose caller moves from CPU `from` to CPU `to` while the module
+ * copies the context. */
 static int moved_answer(unsigned int cpu, unsigned int from, unsigned int to)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -129,7 +131,7 @@ static void moved(void)
 	}
 }
 
-/* Root may lock the kernel down at any time; only the next boot takes it back. */
+/* Root may lock the kernel down at any time; only the next boot reverts it. */
 static void locked_down(void)
 {
 	int file = open_device(), lockdown = open("/sys/kernel/security/lockdown", O_WRONLY);
@@ -142,7 +144,7 @@ static void locked_down(void)
 	demand(open("/dev/cyclescope", O_RDWR) < 0 && errno == EACCES, "EACCES for another file");
 }
 
-/* Where no NMI ends code: a run has to say that it knows. */
+/* If no NMI can end code, a run has to accept that by a flag. */
 static void unguarded(void)
 {
 	struct request request;
@@ -154,7 +156,7 @@ static void unguarded(void)
 	demand(!answer(&request) && request.run.outcome.status == CYCLESCOPE_DONE, "a run without");
 }
 
-/* Starts a run of three seconds on a CPU in a thread of its own. */
+/* Starts a run of three seconds on a CPU in a separate thread. */
 struct runner {
 	struct request request;
 	unsigned int cpu;
@@ -181,7 +183,7 @@ static void prepare_runner(struct runner *runner, unsigned int cpu)
 	runner->request.run.deadline_us = info.longest_deadline_us;
 }
 
-/* The answer for a run, to which something happens after half a second of it. */
+/* The answer for a run that is disturbed after half a second. */
 static int disturbed_answer(struct runner *runner, void (*disturb)(const struct runner *runner))
 {
 	pthread_t thread;
@@ -221,7 +223,7 @@ static void move_thread(const struct runner *runner)
 
 #define GROUP	"/tmp/groups/moved"
 
-/* A group of processes that may use CPU 0 alone. */
+/* A group of processes that may use only CPU 0. */
 static void move_process(const struct runner *runner)
 {
 	(void)runner;
@@ -267,7 +269,7 @@ static void loses_cpu(void)
 	demand(works(open_device(), 1), "a run on this CPU again");
 }
 
-/* rdtsc; shl rdx, 32; or rdx, rax; mov rcx, when; x: cmp rdx, rcx; ja x; then as always */
+/* rdtsc; shl rdx, 32; or rdx, rax; mov rcx, when; x: cmp rdx, rcx; ja x; then the usual code */
 static void endless_from(struct request *request, uint64_t when)
 {
 	memcpy(request->code, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xc2\x48\xb9", 11);
@@ -277,7 +279,7 @@ static void endless_from(struct request *request, uint64_t when)
 	request->piece.bytes = 24 + 26;
 }
 
-/* The CPU that watches the deadline goes offline; after that the code does not end any more. */
+/* The CPU that watches the deadline goes offline; after that the code becomes endless. */
 static void loses_watcher(void)
 {
 	struct runner runner;

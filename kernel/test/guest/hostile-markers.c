@@ -1,4 +1,5 @@
-/* Callers of the module's markers that do all they may not: hostile-markers WHAT. See `tests` at the end. */
+/* Callers that break every rule of the module's markers: hostile-markers WHAT. See `tests` at
+ * the end. */
 #define _GNU_SOURCE
 #include <cyclescope.h>
 #include <errno.h>
@@ -22,7 +23,7 @@
 #define LOOPS		10
 #define KERNEL_ADDRESS	0xffff888000000000
 
-/* Requests that are valid until something in them is changed. */
+/* Requests that are valid until a field is changed. */
 struct request {
 	struct cyclescope_marker_code code;
 	struct cyclescope_marker_bytes bytes;
@@ -71,7 +72,7 @@ static int answer(int file, unsigned long command, void *argument)
 	return ioctl(file, command, argument) ? errno : 0;
 }
 
-/* About one code. */
+/* A request for one code. */
 static void make(struct request *request, int file, uint32_t code)
 {
 	memset(request, 0, sizeof(*request));
@@ -105,7 +106,7 @@ static int turn(int file, uint32_t design, uint32_t probe)
 	return answer(file, CYCLESCOPE_MARKER_SWITCH, &on);
 }
 
-/* Finds the first code of each design; how many there are. */
+/* Finds the first code of each design. Returns their number. */
 static uint32_t first_codes(int file, uint32_t *codes, uint32_t room)
 {
 	struct cyclescope_marker_code code = { .size = sizeof(code), .version = CYCLESCOPE_VERSION };
@@ -120,7 +121,7 @@ static uint32_t first_codes(int file, uint32_t *codes, uint32_t room)
 	return designs;
 }
 
-/* Calls of the counting probe in a run of a code. */
+/* Number of calls of the counting probe in a run of a code. */
 static uint64_t hits(int file, uint32_t code)
 {
 	struct request request;
@@ -131,7 +132,7 @@ static uint64_t hits(int file, uint32_t code)
 	return request.run.hits;
 }
 
-/* Each change alone, and what must be answered. */
+/* Each change alone, with the expected answer. */
 static void values(void)
 {
 	static const struct {
@@ -191,7 +192,8 @@ static void values(void)
 	}
 }
 
-/* Work is bounded over all calls of a round, a memcpy counts more, and time ends what has too many rounds. */
+/* The work of all calls of a round is limited, a memcpy counts more, and time ends runs with
+ * too many rounds. */
 static void bounds(void)
 {
 	struct cyclescope_marker_call calls[CYCLESCOPE_MARKER_MOST_CALLS];
@@ -226,7 +228,7 @@ static void bounds(void)
 	demand(request.run.slices > 1, "several slices");
 }
 
-/* Sites belong to the file that has switched one on, until all are off. */
+/* Sites belong to the file that switched one on, until all are off. */
 static void owners(void)
 {
 	int file = open_device(), other = open_device();
@@ -293,7 +295,7 @@ static void killed(void)
 	}
 }
 
-/* Devices opened, switched and closed, for what they leave behind. */
+/* Opens, switches and closes devices, to find leaks. */
 static void turns(void)
 {
 	for (int number = 0; number < 50; number++) {
@@ -307,7 +309,7 @@ static void turns(void)
 	}
 }
 
-/* For `rmmod` in the middle: two seconds with all sites on. */
+/* For `rmmod` during a run: two seconds with all sites on. */
 static void endure(void)
 {
 	int file = open_device();

@@ -1,4 +1,4 @@
-/* Callers of the module that do all they may not: hostile WHAT. See `tests` at the end. */
+/* Callers that break every rule of the module: hostile WHAT. See `tests` at the end. */
 #include "request.h"
 #include <asm/ldt.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #define NOT_CANONICAL	0x8000000000000000
 #define MOST_OPENED	8
 
-/* Each change alone, and what must be answered. */
+/* Each change alone, with the expected answer. */
 static void values(void)
 {
 	static const struct {
@@ -75,7 +75,7 @@ static bool known(unsigned long command)
 	       command == CYCLESCOPE_MARKER_RUN;
 }
 
-/* Memory that goes, or can't be written to, at every place. */
+/* Every memory argument unmapped or not writable, each in turn. */
 static void memory(void)
 {
 	int file = open_device();
@@ -104,7 +104,7 @@ static void memory(void)
 	demand(ioctl(file, CYCLESCOPE_GET_INFO, KERNEL_ADDRESS) && errno == EFAULT, "EFAULT for the kernel's room");
 	info.version = CYCLESCOPE_VERSION - 1;
 	demand(ioctl(file, CYCLESCOPE_GET_INFO, &info) && errno == EINVAL, "EINVAL for another version");
-	/* Of every size: the kernel takes some numbers of other drivers for its own. */
+	/* Every size: the kernel handles some numbers of other drivers itself. */
 	for (unsigned int size = 0; size < 256; size++)
 		for (unsigned int number = 0; number < 256; number++) {
 			unsigned long command = _IOC(_IOC_READ | _IOC_WRITE, 'y', number, size);
@@ -151,7 +151,8 @@ static void random_requests(void)
 		for (int change = draw() % 3; change >= 0; change--) {
 			size_t at = draw() % (offsetof(struct request, code) / 4) * 4;
 
-			/* The file, and addresses by which the kernel would rightly overwrite this program. */
+			/* The file, and addresses through which the kernel would rightly
+			 * overwrite this program. */
 			if (at < offsetof(struct request, run.flags))
 				continue;
 			memcpy((char *)&request + at, &words[draw() % (sizeof(words) / sizeof(*words))], 4 + draw() % 2 * 4);
@@ -171,7 +172,7 @@ static void random_requests(void)
 	demand(works(file, 1), "a valid run");
 }
 
-/* As many devices as may run, and one more. */
+/* The maximum number of devices, and one more. */
 static void crowd(void)
 {
 	int files[MOST_OPENED];
@@ -243,7 +244,7 @@ static void taken_away(void)
 	}
 }
 
-/* A device that two processes have, of which one ends, or is killed in the middle of a run. */
+/* A device shared by two processes, one of which ends, or is killed during a run. */
 static void processes(void)
 {
 	int file = open_device();
@@ -261,7 +262,7 @@ static void processes(void)
 				_exit(1);
 			make(&request, number % 4 < 2 ? file : open_device(), 1);
 			long_run(&request, 60000);
-			/* Every fifth one sits in an endless loop. */
+			/* Every fifth one runs an endless loop. */
 			if (number % 5 == 0)
 				memcpy(request.code, "\xeb\xfe", 2);
 			answer(&request);
@@ -276,7 +277,7 @@ static void processes(void)
 	}
 }
 
-/* A slice that is over before the first round: only the run's own time ends it. */
+/* A slice that is over before the first round: only the run's own time limit ends it. */
 static void short_slices(void)
 {
 	struct request request;
@@ -307,7 +308,7 @@ static uint64_t read_and_overwrite(struct request *request, uint64_t area)
 	return ((struct cyclescope_sample *)request->samples)->start;
 }
 
-/* A selector of an LDT would be loaded where no LDT is mapped. */
+/* A selector of an LDT would be loaded while no LDT is mapped. */
 static void ldt_selector(void)
 {
 	struct user_desc entry = { .limit = 0xfffff, .seg_32bit = 1, .limit_in_pages = 1, .useable = 1 };
@@ -337,7 +338,7 @@ static int set_areas(int file, struct cyclescope_area *list, uint32_t count, uin
 
 #define AREAS	3
 
-/* Areas are filled anew where they were written to, wholly where that is asked for, and by what is given. */
+/* Written areas are refilled, completely if requested, with the given contents. */
 static void areas(void)
 {
 	struct cyclescope_area list[AREAS] = { { .bytes = 16 * PAGE }, { .bytes = 64 * PAGE }, { .bytes = 16 * PAGE } };
@@ -373,7 +374,8 @@ static void areas(void)
 	demand(works(request.file, 1), "a valid run");
 }
 
-/* Lists of areas that make no sense, and fills that don't fit. None of them is taken; what follows one is taken. */
+/* Invalid lists of areas, and fills that don't fit. All of them are refused; a valid one
+ * afterwards is accepted. */
 static void wrong_areas(void)
 {
 	struct cyclescope_area list[32] = {}, good[2] = { { .bytes = PAGE }, { .bytes = PAGE } };
@@ -427,7 +429,7 @@ static void wrong_areas(void)
 	demand(answer(&request) == EINVAL, "something reserved in a run");
 	request.run.reserved = 0;
 	demand(!answer(&request), "a valid run");
-	/* From the first area's end into the page without mapping. */
+	/* From the first area's end into the unmapped page. */
 	demand(good[1].address - good[0].address > PAGE, "areas lie apart");
 	good[0].address += PAGE;
 	memcpy(request.code, "\x48\xba", 2);
@@ -438,7 +440,7 @@ static void wrong_areas(void)
 	       request.run.outcome.cr2 == good[0].address, "a page fault behind an area");
 }
 
-/* For `rmmod` in the middle. */
+/* For `rmmod` during a run. */
 static void endure(void)
 {
 	struct request request;

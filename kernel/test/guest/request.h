@@ -1,4 +1,4 @@
-/* A valid run, for the programs that change something in it. */
+/* A valid run, for programs that change a field of it. */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -21,7 +21,7 @@
 
 static struct cyclescope_info info;
 
-/* A run that is valid until something in it is changed. */
+/* A run that is valid until a field is changed. */
 struct request {
 	int file;
 	struct cyclescope_run run;

@@ -9,7 +9,8 @@ int main(int count, char **words)
 	int capability = count < 3 ? -1 : !strcmp(words[1], "sys_rawio") ? CAP_SYS_RAWIO :
 			 !strcmp(words[1], "sys_module") ? CAP_SYS_MODULE : -1;
 
-	/* What root is not allowed to have it does not get back when it executes a program. */
+	/* When root executes a program, it does not regain capabilities outside of its bounding
+	 * set. */
 	if (capability < 0 || prctl(PR_CAPBSET_DROP, capability, 0, 0, 0))
 		return 1;
 	execvp(words[2], words + 2);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * What other parts of a kernel do to the module, made to happen. Each is a parameter, and writing to it does it:
+ * Provokes effects of other parts of a kernel on the module. Each is a parameter; writing to it
+ * starts the effect:
  *
- *   wide_idt=1                 gives the IDT of each CPU the limit 0xffff, as a VM exit on Intel leaves it
- *   nmis="CPU BURSTS GAP"      sends bursts of NMIs to a CPU, one after another: with GAP 0 single ones, else two, at most
- *                              GAP ns apart; each burst begins when the one before it has been handled
+ *   wide_idt=1             gives the IDT of each CPU the limit 0xffff, as a VM exit on Intel leaves it
+ *   nmis="CPU BURSTS GAP"  sends bursts of NMIs to a CPU, in sequence: with GAP 0 single ones, else
+ *                          two, at most GAP ns apart; each burst begins when the previous one has
+ *                          been handled
  *
- * and at the module's load alone:
+ * and only when the module is loaded:
  *
- *   lose_nmis=1                no NMI that is sent by this interface arrives any more
+ *   lose_nmis=1            NMIs sent through this interface stop arriving
  *
- * Read back: taken, the number of NMIs that its handler has taken, and lost, of bursts that nobody took.
+ * Read back: taken, the number of NMIs that its handler has taken, and lost, of bursts that
+ * nobody took.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -42,12 +45,12 @@ static char *refuse = "";
 module_param(refuse, charp, 0444);
 
 static unsigned int target;
-/* What the handler finds: one for each NMI that was sent. Like a counter's overflow it is found by the next NMI of any
- * origin. */
+/* Number of reasons for the handler, one for each NMI that was sent. Like a counter's overflow,
+ * the next NMI of any origin finds it. */
 static atomic_t reasons = ATOMIC_INIT(0);
-/* The NMI and its reason come at once. */
+/* The NMI and its reason come together. */
 static bool sending;
-/* A CPU, each second NMI of which finds nothing any more; none at first. */
+/* A CPU on which each second NMI finds no reason; none at first. */
 static int both = -1;
 module_param(both, int, 0644);
 static bool first_came;
@@ -149,7 +152,7 @@ static int set_probe(const char *text, const struct kernel_param *parameter)
 static const struct kernel_param_ops probe_ops = { .set = set_probe };
 module_param_cb(probe, &probe_ops, NULL, 0200);
 
-/* The kernel protects what is overwritten; this is a test. */
+/* Overwrites protected kernel memory; this is a test. */
 static void overwrite(void *to, const void *from, size_t bytes)
 {
 	unsigned long flags, cr0;
@@ -166,12 +169,12 @@ static bool is_refused(const u8 *code)
 {
 	if (!strcmp(refuse, "msr"))
 		return code[0] == 0x0f && (code[1] == 0x32 || code[1] == 0x30);
-	/* With a prefix where the register is a later one. */
+	/* Registers above the seventh need a prefix. */
 	code += code[0] == 0x41;
 	return code[0] == 0x0f && code[1] == 0x22 && (code[2] & 0x38) == 4 << 3;
 }
 
-/* UD2 takes the instruction's place before any of the module runs. */
+/* UD2 replaces the instruction before any of the module's code runs. */
 static int refuse_in(struct notifier_block *block, unsigned long state, void *data)
 {
 	struct module *module = data;

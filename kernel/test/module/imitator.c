@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The module's part for records (PEBS and branch traces) with imitated registers, which no emulator has, and an imitated perf,
- * whose NMI switches them between any two accesses. What is not met is told, and this module does not load.
+ * Tests the module's part for records (PEBS and branch traces) with simulated registers, which
+ * emulators lack, and a simulated perf, whose NMI switches them between any two accesses. A
+ * failure is reported, and this module does not load.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -17,7 +18,7 @@ static void imitated_set_msr(u32 number, u64 value);
 
 struct registers registers = { .pebs = true, .branch_traces = true };
 
-/* Beside what is switched: another's bit of the same register (LBR). */
+/* A bit of the same register that is not switched, but belongs to others (LBR). */
 #define OTHERS	1
 
 struct setting {
@@ -30,12 +31,13 @@ static const struct setting settings[] = {
 
 static struct {
 	struct setting now, wanted, by_nmi;
-	/* Accesses until the NMI comes; it comes once. */
+	/* Accesses left until the NMI, which comes once. */
 	int left;
 	bool in_nmi, restoring;
-	/* The register that was read last; 0 after a write. */
+	/* The register of the last read; 0 after a write. */
 	u32 read;
-	/* perf's NMI came between a read and a write that follows from it: what may be of an older setting. */
+	/* perf's NMI came between a read and the write that follows from it: the older setting
+	 * that may be written. */
 	struct setting excused;
 } machine;
 
@@ -71,7 +73,7 @@ static void imitated_set_msr(u32 number, u64 value)
 		machine.now.control = value;
 }
 
-/* One slice; whether the NMI came. */
+/* Runs one slice. Returns whether the NMI came. */
 static bool slice(const struct setting *before, const struct setting *by_nmi, int left, int *bad)
 {
 	machine = (typeof(machine)){ .now = *before, .wanted = *before, .by_nmi = *by_nmi, .left = left };
@@ -85,7 +87,7 @@ static bool slice(const struct setting *before, const struct setting *by_nmi, in
 	machine.read = 0;
 	records_restore();
 	take_nmi(0);
-	/* What perf has switched off while it was off can't be seen. */
+	/* The module can't see what perf switched off while it was off. */
 	if (!by_nmi->pebs || !(by_nmi->control & BRANCH_TRACES))
 		return machine.left < 0;
 	if ((machine.now.pebs ^ machine.wanted.pebs) & ~machine.excused.pebs ||

@@ -1,6 +1,7 @@
-/* Twenty kinds of code as benchmarks of the protocol of `cyclescope ab`. Built with other values of two macros they are another program:
-   PLANTED   work that is added to a thousand units
-   PADDING   bytes before all functions, which move the code and do nothing */
+/* Twenty kinds of code as benchmarks of the protocol of `cyclescope ab`. Two macros make it
+ * another program:
+ *   ADDED_UNITS   units of work in addition to a thousand
+ *   PADDING       bytes before all functions, which only move the code */
 #include "cyclescope.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef PLANTED
-#define PLANTED 0
+#ifndef ADDED_UNITS
+#define ADDED_UNITS 0
 #endif
 #ifdef PADDING
 #define TEXT_OF(number) #number
@@ -17,7 +18,7 @@
 __asm__(".text\n.fill " TEXT(PADDING) ", 1, 0x90");
 #endif
 
-enum { UNITS = 1000 + PLANTED, SAMPLES = 12, TABLE = 1 << 15, WORDS = 4096 };
+enum { UNITS = 1000 + ADDED_UNITS, SAMPLES = 12, TABLE = 1 << 15, WORDS = 4096 };
 
 static uint32_t table[TABLE], ring[TABLE];
 static uint64_t words[WORDS];

@@ -1,8 +1,10 @@
-//! `cyclescope ab` on twenty kinds of code: programs compared with themselves, with builds that only move the code, and with builds that do one
-//! or two per cent more.
+//! `cyclescope ab` on twenty kinds of code: programs compared with themselves, with builds that
+//! only move the code, and with builds that do one or two per cent more.
 //!
-//! Ten thousand live comparisons would take a day. So runs of one program are recorded, and compared as pairs of neighbours of which chance says
-//! which one is the old program: the noise is the machine's, and the decision is that of the command. Some comparisons are live beside it.
+//! Ten thousand live comparisons would take a day, so runs of one program are recorded. They are
+//! compared as pairs of consecutive runs, and chance decides which one counts as the old program:
+//! the noise is the machine's, the decision is the command's. Some comparisons are live in
+//! addition.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::random::Random;
@@ -11,20 +13,20 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Comparisons of recorded runs, under each load, and runs that are recorded.
+/// Number of comparisons of recorded runs under each load, and number of recorded runs.
 const COMPARISONS: usize = 10_000;
 const RECORDED_RUNS: usize = 200;
-/// Live comparisons of twenty benchmarks with each build, and with `--full`.
+/// Live comparisons of twenty benchmarks with each build, without and with `--full`.
 const LIVE_COMPARISONS: [usize; 2] = [1, 10];
 
-/// Builds of the program: a name, the flags of the compiler, and the direction in which they differ from the first.
+/// Builds of the program: a name, and the flags of the compiler.
 const BUILDS: &[(&str, &[&str])] =
-    &[("first", &[]), ("again", &[]), ("1 % more", &["-DPLANTED=10"]), ("2 % more", &["-DPLANTED=20"])];
+    &[("first", &[]), ("again", &[]), ("1 % more", &["-DADDED_UNITS=10"]), ("2 % more", &["-DADDED_UNITS=20"])];
 
-/// Bytes of padding of the builds that only move the code: of the old program and of the new one.
+/// Bytes of padding of the builds that only move the code, for the old and the new program.
 const PADDINGS: [[usize; 6]; 2] = [[0, 48, 112, 208, 1040, 4128], [16, 80, 304, 560, 2064, 4240]];
 
-/// How many rows have which verdict: slower, faster, the same, unclear.
+/// Number of rows with each verdict: slower, faster, the same, unclear.
 type RowVerdictCounts = [usize; 4];
 
 /// Runs the section.
@@ -62,7 +64,7 @@ pub fn check_comparisons(lab: &mut Lab) -> SectionResult {
     let mut itself = by_label;
     add_counts(&mut itself, &live[1]);
     demand_at_most(lab, "a program compared with itself changes in at most 1 row of 1000", changed(&itself), 0.001);
-    demand_at_most(lab, "code that is only moved changes in at most 1 row of 100", changed(&place), 0.01);
+    demand_at_most(lab, "code that only moved changes in at most 1 row of 100", changed(&place), 0.01);
     for (number, least) in [(2, 0.95), (3, 0.999)] {
         let (found, all) = (live[number][0], live[number].iter().sum::<usize>());
         let text = format!("{} is found in {} % of the rows", BUILDS[number].0, 100.0 * least);
@@ -71,7 +73,7 @@ pub fn check_comparisons(lab: &mut Lab) -> SectionResult {
     Ok(())
 }
 
-/// Whether at most this share of the rows changed.
+/// Records whether at most this share of the rows changed.
 fn demand_at_most(lab: &mut Lab, text: &str, [changed, all]: [usize; 2], share: f64) {
     lab.record_demand(text, Some(changed as f64 <= share * all as f64), format!("{changed} of {all}"));
 }
@@ -84,7 +86,7 @@ fn format_counts([slower, faster, same, unclear]: &RowVerdictCounts) -> String {
     format!("{slower:>6} slower {faster:>6} faster {same:>6} the same {unclear:>6} unclear")
 }
 
-/// Builds the program at other places, and returns the name of all of its builds.
+/// Builds the program at other addresses. Returns the common part of the builds' names.
 fn build_moved(folder: &Path, name: &str, paddings: &[usize]) -> SectionResult<PathBuf> {
     for (number, padding) in paddings.iter().enumerate() {
         build_program(folder, &format!("{name}-{}", number + 1), &[&format!("-DPADDING={padding}")])?;
@@ -102,7 +104,7 @@ fn build_program(folder: &Path, name: &str, flags: &[&str]) -> SectionResult<Pat
     if built.success() { Ok(program) } else { Err(format!("cc failed: {built}").into()) }
 }
 
-/// The command, beside this program, on the lab's CPU.
+/// The command, found next to this program, on the lab's CPU.
 fn ab_command(lab: &mut Lab) -> SectionResult<Command> {
     let path = std::env::current_exe()?.with_file_name("cyclescope");
     if !path.exists() {
@@ -127,7 +129,8 @@ fn compare_live(lab: &mut Lab, programs: [&Path; 2], options: &[&str]) -> Sectio
     Ok(counts)
 }
 
-/// Verdicts of comparisons of recorded runs, in which chance says which run of two neighbours is the old program's.
+/// Verdicts of comparisons of recorded runs. Chance decides which of two consecutive runs is the
+/// old program's.
 fn compare_recorded(lab: &mut Lab, folder: &Path, program: &Path) -> SectionResult<RowVerdictCounts> {
     let file = folder.join("runs.jsonl");
     let _ = std::fs::remove_file(&file);

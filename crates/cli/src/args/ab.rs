@@ -5,69 +5,71 @@ use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
-const VERDICT_HEADING: &str = "What is said";
+const VERDICT_HEADING: &str = "Verdict";
 
 /// Options of `ab`.
 #[derive(Debug, Args, serde::Serialize)]
 #[command(
     override_usage = "cyclescope ab [OPTIONS] OLD NEW\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
     cyclescope ab [OPTIONS] --against FILE NEW",
-    after_help = "A program is one argument with its own arguments, such as 'sort -n numbers.txt'; no shell runs it, unless \
-    it is named: \"sh -c '...'\". Its CPU time is compared. A program that writes samples of benchmarks to the file named \
-    by CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
+    after_help = "Quote each program with its arguments as one word, such as 'sort -n numbers.txt'. It runs without a \
+    shell; name one if you need it: \"sh -c '...'\". The comparison uses CPU time. A program that writes benchmark \
+    samples to the file in CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
 )]
 pub struct AbArgs {
-    /// OLD and NEW; with --against NEW alone; with --out one alone, to record it
+    /// The programs to compare: OLD and NEW; only NEW with --against; only one program to record
+    /// with --out
     #[arg(value_name = "PROGRAM", required = true, num_args = 1..=2)]
     pub programs: Vec<String>,
-    /// A change by less than this is `same`; `slower` and `faster` are by more than a quarter of it [default: 1%]
+    /// Changes below this are `same`; `slower` and `faster` need more than a quarter of it
+    /// [default: 1%]
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub within: Option<f64>,
-    /// Exit with 6 where a benchmark is slower, and may be so by this much: its interval reaches it
+    /// Exit with 6 if a benchmark is slower and its interval reaches this change
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub fail_on_slower: Option<f64>,
-    /// Exit with 5 where a benchmark is unclear
+    /// Exit with 5 if a benchmark is unclear
     #[arg(help_heading = VERDICT_HEADING, long)]
     pub fail_on_unclear: bool,
-    /// Print the result as Markdown, for a pull request
+    /// Print the result as a Markdown table, for example for a pull request
     #[arg(help_heading = VERDICT_HEADING, long, conflicts_with = "json")]
     #[serde(skip)]
     pub markdown: bool,
-    /// Compare with the runs in a file that --out wrote, those of its last program
+    /// Compare NEW with the recorded runs in a file that --out wrote; of several programs, the last
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub against: Option<PathBuf>,
-    /// Write each run and the result to a new file of JSON lines
+    /// Write each run and the result to a new JSON-lines file
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub out: Option<PathBuf>,
-    /// Append what the programs print to a file [default: it is discarded]
+    /// Append what the programs print to this file [default: discard it]
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub output: Option<PathBuf>,
-    /// Compare the CPU time of whole programs, also where they have benchmarks
+    /// Compare the CPU time of whole programs even if they write benchmark samples
     #[arg(long)]
     pub whole: bool,
-    /// Builds of each program, of the same source but linked in another order or padded otherwise: {build} in OLD and NEW stands
-    /// for 1 to N. What holds for some builds only is unclear
+    /// Compare N builds of each program, from the same source with another link order or padding.
+    /// {build} in OLD and NEW becomes 1 to N. A change that only some builds show is unclear
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=64), conflicts_with = "against")]
     pub builds: Option<u32>,
-    /// Seconds for each benchmark; a batch has 12 pairs of runs at least, whatever time they take [default: 10, with
-    /// --quick 3]
+    /// Seconds to spend on each benchmark; at least 12 pairs of runs per batch, however long they
+    /// take [default: 10, with --quick 3]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
-    /// Seconds after which a run is ended [default: 60]
+    /// Seconds before a run is stopped [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<f64>,
 }
 
-/// A share, as in 1% or 0.01.
+/// Parses a share, such as 1% or 0.01.
 fn parse_share(text: &str) -> Result<f64, String> {
     let value = match text.strip_suffix('%') {
         Some(percent) => parse_positive(percent)? / 100.0,
         None => parse_positive(text)?,
     };
-    if value < 1.0 { Ok(value) } else { Err("expected less than 100%".to_string()) }
+    if value < 1.0 { Ok(value) } else { Err("expected a share below 100%, such as 1% or 0.01".to_string()) }
 }

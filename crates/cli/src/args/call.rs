@@ -1,4 +1,4 @@
-//! Options on what a function is called with.
+//! Options for the arguments and memory of a called function.
 
 use super::size::parse_size;
 use clap::{Args, ValueEnum};
@@ -6,42 +6,45 @@ use cyclescope::record::SerializedBy;
 use std::fmt;
 use std::path::PathBuf;
 
-const CALL_HEADING: &str = "What a function gets";
+const CALL_HEADING: &str = "Function arguments and memory";
 
-/// Options on what the function of --c, --lib or --elf gets.
+/// Arguments, buffer and stack for the function of --c, --lib or --elf.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 pub struct CallArgs {
-    /// Give the latency of a call as the cost, instead of its throughput: each begins behind an LFENCE (`fence`), or its first
-    /// argument waits for the result of the last call, a number (`result`) or a floating point number (`float-result`); with
-    /// --c the compiler is asked which of the two [without a value: fence]
+    /// Measure the latency of a call instead of its throughput. Each call waits for an LFENCE
+    /// (`fence`), or its first argument waits for the previous result: an integer (`result`) or a
+    /// floating point number (`float-result`). With --c, the compiler determines which of the two
+    /// [without a value: fence]
     #[arg(help_heading = CALL_HEADING, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "fence",
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub serialize: Option<CallSerialization>,
-    /// A function of the same file that runs before each call, with the same arguments; its cost is excluded
+    /// Function of the same file that runs before each call, with the same arguments; its cost is
+    /// excluded
     #[arg(help_heading = CALL_HEADING, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub setup: Option<String>,
-    /// A further argument, after the pointer to the buffer: an integer, `buffer`, or `size` (the bytes of the file of
-    /// --contents, else of the buffer), up to five of them; or a floating point number such as 0.5 or, of type float, 0.5f, up
-    /// to eight
+    /// One more argument, after the pointer to the buffer. Up to five integers, `buffer` (its
+    /// address) or `size` (bytes of the --contents file, else of the buffer); up to eight floating
+    /// point numbers such as 0.5 (double) or 0.5f (float)
     #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "N", value_parser = parse_value, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub values: Vec<ArgValue>,
-    /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M, or a larger file of --contents]
+    /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M,
+    /// or the size of a larger --contents file]
     #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub buffer: Option<u64>,
-    /// What the buffer holds at first: `pattern` (floating point numbers a little above 1), `zero`, `random`, or a file's
-    /// bytes and then zeros [default: pattern]
+    /// Initial contents of the buffer: `pattern` (floating point numbers slightly above 1), `zero`,
+    /// `random`, or a file, padded with zeros [default: pattern]
     #[arg(help_heading = CALL_HEADING, long, value_name = "WHAT", conflicts_with_all = ["snippet", "file", "hex"])]
     pub contents: Option<BufferContents>,
-    /// Bytes of stack at least [default: 8M]
+    /// Minimum stack size in bytes, such as 64K or 8M [default: 8M]
     #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub stack: Option<u64>,
 }
 
 impl CallArgs {
-    /// Whether anything was given.
+    /// Whether the command line has any of these options.
     pub fn is_given(&self) -> bool {
         self.serialize.is_some()
             || self.setup.is_some()
@@ -52,15 +55,15 @@ impl CallArgs {
     }
 }
 
-/// What a call waits for.
+/// What each call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallSerialization {
-    /// The last call's result, a number or an address
+    /// The previous call's result, an integer or an address
     Result,
-    /// The last call's result, a floating point number
+    /// The previous call's result, a floating point number
     FloatResult,
-    /// A fence
+    /// An LFENCE
     Fence,
 }
 
@@ -74,23 +77,23 @@ impl From<CallSerialization> for SerializedBy {
     }
 }
 
-/// The value of an argument.
+/// The value of one argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ArgValue {
-    /// A number.
+    /// An integer.
     Number(i128),
-    /// A floating point number.
+    /// A `double`.
     Double(f64),
-    /// A floating point number of 32 bits.
+    /// A `float`.
     Single(f32),
-    /// Bytes of the file that the buffer holds, else of the buffer.
+    /// Bytes of the file in the buffer, or of the buffer if it holds no file.
     Size,
     /// The address of the buffer.
     Buffer,
 }
 
 impl ArgValue {
-    /// Whether it is a floating point number.
+    /// Whether the value is passed as a floating point number.
     pub fn is_float(&self) -> bool {
         matches!(self, ArgValue::Double(_) | ArgValue::Single(_))
     }
@@ -106,7 +109,7 @@ impl fmt::Display for ArgValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ArgValue::Number(number) => number.fmt(f),
-            // These have a point or an exponent always.
+            // The debug format always has a point or an exponent.
             ArgValue::Double(number) => write!(f, "{number:?}"),
             ArgValue::Single(number) => write!(f, "{number:?}f"),
             ArgValue::Size => "size".fmt(f),
@@ -115,16 +118,16 @@ impl fmt::Display for ArgValue {
     }
 }
 
-/// What a buffer holds at first.
+/// Initial contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferContents {
-    /// Floating point numbers.
+    /// Floating point numbers slightly above 1.
     Pattern,
     /// Zeros.
     Zero,
-    /// Random bytes of the run's seed.
+    /// Random bytes from the run's seed.
     Random,
-    /// What a file holds, and then zeros.
+    /// The bytes of a file, then zeros.
     File(PathBuf),
 }
 
@@ -173,11 +176,11 @@ fn parse_value(text: &str) -> Result<ArgValue, String> {
     let number = number.ok().filter(|number| *number >= 0).map(|number| sign * number);
     match number {
         Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => Ok(ArgValue::Number(number)),
-        _ => Err("expected a number of 64 bits, such as 100, -1, 0x40, 0.5 or 0.5f, `size` or `buffer`".to_string()),
+        _ => Err("expected a 64-bit number such as 100, -1, 0x40, 0.5 or 0.5f, or `size` or `buffer`".to_string()),
     }
 }
 
-/// A floating point number: what has a point or an exponent.
+/// Parses a floating point number: text with a point or an exponent.
 fn parse_float(text: &str) -> Option<ArgValue> {
     if text.contains(['x', 'X']) || !text.contains(['.', 'e', 'E']) {
         return None;
@@ -189,7 +192,7 @@ fn parse_float(text: &str) -> Option<ArgValue> {
     Some(value)
 }
 
-/// The largest buffer or stack: an area of memory with the ends of a stack is not larger than 1 GiB.
+/// The largest buffer or stack: 1 GiB.
 const BYTES_MOST: u64 = 1 << 30;
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -202,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units() {
+    fn sizes_accept_units() {
         assert_eq!(["1", "64K", "8M", "1G"].map(|text| parse_bytes(text).unwrap()), [1, 65536, 8 << 20, 1 << 30]);
         for wrong in ["", "0", "K", "1.5M", "-1", "1025M", "1T", "99999999999G"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbers_of_64_bits_or_words() {
+    fn arguments_are_64_bit_numbers_or_keywords() {
         let most = ArgValue::Number(u64::MAX.into());
         assert_eq!(
             ["0x10", "-1", "18446744073709551615"].map(|text| parse_value(text).unwrap()),

@@ -1,4 +1,4 @@
-//! All commands that have options of their own.
+//! The commands with options of their own, and the top-level help.
 
 use super::ab::AbArgs;
 use super::clock::ClockArgs;
@@ -11,40 +11,40 @@ use super::replay::ReplayArgs;
 use super::run::RunArgs;
 use clap::{Parser, Subcommand};
 
-/// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
+/// Measure what x86 code costs, in true core clock cycles with an error bar.
 #[derive(Debug, Parser)]
 #[command(name = "cyclescope", version, propagate_version = true, max_term_width = 80)]
 #[command(after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
-    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; \
-    6 slower, where ab was asked to fail; 130 interrupted.")]
+    on this machine; 4 the snippet faulted or hung; 5 too noisy for the requested interval, or unclear (ab \
+    --fail-on-unclear); 6 slower (ab --fail-on-slower); 130 interrupted.")]
 pub struct Cli {
-    /// What to do; `--clock list` needs no command.
+    /// The command; `--clock list` needs none.
     #[command(subcommand)]
     pub command: Option<CliCommand>,
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// The commands.
+/// The commands with options of their own.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
-    /// Report what this machine can measure with, and what to change
+    /// Report what this machine can measure, and what to change
     Doctor,
-    /// Measure a snippet
+    /// Measure a snippet of assembly, or a function
     Run(Box<RunArgs>),
-    /// Measure how good each timing method is on this machine
+    /// Measure the cost, spread and resolution of each timing method on this machine
     Evaluate(EvaluateArgs),
     /// Measure latency and reciprocal throughput of instructions
     Instr(Box<InstrArgs>),
-    /// Measure what instrumentation costs: markers of several designs, off and on
+    /// Measure the cost of instrumentation: markers of several designs, off and on
     Marker(MarkerArgs),
-    /// List the timing methods, or print one as source text for your own program
+    /// List the timing methods, or print one as source code for your own program
     Clock(ClockArgs),
     /// Compare two result files, or one with a published table
     Compare(CompareArgs),
-    /// Compute a number again from its evidence
+    /// Recompute a result from its evidence, or measure it again
     Replay(ReplayArgs),
-    /// Compare two programs, or two sets of benchmarks, run in turn: slower, faster, the same?
+    /// Compare two programs or their benchmarks: slower, faster or the same?
     Ab(AbArgs),
 }
 
@@ -54,12 +54,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_grammar_is_consistent() {
+    fn clap_accepts_the_grammar() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn the_reference_names_every_command_and_option() {
+    fn reference_documents_every_command_and_option() {
         const REFERENCE: &str = include_str!("../../../../docs/reference.md");
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();

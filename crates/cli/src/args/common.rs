@@ -1,4 +1,4 @@
-//! The options of every command, and what they choose.
+//! Options that every command accepts, and the choices they make.
 
 use super::serialized;
 use crate::output::Failure;
@@ -10,58 +10,59 @@ use cyclescope::machine::Machine;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Options that every command takes.
+/// Options that every command accepts.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(next_help_heading = "Options of every command")]
 pub struct CommonArgs {
-    /// Print one JSON object a line and nothing else on stdout
+    /// Print one JSON object per line on stdout, and nothing else
     #[arg(long, global = true)]
     #[serde(skip)]
     pub json: bool,
-    /// Where the code runs [default: user]
+    /// Where the measured code runs [default: user]
     #[arg(long, global = true, value_parser = offer_parser(), value_name = "WHERE")]
     #[serde(serialize_with = "serialized::executor")]
     pub executor: Option<&'static ExecutorOffer>,
-    /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
-    /// machine; with evaluate all]
+    /// Timing method; `list` shows all. `evaluate` accepts several, separated by commas [default:
+    /// chosen for this machine; evaluate: all]
     #[arg(long, global = true, value_name = "NAME", value_delimiter = ',')]
     pub clock: Vec<String>,
-    /// CPU to measure on [default: the last allowed one]
+    /// Number of the CPU to measure on [default: the last allowed one]
     #[arg(long, global = true, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Seed of all random choices [default: from the time]
+    /// Seed of all random choices, an integer [default: from the time]
     #[arg(long, global = true, value_name = "N")]
     pub seed: Option<u64>,
-    /// Fewer layouts and rounds, and a short budget
+    /// Measure faster and less precisely: fewer layouts and rounds, a short budget
     #[arg(long, global = true)]
     pub quick: bool,
-    /// Write code, raw samples and the machine's facts to a new directory
+    /// Write code, raw samples and the machine's facts to this new directory
     #[arg(long, global = true, value_name = "DIR")]
     #[serde(skip)]
     pub evidence: Option<PathBuf>,
-    /// Measure while this assembly runs round and round on another CPU; once for each CPU that is to be busy
+    /// Run this assembly in a loop on another CPU as background load; repeat for several CPUs
     #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = parse_snippet)]
     pub beside: Vec<String>,
-    /// The CPU of --beside, in the order of the snippets [default: that which shares the core, as far as the kernel says, then the nearest]
+    /// CPUs for --beside, in the order of the snippets [default: the sibling on the same core if
+    /// the kernel names one, then the nearest CPUs]
     #[arg(long, global = true, value_name = "N")]
     pub beside_cpu: Vec<u32>,
-    /// In kernel mode: run code that may loop forever even where no second CPU can end it
+    /// In kernel mode, run code that may loop forever even if no second CPU can stop it
     #[arg(long, global = true)]
     pub force: bool,
 }
 
 impl CommonArgs {
-    /// The executor that runs the code.
+    /// The executor that runs the code: the requested one, or the default.
     pub fn offer(&self) -> &'static ExecutorOffer {
         self.executor.unwrap_or(executor::DEFAULT_OFFER)
     }
 
-    /// Capabilities of the executor, as far as they are known before it is opened.
+    /// Capabilities of the executor that are known before it is opened.
     pub fn capabilities(&self, machine: &Machine) -> Capabilities {
         (self.offer().capabilities)(machine)
     }
 
-    /// The machine's facts, for the CPU that was asked for.
+    /// Detects the machine's facts for the requested CPU.
     pub fn detect_machine(&self) -> Result<Machine, Failure> {
         Ok(match self.cpu {
             Some(cpu) => Machine::detect_on(cpu)?,
@@ -69,26 +70,26 @@ impl CommonArgs {
         })
     }
 
-    /// The seed that was given, or one from the time; any is good, as long as the result shows it.
+    /// The requested seed, or one from the time. Any seed will do, because the result shows it.
     pub fn chosen_seed(&self) -> u64 {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // 53 bits survive every JSON reader.
+        // Every JSON reader keeps 53 bits of an integer.
         self.seed.unwrap_or_else(|| now().as_nanos() as u64 & ((1 << 53) - 1))
     }
 
-    /// The timing method that was asked for, where only one can be.
+    /// The requested timing method, for commands that accept only one.
     pub fn one_clock(&self) -> Result<Option<&'static Clock>, Failure> {
         match self.clock.as_slice() {
             [] => Ok(None),
             [name] => find_clock(name).map(Some),
             _ => {
-                let remedy = "`cyclescope evaluate` takes several";
-                Err(Failure::usage("this command takes one clock", Some(remedy)))
+                let remedy = "name one, or use `cyclescope evaluate`";
+                Err(Failure::usage("this command accepts only one --clock", Some(remedy)))
             }
         }
     }
 
-    /// The first option that was given and that only a measurement makes use of.
+    /// The first given option that affects only measurements.
     pub fn first_measuring_option(&self) -> Option<&'static str> {
         let given = [
             ("--clock", !self.clock.is_empty()),
@@ -105,14 +106,14 @@ impl CommonArgs {
     }
 }
 
-/// The executors that can be asked for, by their names.
+/// Accepts the names of the executors.
 fn offer_parser() -> impl TypedValueParser<Value = &'static ExecutorOffer> {
     let values = executor::EXECUTOR_OFFERS.iter().map(|offer| PossibleValue::new(offer.name).help(offer.about));
     PossibleValuesParser::new(values)
         .map(|name| ExecutorOffer::find_by_name(&name).expect("only these names are possible"))
 }
 
-/// The timing method of this name.
+/// Finds the timing method of this name.
 pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
     Clock::find_named(name).ok_or_else(|| {
         let names = clock::ALL_CLOCKS.iter().map(|clock| clock.name);
@@ -121,12 +122,12 @@ pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
             Some(nearest) => format!("did you mean {nearest}? `cyclescope --clock list` shows all"),
             None => "`cyclescope --clock list` shows all".to_string(),
         };
-        Failure::usage(format!("there is no clock {name}"), Some(&remedy))
+        Failure::usage(format!("unknown timing method `{name}`"), Some(&remedy))
     })
 }
 
-/// A snippet. No assembly starts like an option that does not exist.
+/// Rejects text that looks like a long option: no assembly starts that way.
 pub(super) fn parse_snippet(text: &str) -> Result<String, String> {
     let option = text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
-    if option { Err("it is neither assembly nor an option of this command".to_string()) } else { Ok(text.to_string()) }
+    if option { Err("not assembly, and not an option of this command".to_string()) } else { Ok(text.to_string()) }
 }

@@ -9,20 +9,21 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "A published table is a CSV file whose first line names its columns: mnemonic, operands, and \
     latency_cycles or rthroughput_cycles or both; optionally encoding, code, from and to. Numbers are core cycles, \
-    such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is compared with the largest latency between \
-    explicit operands; where there is none, between registers, then from an address, then any.")]
+    such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is compared with the largest measured latency \
+    between explicit operands, or else between registers, or else from an address, or else any.")]
 pub struct CompareArgs {
-    /// A file that `cyclescope instr --out` wrote, or lines that `cyclescope run --json` or `cyclescope uarch --json` printed
+    /// Result file: from `cyclescope instr --out`, or printed by `cyclescope run --json` or
+    /// `cyclescope uarch --json`
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// Another such file, or a published table as a CSV file
+    /// Second result file, or a published table as a CSV file
     #[arg(value_name = "B")]
     pub b: PathBuf,
-    /// Differences up to this count as equal: core cycles, a share, or the wider of both [default: 0.05,3%, below one cycle
-    /// 0.01,3%; between two result files 0.02,1%]
+    /// Treat differences up to this as equal: core cycles, a share, or the wider of both [default:
+    /// 0.05,3%, below one cycle 0.01,3%; for two result files 0.02,1%]
     #[arg(long, value_name = "CYCLES,SHARE", value_parser = parse_tolerance)]
     pub tolerance: Option<Tolerance>,
-    /// Show all differences, not only the 20 largest
+    /// Show all differences [default: only the 20 largest]
     #[arg(long)]
     pub all: bool,
     /// Show how each listed difference was measured
@@ -54,7 +55,7 @@ mod tests {
     use cyclescope::measure::Precision;
 
     #[test]
-    fn widths_are_cycles_or_shares() {
+    fn tolerances_are_cycles_or_shares() {
         assert_eq!(parse_precision("0.01").unwrap(), Precision { cycles: 0.01, share: 0.0, cap: None });
         assert_eq!(parse_precision("2%").unwrap(), Precision { cycles: 0.0, share: 0.02, cap: None });
         let both = Tolerance { cycles: 0.05, cycles_below_one: 0.05, share: 0.03 };

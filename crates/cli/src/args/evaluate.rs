@@ -7,30 +7,31 @@ use clap::Args;
 /// Options of `evaluate`.
 #[derive(Debug, Args, serde::Serialize)]
 pub struct EvaluateArgs {
-    /// Further timing methods, as after --clock
+    /// More timing methods to evaluate, as with --clock
     #[arg(value_name = "CLOCK")]
     pub clocks: Vec<String>,
-    /// Ensembles of samples of each method; fewer for slow methods, and where time is short [default: 1000,
+    /// Ensembles of samples per method; slow methods and short budgets get fewer [default: 1000,
     /// with --quick 100]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ensembles: Option<u32>,
-    /// Samples in each ensemble [default: 100000]
+    /// Samples per ensemble [default: 100000]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3_000_000))]
     pub samples: Option<u32>,
-    /// Readings of each length of the staircases, up to the paper's 100000, whatever time they take: some minutes a
-    /// method, and an hour with CPUID between its readings in a virtual machine [default: as many as fit half a second]
+    /// Readings per length of the staircases, up to the paper's 100000, however long they take:
+    /// minutes per method, or an hour for CPUID methods in a virtual machine [default: as many as
+    /// fit half a second]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub resolution_samples: Option<u32>,
-    /// Seconds for everything; methods whose samples take more than 200 ticks or 2 µs get one second each, with --quick
-    /// 0.15, unless this is given
-    /// [default: 88, with --quick 13; none with --ensembles, --samples or --resolution-samples]
+    /// Seconds for the whole run. By default, each method with samples above 200 ticks or 2 µs gets
+    /// one second, with --quick 0.15 [default: 88, with --quick 13; no limit with --ensembles,
+    /// --samples or --resolution-samples]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
-    /// Print each ensemble too (with --json)
+    /// Also print each ensemble (with --json)
     #[arg(help_heading = "What to print", long)]
     #[serde(skip)]
     pub series: bool,
-    /// Pictures.
+    /// Picture files to write.
     #[command(flatten, next_help_heading = "What to print")]
     #[serde(skip)]
     pub exports: ExportArgs,

@@ -1,4 +1,4 @@
-//! The options that name files of a format, on each command that has some.
+//! Options that name output files: one option per file format that a command can write.
 
 use crate::output::exporter::{ExportOption, Exporter};
 use crate::output::report::ResultReport;
@@ -6,11 +6,11 @@ use crate::output::{EXPORTERS, Failure};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 
-/// Files that were asked for.
+/// The requested output files.
 #[derive(Debug, Clone, Default)]
 pub struct ExportArgs(Vec<ExportFile>);
 
-/// A file of a format.
+/// One output file and its format.
 #[derive(Debug, Clone)]
 struct ExportFile {
     exporter: &'static dyn Exporter,
@@ -18,33 +18,33 @@ struct ExportFile {
 }
 
 impl ExportArgs {
-    /// Whether no file was asked for.
+    /// Whether the command line requests no file.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a file of one of these formats was asked for.
+    /// Whether the command line requests a file in one of these formats.
     pub fn has(&self, names: &[&str]) -> bool {
         self.0.iter().any(|file| names.contains(&file.exporter.name()))
     }
 
-    /// Fails early where a file could not be written after hours.
+    /// Checks early that each file can be written, so that a long measurement isn't lost.
     pub fn check_paths(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(|file| file.exporter.check_path(&file.path))
     }
 
-    /// Makes what has to be there before anything is measured.
+    /// Creates the directories and files that must exist before the measurement.
     pub fn prepare_paths(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(|file| file.exporter.prepare_path(&file.path))
     }
 
-    /// Writes the files of a result: of one that ended early only those that take a part of it.
+    /// Writes the files of a result. An incomplete result only gets the files that accept one.
     pub fn write_files(&self, report: &dyn ResultReport, parts: bool) -> Result<(), Failure> {
         let files = self.0.iter().filter(|file| file.exporter.accepts_partial() == parts);
         files.into_iter().try_for_each(|file| file.exporter.write_report(report, &file.path))
     }
 
-    /// Takes out the format whose file is `-`: it is printed instead.
+    /// Removes and returns the format whose file is `-`, which is printed instead.
     pub fn take_printed(&mut self) -> Option<&'static dyn Exporter> {
         let is_printed = |file: &ExportFile| file.exporter.replaces_text() && file.path == Path::new("-");
         let printed = self.0.iter().position(is_printed)?;
@@ -71,7 +71,7 @@ impl Args for ExportArgs {
 impl FromArgMatches for ExportArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ExportArgs, clap::Error> {
         let file = |exporter: &&'static dyn Exporter| {
-            // A command has not all of the options.
+            // Not every command has every option.
             let path = matches.try_get_one::<PathBuf>(exporter.name()).ok()??;
             Some(ExportFile { exporter: *exporter, path: path.clone() })
         };

@@ -1,4 +1,4 @@
-//! Options of studies that take nothing but the names of their subjects.
+//! Options of studies whose only arguments are the names of their subjects.
 
 use super::common::CommonArgs;
 use super::exports::ExportArgs;
@@ -6,31 +6,32 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::study::StudyInfo;
 use std::path::PathBuf;
 
-/// Options of a study that takes names only.
+/// Options of a study without a command of its own.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 pub struct GenericArgs {
-    /// What to measure [default: everything that --list shows]
+    /// Names of the tests to run [default: all that --list shows]
     #[arg(value_name = "NAME")]
     pub subjects: Vec<String>,
-    /// Measure nothing, and list what can be measured; `uarch --list agner` lists the scripts of A. Fog's suite with what answers each
+    /// List what can be measured, and measure nothing; `uarch --list agner` lists A. Fog's test
+    /// scripts and the test that replaces each
     #[arg(long)]
     #[serde(skip)]
     pub list: bool,
-    /// Write the machine's facts and each line of the result, as soon as it is complete, to a new file of JSON lines
+    /// Write the machine's facts and each completed result to a new JSON-lines file
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub out: Option<PathBuf>,
-    /// Go on with a file that was interrupted; options that are given must match it, the others are read from it
+    /// Resume an interrupted --out file; its options apply, and any given here must match them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "list"])]
     #[serde(skip)]
     pub resume: Option<PathBuf>,
-    /// Pictures, of a study that has some.
+    /// Picture files to write, for studies that draw some.
     #[command(flatten)]
     #[serde(skip)]
     pub exports: ExportArgs,
 }
 
-/// A command line with a command for each of these studies that has no front of its own.
+/// Adds a command for each study without a command of its own.
 pub fn add_study_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
     let plain = studies.iter().filter(|study| study.generic.is_some());
     plain.fold(command, |command, study| {
@@ -39,7 +40,7 @@ pub fn add_study_commands(command: clap::Command, studies: &[StudyInfo]) -> clap
     })
 }
 
-/// The study that was chosen, and its options.
+/// The chosen study and its options.
 pub fn parse_generic_study(
     matches: &ArgMatches,
     studies: &[StudyInfo],

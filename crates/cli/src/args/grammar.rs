@@ -1,11 +1,12 @@
-//! The grammar of all commands.
+//! The complete command line grammar.
 
 use super::cli::Cli;
 use super::generic::add_study_commands;
 use clap::CommandFactory;
 use cyclescope::study;
 
-/// All commands. A negative number behind an option is its value, which the option then refuses by itself.
+/// Builds the grammar of all commands. A negative number after an option is parsed as its value, so
+/// that the option itself can reject it.
 pub fn build_grammar() -> clap::Command {
     let negative = |argument: clap::Arg| match argument.is_positional() || !argument.get_action().takes_values() {
         true => argument,

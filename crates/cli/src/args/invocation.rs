@@ -1,4 +1,4 @@
-//! What a command line asks for.
+//! The parsed command line: the command and its options.
 
 use super::cli::{Cli, CliCommand};
 use super::common::CommonArgs;
@@ -11,11 +11,11 @@ use clap::FromArgMatches;
 use cyclescope::study::{self, StudyInfo};
 use std::ffi::OsString;
 
-/// What was asked for.
+/// A parsed command line.
 pub enum Invocation {
-    /// A command with options of its own, or none.
+    /// A command with options of its own, or no command.
     Own(Box<Cli>),
-    /// A study that takes names only.
+    /// A study whose only arguments are names.
     Generic(Box<(StudyInfo, CommonArgs, GenericArgs)>),
 }
 
@@ -30,7 +30,7 @@ impl Invocation {
         }
     }
 
-    /// The options of every command.
+    /// The options that every command accepts.
     pub fn common(&self) -> &CommonArgs {
         match self {
             Invocation::Own(cli) => &cli.common,
@@ -38,7 +38,7 @@ impl Invocation {
         }
     }
 
-    /// Fails where options of every command have no effect on this one.
+    /// Fails if a given common option has no effect on this command.
     pub fn require_effect(&self) -> Result<(), Failure> {
         let common = self.common();
         let offer = common.offer();
@@ -49,25 +49,25 @@ impl Invocation {
             return Err(Failure::usage(format!("--force has no effect in {}", offer.place), Some(&remedy)));
         }
         match explain_load_conflict(self) {
-            Some(why) => Err(Failure::usage(why, Some("leave --beside and --beside-cpu out"))),
+            Some(why) => Err(Failure::usage(why, Some("leave out --beside and --beside-cpu"))),
             None => Ok(()),
         }
     }
 }
 
-/// Why nothing may run beside what was asked for, where something is to.
-fn explain_load_conflict(asked: &Invocation) -> Option<&'static str> {
-    const KEPT: &str = "a result file does not keep what ran beside; --json prints it";
-    const NOTHING: &str = "nothing is measured that anything could run beside";
-    let common = asked.common();
+/// Explains why the requested background load is impossible; `None` if it is possible or absent.
+fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
+    const KEPT: &str = "a result file can't record the background load of --beside; use --json to record it";
+    const NOTHING: &str = "--beside has no effect: nothing is measured";
+    let common = invocation.common();
     if common.beside.is_empty() {
         let cpus = !common.beside_cpu.is_empty();
-        return cpus.then_some("--beside-cpu names a CPU for which there is no --beside");
+        return cpus.then_some("more --beside-cpu than --beside options");
     }
     if common.beside_cpu.len() > common.beside.len() {
-        return Some("--beside-cpu names a CPU for which there is no --beside");
+        return Some("more --beside-cpu than --beside options");
     }
-    let (kept, nothing) = match asked {
+    let (kept, nothing) = match invocation {
         Invocation::Generic(chosen) => {
             let (_, _, args) = &**chosen;
             (args.out.is_some() || args.resume.is_some(), args.list)
@@ -76,7 +76,7 @@ fn explain_load_conflict(asked: &Invocation) -> Option<&'static str> {
             Some(CliCommand::Instr(args)) => (args.out.is_some() || args.resume.is_some(), false),
             Some(CliCommand::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
             Some(CliCommand::Evaluate(_) | CliCommand::Marker(_)) => (false, false),
-            // The last three name the option themselves.
+            // Compare, replay and ab name the option in errors of their own.
             None | Some(CliCommand::Compare(_) | CliCommand::Replay(_) | CliCommand::Ab(_)) => (false, false),
             Some(CliCommand::Doctor | CliCommand::Clock(_)) => (false, true),
         },

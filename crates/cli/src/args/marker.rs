@@ -10,44 +10,50 @@ const PRINT_HEADING: &str = "What to print";
 
 /// Options of `marker`.
 #[derive(Debug, Clone, Args, serde::Serialize)]
-#[command(after_help = "A marker is a tracing site in a loop. Its cost is the loop with it less the loop without it, \
-    measured in turn at 16 places in a cache line. Without names all designs are measured in all their states, in an empty \
-    loop and in a loop of memcpy of 4096 bytes, which takes less than a minute; --quick takes less than ten seconds, \
-    --all less than five minutes.")]
+#[command(
+    after_help = "A marker is a tracing site in a loop. Its cost is the time of the loop with it minus the time \
+    without it; both are measured in turn at 16 offsets in a cache line. By default, all designs are measured in all \
+    their states, in an empty loop and around a memcpy of 4096 bytes. This takes less than a minute, with --quick ten \
+    seconds, with --all five minutes."
+)]
 pub struct MarkerArgs {
-    /// Measure designs that a glob matches, such as `flag` or `static-key-*`; several are a union [default: all]
+    /// Measure designs that match any of these globs, such as `flag` or `static-key-*` [default:
+    /// all]
     #[arg(value_name = "DESIGN")]
     pub designs: Vec<String>,
-    /// The loops that markers are in [default: empty,memcpy]
+    /// Loops to put the markers in, separated by commas [default: empty,memcpy]
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "NAME", value_delimiter = ',')]
     pub context: Vec<String>,
-    /// The states that markers are in; what a state adds is shown if the one before it is measured too [default: all]
+    /// Marker states to measure, separated by commas; the added cost of a state also needs the
+    /// state before it [default: all]
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "NAME", value_delimiter = ',')]
     pub state: Vec<String>,
     /// Measure in all loops
     #[arg(help_heading = SELECTION_HEADING, long, conflicts_with = "context")]
     pub all: bool,
-    /// A C file that defines `static inline void around(void *memory)`, the body of the loop that markers are in; the
-    /// marker is placed after it, or where MARKER() is in it
+    /// C file with `static inline void around(void *memory)`, the body of the loop; the marker
+    /// follows it, or replaces MARKER() in it
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "FILE", conflicts_with_all = ["context", "all"])]
     #[serde(serialize_with = "serialized::optional_path")]
     pub around: Option<PathBuf>,
-    /// Intel-syntax assembly as the body of the loop that markers are in
+    /// Intel-syntax assembly as the body of the loop
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "CODE", allow_hyphen_values = true,
         conflicts_with_all = ["context", "all", "around"])]
     pub around_snippet: Option<String>,
-    /// Further flags for the C compiler that compiles your own loop and the designs of packages; in one argument
+    /// More flags, in one argument, for the C compiler; used for your own loop and the designs of
+    /// packages
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "WORDS", allow_hyphen_values = true)]
     pub cflags: Option<String>,
-    /// Measure nothing, and list designs, states and contexts
+    /// List designs, states and loops, and measure nothing
     #[arg(help_heading = SELECTION_HEADING, long, conflicts_with_all = ["plots", "assembly"])]
     #[serde(skip)]
     pub list: bool,
-    /// Print what each design was compiled to, with and without the marker, and which instructions are on which path
+    /// Print the compiled code of each design with and without the marker, and the instructions on
+    /// each path
     #[arg(help_heading = PRINT_HEADING, long)]
     #[serde(skip)]
     pub assembly: bool,
-    /// Pictures.
+    /// Picture files to write.
     #[command(flatten, next_help_heading = PRINT_HEADING)]
     #[serde(skip)]
     pub exports: ExportArgs,

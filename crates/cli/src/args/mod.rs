@@ -1,4 +1,4 @@
-//! The command line: its options, what they may be, and the command that they make again.
+//! The command line: its options, their parsers, and the command that repeats a result.
 
 mod ab;
 mod call;

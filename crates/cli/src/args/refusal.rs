@@ -1,15 +1,15 @@
-//! Command lines that are not understood.
+//! Rejected command lines, and the messages for them.
 
 use super::grammar::build_grammar;
 use super::template;
 use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Why a command line is not run: a mistake, or a request for help.
+/// Why a command line isn't run: a mistake, or a request for help.
 pub enum CommandRefusal {
-    /// A mistake that was found before the options were parsed.
+    /// A mistake found before the options were parsed.
     Failure(Failure),
-    /// What clap has to say: help and version are no errors.
+    /// Clap's message: a mistake, or the requested help or version.
     Parser(clap::Error),
 }
 
@@ -26,7 +26,7 @@ impl From<clap::Error> for CommandRefusal {
 }
 
 impl CommandRefusal {
-    /// Prints it and returns the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(&self) -> u8 {
         let json = asks_for_json();
         match self {
@@ -46,9 +46,9 @@ fn print_clap_error(error: &clap::Error) -> u8 {
     }
 }
 
-/// The failure in this program's words; none where clap's own are printed.
+/// The failure in this program's words; `None` if clap's message is printed as it is.
 fn describe_mistake(error: &clap::Error, json: bool) -> Option<Failure> {
-    // Other mistakes are named by clap, and a value may look like an option.
+    // Clap names other mistakes itself, and a value may look like an option.
     let snippet = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("[SNIPPET]".to_string()));
     let misspelt = error.kind() == ErrorKind::UnknownArgument || snippet;
     let known = misspelt.then(find_unknown_option).flatten().or_else(|| explain_unswept_option(error));
@@ -56,12 +56,12 @@ fn describe_mistake(error: &clap::Error, json: bool) -> Option<Failure> {
     known.or_else(in_json)
 }
 
-/// Whether JSON was asked for, by the text of arguments that could not be parsed.
+/// Whether the arguments, which could not be parsed, contain `--json`.
 fn asks_for_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
 }
 
-/// Where a value of `run` has a variable in braces and no sweep names it.
+/// Explains a value of `run` that has a variable in braces without a sweep.
 fn explain_unswept_option(error: &clap::Error) -> Option<Failure> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -70,8 +70,9 @@ fn explain_unswept_option(error: &clap::Error) -> Option<Failure> {
     template::unswept_failure(text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?)
 }
 
-/// The first argument that looks like an option of the command and is none. The snippet of `run` may begin with a hyphen, so that clap
-/// takes a misspelt option for it and complains of the snippet that follows.
+/// Finds the first argument that looks like an option but isn't one of this command. The snippet of
+/// `run` may begin with a hyphen, so clap takes a misspelt option for the snippet and complains
+/// about the real one.
 fn find_unknown_option() -> Option<Failure> {
     let command = build_grammar();
     let given = || std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
@@ -90,15 +91,15 @@ fn find_unknown_option() -> Option<Failure> {
         Some(nearest) => format!("did you mean --{nearest}? See --help"),
         None => "see --help".to_string(),
     };
-    Some(Failure::usage(format!("there is no option --{unknown}"), Some(&remedy)))
+    Some(Failure::usage(format!("unknown option --{unknown}"), Some(&remedy)))
 }
 
-/// The paragraphs of clap's message as a failure: the first says what is wrong, those before the usage what
-/// would help.
+/// Converts clap's message to a failure. Its first paragraph says what is wrong; the paragraphs
+/// before the usage help.
 fn from_clap_message(message: &str) -> Failure {
-    let told = message.split("\n\nUsage:").next().unwrap_or(message);
-    let told = told.split("\n\nFor more information").next().unwrap_or(told).trim();
-    let (text, more) = told.split_once("\n\n").unwrap_or((told, ""));
+    let message_text = message.split("\n\nUsage:").next().unwrap_or(message);
+    let message_text = message_text.split("\n\nFor more information").next().unwrap_or(message_text).trim();
+    let (text, more) = message_text.split_once("\n\n").unwrap_or((message_text, ""));
     let flat = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let text = flat(text.trim_start_matches("error: "));
     let help = match flat(more).as_str() {

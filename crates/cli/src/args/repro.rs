@@ -1,7 +1,7 @@
-//! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
+//! The command that repeats a result: every non-default option and the seed, quoted for a shell.
 //!
-//! It is made of the parsed options themselves. A field of theirs that is skipped when they are serialized says where results go or
-//! what is printed, and is no part of it.
+//! The words come from the parsed options. A field that serde skips says where results go or what
+//! is printed, and is left out.
 
 use super::common::CommonArgs;
 use super::grammar::build_grammar;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// Options in another order than in the help.
+/// Groups of options whose order differs from the help's.
 const OPTION_ORDER: [&[&str]; 3] = [
     &[
         "call",
@@ -29,24 +29,24 @@ const OPTION_ORDER: [&[&str]; 3] = [
     &["budget", "timeout", "whole", "builds", "against"],
     &["quick", "force", "beside", "beside_cpu", "seed"],
 ];
-/// Options behind those of every command.
+/// Options that follow the common options.
 const BEHIND_COMMON: [&str; 1] = ["explain"];
-/// Arguments that are names, and so need no `--` before them.
+/// Arguments that are names and need no `--` before them.
 const NAME_ARGUMENTS: [&str; 2] = ["clocks", "subjects"];
 
-/// The command of this name with these options and this seed.
+/// Formats the whole command for these options and this seed.
 pub fn format_repro(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u64) -> String {
     let first = ["cyclescope", name].map(str::to_string);
     quote_words(first.into_iter().chain(collect_words(name, args, common, seed)))
 }
 
-/// What follows the command's name.
+/// Formats the words after the command's name.
 pub fn format_repro_options(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u64) -> String {
     quote_words(collect_words(name, args, common, seed).into_iter())
 }
 
 fn quote_words(words: impl Iterator<Item = String>) -> String {
-    // A NUL byte can't come from a command line, so joining can't fail.
+    // Joining can't fail, because no command line contains a NUL byte.
     let words: Vec<String> = words.collect();
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
@@ -76,12 +76,12 @@ fn collect_words(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u
 fn serialize_fields(args: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(args) {
         Ok(Value::Object(fields)) => fields,
-        // A command without options.
+        // The command has no options.
         _ => Map::new(),
     }
 }
 
-/// The arguments of a command: those of [`ORDER`] stand where the first of them does.
+/// The arguments in printing order: each group of [`OPTION_ORDER`] appears at its first member.
 fn order_arguments(command: &clap::Command) -> Vec<&clap::Arg> {
     let all: Vec<&clap::Arg> = command.get_arguments().collect();
     let place = |id: &str| {
@@ -95,7 +95,7 @@ fn order_arguments(command: &clap::Command) -> Vec<&clap::Arg> {
     ordered
 }
 
-/// An option with its values; nothing where it was not given.
+/// The words of an option and its values; empty if the option wasn't given.
 fn option_words(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
     let name = format!("--{}", arg.get_long().unwrap_or_default());
     if values.get(arg.get_id().as_str()) == Some(&Value::Bool(true)) {
@@ -108,7 +108,7 @@ fn option_words(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
     }
 }
 
-/// The values of an argument.
+/// The values of an argument as words.
 fn format_values(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
     match values.get(arg.get_id().as_str()) {
         Some(Value::Array(all)) => all.iter().filter_map(format_value).collect(),
@@ -120,7 +120,7 @@ fn format_values(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
 fn format_value(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        // As people write it: 2, and not 2.0.
+        // `Display` prints 2 rather than 2.0.
         Value::Number(number) if number.is_f64() => number.as_f64().map(|number| number.to_string()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -133,7 +133,7 @@ mod tests {
     use crate::args::{Cli, CliCommand};
     use clap::Parser;
 
-    /// The command, whose options are all known by the names of their fields.
+    /// Formats the command and checks that clap knows every option in it.
     fn known(name: &str, args: &impl Serialize, common: &CommonArgs) -> String {
         let grammar = build_grammar();
         let own = grammar.find_subcommand(name).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repro_parses_to_the_same_command() {
+    fn repro_parses_to_the_same_command() {
         let lines = [
             vec!["run", "imul rax, rax; nop"],
             vec!["run", "--hex", "90", "--interval", "0.5%", "--confidence", "0.99", "--loop", "3", "--quick"],
@@ -197,14 +197,15 @@ mod tests {
         }
     }
     #[test]
-    fn options_have_one_order_and_where_results_go_is_left_out() {
+    fn repro_has_a_fixed_order_and_omits_output_options() {
         for (given, expected) in [
             (
                 "run --json --seed 1 --c f.c --buffer 64K --serialize --setup s --arg 0x10 --arg 0.5f --call f --csv a",
                 "run --c f.c --call f --setup s --serialize fence --arg 16 --arg 0.5f --buffer 65536 --seed 7",
             ),
             (
-                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e --executor user",
+                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e \
+                 --executor user",
                 "run --interval 2% --budget 2 --cold tlb,code --quick --force --beside nop --seed 7 -- nop",
             ),
             ("instr --explain X --quick --cpu 1", "instr --cpu 1 --quick --seed 7 --explain X"),

@@ -9,32 +9,32 @@ use clap::{Args, ValueEnum};
 use cyclescope::measure::Precision;
 use std::path::PathBuf;
 
-/// Where the snippet comes from.
+/// Where the measured code comes from.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(next_help_heading = "What to measure")]
 #[group(required = false, multiple = false)]
 pub struct SnippetSource {
-    /// Assembly, statements separated by `;` or new lines; `-` reads standard input
+    /// Assembly, with statements separated by `;` or newlines; `-` reads it from standard input
     #[arg(value_name = "SNIPPET", allow_hyphen_values = true, help_heading = None, value_parser = parse_snippet)]
     pub snippet: Option<String>,
-    /// Read the assembly from a file
+    /// Read the assembly from this file
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub file: Option<PathBuf>,
-    /// The snippet as machine code, such as `48 0f af c0`
+    /// Machine code to measure, in hexadecimal, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// Compile a C or C++ file and measure its function `f(void *buffer)`, the cost of a call excluded, or the region in it
-    /// that CYCLESCOPE_BODY(...) marks
+    /// Compile this C or C++ file and measure its function `f(void *buffer)` without the cost of a
+    /// call, or the region that CYCLESCOPE_BODY(...) marks
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub c: Option<PathBuf>,
-    /// Load a shared library and measure a function of it, named by --call
+    /// Measure a function of this shared library, named by --call
     #[arg(long, value_name = "FILE", requires = "call")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub lib: Option<PathBuf>,
-    /// Measure a function, named by --call, of an object file, an archive, an executable that runs at any address, or a shared
-    /// library; it need not be exported
+    /// Measure a function, named by --call, of this object file, archive, position-independent
+    /// executable or shared library; it need not be exported
     #[arg(long, value_name = "FILE", requires = "call")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub elf: Option<PathBuf>,
@@ -46,27 +46,28 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub source: SnippetSource,
-    /// Assembly that runs once before the first clock reading
+    /// Assembly that runs once, before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
     pub init: Option<String>,
-    /// The syntax of snippet and init code [default: AT&T where a register after `%` or a number after `$` shows it, else
-    /// Intel]
+    /// Syntax of the snippet and --init [default: AT&T if `%` precedes a register or `$` a number,
+    /// else Intel]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "elf", "assembler"])]
     pub syntax: Option<AssemblySyntax>,
-    /// Assemble snippet and init code with another assembler
+    /// Assemble the snippet and --init with this external assembler [default: built in]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib", "elf"])]
     pub assembler: Option<ExternalAssembler>,
-    /// The function to call in the file of --c, --lib or --elf [default with --c: f]
+    /// Name of the function to measure in the file of --c, --lib or --elf [default with --c: f]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<String>,
-    /// Measure another variant in the same rounds, and compare: a snippet, or where --file, --hex, --c, --lib or --elf names
-    /// the first, a value of that option
+    /// Also measure this variant, in the same rounds, and compare: another snippet, or another
+    /// value of --file, --hex, --c, --lib or --elf
     #[arg(long, value_name = "OTHER", allow_hyphen_values = true, conflicts_with = "cold")]
     pub versus: Option<String>,
-    /// The function to call in the variant of --versus, or in the same file [default: that of --call]
+    /// Name of the function to measure in the --versus variant, or in the same file [default: that
+    /// of --call]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub versus_call: Option<String>,
-    /// Flags for the compiler, after -O2; with --elf for the linker, after an object or archive
+    /// Compiler flags, added after -O2; with --elf, linker flags for an object file or archive
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
     #[command(flatten)]
@@ -75,37 +76,39 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(skip)]
     pub points: PointsArgs,
-    /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
+    /// Copies of the snippet in the shortest body; the other bodies have two and four times as many
+    /// [default: chosen for the snippet]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub unroll: Option<u32>,
-    /// Run each body in a loop of N iterations, counted in R15
+    /// Run each body in a loop of N iterations, counted in R15 [default: no loop]
     #[arg(help_heading = MEASURING_HEADING, long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub loop_count: Option<u64>,
     /// Untimed rounds at the start of each layout [default: until the cost stops changing]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warm_up: Option<u32>,
-    /// Timed rounds in each layout [default: 12, with --quick 8]
+    /// Timed rounds per layout [default: 12, with --quick 8]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
     pub samples: Option<u32>,
-    /// Layouts of the first batch; more follow until the interval is reached [default: 16, with
-    /// --quick 8]
+    /// Layouts in the first batch; more follow until the interval is narrow enough [default: 16,
+    /// with --quick 8]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub layouts: Option<u32>,
-    /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%); exit code 5 where it was not
-    /// reached [default: 0.01 core cycles or 2%, whichever is wider; of a function 1 core cycle or 2%]
+    /// Half width of the interval to reach, in core cycles (0.01) or as a share of the cost (0.5%).
+    /// If it isn't reached, exit with 5 [default: 0.01 core cycles or 2%, whichever is wider; for
+    /// functions 1 core cycle or 2%]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "WIDTH", value_parser = parse_precision)]
     #[serde(serialize_with = "serialized::width")]
     pub interval: Option<Precision>,
     /// Confidence level of the intervals [default: 0.95]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "SHARE", value_parser = parse_confidence)]
     pub confidence: Option<f64>,
-    /// Seconds after which no further batch begins [default: 0.16, with --quick 0.02]
+    /// Seconds after which no new batch starts [default: 0.16, with --quick 0.02]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
-    /// Also print the readings of one more layout in their order, the first runs included
+    /// Also print the readings of one more layout in measured order, first runs included
     #[arg(help_heading = MEASURING_HEADING, long)]
     pub counts: bool,
-    /// Measure the first run with these cold; several are separated by commas
+    /// Measure the first run with these parts cold, separated by commas
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<ColdPart>,
 }
@@ -124,7 +127,7 @@ pub enum ExternalAssembler {
     Yasm,
 }
 
-/// A syntax of assembly.
+/// Assembly syntaxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AssemblySyntax {
@@ -134,16 +137,16 @@ pub enum AssemblySyntax {
     Att,
 }
 
-/// What can be made cold.
+/// Parts of the machine state that can be made cold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColdPart {
-    /// The snippet's code leaves the caches
+    /// The snippet's code isn't in the caches
     Code,
-    /// Its memory areas leave the caches
+    /// The snippet's memory areas aren't in the caches
     Data,
-    /// Branch predictors have not seen it
+    /// The branch predictors haven't seen the snippet
     Branches,
-    /// Its pages leave the translation buffers
+    /// The snippet's pages aren't in the TLBs
     Tlb,
 }

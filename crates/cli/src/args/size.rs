@@ -1,16 +1,16 @@
-//! Numbers with a unit.
+//! Whole numbers with a K, M or G suffix.
 
-/// A whole number, which K, M or G at its end multiplies by 2^10, 2^20 or 2^30.
+/// Parses a whole number; a suffix of K, M or G multiplies it by 2^10, 2^20 or 2^30.
 pub fn parse_size(text: &str) -> Option<u64> {
     let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
     let (unit, shift) = *units.iter().find(|(unit, _)| text.ends_with(unit)).expect("the last fits all");
     let digits = text.strip_suffix(unit)?;
-    // `parse` takes a sign too.
+    // `parse` alone would accept a sign.
     let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>().ok())??;
     number.checked_mul(1 << shift)
 }
 
-/// A number as [`size`] reads it, with the largest unit that divides it.
+/// Formats a number as [`parse_size`] reads it, with the largest unit that divides it.
 pub fn format_size(number: u64) -> String {
     let units = [("G", 30), ("M", 20), ("K", 10)];
     match units.iter().find(|(_, shift)| number > 0 && number.is_multiple_of(1 << shift)) {

@@ -1,4 +1,4 @@
-//! The values of a sweep: `N=64..1M*2`, `N=0..100+20`, `N=64,100,4K`.
+//! The variable and values of a sweep, such as `N=64..1M*2`, `N=0..100+20` or `N=64,100,4K`.
 
 use super::size::parse_size;
 use std::str::FromStr;
@@ -8,26 +8,27 @@ use std::str::FromStr;
 pub struct Sweep {
     /// The variable's name.
     pub variable: String,
-    /// Its values, each once, in ascending order.
+    /// The values in ascending order, without duplicates.
     pub values: Vec<u64>,
-    /// Whether equal ratios of values are equally far apart in a picture.
+    /// Whether plots use a logarithmic axis: equal ratios are equally far apart.
     pub is_geometric: bool,
 }
 
-/// Values at most.
+/// Maximum number of values.
 const VALUES_MOST: usize = 10_000;
-/// A list whose values reach over more than this factor is drawn as if it were geometric.
+/// A list is plotted on a logarithmic axis if its largest value exceeds its smallest by this
+/// factor.
 const LINEAR_RATIO_MOST: u64 = 16;
-/// Names that mean something else in a snippet or after --arg: masks, decorations, encodings, words.
+/// Names with another meaning in a snippet or in --arg: masks, decorations, encodings, keywords.
 const RESERVED_NAMES: [&str; 8] = ["z", "sae", "vex", "vex3", "evex", "rex", "buffer", "size"];
 
-/// Whether a word in braces is part of assembly.
+/// Whether a word in braces is assembly syntax or a keyword, so it can't name a variable.
 pub fn is_reserved_name(name: &str) -> bool {
     let mask = name.strip_prefix(['k', 'K']).is_some_and(|rest| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit());
     mask || RESERVED_NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(name))
 }
 
-/// Whether a word can be the name of a variable.
+/// Whether a word is a valid variable name.
 pub fn is_variable_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic())
@@ -45,7 +46,7 @@ impl FromStr for Sweep {
             return Err(form.to_string());
         }
         if is_reserved_name(variable) {
-            return Err(format!("{{{variable}}} means something else already; take another name, such as N"));
+            return Err(format!("{{{variable}}} already means something else; use another name, such as N"));
         }
         let parts: Vec<SweepPart> = values.split(',').map(str::parse).collect::<Result<_, _>>()?;
         let mut all = Vec::new();
@@ -63,13 +64,13 @@ impl FromStr for Sweep {
     }
 }
 
-/// Values between two commas.
+/// One part of a list of values, between two commas.
 #[derive(Debug, Clone, Copy)]
 enum SweepPart {
     One(u64),
-    /// From, to, and the factor.
+    /// First value, limit and factor.
     Factor(u64, u64, f64),
-    /// From, to, and the step.
+    /// First value, limit and step.
     Step(u64, u64, u64),
 }
 
@@ -78,7 +79,7 @@ impl FromStr for SweepPart {
 
     fn from_str(text: &str) -> Result<SweepPart, String> {
         let number = |text: &str| {
-            let expected = format!("`{}` is no whole number, such as 100, 64K or 1M", text.trim());
+            let expected = format!("`{}` is not a whole number; write one such as 100, 64K or 1M", text.trim());
             parse_size(text.trim()).filter(|number| *number <= EXACT_MOST).ok_or(expected)
         };
         let Some((from, rest)) = text.split_once("..") else { return Ok(SweepPart::One(number(text)?)) };
@@ -93,14 +94,16 @@ impl FromStr for SweepPart {
         match by {
             None => Ok(SweepPart::Step(from, to, 1)),
             Some((b'+', step)) => match number(step)? {
-                0 => Err("the step is 0; write one of 1 or more, as in 0..100+20".to_string()),
+                0 => Err("the step is 0; use 1 or more, as in 0..100+20".to_string()),
                 step => Ok(SweepPart::Step(from, to, step)),
             },
             Some((_, factor)) => {
                 let known = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 1.0);
-                let factor = known.ok_or("the factor is not above 1; write one such as 2 or 1.5, as in 64..1M*2")?;
+                let factor = known.ok_or("the factor is not above 1; use one such as 2 or 1.5, as in 64..1M*2")?;
                 match from {
-                    0 => Err("multiples of 0 are 0; begin at 1 or more, or write a step, as in 0..100+20".to_string()),
+                    0 => {
+                        Err("multiples of 0 are all 0; start at 1 or more, or use a step, as in 0..100+20".to_string())
+                    }
                     _ => Ok(SweepPart::Factor(from, to, factor)),
                 }
             }
@@ -108,7 +111,7 @@ impl FromStr for SweepPart {
     }
 }
 
-/// Larger whole numbers are not exact as floating point numbers.
+/// Floating point numbers represent whole numbers up to this exactly.
 const EXACT_MOST: u64 = 1 << 53;
 
 impl SweepPart {
@@ -118,14 +121,14 @@ impl SweepPart {
                 all.push(value);
                 Ok(())
             }
-            false => Err(format!("these are more than {VALUES_MOST} values; take a larger step or factor")),
+            false => Err(format!("more than {VALUES_MOST} values; use a larger step or factor")),
         };
         match self {
             SweepPart::One(value) => add(value),
             SweepPart::Step(from, to, step) => (from..=to).step_by(step as usize).try_for_each(add),
             SweepPart::Factor(from, to, factor) => {
                 let values = (0..).map(|power| (from as f64 * factor.powi(power)).round());
-                // A small factor gives the same whole number several times.
+                // A small factor can round to the same whole number several times.
                 let mut last = None;
                 for value in values.take_while(|value| *value <= to as f64) {
                     if last.replace(value) != Some(value) {
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_steps_or_factors_and_contain_their_ends() {
+    fn ranges_accept_steps_and_factors_and_include_both_ends() {
         assert_eq!(values("N=64..1K*2"), (vec![64, 128, 256, 512, 1024], true));
         assert_eq!(values("N=64..1000*2"), (vec![64, 128, 256, 512], true));
         assert_eq!(values("N=0..100+20"), (vec![0, 20, 40, 60, 80, 100], false));
@@ -156,13 +159,13 @@ mod tests {
         assert_eq!(values("N=3..5"), (vec![3, 4, 5], false));
         assert_eq!(values(" N = 4K .. 6K + 1K "), (vec![4096, 5120, 6144], false));
         assert_eq!(values("N=7..7*2"), (vec![7], true));
-        // Each value once, rounded to the nearest.
+        // Rounded to the nearest whole number, without duplicates.
         assert_eq!(values("N=1..10*1.5"), (vec![1, 2, 3, 5, 8], true));
         assert_eq!(values("N=1..3*1.1").0, [1, 2, 3]);
     }
 
     #[test]
-    fn lists_hold_numbers_and_ranges_in_order_and_each_once() {
+    fn lists_are_sorted_without_duplicates() {
         assert_eq!(values("N=64,100,4K"), (vec![64, 100, 4096], true));
         assert_eq!(values("N=100,64,64"), (vec![64, 100], false));
         assert_eq!(values("N=1..4*2,8..24+8"), (vec![1, 2, 4, 8, 16, 24], true));
@@ -171,28 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sweep_says_what_is_expected() {
+    fn invalid_sweeps_explain_what_is_expected() {
         for (text, says) in [
             ("", "a name and its values"),
             ("64..1M*2", "a name and its values"),
             ("2N=1", "a name and its values"),
-            ("N=", "no whole number"),
-            ("N=1,,2", "no whole number"),
-            ("N=-1..5", "no whole number"),
-            ("N=1..x", "no whole number"),
-            ("N=1...5", "no whole number"),
-            ("N=1.5", "no whole number"),
+            ("N=", "not a whole number"),
+            ("N=1,,2", "not a whole number"),
+            ("N=-1..5", "not a whole number"),
+            ("N=1..x", "not a whole number"),
+            ("N=1...5", "not a whole number"),
+            ("N=1.5", "not a whole number"),
             ("N=64..32", "smaller number first"),
             ("N=64..1K*1", "not above 1"),
             ("N=64..1K*0.5", "not above 1"),
             ("N=64..1K*", "not above 1"),
             ("N=64..1K*inf", "not above 1"),
             ("N=64..1K+0", "step is 0"),
-            ("N=64..1K+", "no whole number"),
-            ("N=0..1K*2", "begin at 1"),
+            ("N=64..1K+", "not a whole number"),
+            ("N=0..1K*2", "start at 1"),
             ("N=1..10001", "more than 10000"),
             ("N=1..1G*1.000001", "more than 10000"),
-            ("N=99999999999G", "no whole number"),
+            ("N=99999999999G", "not a whole number"),
             ("k1=1", "something else"),
             ("Z=1", "something else"),
             ("size=1", "something else"),

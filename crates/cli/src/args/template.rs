@@ -1,13 +1,14 @@
-//! `{N}` in the words of a command, and the value of a sweep in its place.
+//! Replaces `{N}` in the words of a command by the value of a sweep.
 //!
-//! What is in braces is the variable, or the variable, one of `+`, `-`, `*` and `/`, and a whole number. Other names in braces
-//! are misspelt ones, but for those that assembly has, such as `{k1}` and `{z}`; `{ x }` with blanks stays as it is.
+//! Braces hold the variable alone, or the variable, one of `+`, `-`, `*` and `/`, and a whole
+//! number. Another name in braces is an error, except for assembly syntax such as `{k1}` and `{z}`.
+//! Braces with blanks, such as `{ x }`, stay unchanged.
 
 use crate::args::{Sweep, is_reserved_name, is_variable_name, parse_size};
 use crate::output::Failure;
 use std::ffi::OsString;
 
-/// Options that take a number, and so the variable without braces too.
+/// Options that take a number and therefore also accept the variable without braces.
 const NUMBER_OPTIONS: [&str; 7] = ["--buffer", "--stack", "--arg", "--loop", "--unroll", "--warm-up", "--samples"];
 
 /// A variable and one of its values.
@@ -19,17 +20,17 @@ pub struct SweepValue<'a> {
     pub value: u64,
 }
 
-/// A text with a value in the place of its variable, and whether the variable was in it.
+/// A text whose variable has been replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilledText {
-    /// The text.
+    /// The text with the value in it.
     pub text: String,
-    /// Whether the variable was in it.
+    /// Whether the text contained the variable.
     pub is_changed: bool,
 }
 
 impl SweepValue<'_> {
-    /// Puts the value into a text.
+    /// Inserts the value into a text.
     pub fn fill_text(self, text: &str) -> Result<FilledText, Failure> {
         let mut filled = FilledText { text: String::new(), is_changed: false };
         let mut rest = text;
@@ -54,7 +55,7 @@ impl SweepValue<'_> {
         Ok(filled)
     }
 
-    /// The number that stands for what is in braces; none where that is no variable.
+    /// Evaluates the text between braces; `None` if it isn't a variable.
     fn evaluate_braces(self, inner: &str) -> Result<Option<u64>, Failure> {
         let (name, by) = match inner.find(['+', '-', '*', '/']) {
             Some(at) => (&inner[..at], Some((inner.as_bytes()[at], &inner[at + 1..]))),
@@ -66,22 +67,23 @@ impl SweepValue<'_> {
         }
         let variable = self.variable;
         if name != variable {
-            let remedy = format!("write {{{variable}}}, or {{ {inner} }} for braces of another language");
+            let remedy = format!("write {{{variable}}}, or {{ {inner} }} for literal braces");
             return Err(Failure::usage(
-                format!("there is no variable for {{{inner}}}; --sweep names {variable}"),
+                format!("unknown variable in {{{inner}}}; --sweep defines {variable}"),
                 Some(&remedy),
             ));
         }
         let wrong = |why: &str| {
             let remedy = format!(
-                "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and {{{variable}/64}}"
+                "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and \
+                 {{{variable}/64}}"
             );
             Failure::usage(format!("{{{inner}}} {why} at {variable} = {}", self.value), Some(&remedy))
         };
         let (sign, operand) = match (by, operand.flatten()) {
             (None, _) => return Ok(Some(self.value)),
             (Some((sign, _)), Some(operand)) => (sign, operand),
-            (Some(_), None) => return Err(wrong("is no number")),
+            (Some(_), None) => return Err(wrong("has an operand that is not a whole number")),
         };
         let result = match sign {
             b'+' => self.value.checked_add(operand),
@@ -91,17 +93,18 @@ impl SweepValue<'_> {
         };
         match result {
             Some(result) => Ok(Some(result)),
-            None => Err(wrong("is no whole number from 0 on")),
+            None => Err(wrong("is not a whole number of 0 or more")),
         }
     }
 
-    /// Puts the value into the words of a command, and says whether the variable was in them.
+    /// Inserts the value into the words of a command, and reports whether any word contained the
+    /// variable.
     pub fn fill_words(self, words: &[OsString]) -> Result<(Vec<OsString>, bool), Failure> {
         let mut is_changed = false;
         let mut filled = Vec::with_capacity(words.len());
         for (index, word) in words.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|before| words[before].to_str());
-            // What is no text has no variable.
+            // A word that isn't UTF-8 contains no variable.
             let Some(text) = word.to_str().filter(|_| before != Some("--sweep")) else {
                 filled.push(word.clone());
                 continue;
@@ -122,15 +125,15 @@ impl SweepValue<'_> {
     }
 }
 
-/// The words of a command with the first value of its sweep in them, so that they can be parsed; as they are where it has no
-/// sweep.
+/// Inserts the first value of the command's sweep, so that the words can be parsed. Returns them
+/// unchanged if the command has no sweep.
 pub fn fill_first_value(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let Some(sweep) = find_sweep(&words)? else { return Ok(words) };
     let first = SweepValue { variable: &sweep.variable, value: sweep.values[0] };
     Ok(first.fill_words(&words)?.0)
 }
 
-/// The sweep that the words of `run` name.
+/// Finds the sweep in the words of a `run` command.
 fn find_sweep(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
     let mut words = words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
     if !words.any(|word| word == "run") {
@@ -147,14 +150,14 @@ fn find_sweep(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
             }
         }
     };
-    // A missing value is for the parser of options to tell.
+    // The option parser reports a missing value.
     let parsed = text.map(|text| text.parse::<Sweep>().map_err(|expected| (text, expected)));
     parsed.transpose().map_err(|(text, expected)| {
-        Failure::usage(format!("--sweep '{text}' names no values: {expected}"), Some("see cyclescope run --help"))
+        Failure::usage(format!("--sweep '{text}' is invalid: {expected}"), Some("see cyclescope run --help"))
     })
 }
 
-/// A name in braces that no assembly has, where a sweep would put a value.
+/// Finds a sweep variable in braces; names that assembly uses are skipped.
 pub fn find_variable(text: &str) -> Option<&str> {
     let inside = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inner, _)| inner);
     inside.filter(|inner| !is_reserved_name(inner)).find(|inner| {
@@ -163,16 +166,16 @@ pub fn find_variable(text: &str) -> Option<&str> {
     })
 }
 
-/// What helps where a variable stands without a sweep.
+/// The remedy for a variable without a sweep.
 pub fn sweep_remedy(variable: &str) -> String {
-    format!("{{{variable}}} has a value with --sweep, as in --sweep 'N=64..1M*2'")
+    format!("give {{{variable}}} values with --sweep, as in --sweep 'N=64..1M*2'")
 }
 
-/// The failure for the value of an option with a variable in braces, where no sweep names it.
+/// The failure for an option value with a variable in braces but without a sweep.
 pub fn unswept_failure(option: &str, value: &str) -> Option<Failure> {
     let variable = find_variable(value)?;
     let option = option.split(' ').next().unwrap_or_default();
-    Some(Failure::usage(format!("{option} takes no `{value}`"), Some(&sweep_remedy(variable))))
+    Some(Failure::usage(format!("{option} does not accept `{value}`"), Some(&sweep_remedy(variable))))
 }
 
 #[cfg(test)]
@@ -186,21 +189,22 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_and_one_operation_have_a_value() {
+    fn braces_evaluate_the_variable_and_one_operation() {
         assert_eq!(filled("mov rax, {N}; add rbx, {N*8}"), "mov rax, 128; add rbx, 1024");
         assert_eq!(filled("{N/64} {N+1} {N-1} {N*1K}{N}"), "2 129 127 131072128");
-        for as_it_is in ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"] {
-            assert_eq!(N.fill_text(as_it_is).unwrap(), FilledText { text: as_it_is.to_string(), is_changed: false });
+        for unchanged in ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"]
+        {
+            assert_eq!(N.fill_text(unchanged).unwrap(), FilledText { text: unchanged.to_string(), is_changed: false });
         }
         assert_eq!(filled("{{N}}"), "{128}");
         for (wrong, says) in [
-            ("{M}", "no variable for {M}"),
-            ("{n}", "--sweep names N"),
-            ("{N/100}", "no whole number"),
-            ("{N/0}", "no whole number"),
-            ("{N-129}", "no whole number"),
-            ("{N*}", "is no number"),
-            ("{N*M}", "is no number"),
+            ("{M}", "unknown variable in {M}"),
+            ("{n}", "--sweep defines N"),
+            ("{N/100}", "not a whole number"),
+            ("{N/0}", "not a whole number"),
+            ("{N-129}", "not a whole number"),
+            ("{N*}", "operand that is not"),
+            ("{N*M}", "operand that is not"),
         ] {
             let failure = N.fill_text(wrong).unwrap_err();
             assert!(failure.text().contains(says), "{wrong}: {failure:?}");
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_options_need_no_braces() {
+    fn numeric_options_accept_the_variable_without_braces() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         let (found, is_changed) =
             N.fill_words(&words("run --sweep N=1 --buffer N --loop=N --arg={N/2} --call N x={N}")).unwrap();
@@ -216,14 +220,14 @@ mod tests {
         assert_eq!(found, words("run --sweep N=1 --buffer 128 --loop=128 --arg=64 --call N x=128"));
         assert!(!N.fill_words(&words("run --sweep N=1 nop")).unwrap().1);
         assert_eq!(fill_first_value(words("run --sweep=N=5,7 --arg N")).unwrap(), words("run --sweep=N=5,7 --arg 5"));
-        for as_it_is in ["run --arg {N}", "run -- --sweep N=1 {N}", "instr --sweep N=1 {N}"] {
-            assert_eq!(fill_first_value(words(as_it_is)).unwrap(), words(as_it_is));
+        for unchanged in ["run --arg {N}", "run -- --sweep N=1 {N}", "instr --sweep N=1 {N}"] {
+            assert_eq!(fill_first_value(words(unchanged)).unwrap(), words(unchanged));
         }
         assert!(fill_first_value(words("run --sweep N=5..1 nop")).is_err());
     }
 
     #[test]
-    fn a_variable_without_a_sweep_is_found() {
+    fn finds_a_variable_without_a_sweep() {
         assert_eq!(find_variable("mov rax, {N*8}"), Some("N*8"));
         assert_eq!(find_variable("{z} {size}"), None);
         assert_eq!(find_variable("vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}; vaddps zmm0, zmm1, zmm2, {rn-sae}"), None);

@@ -1,4 +1,4 @@
-//! Other assemblers: macros, directives and other dialects that the built-in parser does not have.
+//! External assemblers, for macros, directives and dialects that the built-in parser lacks.
 
 use crate::args::ExternalAssembler;
 use crate::output::Failure;
@@ -9,7 +9,7 @@ use object::{Object, ObjectSection};
 use std::path::Path;
 use std::process::Command;
 
-/// Assembles a text to position-independent machine code.
+/// Assembles text to position-independent machine code.
 pub fn run_assembler(assembler: ExternalAssembler, text: &str) -> Result<Vec<u8>, Failure> {
     let scratch = ScratchFolder::new(&["snippet.s", "snippet.o"])?;
     let (source, object) = (scratch.path("snippet.s"), scratch.path("snippet.o"));
@@ -29,10 +29,10 @@ pub fn run_assembler(assembler: ExternalAssembler, text: &str) -> Result<Vec<u8>
     }
 }
 
-/// Puts a text in its dialect and mode. Its own lines keep their numbers.
+/// Adds the directives for the assembler's dialect and mode. Line numbers of the text don't change.
 fn add_directives(assembler: ExternalAssembler, text: &str) -> String {
     match assembler {
-        // In NASM's language `;` starts a comment; on a command line it separates statements as elsewhere.
+        // In NASM, `;` starts a comment; on a command line, it separates statements.
         ExternalAssembler::Nasm | ExternalAssembler::Yasm => {
             format!("bits 64\ndefault rel\n%line 0+1 snippet\n{}\n", text.replace(';', "\n"))
         }
@@ -63,14 +63,14 @@ fn debian_package(name: &str) -> &'static str {
     }
 }
 
-/// The code of an object file, which must need no linker.
+/// Extracts the code from an object file, which must not need a linker.
 fn read_text_section(name: &str, object: &[u8]) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: object::Error| Failure::internal(format!("{name}'s output is unreadable: {error}"));
     let file = object::File::parse(object).map_err(unreadable)?;
     let Some(section) = file.section_by_name(".text") else { return Ok(Vec::new()) };
     if section.relocations().next().is_some() {
-        let remedy = "use labels inside the snippet and RIP-relative addresses only";
-        return Err(Failure::usage("the snippet refers to something outside itself", Some(remedy)));
+        let remedy = "use only labels inside the snippet and RIP-relative addresses";
+        return Err(Failure::usage("the snippet refers to a symbol outside itself", Some(remedy)));
     }
     Ok(section.data().map_err(unreadable)?.to_vec())
 }

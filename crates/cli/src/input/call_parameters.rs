@@ -1,4 +1,4 @@
-//! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
+//! How a function is called: its arguments, the buffer that the first one points to, and the stack.
 
 use crate::args::{ArgValue, BufferContents, CallArgs};
 use crate::output::Failure;
@@ -9,57 +9,57 @@ use cyclescope::record::SerializedBy;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::RunSubject;
 
-/// What a function is called with.
+/// The parameters of a call.
 pub struct CallParameters {
     /// What each call waits for.
     pub serialized: Option<SerializedBy>,
-    /// The name of a function that runs before each call.
+    /// Name of the function that runs before each call.
     pub setup: Option<String>,
     values: Vec<ArgValue>,
     buffer: u64,
-    /// What `size` stands for.
+    /// The value of `--arg size`.
     size: u64,
     contents: AreaFill,
     stack: u64,
 }
 
-/// A function at one of its addresses, and what is beside it.
+/// A function at one of its addresses, and the functions used with it.
 pub struct FunctionInstance {
-    /// The function.
+    /// Address of the function.
     pub function: u64,
-    /// The function that runs before each call of it.
+    /// Address of the function that runs before each call.
     pub setup: Option<u64>,
-    /// What it is compared with.
+    /// Functions that do nothing, as the reference.
     pub empty: EmptyFunctions,
 }
 
 /// Addresses of functions that do nothing.
 #[derive(Clone, Copy)]
 pub struct EmptyFunctions {
-    /// One that only returns.
+    /// Only returns.
     pub returns: u64,
-    /// One that returns its first argument.
+    /// Returns its first argument.
     pub identity: u64,
-    /// One that returns the bits of its first argument as a floating point number.
+    /// Returns the bits of its first argument as a floating point number.
     pub float_identity: u64,
 }
 
-/// Bytes of stack: the limit that a program usually has.
+/// Default bytes of stack: a program's usual limit.
 const STACK_BYTES: u64 = 8 << 20;
-/// Bytes that a function may get from the system: as much as a small machine has to spare.
+/// Bytes of heap for a function: what a small machine can spare.
 pub const HEAP_BYTES: u64 = 512 << 20;
-/// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
+/// Nothing is mapped below this address (`vm.mmap_min_addr`); an access there means a null pointer.
 const NULL_MOST: u64 = 64 << 10;
-/// Registers of floating point arguments, XMM0 to XMM7.
+/// Registers for floating point arguments, XMM0 to XMM7.
 const VECTOR_ARGUMENTS: u8 = 8;
-/// Links, multiplications, that the result passes on its way to the next call: longer than what a call of an empty function
-/// takes by itself, so that such calls wait for each other too.
+/// Multiplications between a call's result and the next call. This chain outlasts a call of an
+/// empty function, so such calls also wait for each other.
 const RESULT_LINKS: usize = 8;
 const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
 /// `mov rdi, rbx`
 const MOVE_BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
-/// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
-/// and R9 (System V ABI for x86-64, 3.2.3).
+/// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of arguments two to six, RSI,
+/// RDX, RCX, R8 and R9 (System V ABI for x86-64, 3.2.3).
 const ARGUMENT_MOVES: [([u8; 2], [u8; 3]); 5] = [
     ([0x48, 0xbe], [0x48, 0x89, 0xde]),
     ([0x48, 0xba], [0x48, 0x89, 0xda]),
@@ -69,16 +69,16 @@ const ARGUMENT_MOVES: [([u8; 2], [u8; 3]); 5] = [
 ];
 
 impl CallParameters {
-    /// What the options ask for, where each call waits for this; `seed` is that of random contents.
+    /// Reads the options. Each call waits for `serialized`; `seed` determines random contents.
     pub fn new(args: &CallArgs, serialized: Option<SerializedBy>, seed: u64) -> Result<CallParameters, Failure> {
         if args.setup.is_some() && !matches!(serialized, None | Some(SerializedBy::Fence)) {
             let remedy = "use --serialize fence, or leave --setup out";
-            return Err(Failure::usage("with --setup the result of the last call is not the next one's", Some(remedy)));
+            return Err(Failure::usage("with --setup a call can't wait for the previous result", Some(remedy)));
         }
         let floats = args.values.iter().filter(|value| value.is_float()).count();
         if args.values.len() - floats > ARGUMENT_MOVES.len() || floats > usize::from(VECTOR_ARGUMENTS) {
-            let remedy = "registers take six integers, the pointer among them, and eight floating point numbers";
-            return Err(Failure::usage("--arg is given more than five times", Some(remedy)));
+            let remedy = "pass at most five integers and eight floating point numbers";
+            return Err(Failure::usage("too many --arg values for the argument registers", Some(remedy)));
         }
         let contents = match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
             BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
@@ -95,7 +95,7 @@ impl CallParameters {
         let buffer = args.buffer.unwrap_or(file.max(STANDARD_AREA_BYTES));
         if file > buffer {
             let text = format!("the file of --contents has {file} bytes, more than the buffer");
-            return Err(Failure::usage(text, Some("give a larger --buffer, or leave it out")));
+            return Err(Failure::usage(text, Some("use a larger --buffer, or leave it out")));
         }
         let is_file = matches!(args.contents, Some(BufferContents::File(_)));
         let size = if is_file { file } else { buffer };
@@ -109,17 +109,18 @@ impl CallParameters {
         }
     }
 
-    /// The memory of the program that calls it.
+    /// The memory of the program that calls the function.
     pub fn program_memory(&self) -> ProgramMemory {
         ProgramMemory::for_call(self.buffer, self.contents.clone(), self.stack)
     }
 
-    /// The bytes of a file that the buffer begins with; none where it holds something else.
+    /// The file bytes at the start of the buffer; empty if it has other contents.
     pub fn file_bytes(&self) -> &[u8] {
         if let AreaFill::Image(bytes) = &self.contents { bytes } else { &[] }
     }
 
-    /// Calls of the function of each instance that wait for this, and calls of an empty function in the same way.
+    /// Builds calls of each instance's function that wait for `serialized`, and matching calls of
+    /// an empty function.
     pub fn build_subject(
         &self,
         instances: &[FunctionInstance],
@@ -141,23 +142,23 @@ impl CallParameters {
     }
 
     /// ```text
-    /// mov rbx, r14           ; init: R14 points to the buffer; RBX, RBP, R12 and R13 outlive a call
+    /// mov rbx, r14           ; init: R14 points to the buffer; RBX, RBP, R12 and R13 survive calls
     /// mov r12, function
     /// mov rbp, setup
     /// xor r13d, r13d
-    /// lfence                 ; each copy; behind a fence, and with --setup
+    /// lfence                 ; each copy starts here; with a fence, and with --setup
     /// mov rdi, rbx           ; this and the next two with --setup
     /// mov rsi, 100
     /// call rbp
-    /// lfence                 ; behind a fence
-    /// movq rax, xmm0         ; where the result is a floating point number
-    /// and rax, r13           ; this and the next two where a call waits for a result
+    /// lfence                 ; with a fence
+    /// movq rax, xmm0         ; if the result is a floating point number
+    /// and rax, r13           ; this and the next two if a call waits for a result
     /// imul rax, rax          ; several times
     /// mov rdi, rbx
     /// add rdi, rax
     /// mov rsi, 100           ; with --arg 100
     /// mov r11, 0.5           ; with --arg 0.5; its bits
-    /// or r11, rax            ; where a call waits for a result
+    /// or r11, rax            ; if a call waits for a result
     /// movq xmm0, r11
     /// call r12
     /// ```
@@ -169,7 +170,8 @@ impl CallParameters {
         if let Some(setup) = setup {
             init.extend([0x48, 0xbd]);
             init.extend(setup.to_le_bytes());
-            // Else it would begin while the last call of the function has not ended.
+            // Without a fence, the setup would start before the previous call of the function has
+            // ended.
             code.extend(fence);
             code.extend(self.encode_arguments(false));
             code.extend([0xff, 0xd5]);
@@ -189,7 +191,8 @@ impl CallParameters {
         Snippet::new(code, init, text)
     }
 
-    /// Loads the arguments; the pointer and floating point numbers when RAX, which is 0, is known, if the call `waits`.
+    /// Loads the arguments. If the call `waits`, the pointer and floating point numbers depend on
+    /// RAX, which is 0.
     fn encode_arguments(&self, waits: bool) -> Vec<u8> {
         let mut code = MOVE_BUFFER.to_vec();
         if waits {
@@ -198,7 +201,7 @@ impl CallParameters {
         let (mut registers, mut vectors) = (ARGUMENT_MOVES.iter(), 0..VECTOR_ARGUMENTS);
         for value in &self.values {
             let (is_float, bits) = match value {
-                // The two's complement of a negative number.
+                // Two's complement for a negative number.
                 ArgValue::Number(number) => (false, *number as u64),
                 ArgValue::Size => (false, self.size),
                 ArgValue::Double(number) => (true, number.to_bits()),
@@ -229,19 +232,19 @@ impl CallParameters {
         self.values.iter().any(ArgValue::is_float)
     }
 
-    /// What helps where the function accessed an address without memory.
+    /// The remedy for an access to an address without memory.
     pub fn remedy_for_address(memory: &ProgramMemory, address: u64) -> Option<String> {
         let [buffer, stack] = memory.areas.as_slice() else { return None };
         if address < NULL_MOST {
             return Some(format!(
-                "a null pointer: malloc returns one where the function holds {} MiB already, so it has to free what it \
-                 allocates",
+                "null pointer access: malloc returns null once the function holds {} MiB; free what it allocates, and \
+                 check its pointers",
                 HEAP_BYTES >> 20
             ));
         }
         Some(format!(
-            "its first argument points to a buffer of {} bytes (--buffer BYTES), and it has {} bytes of stack \
-             (--stack BYTES)",
+            "raise --buffer or --stack if the function needs more memory: its buffer has {} bytes and its stack {} \
+             bytes",
             buffer.bytes,
             stack.bytes - MOST_ABOVE_TOP
         ))

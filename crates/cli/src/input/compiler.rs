@@ -1,4 +1,4 @@
-//! The compilers of C and C++ that the environment names.
+//! The C and C++ compilers that the environment names.
 
 use crate::output::Failure;
 use crate::process::external_tool;
@@ -6,19 +6,19 @@ use cyclescope::input::{self, InputKind};
 use std::path::Path;
 use std::process::Command;
 
-/// A compiler: its name, and what is always said to it.
+/// A compiler's name and the flags that always follow it.
 pub struct Compiler {
     variable: &'static str,
     words: Vec<String>,
 }
 
 impl Compiler {
-    /// That of C.
+    /// The C compiler.
     pub fn c_compiler() -> Compiler {
         Compiler::from_variable("CC", "cc")
     }
 
-    /// That of C++.
+    /// The C++ compiler.
     pub fn cxx_compiler() -> Compiler {
         Compiler::from_variable("CXX", "c++")
     }
@@ -29,7 +29,7 @@ impl Compiler {
         Compiler { variable, words }
     }
 
-    /// Whether it is clang, by what it says of itself.
+    /// Whether the compiler is clang, according to its `--version`.
     pub fn is_clang(&self) -> bool {
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
@@ -38,13 +38,14 @@ impl Compiler {
         said.is_ok_and(|said| String::from_utf8_lossy(&said).contains("clang"))
     }
 
-    /// Compiles a file; libraries are named behind it. An error is what the compiler said, or why it could not run.
+    /// Compiles a file and links these libraries. The error holds the compiler's messages, or why
+    /// it couldn't run.
     pub fn compile(&self, source: &Path, flags: &[String], output: &Path, libraries: &[&str]) -> Result<(), Failure> {
         require_readable(source)?;
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
         command.args(first);
-        // A name that begins with a dash would be taken for an option.
+        // A file name with a leading dash would look like an option.
         let source = if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) };
         command.args(flags).arg("-o").arg(output).arg(source).args(libraries);
         let remedy = format!("install gcc or clang, or name a compiler in ${}", self.variable);
@@ -52,15 +53,15 @@ impl Compiler {
     }
 }
 
-/// These flags, and behind them the words of `--cflags`.
+/// These flags, followed by the words of `--cflags`.
 pub fn join_flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure> {
     let more =
         shlex::split(more.unwrap_or_default()).ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
     Ok(first.iter().map(|flag| flag.to_string()).chain(more).collect())
 }
 
-/// Fails where a compiler could not read the file, or would read without end.
+/// Fails if a compiler couldn't read the file or would read it without end.
 pub fn require_readable(source: &Path) -> Result<(), Failure> {
-    let remedy = "name a regular file that exists and that you may read";
+    let remedy = "name an existing regular file that you may read";
     input::open_input(source, InputKind::Source).map(drop).map_err(|bad| Failure::from_input(&bad, remedy))
 }

@@ -1,8 +1,9 @@
-//! A file of machine code that is no shared library, made one: the objects that a linker takes are linked, and of an
-//! executable that runs at any address a copy is made without the mark that keeps it from being loaded.
+//! Turns a file of machine code into a loadable library. Objects and archives are linked. An
+//! executable that runs at any address is copied without the flag that prevents loading.
 //!
-//! The system's own loader does the rest. What only a start of the program itself would prepare, such as what `main` sets, is not
-//! prepared; thread-local variables, which an executable reaches at a place that another process does not have, are refused.
+//! The system's loader does the rest. State that only the program's start prepares, such as what
+//! `main` sets, is missing. Executables with thread-local variables are rejected, because their
+//! code finds them at a place that another process doesn't have.
 
 use crate::input::compiler::{self, Compiler};
 use crate::output::Failure;
@@ -19,17 +20,18 @@ type NativeElf<'a> = ElfFile64<'a, Endianness>;
 
 /// The first bytes of an archive.
 const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
-/// What the name of a C++ symbol begins with, behind the end of another name.
+/// Start of a C++ symbol name, after the NUL byte that ends the previous name.
 const MANGLED_START: &[u8] = b"\0_Z";
 
-/// A library that has these functions of a file: itself, or one that is made at `output`, with these words for the linker.
+/// Returns a library with these functions of a file: the file itself, or one created at `output`
+/// with these linker flags.
 pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output: PathBuf) -> Result<PathBuf, Failure> {
     let image = read_machine_code(file)?;
     if image.starts_with(ARCHIVE_MAGIC) {
         return link_library(file, &image, functions, words, output);
     }
     let foreign = || {
-        let text = format!("{} has no machine code of x86-64 in ELF format", file.display());
+        let text = format!("{} has no x86-64 machine code in ELF format", file.display());
         Failure::usage(text, Some("name an executable, an object file, an archive or a shared library"))
     };
     let parsed = NativeElf::parse(&*image).map_err(|_| foreign())?;
@@ -42,24 +44,24 @@ pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output
         ET_DYN => make_loadable(file, &parsed, &image, output),
         _ => Err(Failure::from(Unavailable {
             what: format!("a function in {}", file.display()),
-            why: "the program runs at fixed addresses, and can't be loaded into another process".to_string(),
+            why: "the program runs at fixed addresses and can't be loaded into another process".to_string(),
             remedy: "link it with -pie, from objects compiled with -fPIE, or name the function's object file"
                 .to_string(),
         })),
     }
 }
 
-/// The bytes of a file of machine code.
+/// Reads the bytes of a file of machine code.
 pub fn read_machine_code(file: &Path) -> Result<Vec<u8>, Failure> {
-    let remedy = "name an executable, an object file, an archive or a shared library that you may read; what is longer may \
-                  be stripped of its debug information";
+    let remedy = "name a readable executable, object file, archive or shared library; strip debug information from one \
+                  that is too long";
     input::read_input(file, InputKind::Code).map_err(|bad| Failure::from_input(&bad, remedy))
 }
 
-/// What a library brings into memory, and its file where it can't be read as one. It says nothing of debug information, which names
-/// the folder of a compilation, nor of the linker's number for the whole file.
+/// The bytes that a library loads into memory, or the whole file if it can't be parsed. Debug
+/// information, which names the compilation folder, and the linker's build ID don't count.
 pub fn read_loaded_bytes(library: &Path) -> Vec<u8> {
-    // One that can't be read is told of when it is loaded.
+    // The loader reports an unreadable library.
     allocated_contents(read_machine_code(library).unwrap_or_default())
 }
 
@@ -73,8 +75,9 @@ fn allocated_contents(image: Vec<u8>) -> Vec<u8> {
     contents.map_or_else(|| image.clone(), |contents| contents.concat())
 }
 
-/// Links an object, or the members of an archive that these functions need. What it refers to itself stays inside, so that
-/// objects that were compiled for an executable of any address can be linked too.
+/// Links an object, or the archive members that these functions need. Internal references bind
+/// inside the library, so that objects compiled for position-independent executables can be linked
+/// too.
 fn link_library(
     file: &Path,
     image: &[u8],
@@ -92,7 +95,7 @@ fn link_library(
     Ok(output)
 }
 
-/// The file, or a copy of it that is not marked as an executable.
+/// Returns the file, or a copy that isn't marked as an executable.
 fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf) -> Result<PathBuf, Failure> {
     let endian = parsed.endian();
     let segments = || parsed.elf_program_headers().iter();
@@ -102,8 +105,7 @@ fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf)
     if segments().any(|segment| segment.p_type(endian) == PT_TLS) {
         return Err(Failure::from(Unavailable {
             what: format!("a function in {}", file.display()),
-            why: "the program has thread-local variables, which its code finds only in a process of its own"
-                .to_string(),
+            why: "the program has thread-local variables, which its code finds only in its own process".to_string(),
             remedy: "name the function's object file, or build a shared library".to_string(),
         }));
     }
@@ -114,7 +116,7 @@ fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf)
     Ok(output)
 }
 
-/// The place and the value of an executable's flags in a file.
+/// Finds the file offset and the value of an executable's flags.
 fn find_pie_flags(
     segment: &<FileHeader64<Endianness> as FileHeader>::ProgramHeader,
     endian: Endianness,
@@ -130,12 +132,12 @@ fn find_pie_flags(
     (flags & DF_1_PIE.0 != 0).then_some((at, flags))
 }
 
-/// The address, in a library's own counting, of a function that the library has and does not export; `None` where it
-/// exports one of this name, or has none.
+/// Finds the library-relative address of a function that the library has but doesn't export.
+/// Returns `None` if the library exports one of this name, or has none.
 ///
 /// # Errors
 ///
-/// Where several functions have this name.
+/// Fails if several functions have this name.
 pub fn find_hidden_function(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
     let Ok(file) = NativeElf::parse(image) else { return Ok(None) };
     let named = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok(name);
@@ -149,8 +151,8 @@ pub fn find_hidden_function(image: &[u8], name: &str) -> Result<Option<u64>, Fai
         [] => Ok(None),
         [one] => Ok(Some(*one)),
         several => {
-            let text = format!("{} functions in it are named `{name}`", several.len());
-            Err(Failure::usage(text, Some("give the one to be measured a name of its own")))
+            let text = format!("the file has {} functions named `{name}`", several.len());
+            Err(Failure::usage(text, Some("give the function to measure a unique name")))
         }
     }
 }
@@ -162,7 +164,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn any_file_is_answered() {
+    fn malformed_files_never_panic() {
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("f.c");
         std::fs::write(&source, "static int f(void) { return 1; }\nint main(void) { return f(); }\n").expect("a file");

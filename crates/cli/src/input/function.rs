@@ -1,4 +1,5 @@
-//! Functions of libraries: loaded, called by a snippet, the cost of the call excluded.
+//! Loads functions from libraries and builds snippets that call them; the cost of the call itself
+//! is excluded.
 
 use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
 use crate::input::elf;
@@ -16,18 +17,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A function in a library that this process has loaded, and so every process forked from it has.
+/// A function in a library loaded into this process, and therefore into every process forked from
+/// it.
 pub struct LibraryFunction {
-    /// Itself in each copy of the library, and what is beside it.
+    /// The function in each copy of the library, and the functions used with it.
     instances: Vec<FunctionInstance>,
     text: String,
 }
 
-/// Copies of a library that are loaded.
+/// Maximum number of loaded copies of a library.
 const COPIES_MOST: usize = 16;
 impl LibraryFunction {
-    /// Loads a library, whose source is this file, into this process and finds the function of this name, and the one that
-    /// runs before it.
+    /// Loads a library into this process and finds this function and the one that runs before it.
+    /// `source` is the file to name in messages.
     pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
         let addresses = {
             let _aside = StdoutRedirect::new();
@@ -41,16 +43,17 @@ impl LibraryFunction {
         Ok(LibraryFunction { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
     }
 
-    /// Calls of the function with its arguments that wait for this, and of a function that does nothing in the same way, for
-    /// each address of the function.
+    /// Builds calls that wait for `serialized` at each address of the function, and matching calls
+    /// of a function that does nothing.
     pub fn build_subject(&self, with: &CallParameters, serialized: Option<SerializedBy>) -> RunSubject {
         with.build_subject(&self.instances, &self.text, serialized)
     }
 }
 
-/// What the cost of a call is measured with: functions as far from the code that calls them as the function is, and at the
-/// same place in their pages. In this program's own code, which lies in another part of the address space, the first took 3
-/// core cycles more than an empty function of a library (Xeon, family 6, model 207).
+/// Maps the empty functions that serve as the reference for a call. They are as far from the
+/// calling code as the function and at the same offset in their pages. In this program's own code,
+/// far away in the address space, the first took 3 core cycles more than an empty function of a
+/// library (Xeon, family 6, model 207).
 ///
 /// ```text
 /// ret
@@ -62,12 +65,12 @@ impl LibraryFunction {
 fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
     const PAGE: usize = 4096;
     const CODE: [&[u8]; 3] = [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3]];
-    // The last one may go beyond its page.
+    // The last function may extend past its page.
     const BYTES: usize = (CODE.len() + 1) * PAGE;
     let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
     let offset = address as usize % PAGE;
-    // SAFETY: a new mapping at an address of the kernel's choice, next to the libraries, touches no other
-    // memory; it is never unmapped. All functions end before its last page does.
+    // SAFETY: a new mapping next to the libraries, at an address that the kernel chooses, touches
+    // no other memory and is never unmapped. All functions end inside its last page.
     unsafe {
         let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let pages = libc::mmap(std::ptr::null_mut(), BYTES, write, flags, -1, 0);
@@ -88,7 +91,7 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
     }
 }
 
-/// A fault with the place in a library, where it was outside of all programs.
+/// Adds the place in a library to a fault outside all programs.
 pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
     let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report) else {
         return error;
@@ -97,7 +100,7 @@ pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
     if let Some(number) = report.system_call {
         place.push_str(&format!(" (system call {number})"));
     } else if !matches!(cause, FaultCause::Fetch | FaultCause::Trap) {
-        // SAFETY: the processor began to execute this instruction, of a library that stays loaded.
+        // SAFETY: the processor began to execute this instruction of a library that stays loaded.
         let listing = unsafe { decode_instruction(report.rip) };
         if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
             cause = cause.refine_by_instruction(instruction);
@@ -107,11 +110,11 @@ pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
     RunError::Fault { signal, address: *address, instruction: Some(place), cause }
 }
 
-/// The instruction at an address of this process, as far as its page has it.
+/// Decodes the instruction at an address of this process from the bytes up to the end of its page.
 ///
 /// # Safety
 ///
-/// There is code.
+/// The address must hold code.
 unsafe fn decode_instruction(address: u64) -> Listing {
     const PAGE: u64 = 4096;
     // Intel SDM vol. 2, 2.3.11.
@@ -123,11 +126,11 @@ unsafe fn decode_instruction(address: u64) -> Listing {
     Listing::from_bytes(&bytes[..first])
 }
 
-/// `symbol+0x12 of libm.so.6`
+/// The symbol and library of an address, such as `symbol+0x12 of libm.so.6`.
 fn describe_symbol(address: u64) -> Option<String> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the structure lives through the call, which fills it where the address is in a library; its
-    // strings live as long as the library is loaded.
+    // SAFETY: the structure outlives the call, which fills it if the address is in a library. Its
+    // strings live while the library is loaded.
     unsafe {
         if libc::dladdr(address as *const libc::c_void, info.as_mut_ptr()) == 0 {
             return None;
@@ -146,8 +149,9 @@ fn describe_symbol(address: u64) -> Option<String> {
     }
 }
 
-/// Addresses of functions: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
-/// data stand moves its cost from one start of a program to the next, so each run has another copy.
+/// Finds the functions' addresses in the library and in copies of it that the linker loads
+/// elsewhere. The addresses of a function and its data change its cost between program starts, so
+/// each run uses another copy.
 fn find_addresses(library: &Path, source: &Path, names: [Option<&str>; 2]) -> Result<Vec<[Option<u64>; 2]>, Failure> {
     let image = elf::read_machine_code(library)?;
     let hidden = |name: &str| elf::find_hidden_function(&image, name);
@@ -160,7 +164,8 @@ fn find_addresses(library: &Path, source: &Path, names: [Option<&str>; 2]) -> Re
     let mut addresses = vec![all(library)?];
     while addresses.len() < COPIES_MOST {
         let Some(file) = MemoryFile::new(&image) else { break };
-        // A system without /proc, or one that runs no code from memory: the functions stand at one address.
+        // Without /proc, or where memory files can't be executed, the functions have only one
+        // address.
         let Ok(copy) = all(&file.path()) else { break };
         addresses.push(copy);
         shift_mappings(copy[0].unwrap_or_default());
@@ -168,15 +173,15 @@ fn find_addresses(library: &Path, source: &Path, names: [Option<&str>; 2]) -> Re
     Ok(addresses)
 }
 
-/// Loads a library and finds a function or constant in it: one that it exports, or one at this address in the library's own
-/// counting.
+/// Loads a library and finds an exported function or constant, or the one at the library-relative
+/// address `hidden`.
 pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> Result<u64, Failure> {
-    // A bare name would be looked for in the system's folders instead of here.
+    // The loader would search the system's folders for a bare name.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| nul_in_name(source))?;
     let symbol = CString::new(name).map_err(|_| nul_in_name(source))?;
-    // SAFETY: both are NUL-terminated strings. The library's constructors run, in this process, which
-    // `isolated` has made for that; it stays loaded as long as the process lives.
+    // SAFETY: both are NUL-terminated strings. The library's constructors run in this process,
+    // which `isolation` created for that purpose. The library stays loaded while the process lives.
     let address = unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         match hidden {
@@ -187,14 +192,15 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
     };
     match address {
         Some(0) => {
-            let remedy = "name another with --call; in C++ declare the function extern \"C\"; of a function that is not \
-                          exported, a stripped file has no name";
+            let remedy = "name another with --call, or in C++ declare the function extern \"C\"; a stripped file lacks \
+                          the names of functions that it doesn't export";
             Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
         }
         Some(address) => Ok(address),
         None => {
             let why = take_linker_error();
-            let remedy = "name what has it: with --elf and an object or archive by --cflags, such as --cflags -lm";
+            let remedy = "add the library that defines it; for an object or archive of --elf, with --cflags, such as \
+                --cflags -lm";
             let remedy = why.contains("undefined symbol").then_some(remedy);
             Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
                 .replace_in_text(&library.to_string_lossy(), &source.to_string_lossy()))
@@ -202,15 +208,15 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
     }
 }
 
-/// What a loaded library's own addresses are counted from.
+/// The address that a loaded library's own addresses are relative to.
 ///
 /// # Safety
 ///
-/// The handle is of a library that is loaded.
+/// The handle must belong to a loaded library.
 unsafe fn load_base(handle: *mut libc::c_void) -> Option<u64> {
     let mut map: *const u64 = std::ptr::null();
-    // SAFETY: the call writes a pointer to `struct link_map`, whose first member is this address (`link.h`); it lives as long
-    // as the library is loaded.
+    // SAFETY: the call writes a pointer to `struct link_map`, whose first member is this address
+    // (`link.h`). The structure lives while the library is loaded.
     unsafe {
         let found = libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) == 0;
         (found && !map.is_null()).then(|| *map)
@@ -218,26 +224,26 @@ unsafe fn load_base(handle: *mut libc::c_void) -> Option<u64> {
 }
 
 fn nul_in_name(library: &Path) -> Failure {
-    Failure::usage(format!("{} or its function has a NUL byte in its name", library.display()), None)
+    Failure::usage(format!("the name of {} or of its function contains a NUL byte", library.display()), None)
 }
 
 fn take_linker_error() -> String {
-    // SAFETY: dlerror returns null or a string that lives until the thread's next call of it.
+    // SAFETY: dlerror returns null or a string that lives until the thread calls it again.
     unsafe {
         let text = libc::dlerror();
         if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
     }
 }
 
-/// While it lives, what foreign code prints goes to stderr: stdout is for results.
+/// While it exists, output of foreign code goes to stderr, because stdout is for results.
 pub struct StdoutRedirect {
     stdout: libc::c_int,
 }
 
 impl StdoutRedirect {
-    /// From now on.
+    /// Starts the redirection.
     pub fn new() -> StdoutRedirect {
-        // SAFETY: takes and makes file descriptors; the copy is not used by anything else.
+        // SAFETY: duplicates file descriptors; nothing else uses the copy.
         unsafe {
             let stdout = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
             libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
@@ -248,8 +254,8 @@ impl StdoutRedirect {
 
 impl Drop for StdoutRedirect {
     fn drop(&mut self) {
-        // SAFETY: flushes the C library's streams, which this program does not use itself, and puts the
-        // descriptor back.
+        // SAFETY: flushes the C library's streams, which this program doesn't use itself, and
+        // restores the descriptor.
         unsafe {
             libc::fflush(std::ptr::null_mut());
             libc::dup2(self.stdout, libc::STDOUT_FILENO);
@@ -258,17 +264,17 @@ impl Drop for StdoutRedirect {
     }
 }
 
-/// A file in memory, which goes when nothing maps it any more.
+/// A file in memory that disappears when it is no longer mapped.
 struct MemoryFile {
     file: OwnedFd,
-    /// How many there were before.
+    /// Number of memory files created before it.
     number: u32,
 }
 
 impl MemoryFile {
-    /// With this content.
+    /// Creates a file with this content.
     fn new(content: &[u8]) -> Option<MemoryFile> {
-        // SAFETY: the name is NUL-terminated, and the descriptor that the call makes is owned by nothing else.
+        // SAFETY: the name is NUL-terminated, and nothing else owns the new descriptor.
         let file = unsafe {
             let descriptor = libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC);
             if descriptor < 0 {
@@ -282,22 +288,23 @@ impl MemoryFile {
         Some(MemoryFile { file: file.into(), number: NUMBER.fetch_add(1, Ordering::Relaxed) })
     }
 
-    /// A path that no other file of this process has had, although the number of its descriptor may have been another's: the
-    /// linker takes a file of a name that it knows for the library that it loaded before. Each bit of the file's own number
-    /// is a folder that the path enters and leaves.
+    /// A path that no other file of this process has had, even if another one had the same
+    /// descriptor number. The linker would take a file with a known name for the library that it
+    /// already loaded. Each bit of the file's number is a folder that the path enters and leaves.
     fn path(&self) -> PathBuf {
         let bits = (0..u32::BITS - self.number.leading_zeros()).map(|bit| self.number >> bit & 1);
-        let ways: String = bits.map(|bit| if bit == 0 { "fd/../" } else { "task/../" }).collect();
-        format!("/proc/self/{ways}fd/{}", self.file.as_raw_fd()).into()
+        let detours: String = bits.map(|bit| if bit == 0 { "fd/../" } else { "task/../" }).collect();
+        format!("/proc/self/{detours}fd/{}", self.file.as_raw_fd()).into()
     }
 }
 
-/// Reserves a number of pages that is as random as this address, so that the distance to the next mapping is too.
+/// Reserves a random number of pages, taken from this address, so that the distance to the next
+/// mapping is random too.
 fn shift_mappings(address: u64) {
     const PAGES_MOST: usize = 1 << 12;
     const PAGE: usize = 4096;
     let pages = 1 + Random::new(address).below(PAGES_MOST);
-    // SAFETY: a new mapping that nothing may touch, at an address of the kernel's choice.
+    // SAFETY: a new inaccessible mapping, at an address that the kernel chooses.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         libc::mmap(std::ptr::null_mut(), pages * PAGE, libc::PROT_NONE, flags, -1, 0);

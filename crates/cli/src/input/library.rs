@@ -1,4 +1,4 @@
-//! The library of a function that is measured: named, or compiled from C or C++ code.
+//! The library of a measured function: named by the user, or compiled from C or C++ code.
 
 use crate::args::{CallSerialization, RunArgs};
 use crate::input::compiler::{self, Compiler};
@@ -16,40 +16,40 @@ pub struct FunctionLibrary {
     path: PathBuf,
     name: String,
     source: PathBuf,
-    /// The name of its compiled file.
+    /// Name of its compiled file.
     file: &'static str,
-    /// What the function returns, where it was asked for and could be told.
+    /// The function's return type, if requested and known.
     pub returned: Option<ReturnType>,
-    /// Folder in which the library was compiled.
+    /// Folder that holds the compiled library.
     pub folder: Option<ScratchFolder>,
 }
 
-/// The default name of a compiled function.
+/// Default name of a compiled function.
 const DEFAULT_NAME: &str = "f";
-/// The compiled library's file.
+/// File name of the compiled library.
 const COMPILED_FILE: &str = "function.so";
-/// The file of the library that it is compared with.
+/// File name of the library that it is compared with.
 const VERSUS_FILE: &str = "versus.so";
-/// The file with the macros that C code may use.
+/// File with the macros for C code.
 const HEADER_FILE: &str = "cyclescope_body.h";
-/// The files that ask the compiler what a function returns, in C and in C++, and the compiled one.
+/// Files that make the compiler report the return type, in C and in C++, and their compiled form.
 const RETURN_TYPE_FILES: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
 const SCRATCH_FILES: [&str; 6] =
     [COMPILED_FILE, VERSUS_FILE, HEADER_FILE, RETURN_TYPE_FILES[0], RETURN_TYPE_FILES[1], RETURN_TYPE_FILES[2]];
 
-/// What a file is.
+/// The kind of a function's file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LibraryKind {
     /// C or C++ code.
     Code,
     /// A shared library.
     Library,
-    /// A file of machine code of any kind.
+    /// Any file of machine code.
     Any,
 }
 
 impl FunctionLibrary {
-    /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
+    /// Finds or compiles the requested library, and the one that it is compared with.
     pub fn find_or_compile(args: &RunArgs) -> Result<Option<(FunctionLibrary, Option<FunctionLibrary>)>, Failure> {
         let named = [
             (&args.source.c, LibraryKind::Code),
@@ -86,7 +86,7 @@ impl FunctionLibrary {
         Ok(Some((library, versus)))
     }
 
-    /// What the function returns, where a call is to wait for it and the compiler of its code can tell.
+    /// Asks the compiler for the function's return type, if a call waits for it.
     fn ask_return_type(&self, args: &RunArgs, folder: Option<&ScratchFolder>) -> Option<ReturnType> {
         let wanted = args.call_with.serialize == Some(CallSerialization::Result) && args.source.c.is_some();
         let folder = folder.filter(|_| wanted)?;
@@ -99,8 +99,8 @@ impl FunctionLibrary {
         return_type::read_answer(&elf::read_machine_code(&answer).ok()?)
     }
 
-    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight, in the folder
-    /// of the library that is measured.
+    /// The region of the C file that `CYCLESCOPE_BODY` marks, if any. The file is compiled again as
+    /// straight code, in the folder of the measured library.
     pub fn find_region(&self, args: &RunArgs, folder: Option<&ScratchFolder>) -> Result<Option<Snippet>, Failure> {
         let Some(folder) = folder.filter(|_| args.source.c.is_some()) else { return Ok(None) };
         if !region::contains_region(&self.path)? {
@@ -110,18 +110,18 @@ impl FunctionLibrary {
         region::read_region(&self.path, &self.source, &self.name).map(Some)
     }
 
-    /// What it brings into memory.
+    /// The bytes that it loads into memory.
     pub fn loaded_bytes(&self) -> Vec<u8> {
         elf::read_loaded_bytes(&self.path)
     }
 
-    /// Loads the library into this process and finds the function, and the one that runs before it.
+    /// Loads the library into this process and finds the function and the one that runs before it.
     pub fn load_function(&self, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
         LibraryFunction::load(&self.path, &self.source, &self.name, setup)
     }
 }
 
-/// Compiles a file to a library of this name, `straight` for its region.
+/// Compiles a file to a library of this name; `straight` is for its region.
 fn compile_library(
     source: &Path,
     flags: Option<&str>,

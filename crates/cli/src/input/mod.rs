@@ -1,4 +1,4 @@
-//! What people measure: assembly, machine code, functions of libraries, regions of them.
+//! What can be measured: assembly, machine code, functions of libraries, and regions of functions.
 
 mod assembler;
 pub mod call_parameters;

@@ -1,10 +1,13 @@
-//! A region of C or C++ code, marked by `CYCLESCOPE_BODY`: its machine code becomes a snippet, and no call is measured.
+//! Turns a region of C or C++ code, marked by `CYCLESCOPE_BODY`, into a snippet, so that no call is
+//! measured.
 //!
-//! The macro makes the region the body of a loop that may run again at any time, so that the compiler leaves every value
-//! at the end of an iteration where the next one looks for it. The bytes between the loop's labels, and what the jump back
-//! passes, can therefore be put one after another. What the function does before the loop becomes the init code. Both
-//! are copied away from their library, so they can neither call nor jump out. Constants and static variables are copied
-//! to the stack, above the function's frame: code has `[rip+x]`, the copy `[rbp+x]`, which is as long.
+//! The macro makes the region the body of a loop that may run again at any time. At the end of an
+//! iteration, the compiler therefore leaves every value where the next iteration expects it. The
+//! body consists of the bytes between the loop's labels and the code on the jump back, and its
+//! copies can follow each other. Code of the function before the loop becomes the init code. Both
+//! are copied out of the library, so they can neither call nor jump out. Constants and static
+//! variables are copied to the stack, above the function's frame. An operand `[rip+x]` becomes
+//! `[rbp+x]`, which has the same length.
 
 use crate::output::Failure;
 use cyclescope::input::{self, InputKind};
@@ -18,9 +21,9 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::ops::Range;
 use std::path::Path;
 
-/// The macros, to be included before the file.
+/// The macros, included before the file.
 pub const REGION_HEADER: [&str; 2] = [include_str!("region.h"), cyclescope::clock::source::C_GUARDS];
-/// Flags for a file with a region: a frame, whose register reaches the constants, and straight code.
+/// Flags for a file with a region: straight code, and a frame whose register reaches the constants.
 const REGION_FLAGS: [&str; 6] = [
     "-fno-omit-frame-pointer",
     "-mno-omit-leaf-frame-pointer",
@@ -29,11 +32,12 @@ const REGION_FLAGS: [&str; 6] = [
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",
 ];
-/// More of them for GCC, and for clang, which refuses those: a loop that fills or copies memory is no call.
+/// More flags for GCC, which clang rejects: a loop that fills or copies memory must not become a
+/// call.
 const GCC_FLAGS: [&str; 2] = ["-fno-reorder-blocks", "-fno-tree-loop-distribute-patterns"];
 const CLANG_FLAGS: [&str; 1] = ["-fno-builtin"];
 
-/// Bytes of constants and variables that are copied at most.
+/// Maximum bytes of copied constants and variables.
 const DATA_BYTES_MOST: u64 = 16 << 10;
 /// Alignment of copied sections.
 const SECTION_ALIGNMENT: u64 = 64;
@@ -61,7 +65,7 @@ fn has_region(bytes: &[u8]) -> Result<bool, Failure> {
     Ok(image.find_label("cyclescope_begin").is_some())
 }
 
-/// The region in the function of this name, as a snippet.
+/// Reads the region in the function of this name as a snippet.
 pub fn read_region(library: &Path, source: &Path, name: &str) -> Result<Snippet, Failure> {
     extract_region(&read_compiled(library)?, source, name)
 }
@@ -69,7 +73,7 @@ pub fn read_region(library: &Path, source: &Path, name: &str) -> Result<Snippet,
 fn extract_region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
     let image = LibraryImage { file: ElfFile64::parse(bytes).map_err(unreadable_output)? };
     let label =
-        |label: &str| image.find_label(label).ok_or_else(|| refuse_region("its end is lost", "compile it with gcc"));
+        |label: &str| image.find_label(label).ok_or_else(|| refuse_region("its end is missing", "compile it with gcc"));
     let (begin, end) = (label("cyclescope_begin")?, label("cyclescope_end")?);
     let function = image.file.symbols().find(|symbol| symbol.name() == Ok(name));
     let within = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| {
@@ -84,13 +88,13 @@ fn extract_region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Fa
     let mut body = image.copy_code(begin..end, CodePart::Region, &mut copied)?;
     body.extend(image.copy_jump_back(begin, end, &mut copied)?);
     if body.is_empty() {
-        let remedy = "CYCLESCOPE_HIDE(x) what it works on, and CYCLESCOPE_KEEP(x) its result";
-        return Err(refuse_region("the compiler left no instruction of it", remedy));
+        let remedy = "wrap its inputs in CYCLESCOPE_HIDE(x) and its result in CYCLESCOPE_KEEP(x)";
+        return Err(refuse_region("the compiler optimized it away", remedy));
     }
     if copied.used && copied.frame.lost {
         return Err(refuse_region(
-            "it needs constants, and its function has no frame at its entry to reach them by",
-            "leave out alloca and arrays of variable length, whose function may align its stack; or use gcc",
+            "it needs constants, but its function sets up no frame at its entry",
+            "avoid alloca and variable-length arrays, which may align the stack, or use gcc",
         ));
     }
     let mut code = copied.push_to_stack();
@@ -107,21 +111,23 @@ enum CodePart {
 /// Sections that code refers to, copied.
 #[derive(Default)]
 struct CopiedSections {
-    /// Where each is in the library, and among the copies.
+    /// Where each section is in the library, and its offset among the copies.
     sections: Vec<(Range<u64>, u64)>,
     bytes: Vec<u8>,
     used: bool,
     frame: FrameTracker,
 }
 
-/// Whether RBP is where [`Copied::onto_stack`] expects it, by the instructions so far.
+/// Tracks whether RBP is where [`CopiedSections::push_to_stack`] expects it.
 #[derive(Default)]
 struct FrameTracker {
-    /// Instructions `push rbp`.
+    /// Number of `push rbp` instructions.
     pushes: u32,
-    /// Whether another instruction has written RSP. A function that aligns its stack does so before it makes its frame.
+    /// Whether another instruction wrote RSP. A function that aligns its stack does so before it
+    /// sets up its frame.
     moved: bool,
-    /// Whether RBP was written other than by `push rbp; mov rbp, rsp` at the stack that the function was entered with.
+    /// Whether RBP was written other than by `push rbp; mov rbp, rsp` at the stack of the
+    /// function's entry.
     lost: bool,
 }
 
@@ -145,10 +151,10 @@ impl FrameTracker {
 impl CopiedSections {
     /// ```text
     /// and  rsp, -64
-    /// mov  rax, constant      ; each 8 bytes, the last first
+    /// mov  rax, constant      ; every 8 bytes, from last to first
     /// push rax
     /// push rax                ; for the return address
-    /// lea  rbp, [rsp-8]       ; as it will be when the function has made its frame
+    /// lea  rbp, [rsp-8]       ; where it will be once the function has its frame
     /// ```
     fn push_to_stack(&self) -> Vec<u8> {
         let mut code = vec![0x48, 0x83, 0xe4, 0xc0];
@@ -167,7 +173,7 @@ impl LibraryImage<'_> {
         self.file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address())
     }
 
-    /// Bytes of code between two addresses.
+    /// The bytes of code between two addresses.
     fn code_bytes(&self, range: &Range<u64>) -> Result<&[u8], Failure> {
         let text = self.file.section_by_name(".text");
         // Labels that assembly sets may be in any order.
@@ -176,7 +182,7 @@ impl LibraryImage<'_> {
         found.ok_or_else(|| refuse_region("its code is not in one section", "compile it with gcc"))
     }
 
-    /// The instruction at an address.
+    /// Decodes the instruction at an address.
     fn decode_at(&self, at: u64) -> Result<Instruction, Failure> {
         const LONGEST: u64 = 15;
         let text = self.file.section_by_name(".text");
@@ -185,7 +191,7 @@ impl LibraryImage<'_> {
         Ok(Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode())
     }
 
-    /// A stretch of code that stays inside itself, with its references to data changed.
+    /// Copies code that stays inside its range, and redirects its references to data.
     fn copy_code(&self, range: Range<u64>, part: CodePart, copied: &mut CopiedSections) -> Result<Vec<u8>, Failure> {
         let bytes = self.code_bytes(&range)?;
         let mut changed = bytes.to_vec();
@@ -203,10 +209,10 @@ impl LibraryImage<'_> {
         Ok(changed)
     }
 
-    /// What the jump back to the begin passes on its way.
+    /// Copies the code on the jump back to the begin.
     fn copy_jump_back(&self, begin: u64, end: u64, copied: &mut CopiedSections) -> Result<Vec<u8>, Failure> {
         const MOST: u64 = 256;
-        let lost = || refuse_region("its end does not lead back to its begin", "compile it with -O2");
+        let lost = || refuse_region("its end does not jump back to its begin", "compile it with -O2");
         let back = self.decode_at(end)?;
         if back.flow_control() != FlowControl::UnconditionalBranch {
             return Err(lost());
@@ -227,7 +233,8 @@ impl LibraryImage<'_> {
         self.copy_code(from..at, CodePart::Region, copied)
     }
 
-    /// Makes an operand `[rip+x]` one of `[rbp+x]`: the same bytes but for the mode of the address and the distance.
+    /// Turns an operand `[rip+x]` into `[rbp+x]`: only the address mode and the displacement
+    /// change.
     fn redirect_operand(
         &self,
         instruction: &Instruction,
@@ -238,20 +245,20 @@ impl LibraryImage<'_> {
         let target = instruction.ip_rel_memory_address();
         let place = ABOVE_FRAME + self.place_datum(target, copied)?;
         let at = offsets.displacement_offset();
-        // The ModRM byte is in front of the displacement, as such an address has no SIB byte: mode 0, base 5 is RIP,
-        // mode 2 is RBP.
+        // The ModRM byte precedes the displacement, because such an address has no SIB byte. Mode
+        // 0, base 5 is RIP; mode 2 is RBP.
         bytes[at - 1] |= 0x80;
         bytes[at..at + 4].copy_from_slice(&(place as u32).to_le_bytes());
         copied.used = true;
         Ok(())
     }
 
-    /// Where a datum of the library is among the copies.
+    /// The offset of a datum of the library among the copies.
     fn place_datum(&self, target: u64, copied: &mut CopiedSections) -> Result<u64, Failure> {
         if let Some((range, place)) = copied.sections.iter().find(|(range, _)| range.contains(&target)) {
             return Ok(place + target - range.start);
         }
-        let remedy = "give it its memory as the function's argument, a pointer into 1 MiB";
+        let remedy = "use the memory that the function's argument points to, 1 MiB";
         let range = |section: &object::read::elf::ElfSection64<'_, '_>| {
             section.address()..section.address().saturating_add(section.size())
         };
@@ -265,22 +272,25 @@ impl LibraryImage<'_> {
         let range = range(&section);
         let mut relocations = self.file.dynamic_relocations().into_iter().flatten();
         if relocations.any(|(address, _)| range.contains(&address)) {
-            return Err(refuse_region("it refers to pointers to something in its file, or outside", remedy));
+            return Err(refuse_region("it uses pointers into its file, or to something outside", remedy));
         }
         if (range.end - range.start).saturating_add(copied.bytes.len() as u64) > DATA_BYTES_MOST {
-            return Err(refuse_region(&format!("its variables have more than {DATA_BYTES_MOST} bytes"), remedy));
+            return Err(refuse_region(
+                &format!("its constants and variables need more than {DATA_BYTES_MOST} bytes"),
+                remedy,
+            ));
         }
         let place = copied.bytes.len() as u64;
         let data = section.data().map_err(unreadable_output)?;
         copied.bytes.extend(data);
-        // Variables without initial values are not in the file.
+        // Variables without initial values aren't in the file.
         copied.bytes.resize((place + (range.end - range.start)).next_multiple_of(SECTION_ALIGNMENT) as usize, 0);
         copied.sections.push((range.clone(), place));
         Ok(place + target - range.start)
     }
 }
 
-/// Fails where an instruction leaves its stretch of code.
+/// Fails if an instruction leaves its range of code.
 fn require_inside(instruction: &Instruction, range: &Range<u64>, part: CodePart) -> Result<(), Failure> {
     let what = match part {
         CodePart::Init => "the code before it",
@@ -294,17 +304,20 @@ fn require_inside(instruction: &Instruction, range: &Range<u64>, part: CodePart)
                 return Ok(());
             }
             let text = format!("{what} jumps out, to {:+#x} from its begin", target.wrapping_sub(range.start) as i64);
-            Err(refuse_region(&text, "leave out return, break and goto, or write unlikely cases as likely ones"))
+            Err(refuse_region(&text, "avoid return, break and goto, or mark unlikely cases as likely"))
         }
         FlowControl::Call | FlowControl::IndirectCall => {
             let remedy = "make it static inline, or measure it as a function without CYCLESCOPE_BODY";
             Err(refuse_region(&format!("{what} calls a function"), remedy))
         }
-        _ => Err(refuse_region(&format!("{what} returns or jumps through a register"), "leave that out")),
+        _ => Err(refuse_region(
+            &format!("{what} returns or jumps through a register"),
+            "avoid returns, switches and indirect jumps",
+        )),
     }
 }
 
-/// Whether an instruction may change a register or a part of it.
+/// Whether an instruction may change any part of a register.
 fn is_register_written(instruction: &Instruction, register: Register) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let written = |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead);
@@ -314,7 +327,7 @@ fn is_register_written(instruction: &Instruction, register: Register) -> bool {
 
 fn read_compiled(library: &Path) -> Result<Vec<u8>, Failure> {
     input::read_input(library, InputKind::Code)
-        .map_err(|bad| Failure::internal(format!("reading the compiler's output failed: {}", bad.why)))
+        .map_err(|bad| Failure::internal(format!("can't read the compiler's output: {}", bad.why)))
 }
 
 fn unreadable_output(error: object::Error) -> Failure {
@@ -332,7 +345,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn any_library_is_answered() {
+    fn malformed_libraries_never_panic() {
         let folder = tempfile::tempdir().expect("a folder");
         let [header, source, library] = ["h.h", "f.c", "f.so"].map(|name| folder.path().join(name));
         std::fs::write(&header, REGION_HEADER.concat()).expect("a file");
@@ -354,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_at_the_entry_or_lost() {
+    fn frame_counts_only_at_the_function_entry() {
         let lost = |text: &str| {
             let listing = cyclescope::asm::parse_assembly(text).expect("code");
             let code = listing.bytes();

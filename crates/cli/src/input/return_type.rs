@@ -1,8 +1,10 @@
-//! What a function of C or C++ code returns, as far as the calling convention goes: the compiler is asked.
+//! Asks the compiler what a C or C++ function returns, to the detail that the calling convention
+//! needs.
 //!
-//! A second file includes the first one and ends with a constant that the function's type decides. In C a type with empty
-//! parentheses is compatible with every list of parameters that none of the default promotions changes, so a function with a
-//! `float` or a `char` among them remains unknown, apart from the usual ones.
+//! A second file includes the first one and ends with a constant that depends on the function's
+//! type. In C, empty parentheses match every parameter list without types that default promotion
+//! changes. A function with `float` or `char` parameters therefore remains unknown, apart from
+//! common cases.
 
 use crate::args::CallSerialization;
 use crate::output::Failure;
@@ -15,16 +17,16 @@ use object::{Object, ObjectSection, ObjectSymbol};
 pub enum ReturnType {
     /// Nothing.
     Nothing,
-    /// A number or an address in RAX; or it is unknown.
+    /// An integer or an address in RAX, or unknown.
     Number,
     /// A floating point number in XMM0.
     Float,
 }
 
-/// The constant's name.
+/// Name of the constant.
 const ANSWER_SYMBOL: &str = "cyclescope_returned";
 
-/// The file that has the constant for the function of this name; it includes the one with this path.
+/// Writes the file with the constant for this function; it includes the file with this path.
 pub fn write_question(source: &str, function: &str, plus_plus: bool) -> String {
     let question = if plus_plus {
         format!(
@@ -47,7 +49,7 @@ pub fn write_question(source: &str, function: &str, plus_plus: bool) -> String {
     format!("#include \"{source}\"\n{question}")
 }
 
-/// The answer in the compiled file.
+/// Reads the answer from the compiled file.
 pub fn read_answer(image: &[u8]) -> Option<ReturnType> {
     let file = ElfFile64::<object::Endianness>::parse(image).ok()?;
     let symbol = file.symbols().find(|symbol| symbol.name() == Ok(ANSWER_SYMBOL))?;
@@ -59,7 +61,7 @@ pub fn read_answer(image: &[u8]) -> Option<ReturnType> {
     }
 }
 
-/// What each call waits for, by what was asked for and what each of the functions returns, where that is known.
+/// Chooses what each call waits for, from the options and the known return types.
 pub fn choose_serialization(
     asked: Option<CallSerialization>,
     returned: [Option<ReturnType>; 2],
@@ -71,7 +73,7 @@ pub fn choose_serialization(
             refused("a function that returns nothing has no result to wait for")
         }
         [Some(one), Some(other)] if one != other => {
-            refused("one function returns a floating point number, the other one does not")
+            refused("only one of the two functions returns a floating point number")
         }
         [Some(ReturnType::Float), _] => Ok(Some(SerializedBy::FloatResult)),
         _ => Ok(Some(SerializedBy::Result)),

@@ -1,4 +1,4 @@
-//! Sources of a snippet: the command line, a file, standard input, machine code, another assembler.
+//! Reads snippets from the command line, a file, standard input, machine code or another assembler.
 
 use crate::args::template;
 use crate::args::{AssemblySyntax, RunArgs};
@@ -13,18 +13,18 @@ use cyclescope::snippet::Snippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
 use std::path::Path;
 
-/// More than this is no snippet, and would not fit the arena.
+/// Longer text isn't a snippet, and its code wouldn't fit into the arena.
 const SNIPPET_BYTES_MOST: usize = 64 << 10;
 
-/// The text of a snippet, where it is not machine code.
+/// The text of a snippet that isn't machine code.
 pub struct SnippetText {
-    /// The text.
+    /// The assembly.
     pub text: String,
     /// Whether the snippet came from standard input.
     pub from_stdin: bool,
 }
 
-/// Reads the text of the snippet that the arguments name, if they name one.
+/// Reads the text of the snippet, if the arguments name one.
 pub fn read_snippet_text(args: &RunArgs) -> Result<Option<SnippetText>, Failure> {
     let from_stdin = args.source.snippet.as_deref() == Some("-");
     let text = match (&args.source.snippet, &args.source.file) {
@@ -36,8 +36,8 @@ pub fn read_snippet_text(args: &RunArgs) -> Result<Option<SnippetText>, Failure>
     Ok(Some(SnippetText { text, from_stdin }))
 }
 
-/// The snippet that the arguments name, and the machine, whose features it was checked against. What is wrong
-/// with the snippet itself is found before anything about the machine is asked.
+/// Builds the snippet that the arguments name, and detects the machine whose features it was
+/// checked against. Errors in the snippet are reported before the machine is examined.
 pub fn build_snippet(
     args: &RunArgs,
     text: Option<&SnippetText>,
@@ -47,14 +47,14 @@ pub fn build_snippet(
         (Some(hex), _) => parse_machine_code(hex)?,
         (None, Some(SnippetText { text, .. })) => assemble_text(args, text.clone())?,
         (None, None) => {
-            let remedy = "cyclescope run 'mulsd xmm0, xmm1', or --file, --hex, --c, --lib; see cyclescope run --help";
+            let remedy = "name one, as in cyclescope run 'mulsd xmm0, xmm1', or use --file, --hex, --c, --lib or --elf";
             return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
         }
     };
     finish_snippet(args, code, &text, machine)
 }
 
-/// The snippet to compare with: of the same kind as the one that is measured.
+/// Builds the snippet to compare with, of the same kind as the measured one.
 pub fn build_versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet, Failure> {
     let (code, text) = match (&args.source.hex, &args.source.file) {
         (Some(_), _) => parse_machine_code(versus)?,
@@ -71,7 +71,7 @@ fn parse_machine_code(hex: &str) -> Result<(ParsedCode, String), Failure> {
     Ok((code, text))
 }
 
-/// A failure of a text, which may be for a variable that no sweep names.
+/// Adds a hint if the text has a variable without a sweep.
 fn explain_unswept(failure: Failure, text: &str) -> Failure {
     match template::find_variable(text) {
         Some(variable) => failure.with_remedy(&template::sweep_remedy(variable)),
@@ -83,7 +83,7 @@ fn assemble_text(args: &RunArgs, text: String) -> Result<(ParsedCode, String), F
     Ok((parse_code(args, &text)?, text))
 }
 
-/// The snippet of this code with the init code, and the machine, whose features both were checked against.
+/// Combines code and init code into a snippet, and checks both against the machine's features.
 fn finish_snippet(
     args: &RunArgs,
     code: ParsedCode,
@@ -94,11 +94,14 @@ fn finish_snippet(
     let init = parse_code(args, init_text)?;
     let (bytes, init_bytes) = (code.listing.bytes(), init.listing.bytes());
     if bytes.is_empty() {
-        return Err(Failure::usage("the snippet has no instructions", Some("measure `nop`, for example")));
+        return Err(Failure::usage("the snippet has no instructions", Some("write at least one, such as `nop`")));
     }
     let size = bytes.len().max(init_bytes.len());
     if size > SNIPPET_BYTES_MOST {
-        return Err(Failure::usage(format!("{size} bytes of code are too many; at most {SNIPPET_BYTES_MOST}"), None));
+        return Err(Failure::usage(
+            format!("the snippet has {size} bytes of code, more than {SNIPPET_BYTES_MOST}"),
+            None,
+        ));
     }
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), join_statements(text));
     require_loop_register(args, &snippet)?;
@@ -108,7 +111,7 @@ fn finish_snippet(
     Ok((snippet, machine))
 }
 
-/// Fails where the snippet uses the register that counts a loop's iterations.
+/// Fails if the snippet uses the register that counts a loop's iterations.
 pub fn require_loop_register(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
     if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
         let remedy = "use another register, or leave --loop out";
@@ -117,7 +120,7 @@ pub fn require_loop_register(args: &RunArgs, snippet: &Snippet) -> Result<(), Fa
     Ok(())
 }
 
-/// The instructions of a text that this machine has.
+/// Parses the instructions of a text, and fails if this machine lacks one.
 pub fn parse_checked(text: &str, machine: &Machine) -> Result<Listing, Failure> {
     let listing = asm::parse_assembly(text).map_err(|error| Failure::from_snippet(&error, text))?;
     let code = ParsedCode { listing, has_places: true };
@@ -125,7 +128,7 @@ pub fn parse_checked(text: &str, machine: &Machine) -> Result<Listing, Failure> 
     Ok(code.listing)
 }
 
-/// Code, and whether its instructions have places in a text.
+/// Parsed code, and whether its instructions have positions in a text.
 struct ParsedCode {
     listing: Listing,
     has_places: bool,
@@ -156,8 +159,8 @@ pub fn check_machine_code(snippet: &Snippet, machine: &Machine) -> Result<(), Fa
 }
 
 impl ParsedCode {
-    /// Machine code as it is. Bytes that nothing is known of are the CPU's to judge, but an instruction must
-    /// not end in what follows the snippet.
+    /// Parses machine code. Unknown bytes are left to the CPU, but an instruction must not extend
+    /// beyond the snippet.
     fn from_bytes(bytes: &[u8]) -> Result<ParsedCode, Failure> {
         let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
         while decoder.can_decode() {
@@ -168,7 +171,7 @@ impl ParsedCode {
                     "the last instruction, {} at +{start:#x}, is not complete",
                     cyclescope::asm::to_hex(&bytes[start..])
                 );
-                return Err(Failure::usage(text, Some("add its missing bytes")));
+                return Err(Failure::usage(text, Some("add the missing bytes")));
             }
         }
         Ok(ParsedCode { listing: Listing::from_bytes(bytes), has_places: false })
@@ -184,7 +187,7 @@ impl ParsedCode {
         Ok(())
     }
 
-    /// An instruction that this CPU does not have, with its place.
+    /// The failure for an instruction that this CPU lacks, with its position.
     fn explain_unavailable(&self, missing: &Unavailable, index: usize, text: &str) -> Failure {
         let mut record = ErrorRecord::from(missing);
         let remedy = "measure it on a CPU that has it, or choose another instruction";
@@ -209,11 +212,11 @@ fn join_statements(text: &str) -> String {
     statements.join("; ")
 }
 
-/// The text of a file that holds a snippet, or a list of them.
+/// Reads the text of a file with a snippet or a list of snippets.
 pub fn read_file(path: &Path, kind: InputKind) -> Result<String, Failure> {
     let remedy = match kind {
-        InputKind::List => "name a regular file with a snippet a line, or with the columns of a list",
-        _ => "name a regular file that exists and that you may read; assembly itself needs no --file",
+        InputKind::List => "name a regular file with one snippet per line, or with the columns of a list",
+        _ => "name an existing regular file that you may read; to pass assembly itself, leave out --file",
     };
     match input::read_input(path, kind) {
         Ok(bytes) => decode_text(&path.display().to_string(), Ok(bytes)),
@@ -223,10 +226,10 @@ pub fn read_file(path: &Path, kind: InputKind) -> Result<String, Failure> {
 
 fn decode_text(name: &str, read: Result<Vec<u8>, InputDefect>) -> Result<String, Failure> {
     let bytes = read.map_err(|why| Failure::usage(format!("{name} can't be read: {why}"), None))?;
-    // A byte order mark, which editors of other systems put first.
+    // A byte order mark, which some editors write first.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     String::from_utf8(bytes.to_vec()).map_err(|error| {
-        let remedy = "save it as text in UTF-8; machine code goes to --hex";
+        let remedy = "save it as UTF-8 text, or pass machine code with --hex";
         Failure::usage(format!("{name} can't be read: {error}"), Some(remedy))
     })
 }

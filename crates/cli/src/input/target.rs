@@ -1,4 +1,4 @@
-//! What the options of `run` name: snippets, or functions of libraries that are yet to be loaded.
+//! The target that the options of `run` name: snippets, or functions of libraries to load.
 
 use crate::args::{CallArgs, CallSerialization, CommonArgs, RunArgs};
 use crate::input::call_parameters::CallParameters;
@@ -18,25 +18,26 @@ use std::path::PathBuf;
 
 /// What is measured.
 pub enum RunTarget {
-    /// The snippet, and the one that it is compared with.
+    /// The snippet, and the one that it is compared with, if any.
     Snippets(Vec<Snippet>),
-    /// The functions of the library of this number among [`Libraries`], called in this way.
+    /// Calls of the functions of the library with this number in [`FunctionLibraries`].
     Call(usize, Box<CallParameters>),
 }
 
-/// What is measured, the machine whose features it was checked against, and the text that came from standard input.
+/// The target, the machine whose features it was checked against, and the text from standard input.
 pub struct FoundTarget {
     /// What is measured.
     pub target: RunTarget,
     /// The machine.
     pub machine: Machine,
-    /// The text of the snippet, where standard input had it.
+    /// The snippet's text, if it came from standard input.
     pub stdin: Option<String>,
 }
 
 impl RunTarget {
-    /// What the options name. Libraries are compiled, each once, and not yet loaded; `seed` is that of random contents. What
-    /// is wrong with a snippet is found before anything about the machine is asked.
+    /// Finds the target that the options name. Each library is compiled once and not yet loaded;
+    /// `seed` determines random contents. Errors in a snippet are reported before the machine is
+    /// examined.
     pub fn find_target(
         common: &CommonArgs,
         args: &RunArgs,
@@ -72,7 +73,7 @@ impl RunTarget {
         Ok(FoundTarget { target: RunTarget::Snippets(snippets), machine, stdin })
     }
 
-    /// The subjects of a run: the one that is measured, and the one that it is compared with.
+    /// The subjects of a run: the measured one, and the one that it is compared with.
     pub fn build_subjects(&self, loaded: &[FunctionPair]) -> Vec<RunSubject> {
         match self {
             RunTarget::Snippets(snippets) => snippets.iter().cloned().map(RunSubject::from).collect(),
@@ -83,7 +84,7 @@ impl RunTarget {
         }
     }
 
-    /// The calls of the function that is measured that wait for something else.
+    /// Calls of the measured function with the other kind of serialization.
     pub fn counterpart_subject(&self, loaded: &[FunctionPair]) -> Option<RunSubject> {
         let RunTarget::Call(number, with) = self else { return None };
         let function = loaded[*number].iter().flatten().next()?;
@@ -91,22 +92,22 @@ impl RunTarget {
     }
 }
 
-/// A region is no function.
+/// Fails if a region is measured with options that only calls use.
 fn require_call(args: &CallArgs) -> Result<(), Failure> {
     if !args.is_given() {
         return Ok(());
     }
-    let remedy = "leave CYCLESCOPE_BODY out to measure the function, or the options on its arguments and memory";
-    Err(Failure::usage("a region is measured, which is not called", Some(remedy)))
+    let remedy = "leave out the options for arguments and memory, or CYCLESCOPE_BODY to measure the function";
+    Err(Failure::usage("the marked region is not called, so it has no arguments", Some(remedy)))
 }
 
-/// What is made cold is a snippet's own code and memory.
+/// Fails for a function with --cold, which works only on a snippet's own code and memory.
 fn require_warm(args: &RunArgs) -> Result<(), Failure> {
     if args.cold.is_empty() {
         return Ok(());
     }
     let remedy = "mark the code with CYCLESCOPE_BODY, or measure its instructions as a snippet";
-    Err(Failure::usage("--cold makes a snippet cold, and not a function", Some(remedy)))
+    Err(Failure::usage("--cold works on snippets, not on functions", Some(remedy)))
 }
 
 fn require_library(common: &CommonArgs, machine: &Machine) -> Result<(), Failure> {
@@ -114,7 +115,7 @@ fn require_library(common: &CommonArgs, machine: &Machine) -> Result<(), Failure
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::from(Unavailable {
             what: format!("a function in {}", common.offer().place),
-            why: "it is in a library of a process, and nothing of a process is mapped there".to_string(),
+            why: "libraries are loaded into a process, whose memory is not mapped there".to_string(),
             remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
         })),
     }
@@ -123,20 +124,20 @@ fn require_library(common: &CommonArgs, machine: &Machine) -> Result<(), Failure
 /// A function, and the one that it is compared with.
 pub type FunctionPair = [Option<LibraryFunction>; 2];
 
-/// Libraries that are to be loaded, each once.
+/// The libraries to load, each once.
 #[derive(Default)]
 pub struct FunctionLibraries {
     all: Vec<NamedLibrary>,
-    /// Folders in which they were compiled.
+    /// Folders that hold compiled libraries.
     folders: Vec<ScratchFolder>,
 }
 
-/// A library, the one that it is compared with, and what names them.
+/// A library, the one that it is compared with, and the options that name them.
 struct NamedLibrary {
     by: LibraryOptions,
     library: FunctionLibrary,
     versus: Option<FunctionLibrary>,
-    /// What `CYCLESCOPE_BODY` marks in them.
+    /// The regions that `CYCLESCOPE_BODY` marks in them.
     regions: Option<Vec<Snippet>>,
 }
 
@@ -160,10 +161,11 @@ impl LibraryOptions {
 }
 
 impl FunctionLibraries {
-    /// The number of the library that the options name, compiled where it has to be; none where they name no library.
+    /// The number of the library that the options name, compiled if necessary; `None` if they name
+    /// none.
     fn find_or_add(&mut self, args: &RunArgs) -> Result<Option<usize>, Failure> {
         let by = LibraryOptions::from_args(args);
-        // The last one first: neighbours are alike.
+        // Searches from the end, because consecutive points usually share a library.
         if let Some(known) = self.all.iter().rposition(|known| known.by == by) {
             return Ok(Some(known));
         }
@@ -175,14 +177,14 @@ impl FunctionLibraries {
         Ok(Some(self.all.len() - 1))
     }
 
-    /// What the library of this number brings into memory, and the one that it is compared with.
+    /// The bytes that this library, and the one that it is compared with, load into memory.
     pub fn loaded_contents(&self, number: usize) -> impl Iterator<Item = Vec<u8>> {
         let NamedLibrary { library, versus, .. } = &self.all[number];
         [Some(library), versus.as_ref()].into_iter().flatten().map(FunctionLibrary::loaded_bytes)
     }
 
-    /// Loads all of them in a process of their own, where there are any, and works with their functions there; returns the
-    /// exit code.
+    /// Loads all libraries, if any, in a separate process, runs `work` on their functions there,
+    /// and returns the exit code.
     pub fn load_and_run(
         self,
         json: bool,
@@ -198,12 +200,12 @@ impl FunctionLibraries {
 }
 
 impl NamedLibrary {
-    /// What the functions return, where that is known.
+    /// The functions' return types, if known.
     fn return_types(&self) -> [Option<ReturnType>; 2] {
         [self.library.returned, self.versus.as_ref().and_then(|versus| versus.returned)]
     }
 
-    /// Functions, unless a region is measured.
+    /// Loads the functions, unless a region is measured.
     fn load_functions(&self) -> Result<FunctionPair, Failure> {
         if self.regions.is_some() {
             return Ok([None, None]);
@@ -214,7 +216,7 @@ impl NamedLibrary {
     }
 }
 
-/// The regions that are marked, in both variants or in neither.
+/// The marked regions, in both variants or in neither.
 fn find_regions(
     args: &RunArgs,
     library: &FunctionLibrary,

@@ -1,9 +1,10 @@
-//! Characters beyond ASCII, spelt in ASCII where the user's locale has no UTF-8. JSON and files are UTF-8 everywhere.
+//! Spells non-ASCII characters in ASCII if the user's locale isn't UTF-8. JSON and files are always
+//! UTF-8.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// Spellings. A number and its error keep their width, so that tables do.
+/// ASCII spellings. A number and its error keep their width, and so do tables.
 const SPELLINGS: [(&str, &str); 12] = [
     ("± ", "+-"),
     ("±", "+-"),
@@ -19,7 +20,7 @@ const SPELLINGS: [(&str, &str); 12] = [
     ("–", "-"),
 ];
 
-/// A text as the user's locale can show it.
+/// Spells a text for the user's locale.
 pub fn spell_for_locale(text: &str) -> Cow<'_, str> {
     static UTF8: OnceLock<bool> = OnceLock::new();
     match *UTF8.get_or_init(|| is_utf8_locale(|name| std::env::var(name).ok())) {
@@ -35,8 +36,8 @@ fn spell_in_ascii(text: &str) -> Cow<'_, str> {
     Cow::Owned(SPELLINGS.iter().fold(text.to_string(), |text, (from, to)| text.replace(from, to)))
 }
 
-/// Whether the locale's characters are UTF-8: the first of these variables that is set and not empty names it (POSIX.1,
-/// 8.2). Where none is, nobody has asked for other characters.
+/// Whether the locale uses UTF-8. The first of these variables that is set and not empty names the
+/// locale (POSIX.1, 8.2). If none is set, UTF-8 is not assumed.
 fn is_utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name));
     let locale = set.into_iter().find(|locale| !locale.is_empty());
@@ -52,7 +53,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_locale_is_the_first_variable_that_is_set() {
+    fn locale_comes_from_the_first_set_variable() {
         let utf8 = |all: &str, ctype: &str, lang: &str| {
             is_utf8_locale(|name| {
                 let value = match name {
@@ -69,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_and_its_error_keep_their_width() {
+    fn ascii_spelling_keeps_the_width_of_a_number_and_its_error() {
         let text = "3.000 ± 0.002 core cycles";
         assert_eq!(spell_in_ascii(text), "3.000 +-0.002 core cycles");
         assert_eq!(spell_in_ascii(text).chars().count(), text.chars().count());
         assert_eq!(spell_in_ascii("~op1→flags ≤1…2"), "~op1->flags <=1..2");
     }
 
-    /// Lines of a source file without comments, up to its tests.
+    /// The lines of a source file up to its tests, without comments.
     fn lines(file: &Path) -> Vec<String> {
         let text = std::fs::read_to_string(file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -88,7 +89,7 @@ mod tests {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // What is drawn goes to files. The simulated machine prints nothing.
+            // Drawings go to files, and the simulated machine prints nothing.
             if path.is_dir() && !["tests", "plot", "sim"].contains(&name.as_str()) {
                 files(&path, found);
             } else if name.ends_with(".rs")
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_that_the_program_prints_has_a_spelling() {
+    fn every_printed_character_has_an_ascii_spelling() {
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut found = Vec::new();
         files(&own.join("src"), &mut found);

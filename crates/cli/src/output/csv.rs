@@ -1,4 +1,4 @@
-//! Tables as CSV, for programs.
+//! Tables as CSV files.
 
 use super::Output;
 use super::exporter::{ExportOption, Exporter};
@@ -9,7 +9,7 @@ use cyclescope::study::TextTable;
 use std::io;
 use std::path::Path;
 
-/// CSV files with all figures.
+/// Writes CSV files with all figures.
 pub struct CsvExporter;
 
 impl Exporter for CsvExporter {
@@ -19,8 +19,8 @@ impl Exporter for CsvExporter {
 
     fn command_option(&self, command: &str) -> Option<ExportOption> {
         let help = match command {
-            "run" => "Also write the table as CSV; `-` prints it instead of the table",
-            "instr" => "Also write the table as CSV",
+            "run" => "Also write the table to this CSV file; `-` prints it instead of the table",
+            "instr" => "Also write the table to this CSV file",
             _ => return None,
         };
         Some(ExportOption { value: "FILE", help, conflicts: &[] })

@@ -1,9 +1,10 @@
-//! Directories that results go to.
+//! Directories for results.
 
 use std::io;
 use std::path::Path;
 
-/// Makes a directory, unless it exists, in one that exists: a misspelt path would become a tree of new ones.
+/// Creates a directory if it is missing. Its parent must exist, so that a misspelt path doesn't
+/// create a whole tree.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
     match std::fs::create_dir(directory) {

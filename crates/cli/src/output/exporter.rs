@@ -1,4 +1,4 @@
-//! What a format of results is.
+//! The interface of a result format.
 
 use super::Output;
 use super::failure::Failure;
@@ -8,45 +8,45 @@ use std::path::Path;
 
 /// A format of results.
 pub trait Exporter: Sync {
-    /// Its name, which is that of its option too.
+    /// Name of the format and of its option.
     fn name(&self) -> &'static str;
 
-    /// The option of a command that names the file to write; none where the command has no such option.
+    /// The option of a command that names the file to write; `None` if the command lacks one.
     fn command_option(&self, _command: &str) -> Option<ExportOption> {
         None
     }
 
-    /// Whether what a study found that ended early is written too.
+    /// Whether the format accepts the result of a study that ended early.
     fn accepts_partial(&self) -> bool {
         false
     }
 
-    /// Whether it prints lines of the result before that is complete.
+    /// Whether the format prints lines before the result is complete.
     fn prints_lines(&self) -> bool {
         false
     }
 
-    /// Prints a line of the result, which is JSON, as soon as it is complete.
+    /// Prints a JSON line of the result as soon as it is complete.
     fn print_line(&self, _line: &str, _output: &mut Output) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Whether it is printed instead of text where its file is `-`.
+    /// Whether the file `-` prints the format instead of text.
     fn replaces_text(&self) -> bool {
         false
     }
 
-    /// Prints the result when it is complete.
+    /// Prints the complete result.
     fn print_report(&self, _report: &dyn ResultReport, _output: &mut Output) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Fails early where the result could not be written after hours. Makes nothing.
+    /// Checks early that the result can be written, without creating anything.
     fn check_path(&self, _path: &Path) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Makes what has to be there before the result is written.
+    /// Creates what must exist before the result is written.
     fn prepare_path(&self, _path: &Path) -> Result<(), Failure> {
         Ok(())
     }
@@ -57,13 +57,13 @@ pub trait Exporter: Sync {
     }
 }
 
-/// An option that names the file of a format.
+/// The option that names a format's file.
 pub struct ExportOption {
-    /// What it names: `FILE`, `DIR`.
+    /// Placeholder of the value in the help: `FILE` or `DIR`.
     pub value: &'static str,
-    /// What it does.
+    /// Help text.
     pub help: &'static str,
-    /// Options that it does not go with.
+    /// Options that can't be combined with it.
     pub conflicts: &'static [&'static str],
 }
 

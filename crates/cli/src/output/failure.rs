@@ -1,4 +1,4 @@
-//! Failures of a command: what is printed, and the exit code.
+//! Failures of a command: their messages and exit codes.
 
 use crate::output::terminal::{self, escape_controls};
 use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
@@ -11,14 +11,14 @@ use std::io::{self, Write};
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something to report.
+    /// An error to report.
     Error(Box<ErrorRecord>),
-    /// The reader of stdout has closed it, which is its right.
+    /// The reader of stdout closed it, which isn't an error.
     ClosedPipe,
 }
 
 impl Failure {
-    /// Wrong use of the command line.
+    /// An error in the command line or its input.
     pub fn usage(text: impl Into<String>, remedy: Option<&str>) -> Failure {
         Failure::Error(Box::new(ErrorRecord {
             code: "usage",
@@ -29,7 +29,7 @@ impl Failure {
         }))
     }
 
-    /// Something of the system that went wrong.
+    /// An error of the system or the program.
     pub fn internal(text: impl Into<String>) -> Failure {
         Failure::Error(Box::new(ErrorRecord {
             code: "internal",
@@ -39,7 +39,7 @@ impl Failure {
         }))
     }
 
-    /// The failure with other words on what helps.
+    /// Replaces the remedy.
     pub fn with_remedy(mut self, remedy: &str) -> Failure {
         if let Failure::Error(record) = &mut self {
             record.remedy = Some(remedy.to_string());
@@ -47,7 +47,7 @@ impl Failure {
         self
     }
 
-    /// The failure with what it is about before its text.
+    /// Puts the subject in front of the text.
     pub fn with_subject(mut self, what: &str) -> Failure {
         if let Failure::Error(record) = &mut self {
             record.text = format!("{what}: {}", record.text);
@@ -55,7 +55,7 @@ impl Failure {
         self
     }
 
-    /// Its text.
+    /// The failure's text.
     pub fn text(&self) -> &str {
         match self {
             Failure::Error(record) => &record.text,
@@ -63,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// The failure with a name in its text replaced.
+    /// Replaces a name in the text.
     pub fn replace_in_text(mut self, from: &str, to: &str) -> Failure {
         if let Failure::Error(record) = &mut self {
             record.text = record.text.replace(from, to);
@@ -71,12 +71,13 @@ impl Failure {
         self
     }
 
-    /// Prints the failure, a JSON line on stdout or words on stderr, and returns the exit code.
+    /// Prints the failure, as a JSON line on stdout or as text on stderr, and returns the exit
+    /// code.
     pub fn report(&self, json: bool) -> u8 {
         let Failure::Error(record) = self else { return exit::DONE };
         if json {
             let line = serde_json::to_string(&SchemaLine::new("error", record)).expect("records are plain data");
-            // Nothing is left to be done when this fails too.
+            // If this fails too, nothing more can be done.
             let _ = writeln!(io::stdout(), "{}", terminal::escape_json(&line));
         } else {
             let _ = io::stderr().write_all(escape_controls(&describe_error(record)).as_bytes());
@@ -87,7 +88,7 @@ impl Failure {
 
 /// Prints a warning on stderr.
 pub fn print_warning(text: &str) {
-    // Nothing is left to be done when this fails.
+    // If this fails, nothing more can be done.
     let _ = writeln!(io::stderr(), "warning: {}", escape_controls(text));
 }
 
@@ -111,7 +112,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::internal(format!("writing the result failed: {error}")),
+            _ => Failure::internal(format!("can't write the result: {error}")),
         }
     }
 }
@@ -130,11 +131,11 @@ impl From<Error> for Failure {
 
 impl From<ContainerError> for Failure {
     fn from(error: ContainerError) -> Failure {
-        let remedy = "name a directory that a command with --evidence has finished writing";
+        let remedy = "name a directory that a completed command with --evidence wrote";
         match error {
             ContainerError::Unreadable(ref bad) if !bad.is_usage() => Failure::internal(error.to_string()),
             ContainerError::Damaged { .. } => {
-                let remedy = "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
+                let remedy = "use a complete and unchanged copy, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))
             }
             ContainerError::Foreign => {
@@ -153,7 +154,7 @@ impl From<RunError> for Failure {
 }
 
 impl Failure {
-    /// A bad snippet, with the line of its text that has the error.
+    /// A bad snippet, with the line of its text that contains the error.
     pub fn from_snippet(error: &BadSnippet, text: &str) -> Failure {
         let mut record = ErrorRecord::from(error);
         record.excerpt = excerpt_line(text, error.line, error.column);
@@ -162,7 +163,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// A file that is not read, and what to name instead.
+    /// A file that couldn't be read, and its remedy.
     pub fn from_input(bad: &BadInput, remedy: &str) -> Failure {
         match bad.is_usage() {
             true => Failure::usage(bad.to_string(), Some(remedy)),
@@ -170,7 +171,7 @@ impl Failure {
         }
     }
 
-    /// A file that can't be used.
+    /// A file whose contents are invalid.
     pub fn from_file(path: &str, error: BadList) -> Failure {
         let text = match error.line {
             Some(line) => format!("{path}, line {line}: {}", error.message),
@@ -184,10 +185,10 @@ impl Failure {
     }
 }
 
-/// The line of a text, and a caret below a column of it.
+/// A line of a text, and a caret below one of its columns.
 pub fn excerpt_line(text: &str, line: u32, column: u32) -> Option<String> {
     let found = text.lines().nth(line.checked_sub(1)? as usize)?;
-    // Tabs would move the caret.
+    // Tabs would shift the caret.
     let shown = found.replace('\t', " ");
     let before = column.checked_sub(1)? as usize;
     Some(format!("{shown}\n{}^", " ".repeat(before)))
@@ -198,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_below_the_column() {
+    fn caret_points_to_the_column() {
         assert_eq!(excerpt_line("nop\nimull rax", 2, 1).unwrap(), "imull rax\n^");
         assert_eq!(excerpt_line("a\tb", 1, 3).unwrap(), "a b\n  ^");
         assert_eq!(excerpt_line("nop", 2, 1), None);
     }
 
     #[test]
-    fn a_closed_pipe_is_no_error() {
+    fn closed_pipe_is_not_an_error() {
         let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!(failure.report(false), exit::DONE);
     }

@@ -4,17 +4,17 @@ use crate::output::failure::Failure;
 use crate::output::page::{TextPage, print_note};
 use crate::output::report_words::to_one_line;
 
-/// Footnotes, each text once.
+/// Footnotes without duplicates.
 #[derive(Default)]
 pub struct Footnotes(Vec<String>);
 
 impl Footnotes {
-    /// The mark of a text.
+    /// Adds a text and returns its mark.
     pub fn add_mark(&mut self, text: &str) -> String {
         format!("[{}]", self.number_text(text))
     }
 
-    /// The mark of several texts.
+    /// Adds several texts and returns their mark.
     pub fn add_marks<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> String {
         let mut numbers: Vec<usize> = texts.map(|text| self.number_text(text)).collect();
         numbers.sort_unstable();
@@ -32,7 +32,7 @@ impl Footnotes {
         index + 1
     }
 
-    /// Prints the first of them, at most `most`, and where the others are.
+    /// Prints at most `most` footnotes, then where to find the others.
     pub fn print_first(&self, page: &mut TextPage, most: usize, others: &str) -> Result<(), Failure> {
         for (index, text) in self.0.iter().enumerate().take(most) {
             print_note(page, &format!("[{}] {}", index + 1, to_one_line(text)))?;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_footnotes_are_one() {
+    fn equal_footnotes_share_a_number() {
         let mut notes = Footnotes::default();
         assert_eq!(["a", "b", "a"].map(|text| notes.add_mark(text)), ["[1]", "[2]", "[1]"]);
         assert_eq!(notes.add_marks(["c", "a", "c"].into_iter()), "[1,3]");

@@ -1,10 +1,10 @@
-//! Results as JSON lines, each printed as soon as it is complete.
+//! Results as JSON lines, printed as soon as each is complete.
 
 use super::Output;
 use super::exporter::Exporter;
 use super::failure::Failure;
 
-/// JSON lines on standard output.
+/// Prints JSON lines on standard output.
 pub struct JsonExporter;
 
 impl Exporter for JsonExporter {

@@ -1,4 +1,4 @@
-//! Tables as Markdown, to be pasted.
+//! Tables as Markdown files, for pasting.
 
 use super::Output;
 use super::exporter::{ExportOption, Exporter};
@@ -8,7 +8,7 @@ use super::table_file::{require_writable, write_table};
 use cyclescope::study::TextTable;
 use std::path::Path;
 
-/// Markdown files with a table of few columns.
+/// Writes Markdown files with a short table.
 pub struct MarkdownExporter;
 
 impl Exporter for MarkdownExporter {
@@ -17,7 +17,7 @@ impl Exporter for MarkdownExporter {
     }
 
     fn command_option(&self, command: &str) -> Option<ExportOption> {
-        let help = "Also write the table as Markdown";
+        let help = "Also write the table to this Markdown file";
         (command == "instr").then_some(ExportOption { value: "FILE", help, conflicts: &[] })
     }
 
@@ -47,7 +47,7 @@ fn to_markdown(table: &TextTable) -> String {
     row(&names) + &rule + &rows.collect::<String>()
 }
 
-/// Text that ends no cell.
+/// Escapes text so that it stays inside its cell.
 fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_whole_and_numbers_stand_below_each_other() {
+    fn cells_stay_intact_and_numbers_are_right_aligned() {
         let mut table = TextTable::new(["instruction", "rthroughput"]);
         table.columns[1].is_number = true;
         table.rows = vec![vec!["a|b\nc".to_string(), "0.25".to_string()]];

@@ -1,4 +1,4 @@
-//! What is printed and written: results, failures, warnings.
+//! Everything that is printed or written: results, failures, warnings.
 
 pub mod charset;
 mod csv;
@@ -22,11 +22,11 @@ pub use stdout::{Output, WIDTH, wrap_text};
 
 use exporter::Exporter;
 
-/// All formats of results. Another one is a file with its [`Exporter`], and a line here beside its `mod`.
+/// All result formats. To add one, add a file with its [`Exporter`], its `mod`, and a line here.
 pub const EXPORTERS: &[&dyn Exporter] =
     &[&TEXT_EXPORTER, &JSON_EXPORTER, &csv::CsvExporter, &markdown::MarkdownExporter, &svg::SvgExporter];
 
-/// What is printed unless something else is asked for.
+/// The default output format.
 pub const TEXT_EXPORTER: text::TextExporter = text::TextExporter;
-/// What `--json` prints.
+/// The output format of `--json`.
 pub const JSON_EXPORTER: json::JsonExporter = json::JsonExporter;

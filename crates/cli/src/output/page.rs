@@ -1,4 +1,4 @@
-//! Labels and values in two columns, and tables, that fit 80 characters.
+//! Lays out text for 80 characters: labels with values, and tables.
 
 use crate::output::failure::Failure;
 use crate::output::terminal::escape_controls;
@@ -6,26 +6,26 @@ use crate::output::{Output, WIDTH, wrap_text};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use cyclescope::machine::fact::Fact;
 
-/// Characters before a value.
+/// Column where values begin.
 const VALUE_INDENT: usize = 20;
-/// Characters of the first two columns of a table.
+/// Width of the first column of a table row.
 const LABEL_WIDTH: usize = 20;
 const VALUE_WIDTH: usize = 12;
 
-/// A report under way.
+/// A text report.
 pub struct TextPage<'a> {
-    /// Where it goes.
+    /// Where the report is printed.
     pub output: &'a mut Output,
     begun: bool,
 }
 
 impl TextPage<'_> {
-    /// A report to standard output.
+    /// Starts a report on this output.
     pub fn new(output: &mut Output) -> TextPage<'_> {
         TextPage { output, begun: false }
     }
 
-    /// Begins a section.
+    /// Prints the title of a section.
     pub fn begin_section(&mut self, title: &str) -> Result<(), Failure> {
         if self.begun {
             self.output.write_line("")?;
@@ -35,12 +35,12 @@ impl TextPage<'_> {
         self.output.write_line(title)
     }
 
-    /// A label and its value, which may take several lines.
+    /// Prints a label and its value, which may take several lines.
     pub fn print_row(&mut self, label: &str, value: &str) -> Result<(), Failure> {
         self.print_painted_row(label, value, |_, text| text.to_string())
     }
 
-    /// A value that may be unknown.
+    /// Prints a value that may be unknown.
     pub fn print_fact<T>(&mut self, label: &str, fact: &Fact<T>, text: impl Fn(&T) -> String) -> Result<(), Failure> {
         match fact {
             Fact::Known(value) => self.print_row(label, &text(value)),
@@ -48,12 +48,12 @@ impl TextPage<'_> {
         }
     }
 
-    /// A value that is unknown.
+    /// Prints why a value is unknown.
     pub fn print_unknown(&mut self, label: &str, why: &str) -> Result<(), Failure> {
-        self.print_painted_row(label, &format!("not known: {why}"), Output::faint)
+        self.print_painted_row(label, &format!("unknown: {why}"), Output::faint)
     }
 
-    /// A shell command, which can be copied even where it takes several lines.
+    /// Prints a shell command that can be copied even if it spans several lines.
     pub fn print_command(&mut self, label: &str, command: &str) -> Result<(), Failure> {
         let mut label = label;
         let lines = wrap_text(&escape_controls(command), WIDTH - VALUE_INDENT - 2);
@@ -65,7 +65,7 @@ impl TextPage<'_> {
         Ok(())
     }
 
-    /// A row of a table of three columns, the last of which may be any text.
+    /// Prints a row of three columns, the last with text of any length.
     pub fn print_table_row(&mut self, label: &str, value: &str, text: &str) -> Result<(), Failure> {
         let column = 4 + LABEL_WIDTH + 1 + VALUE_WIDTH + 1;
         let mut start = format!("    {label:<LABEL_WIDTH$} {value:>VALUE_WIDTH$}");
@@ -76,7 +76,7 @@ impl TextPage<'_> {
         Ok(())
     }
 
-    /// A value in colour.
+    /// Prints a label and a value in colour.
     pub fn print_painted_row(
         &mut self,
         label: &str,
@@ -84,7 +84,7 @@ impl TextPage<'_> {
         paint: impl Fn(&Output, &str) -> String,
     ) -> Result<(), Failure> {
         let mut label = label;
-        // A label without room for a space behind it has a line of its own.
+        // A label that leaves no room for a space gets its own line.
         if label.chars().count() > VALUE_INDENT - 3 {
             self.output.write_line(format!("  {label}"))?;
             label = "";
@@ -98,7 +98,7 @@ impl TextPage<'_> {
     }
 }
 
-/// A table of right-aligned columns after a left-aligned first one.
+/// Creates a table: a left-aligned first column, then right-aligned ones.
 pub fn new_table(heading: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -121,7 +121,7 @@ pub fn print_table(page: &mut TextPage, table: &Table) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what a table's reader should know.
+/// Prints a note about a table.
 pub fn print_note(page: &mut TextPage, text: &str) -> Result<(), Failure> {
     for line in wrap_text(&escape_controls(text), WIDTH - 2) {
         let line = page.output.faint(&line);

@@ -1,4 +1,4 @@
-//! A result as exporters see it.
+//! The result of a study, as exporters see it.
 
 use super::Output;
 use super::failure::Failure;
@@ -8,28 +8,28 @@ use serde_json::Value;
 
 /// A result.
 pub trait ResultReport {
-    /// Prints it in words, in the study's own way.
+    /// Prints the result in the study's own words.
     fn print_text(&self, output: &mut Output) -> Result<(), Failure>;
 
-    /// All its figures as a table.
+    /// All figures as a table.
     fn table(&self) -> TextTable;
 
-    /// A table of few columns, for people.
+    /// A short table for readers.
     fn summary(&self) -> TextTable;
 
-    /// Its pictures.
+    /// Pictures of the result.
     fn pictures(&self) -> Vec<Picture>;
 }
 
-/// A picture and the name of its file.
+/// A drawing and its file name.
 pub struct Picture {
-    /// Without what the name ends with.
+    /// File name without its extension.
     pub name: String,
-    /// What is drawn.
+    /// The drawing.
     pub drawing: Drawing,
 }
 
-/// What is drawn.
+/// The kinds of drawings.
 pub enum Drawing {
     /// Bars in groups.
     Bars(BarChart),
@@ -42,13 +42,13 @@ pub enum Drawing {
 }
 
 impl Picture {
-    /// A picture with this name.
+    /// Combines a drawing with its name.
     pub fn new(name: impl Into<String>, drawing: Drawing) -> Picture {
         Picture { name: name.into(), drawing }
     }
 }
 
-/// Lines of JSON as a table, a row each. A field within a field has a column of its own, such as `cost.value`.
+/// Tabulates JSON lines, one row each. A nested field has its own column, such as `cost.value`.
 pub fn tabulate_lines(lines: &[Value]) -> TextTable {
     let rows: Vec<Vec<(String, String)>> = lines.iter().map(|line| flatten_fields(line, "")).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lines_of_several_kinds_are_one_table() {
+    fn lines_of_several_kinds_share_a_table() {
         let lines = [json!({"a": 1, "b": {"c": "x", "d": null}}), json!({"a": [1, 2], "e": {"f": {"g": true}}})];
         let table = tabulate_lines(&lines);
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();

@@ -1,14 +1,14 @@
-//! Quantities, numbers of things and the texts of others in the words of a report.
+//! Formats quantities, counts and texts for a report.
 
 use super::terminal::escape_controls;
 use cyclescope::record::Quantity;
 
-/// A text of a file in a form fit for a cell.
+/// Puts a text on one line, so that it fits into a table cell.
 pub fn to_one_line(text: &str) -> String {
     escape_controls(text).replace(['\n', '\t'], " ")
 }
 
-/// A text in at most `width` characters.
+/// Shortens a text to at most `width` characters.
 pub fn shorten_text(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
@@ -18,7 +18,7 @@ pub fn shorten_text(text: &str, width: usize) -> String {
     start + &end
 }
 
-/// How far an interval reaches from its value; infinite where an end is not known.
+/// Distance from a value to the farther end of its interval; infinite if an end is unknown.
 pub fn interval_reach(quantity: &Quantity) -> f64 {
     match (quantity.value, quantity.low, quantity.high) {
         (Some(value), Some(low), Some(high)) => (high - value).max(value - low),
@@ -26,7 +26,8 @@ pub fn interval_reach(quantity: &Quantity) -> f64 {
     }
 }
 
-/// A value and how far its interval reaches, in at most 13 characters where it is below a hundred thousand.
+/// Formats a value and the reach of its interval, in at most 13 characters below a hundred
+/// thousand.
 pub fn format_quantity(quantity: &Quantity) -> String {
     let Some(value) = quantity.value else { return "-".to_string() };
     let decimals = match value.abs() {
@@ -41,7 +42,7 @@ pub fn format_quantity(quantity: &Quantity) -> String {
     }
 }
 
-/// A number of things.
+/// Formats a count with its noun.
 pub fn format_count(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_fit_their_column() {
+    fn quantities_fit_their_column() {
         use cyclescope::statistics::Interval;
         use cyclescope::unit::Unit;
         let text =

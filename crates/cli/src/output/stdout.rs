@@ -1,4 +1,4 @@
-//! Standard output: JSON lines, or text with colours where a person reads it.
+//! Standard output: JSON lines, or text, with colours on a terminal.
 
 use crate::output::failure::Failure;
 use crate::output::terminal;
@@ -7,27 +7,27 @@ use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was closed when the program began.
+/// Whether standard output was closed when the program started.
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Asks whether standard output is closed. Before `main` Rust's runtime opens /dev/null in place of a closed stream, so
-/// the loader calls this first, with all other constructors.
+/// Checks whether standard output is closed. Before `main`, Rust's runtime replaces a closed stream
+/// by /dev/null, so the loader calls this earlier, as a constructor.
 extern "C" fn ask() {
-    // SAFETY: takes no pointers; a descriptor that is not open is an error and no more.
+    // SAFETY: takes no pointers; a closed descriptor only returns an error.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
     STDOUT_CLOSED.store(closed, Ordering::Relaxed);
 }
 
-// SAFETY: the section holds pointers to functions without results, which may ignore their arguments; `ask` needs nothing
-// that is made later.
+// SAFETY: the section holds pointers to functions without results that may ignore their arguments.
+// `ask` uses nothing that is initialized later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ASK: extern "C" fn() = ask;
 
-/// Characters in a line of text.
+/// Width of a line of text, in characters.
 pub const WIDTH: usize = 80;
 
-/// Output of results.
+/// The output for results.
 pub struct Output {
     json: bool,
     colours: bool,
@@ -35,20 +35,21 @@ pub struct Output {
 }
 
 impl Output {
-    /// Standard output, as JSON lines or as text.
+    /// Opens standard output for JSON lines or text.
     pub fn new(json: bool) -> Output {
         let stdout = io::stdout();
-        // https://no-color.org: set and not empty means no colours.
+        // By https://no-color.org, a nonempty value disables colours.
         let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colours = stdout.is_terminal() && !forbidden;
         Output { json, colours, stream: BufWriter::new(stdout) }
     }
 
-    /// Standard output, unless it was closed when the program began, so that what is printed would be lost.
+    /// Opens standard output. Fails if it was closed when the program started, because results
+    /// would be lost.
     pub fn open_stdout(json: bool) -> Result<Output, Failure> {
         if STDOUT_CLOSED.load(Ordering::Relaxed) {
-            let remedy = "send it somewhere, as in `> result.txt`, or to /dev/null";
-            let closed = Failure::internal("standard output is closed, so that no result can be printed");
+            let remedy = "redirect it, as in `> result.txt`, or to /dev/null";
+            let closed = Failure::internal("standard output is closed, so results can't be printed");
             return Err(closed.with_remedy(remedy));
         }
         Ok(Output::new(json))
@@ -59,12 +60,12 @@ impl Output {
         self.json
     }
 
-    /// Writes a JSON line at once, so that what was measured is not lost later.
+    /// Writes and flushes a JSON line, so that the measurement isn't lost later.
     pub fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
         self.write_json(&serde_json::to_string(&SchemaLine::new(kind, content)).expect("records are plain data"))
     }
 
-    /// Writes a line that is JSON already, at once.
+    /// Writes and flushes a line that is already JSON.
     pub fn write_json(&mut self, line: &str) -> Result<(), Failure> {
         writeln!(self.stream, "{}", terminal::escape_json(line))?;
         Ok(self.stream.flush()?)
@@ -75,17 +76,17 @@ impl Output {
         Ok(writeln!(self.stream, "{}", terminal::render_line(text.as_ref(), self.colours))?)
     }
 
-    /// Bold text where colours are on.
+    /// Makes text bold if colours are on.
     pub fn bold(&self, text: &str) -> String {
         self.paint_text(terminal::BOLD, text)
     }
 
-    /// Faint text where colours are on.
+    /// Makes text faint if colours are on.
     pub fn faint(&self, text: &str) -> String {
         self.paint_text(terminal::FAINT, text)
     }
 
-    /// Text as a warning where colours are on.
+    /// Colours text as a warning if colours are on.
     pub fn yellow(&self, text: &str) -> String {
         self.paint_text(terminal::YELLOW, text)
     }
@@ -94,13 +95,13 @@ impl Output {
         if self.colours { terminal::mark_style(style, text) } else { terminal::escape_controls(text) }
     }
 
-    /// Writes what is still buffered.
+    /// Writes buffered output.
     pub fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.stream.flush()?)
     }
 }
 
-/// A text in lines of at most `width` characters; longer words are cut.
+/// Wraps a text into lines of at most `width` characters; longer words are split.
 pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_between_words() {
+    fn text_wraps_between_words() {
         assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap_text("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap_text("", 5), [""]);

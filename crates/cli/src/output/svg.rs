@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::report::{Drawing, Picture, ResultReport};
 use std::path::Path;
 
-/// A directory of SVG files.
+/// Writes a directory of SVG files.
 pub struct SvgExporter;
 
 impl Exporter for SvgExporter {
@@ -17,8 +17,10 @@ impl Exporter for SvgExporter {
     fn command_option(&self, command: &str) -> Option<ExportOption> {
         let (help, conflicts): (_, &[&str]) = match command {
             "run" => ("Draw a sweep as SVG files in this directory", &["from"]),
-            "evaluate" => ("Draw minima, variances and resolution of each method as SVG files in this directory", &[]),
-            "marker" => ("Draw the costs in each context as an SVG file in this directory", &[]),
+            "evaluate" => {
+                ("Draw the minima, variances and resolution of each method as SVG files in this directory", &[])
+            }
+            "marker" => ("Draw the costs in each loop as SVG files in this directory", &[]),
             "uarch" => ("Draw the result as SVG files in this directory", &["list"]),
             _ => return None,
         };
@@ -31,13 +33,13 @@ impl Exporter for SvgExporter {
 
     fn prepare_path(&self, directory: &Path) -> Result<(), Failure> {
         let refused = |error: std::io::Error, remedy| {
-            let text = format!("no graphs can be written to {}: {error}", directory.display());
+            let text = format!("can't write graphs to {}: {error}", directory.display());
             Failure::usage(text, Some(remedy))
         };
         make_directory(directory)
-            .map_err(|error| refused(error, "name a directory, in one that exists, where you may write"))?;
-        // Whether it can be written to must be known before anything is measured.
-        tempfile::tempfile_in(directory).map_err(|error| refused(error, "name a directory where you may write"))?;
+            .map_err(|error| refused(error, "name a directory inside an existing, writable one"))?;
+        // A failure must show before anything is measured.
+        tempfile::tempfile_in(directory).map_err(|error| refused(error, "name a writable directory"))?;
         Ok(())
     }
 
@@ -46,7 +48,7 @@ impl Exporter for SvgExporter {
     }
 }
 
-/// Writes one. What would be no part of a file's name in its name becomes `_`.
+/// Writes a picture. Characters that don't belong in a file name become `_`.
 fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
     let path = directory.join(format!("{}.svg", to_file_name(&picture.name)));
     let svg = match &picture.drawing {
@@ -56,12 +58,12 @@ fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
         Drawing::Heat(heat) => heat.to_svg(),
     };
     std::fs::write(&path, svg).map_err(|error| {
-        Failure::internal(format!("{} can't be written: {error}", path.display()))
-            .with_remedy("leave --plots out, or name another directory")
+        Failure::internal(format!("can't write {}: {error}", path.display()))
+            .with_remedy("leave out --plots, or name another directory")
     })
 }
 
-/// A name as that of a file.
+/// Turns a name into a file name.
 fn to_file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
 }
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_name_of_its_picture() {
+    fn file_is_named_after_its_picture() {
         assert_eq!(to_file_name("my loop/x"), "my_loop_x");
         assert_eq!(to_file_name("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
     }

@@ -1,9 +1,9 @@
-//! Tables as files of their own.
+//! Tables that are written to files.
 
 use crate::output::failure::Failure;
 use std::path::Path;
 
-/// Fails early where a table could not be written after hours.
+/// Checks early that a table can be written, before hours of measurement.
 pub fn require_writable(path: &Path) -> Result<(), Failure> {
     use rustix::fs::{Access, access};
     let folder = match path.parent() {
@@ -16,12 +16,11 @@ pub fn require_writable(path: &Path) -> Result<(), Failure> {
         Ok(()) if path.is_dir() => "it is a directory".to_string(),
         Ok(()) => return Ok(()),
     };
-    let text = format!("no table can be written to {}: {why}", path.display());
-    Err(Failure::usage(text, Some("name a file where you may write")))
+    let text = format!("can't write a table to {}: {why}", path.display());
+    Err(Failure::usage(text, Some("name a file in a writable directory")))
 }
 
 /// Writes a table to a file.
 pub fn write_table(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
+    std::fs::write(path, bytes).map_err(|error| Failure::internal(format!("can't write {}: {error}", path.display())))
 }

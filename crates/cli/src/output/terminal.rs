@@ -1,26 +1,28 @@
-//! Text for a terminal: what a file, a name or another program says must not command the terminal that shows it.
+//! Makes text safe for a terminal, whatever a file, a name or another program contains.
 //!
-//! Everything that is printed passes here, and colours are added behind it. So a text can show any words, and can neither move
-//! the cursor nor change colours, the title, the clipboard or the direction of writing.
+//! All printed text passes through here, and colours are added afterwards. A text can show any
+//! words, but can't move the cursor or change colours, the title, the clipboard or the writing
+//! direction.
 
 use crate::output::charset::spell_for_locale;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Styles, by the characters that mark their beginning in a line under way: noncharacters, which no text is to contain
-/// (Unicode, 23.7).
+/// Styles, and the characters that mark their start in an unrendered line. These noncharacters
+/// never occur in valid text (Unicode, 23.7).
 const STYLES: [(char, &str); 3] = [(BOLD, "1"), (FAINT, "2"), (YELLOW, "33")];
-/// Marks the beginning of bold text.
+/// Starts bold text.
 pub const BOLD: char = '\u{fdd0}';
-/// Marks the beginning of faint text.
+/// Starts faint text.
 pub const FAINT: char = '\u{fdd1}';
-/// Marks the beginning of a warning.
+/// Starts a warning.
 pub const YELLOW: char = '\u{fdd2}';
-/// Marks the end of a style.
+/// Ends a style.
 const STYLE_END: char = '\u{fdd3}';
 
-/// Whether a character would not be shown, but obeyed: control characters (ISO 6429) but line ends and tabs, and those that turn
-/// the direction of writing (Unicode Standard Annex 9) or end a line.
+/// Whether a terminal would obey a character rather than show it: control characters (ISO 6429)
+/// except line ends and tabs, and characters that change the writing direction (Unicode Standard
+/// Annex 9) or end a line.
 fn is_terminal_command(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control() && c != '\n' && c != '\t'
@@ -38,8 +40,8 @@ fn push_escaped(c: char, text: &mut String) {
     written.expect("text grows");
 }
 
-/// A text whose characters are all shown, in those of the user's locale: what would be obeyed is written as an escape, such as
-/// `\x1b`. Lines stay.
+/// Escapes a text so that the terminal shows every character: characters that it would obey become
+/// escapes such as `\x1b`. Line ends stay. Other characters are spelled for the user's locale.
 pub fn escape_controls(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in spell_for_locale(text).chars() {
@@ -48,12 +50,13 @@ pub fn escape_controls(text: &str) -> String {
     shown
 }
 
-/// A text in a style, for a line.
+/// Marks a text with a style.
 pub fn mark_style(style: char, text: &str) -> String {
     format!("{style}{}{STYLE_END}", escape_controls(text))
 }
 
-/// A line as it is printed: harmless but for the styles that [`painted`] marked, which end with it.
+/// Renders a line for printing: safe, except for the styles that [`mark_style`] added, which end
+/// with the line.
 pub fn render_line(text: &str, colours: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut is_open = false;
@@ -74,14 +77,15 @@ pub fn render_line(text: &str, colours: bool) -> String {
     shown
 }
 
-/// A line of JSON that says the same and is harmless: JSON escapes only some of the characters in its strings (RFC 8259, 7).
+/// Makes a JSON line safe without changing its meaning. JSON itself escapes only some characters in
+/// strings (RFC 8259, 7).
 pub fn escape_json(line: &str) -> Cow<'_, str> {
     if !line.chars().any(is_terminal_command) {
         return Cow::Borrowed(line);
     }
     let mut shown = String::with_capacity(line.len());
     for c in line.chars() {
-        // All of them are in the first 2^16.
+        // All of them are below 2^16.
         let written =
             if is_terminal_command(c) { write!(shown, "\\u{:04x}", u32::from(c)) } else { shown.write_char(c) };
         written.expect("text grows");
@@ -100,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_obeyed_is_shown() {
+    fn terminal_commands_are_escaped() {
         let shown = r"a\x1b]0;title\x07b\x9b2J\x0d\x7f\u{202e}c\u{2028}\u{fdd0}";
         assert_eq!(escape_controls(EVIL), shown);
         assert_eq!(escape_controls(&escape_controls(EVIL)), shown);
@@ -115,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn only_own_styles_pass_and_end_with_the_line() {
+    fn only_marked_styles_pass_and_end_with_the_line() {
         let text = format!("{EVIL} {} x", mark_style(BOLD, EVIL));
         let [coloured, plain] = [true, false].map(|colours| render_line(&text, colours));
         assert!(!obeys(&plain) && !plain.chars().any(is_style_mark), "{plain}");
-        // The style that the text itself marked, that of the program, and its end.
+        // The style in the text, the program's own style, and its end.
         let sequences: Vec<&str> = coloured.split('\x1b').skip(1).map(|rest| &rest[..3]).collect();
         assert_eq!(sequences, ["[1m", "[1m", "[0m"], "{coloured}");
         assert!(!obeys(&coloured.replace("\x1b[1m", "").replace("\x1b[0m", "")));
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same() {
+    fn escaped_json_keeps_its_meaning() {
         let text = serde_json::to_string(EVIL).expect("plain data");
         let shown = escape_json(&text);
         assert!(obeys(&text) && !obeys(&shown), "{shown}");

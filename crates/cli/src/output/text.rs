@@ -1,11 +1,11 @@
-//! Results in words, for people: each study prints its own.
+//! Results as text; each study prints its own.
 
 use super::Output;
 use super::exporter::Exporter;
 use super::failure::Failure;
 use super::report::ResultReport;
 
-/// Text on standard output.
+/// Prints text on standard output.
 pub struct TextExporter;
 
 impl Exporter for TextExporter {

@@ -1,8 +1,8 @@
-//! Compilers and assemblers: other programs, which must end, and end with this one.
+//! Runs compilers and assemblers, and makes sure that they end.
 //!
-//! A tool runs in a session of its own, without input and without a terminal. When it has ended, or did not in time, or says
-//! more than anybody reads, everything that is left of its group is killed: a process that it left behind would run beside
-//! the measurement.
+//! A tool runs in its own session, without input or a terminal. When it ends, runs too long or
+//! prints too much, its whole process group is killed. A process left behind would disturb the
+//! measurement.
 
 use crate::output::Failure;
 use crate::process::interrupt::ProcessGroup;
@@ -17,81 +17,83 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a tool may take.
+/// Limits for a tool.
 #[derive(Debug, Clone, Copy)]
 struct ToolLimits {
-    /// Time until it is ended.
+    /// Wall time before it is killed.
     wall: Duration,
-    /// Seconds of CPU time of each of its processes.
+    /// Seconds of CPU time per process.
     cpu_s: u64,
-    /// Bytes of each file that it writes.
+    /// Bytes per file that it writes.
     file: u64,
-    /// Bytes that it may say.
-    said: usize,
+    /// Bytes that it may print.
+    printed: usize,
 }
 
-/// The longest compilations take some ten seconds of CPU time; at half a CPU they have all of theirs.
+/// The longest compilations take about ten seconds of CPU time. On half a CPU, they still get all
+/// of it.
 const TOOL_LIMITS: ToolLimits =
-    ToolLimits { wall: Duration::from_secs(120), cpu_s: 60, file: 256 << 20, said: 16 << 20 };
-/// Seconds of CPU time after which the kernel ends what did not end at [`Limits::cpu_s`], with a signal that can't be caught.
+    ToolLimits { wall: Duration::from_secs(120), cpu_s: 60, file: 256 << 20, printed: 16 << 20 };
+/// Extra seconds of CPU time after [`ToolLimits::cpu_s`], before the kernel sends a signal that
+/// can't be caught.
 const SPARE_CPU_S: u64 = 2;
-/// Bytes of a tool's words that are kept.
+/// Bytes of a tool's output that are kept.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Bytes that are taken from a pipe at once,
+/// Bytes per read from a pipe.
 const READ_BYTES: usize = 16 << 10;
-/// and how often they are as much as a pipe holds (`pipe(7)`).
+/// Reads that empty a full pipe (`pipe(7)`).
 const READS_PER_PIPE: usize = 4;
 
 /// How a tool ended.
 #[derive(Debug)]
 enum ToolEnd {
     Exited(ExitStatus),
-    /// It was killed when its time was over.
+    /// Killed because its time was over.
     Late,
-    /// It was killed when it had said too much.
+    /// Killed because it printed too much.
     Flood,
 }
 
-/// What a tool said at first, on standard output and on standard error.
+/// The first bytes that a tool printed on standard output and on standard error.
 type ToolOutput = [Vec<u8>; 2];
 
-/// Runs a tool without input, and returns what it printed on standard output. An error is what it said, or why it could not
-/// run.
+/// Runs a tool without input and returns its standard output. The error holds its messages, or why
+/// it couldn't run.
 pub fn run_tool(command: Command, called: &str, remedy: &str) -> Result<Vec<u8>, Failure> {
     run_within(command, called, remedy, TOOL_LIMITS)
 }
 
 fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimits) -> Result<Vec<u8>, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let (end, [printed, said]) = run_to_end(&mut command, limits).map_err(|error| {
+    let (end, [stdout, stderr]) = run_to_end(&mut command, limits).map_err(|error| {
         Failure::from(Unavailable { what: called.to_string(), why: error.to_string(), remedy: remedy.to_string() })
     })?;
-    let endless = Some("check it for an endless repetition");
+    let endless = Some("check the source for endless recursion or repetition");
     let status = match end {
         ToolEnd::Late => {
             let text = format!("{name} did not end within {} s", limits.wall.as_secs_f64());
             return Err(Failure::usage(text, endless));
         }
         ToolEnd::Flood => {
-            let text = format!("{name} said more than {} MiB", limits.said >> 20);
+            let text = format!("{name} printed more than {} MiB", limits.printed >> 20);
             return Err(Failure::usage(text, endless));
         }
-        ToolEnd::Exited(status) if status.success() => return Ok(printed),
+        ToolEnd::Exited(status) if status.success() => return Ok(stdout),
         ToolEnd::Exited(status) => status,
     };
     if status.signal() == Some(libc::SIGXCPU) {
         let text = format!("{name} did not end within {} s of CPU time", limits.cpu_s);
         return Err(Failure::usage(text, endless));
     }
-    let said = String::from_utf8_lossy(&said);
-    match said.trim_end() {
+    let messages = String::from_utf8_lossy(&stderr);
+    match messages.trim_end() {
         "" => Err(Failure::usage(format!("{name} failed: {status}"), None)),
-        said => Err(Failure::usage(format!("{name} failed:\n{said}"), None)),
+        messages => Err(Failure::usage(format!("{name} failed:\n{messages}"), None)),
     }
 }
 
-/// Runs a tool to its end, or to that of its limits, and ends what it left.
+/// Runs a tool until it ends or exceeds a limit, and kills what remains of its group.
 fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd, ToolOutput)> {
     // SAFETY: `confine` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(move || confine_child(limits)) };
@@ -100,22 +102,22 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
     let group = ProcessGroup::from_leader(child.id());
     let mut listener = ToolListener::new(&mut child)?;
     let end = listener.listen_to_end(limits);
-    // While it is not reaped, its number, and so that of its group, is nobody else's.
+    // The tool isn't reaped yet, so no other process can have its process group number.
     group.kill();
     let status = child.wait();
     drop(group);
-    // What was said last is in the pipes.
+    // The last output may still be in the pipes.
     (0..READS_PER_PIPE).try_for_each(|_| listener.drain())?;
-    let said = listener.said;
-    Ok((end?.map_or(ToolEnd::Exited(status?), |early| early), said))
+    let output = listener.output;
+    Ok((end?.map_or(ToolEnd::Exited(status?), |early| early), output))
 }
 
-/// Hears what a tool says, so that it never waits for a reader.
+/// Reads a tool's output, so that the tool never blocks on a full pipe.
 struct ToolListener {
     ended: std::os::fd::OwnedFd,
     pipes: [Option<Box<dyn ReadablePipe>>; 2],
-    said: ToolOutput,
-    /// Bytes that were said.
+    output: ToolOutput,
+    /// Bytes read so far.
     bytes: usize,
 }
 
@@ -133,10 +135,10 @@ impl ToolListener {
         }
         let pid = Pid::from_child(child);
         let ended = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(ToolListener { ended, pipes, said: ToolOutput::default(), bytes: 0 })
+        Ok(ToolListener { ended, pipes, output: ToolOutput::default(), bytes: 0 })
     }
 
-    /// Hears until the tool has ended; what it reached before that, if anything.
+    /// Reads until the tool has ended. Returns the limit that it exceeded, if any.
     fn listen_to_end(&mut self, limits: ToolLimits) -> io::Result<Option<ToolEnd>> {
         let until = Instant::now() + limits.wall;
         loop {
@@ -148,13 +150,13 @@ impl ToolListener {
                 return Ok(None);
             }
             self.drain()?;
-            if self.bytes > limits.said {
+            if self.bytes > limits.printed {
                 return Ok(Some(ToolEnd::Flood));
             }
         }
     }
 
-    /// Waits until there is something to hear or the tool has ended, which it returns, or the time is over.
+    /// Waits for output, the end of the tool, or the timeout. Returns whether the tool ended.
     fn wait_for_event(&self, time: Duration) -> io::Result<bool> {
         let pipes = self.pipes.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN));
         let mut ready: Vec<PollFd> = [PollFd::new(&self.ended, PollFlags::IN)].into_iter().chain(pipes).collect();
@@ -165,18 +167,18 @@ impl ToolListener {
         }
     }
 
-    /// Takes what is in the pipes now, and keeps the first of it.
+    /// Reads what is in the pipes now, and keeps the first bytes.
     fn drain(&mut self) -> io::Result<()> {
         let mut buffer = [0; READ_BYTES];
-        for (pipe, said) in self.pipes.iter_mut().zip(&mut self.said) {
+        for (pipe, kept) in self.pipes.iter_mut().zip(&mut self.output) {
             let Some(reader) = pipe else { continue };
-            // A flood is heard in pieces, between which its length is looked at.
+            // A flood arrives in pieces; its length is checked between them.
             match reader.read(&mut buffer) {
                 Ok(0) => *pipe = None,
                 Ok(count) => {
                     self.bytes += count;
-                    let room = KEPT_BYTES.saturating_sub(said.len());
-                    said.extend_from_slice(&buffer[..count.min(room)]);
+                    let room = KEPT_BYTES.saturating_sub(kept.len());
+                    kept.extend_from_slice(&buffer[..count.min(room)]);
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error),
@@ -186,20 +188,21 @@ impl ToolListener {
     }
 }
 
-/// In the new process: a session of its own, its limits, and an end with this program.
+/// Runs in the new process: gives it its own session, its limits, and a signal when this program
+/// ends.
 fn confine_child(limits: ToolLimits) -> io::Result<()> {
     let set = |what, soft, hard| {
         let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-        // SAFETY: the limit lives through the call. A tool that could not be limited runs without.
+        // SAFETY: the limit outlives the call. If setting it fails, the tool runs without it.
         unsafe { libc::setrlimit(what, &limit) };
     };
-    // SAFETY: both take no pointers.
+    // SAFETY: neither call takes pointers.
     unsafe {
         libc::setsid();
-        // Not SIGKILL: compilers remove their own temporary files.
+        // SIGTERM rather than SIGKILL lets compilers remove their temporary files.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
     }
-    // At the soft limit comes SIGXCPU, which tells why; at the hard one SIGKILL.
+    // The soft limit sends SIGXCPU, which shows the reason; the hard limit sends SIGKILL.
     set(libc::RLIMIT_CPU, limits.cpu_s, limits.cpu_s + SPARE_CPU_S);
     set(libc::RLIMIT_FSIZE, limits.file, limits.file);
     set(libc::RLIMIT_CORE, 0, 0);
@@ -225,7 +228,7 @@ mod tests {
         failure.text().to_string()
     }
 
-    /// Whether a process of this number runs.
+    /// Whether a process with this number runs.
     fn runs(process: &str) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         let state = status.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_prints_and_says_is_heard() {
+    fn captures_stdout_and_stderr() {
         assert_eq!(shell("echo out; echo err >&2", SHORT).expect("it ends well"), b"out\n");
         assert_eq!(refusal("echo out; echo err >&2; exit 3", SHORT), "sh failed:\nerr");
         assert_eq!(refusal("exit 3", SHORT), "sh failed: exit status: 3");
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_sleeps_is_ended_with_all_that_it_started() {
+    fn sleeping_tool_is_killed_with_its_children() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("number");
         let script = format!("sleep 1000 & echo $! > {0}; trap '' TERM INT HUP; sleep 1000", file.display());
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_leaves_behind_is_ended_and_not_waited_for() {
+    fn leftover_children_are_killed_without_waiting() {
         let begun = Instant::now();
         let left = shell("sleep 1000 & echo $!", TOOL_LIMITS).expect("it ends well");
         assert!(begun.elapsed() < Duration::from_secs(60));
@@ -267,26 +270,26 @@ mod tests {
     }
 
     #[test]
-    fn one_that_floods_is_ended_and_not_kept() {
+    fn flooding_tool_is_killed_and_its_output_dropped() {
         for to in ["", " >&2"] {
-            let limits = ToolLimits { wall: Duration::from_secs(60), said: 1 << 20, ..TOOL_LIMITS };
-            assert!(refusal(&format!("yes{to}"), limits).contains("said more than 1 MiB"));
+            let limits = ToolLimits { wall: Duration::from_secs(60), printed: 1 << 20, ..TOOL_LIMITS };
+            assert!(refusal(&format!("yes{to}"), limits).contains("printed more than 1 MiB"));
         }
         let long = shell("head -c 1000000 /dev/zero", TOOL_LIMITS).expect("it ends well");
         assert_eq!(long.len(), KEPT_BYTES);
     }
 
     #[test]
-    fn one_that_computes_for_ever_is_told_of_its_limit() {
+    fn endless_computation_reports_the_cpu_time_limit() {
         let limits = ToolLimits { wall: Duration::from_secs(60), cpu_s: 1, ..TOOL_LIMITS };
         assert!(refusal("while :; do :; done", limits).contains("1 s of CPU time"));
-        // Who catches the first signal meets the hard limit.
+        // A tool that catches the soft limit's signal meets the hard limit.
         let text = refusal("trap '' XCPU; while :; do :; done", limits);
         assert!(text.contains("SIGKILL"), "{text}");
     }
 
     #[test]
-    fn it_has_no_input_no_terminal_and_no_large_files() {
+    fn tool_has_no_input_no_terminal_and_no_large_files() {
         assert_eq!(shell("cat; (: < /dev/tty) 2> /dev/null || echo none", SHORT).expect("it ends"), b"none\n");
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("large").display().to_string();

@@ -1,4 +1,4 @@
-//! Signals that end the program, and the temporary files that must not outlive it.
+//! Handles the signals that end the program, and removes its temporary files on the way out.
 
 use crate::output::Failure;
 use crate::output::terminal::escape_controls;
@@ -11,60 +11,62 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use tempfile::TempDir;
 
-/// The leader of the process group that the handler ends; 0 where there is none.
+/// Leader of the process group that the handler kills; 0 without a group.
 static GROUP_LEADER: AtomicI32 = AtomicI32::new(0);
-/// Whether this process leads a group itself, which ends with it.
+/// Whether this process leads its own group, which ends with it.
 static LEADS_GROUP: AtomicBool = AtomicBool::new(false);
-/// Whether its leader ends in good order by itself: then the others are not disturbed before.
+/// Whether the leader exits cleanly on its own. If so, the other processes of its group run until
+/// then.
 static LEADER_IS_ORDERLY: AtomicBool = AtomicBool::new(false);
 
-/// Whether a progress line is being drawn on standard error, so that the prompt would follow it.
+/// Whether standard error shows a progress line, so that the shell's prompt would follow it.
 static PROGRESS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether a progress line is being drawn.
-pub fn set_progress_drawn(is: bool) {
-    PROGRESS_DRAWN.store(is, Ordering::Release);
+/// Sets whether standard error shows a progress line.
+pub fn set_progress_drawn(drawn: bool) {
+    PROGRESS_DRAWN.store(drawn, Ordering::Release);
 }
 
-/// The text for standard error when the program is interrupted. Null where there is none.
+/// Text to print on standard error if the program is interrupted; null for nothing.
 static INTERRUPT_TEXT: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 /// Sets the text that is printed when the program is interrupted; `None` prints nothing.
 pub fn set_interrupt_text(text: Option<String>) {
-    // Leaked, for the handler may be reading it when it is replaced: some hundred bytes each.
+    // The old text is leaked, some hundred bytes each time: the handler may be reading it.
     let text = text.map_or(ptr::null_mut(), |text| Box::into_raw(Box::new(format!("{}\n", escape_controls(&text)))));
     INTERRUPT_TEXT.store(text, Ordering::Release);
 }
 
-/// Processes that end with this one. One group at a time.
+/// A group of processes that ends with this one. Only one group can exist at a time.
 pub struct ProcessGroup(i32);
 
 impl ProcessGroup {
-    /// The group of the process that leads it.
+    /// The group that this process leads.
     pub fn from_leader(leader: u32) -> ProcessGroup {
         LEADER_IS_ORDERLY.store(false, Ordering::Release);
         GROUP_LEADER.store(leader as i32, Ordering::Release);
         ProcessGroup(leader as i32)
     }
 
-    /// The group of a copy of this process, which ends in good order when it gets a signal.
+    /// The group of a forked copy of this process, which exits cleanly on a signal.
     pub fn from_forked_leader(leader: i32) -> ProcessGroup {
         LEADER_IS_ORDERLY.store(true, Ordering::Release);
         GROUP_LEADER.store(leader, Ordering::Release);
         ProcessGroup(leader)
     }
 
-    /// Makes this process, a copy of another one, the leader of a group that ends with it when it gets a signal.
+    /// Makes this forked process the leader of a group that ends with it on a signal.
     pub fn become_leader() {
         // SAFETY: takes no pointers.
         let leads = unsafe { libc::setsid() } != -1;
         LEADS_GROUP.store(leads, Ordering::Release);
     }
 
-    /// In a new process: it is killed when the thread that started it ends, be that by a signal that no handler sees. `parent` is the
-    /// process of that thread, which may have ended already.
+    /// Makes a new process die when the thread that started it ends, even by a signal without a
+    /// handler. `parent` is the process of that thread, which may have ended already.
     pub fn die_with_parent(parent: u32) {
-        // SAFETY: all take no pointers and may be called between fork and exec; `_exit` ends the process at once.
+        // SAFETY: none of the calls takes pointers, and all may be called between fork and exec.
+        // `_exit` ends the process at once.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             if libc::getppid() != parent as libc::pid_t {
@@ -73,7 +75,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills all of them. The leader must not have been reaped.
+    /// Kills all processes of the group. The leader must not have been reaped.
     pub fn kill(&self) {
         // SAFETY: takes no pointers.
         unsafe { libc::kill(-self.0, libc::SIGKILL) };
@@ -86,14 +88,14 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Signals that end the program, held back until this is dropped: a process that has just been started is known by then, and
-/// what it has started ends with it.
+/// Holds back the signals that end the program until it is dropped. By then, a process that was
+/// just started is registered and ends with this one.
 pub struct HeldSignals(libc::sigset_t);
 
 impl HeldSignals {
-    /// Holds them back.
+    /// Starts to hold back the signals.
     pub fn new() -> HeldSignals {
-        // SAFETY: fills two sets, which live through the calls.
+        // SAFETY: fills two sets, which outlive the calls.
         unsafe {
             let mut ending = std::mem::zeroed();
             let mut before = std::mem::zeroed();
@@ -106,12 +108,14 @@ impl HeldSignals {
         }
     }
 
-    /// What a new process calls before it becomes another program: signals find it as they found this one when it was started.
+    /// For a new process to call before exec: restores the signal handling with which this program
+    /// was started.
     pub fn unblock_in_child(&self) -> impl Fn() + Send + Sync + 'static {
         let before = self.0;
         move || {
-            // SAFETY: `signal` and `pthread_sigmask` may be called between fork and exec, and the set lives through the call. This program's
-            // handler, which removes its files, goes before a signal can reach it.
+            // SAFETY: `signal` and `pthread_sigmask` may be called between fork and exec, and the
+            // set outlives the call. This program's handler, which removes its files, is reset
+            // before a signal can reach it.
             unsafe {
                 for (signal, ignored) in HANDLED_SIGNALS.into_iter().zip(&INITIALLY_IGNORED) {
                     let ignored = ignored.load(Ordering::Acquire);
@@ -125,7 +129,7 @@ impl HeldSignals {
 
 impl Drop for HeldSignals {
     fn drop(&mut self) {
-        // SAFETY: the set lives through the call.
+        // SAFETY: the set outlives the call.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
     }
 }
@@ -133,34 +137,36 @@ impl Drop for HeldSignals {
 /// Signals that end the program.
 const ENDING_SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Signals of which this program changes what they do, and whether it was started with them ignored.
+/// Signals that this program handles or ignores.
 const HANDLED_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXFSZ];
 static INITIALLY_IGNORED: [AtomicBool; HANDLED_SIGNALS.len()] =
     [const { AtomicBool::new(false) }; HANDLED_SIGNALS.len()];
 
-/// What the handler removes, the last first. Null where there is nothing.
+/// The most recently created files for the handler to remove; null if none.
 static LAST_DOOMED: AtomicPtr<DoomedFiles> = AtomicPtr::new(ptr::null_mut());
 
-/// Files, and then their folder.
+/// Files, and the folder that holds them.
 struct DoomedFiles {
     files: Vec<CString>,
     folder: CString,
-    /// Whether they are gone already.
+    /// Whether they are already removed.
     gone: AtomicBool,
-    /// What was made before.
+    /// The entry created before this one.
     before: *const DoomedFiles,
 }
 
-/// Ends the process with 130 on Ctrl-C, and as usual on SIGTERM and SIGHUP, without temporary files left. The
-/// worker dies with its parent, and what was written stays. What was started by nohup(1) goes on after a SIGHUP.
+/// Ends the process with 130 on Ctrl-C and as usual on SIGTERM and SIGHUP, and removes its
+/// temporary files. The worker dies with its parent; output written so far stays. A process started
+/// by nohup(1) ignores SIGHUP.
 pub fn install_handlers() {
     let handler: extern "C" fn(libc::c_int) = end;
     for (signal, ignored) in HANDLED_SIGNALS.into_iter().zip(&INITIALLY_IGNORED) {
-        // A limit on the size of files shall be an error of the write that meets it.
-        let wanted = if signal == libc::SIGXFSZ { libc::SIG_IGN } else { handler as libc::sighandler_t };
-        // SAFETY: the handler calls nothing but async-signal-safe functions, and ignoring a signal calls nothing.
+        // With SIGXFSZ ignored, a write beyond the file size limit fails with an error instead.
+        let action = if signal == libc::SIGXFSZ { libc::SIG_IGN } else { handler as libc::sighandler_t };
+        // SAFETY: the handler calls only async-signal-safe functions, and ignoring a signal calls
+        // nothing.
         unsafe {
-            let before = libc::signal(signal, wanted);
+            let before = libc::signal(signal, action);
             ignored.store(before == libc::SIG_IGN, Ordering::Release);
             if signal == libc::SIGHUP && before == libc::SIG_IGN {
                 libc::signal(signal, before);
@@ -171,8 +177,8 @@ pub fn install_handlers() {
 
 extern "C" fn end(signal: libc::c_int) {
     let (doomed, group) = (LAST_DOOMED.load(Ordering::Acquire), GROUP_LEADER.load(Ordering::Acquire));
-    // SAFETY: what is stored there is never freed; `write`, `kill`, `waitid`, `nanosleep`, `unlink`, `rmdir`, `_exit`, `signal`
-    // and `raise` are async-signal-safe.
+    // SAFETY: the stored values are never freed. `write`, `kill`, `waitid`, `nanosleep`, `unlink`,
+    // `rmdir`, `_exit`, `signal` and `raise` are async-signal-safe.
     unsafe {
         if PROGRESS_DRAWN.load(Ordering::Acquire) {
             libc::write(libc::STDERR_FILENO, c"\n".as_ptr().cast(), 1);
@@ -199,7 +205,8 @@ extern "C" fn end(signal: libc::c_int) {
             next = doomed.before;
         }
         if LEADS_GROUP.load(Ordering::Acquire) {
-            // Workers would wait until the kernel has taken this process apart: seconds, where it traces markers.
+            // Workers would otherwise wait for the kernel to tear this process down, which takes
+            // seconds while it traces markers.
             libc::kill(0, libc::SIGKILL);
         }
         if signal == libc::SIGINT {
@@ -210,12 +217,13 @@ extern "C" fn end(signal: libc::c_int) {
     }
 }
 
-/// Waits until a child has ended, for half a second at most. Calls nothing but async-signal-safe functions.
+/// Waits for a child to end, for at most half a second. Calls only async-signal-safe functions.
 fn await_child_end(child: libc::pid_t) {
     const TRIES: u32 = 100;
     let pause = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
     for _ in 0..TRIES {
-        // SAFETY: the structures live through the calls. The child is not reaped, so that its number stays its own.
+        // SAFETY: the structures outlive the calls. The child isn't reaped, so its number stays
+        // valid.
         let over = unsafe {
             let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
             let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -225,38 +233,39 @@ fn await_child_end(child: libc::pid_t) {
         if over {
             return;
         }
-        // SAFETY: the time lives through the call.
+        // SAFETY: the time outlives the call.
         unsafe { libc::nanosleep(&pause, ptr::null_mut()) };
     }
 }
 
-/// A temporary folder for certain files.
+/// A temporary folder for a known set of files.
 pub struct ScratchFolder {
     folder: TempDir,
     doomed: &'static DoomedFiles,
-    /// By which others know that it is used.
+    /// The lock that marks the folder as in use.
     _held: File,
 }
 
 impl ScratchFolder {
-    /// Makes a folder, in which these files may be made.
+    /// Creates a folder for these files.
     pub fn new(files: &[&str]) -> Result<ScratchFolder, Failure> {
         temp_cleanup::remove_stale(&std::env::temp_dir());
         let made = tempfile::Builder::new().prefix(temp_cleanup::SCRATCH_PREFIX).tempdir();
         let made = made.and_then(|folder| Ok((temp_cleanup::lock_folder(folder.path())?, folder)));
         let (held, folder) = made.map_err(|error| {
-            let remedy = "name a folder that can be written to in $TMPDIR";
-            Failure::internal(format!("making a temporary folder failed: {error}")).with_remedy(remedy)
+            let remedy = "set $TMPDIR to a writable folder";
+            Failure::internal(format!("can't create a temporary folder: {error}")).with_remedy(remedy)
         })?;
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         let files = files.iter().map(|file| name(&folder.path().join(file))).collect();
-        // Leaked, for the handler may be reading it when the folder goes: some hundred bytes each.
+        // Leaked, some hundred bytes each, because the handler may be reading it when the folder is
+        // dropped.
         let before = LAST_DOOMED.load(Ordering::Acquire).cast_const();
         let folder_name = name(folder.path());
         let doomed =
             Box::into_raw(Box::new(DoomedFiles { files, folder: folder_name, gone: AtomicBool::new(false), before }));
         LAST_DOOMED.store(doomed, Ordering::Release);
-        // SAFETY: it is never freed, and changes only in its atomic field.
+        // SAFETY: it is never freed, and only its atomic field changes.
         Ok(ScratchFolder { folder, doomed: unsafe { &*doomed }, _held: held })
     }
 

@@ -1,12 +1,12 @@
-//! A separate process for a library.
+//! Loads a library in a separate process.
 //!
-//! The library's constructors run when it is loaded, and may do anything. So it is loaded and measured in a
-//! separate process, which reports its progress to this one over a pipe.
+//! Loading a library runs its constructors, which may do anything. A separate process loads and
+//! measures it, and reports progress over a pipe.
 //!
-//! The process has a session of its own, and neither this program's input nor its terminal. While libraries are loaded, time,
-//! CPU time, memory and the length of files are limited. At its end, however it comes, everything of its group is killed: the
-//! processes that a constructor has started too, unless they left the group. All that is against accidents: a library has the
-//! user's rights.
+//! That process has its own session, without this program's input or terminal. While it loads
+//! libraries, wall time, CPU time, memory and file sizes are limited. When it ends in any way, its
+//! whole group is killed, which includes processes that a constructor started, unless they left the
+//! group. All this guards against accidents only: a library has the user's rights.
 
 use crate::output::Failure;
 use crate::process::interrupt::{HeldSignals, ProcessGroup, ScratchFolder};
@@ -15,11 +15,11 @@ use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Time limit for a library's constructors, those of all its copies.
+/// Time limit for the constructors of all copies of a library.
 const LOADING_TIME_MOST: Duration = Duration::from_secs(10);
 
-/// Loads libraries and works with them in a separate process; returns its exit code. The
-/// folders that they were compiled in go as soon as they are loaded.
+/// Loads libraries and works with them in a separate process; returns its exit code. The folders of
+/// compiled libraries are removed once they are loaded.
 pub fn run_isolated<Loaded>(
     load: impl FnOnce() -> Result<Loaded, Failure>,
     folders: impl IntoIterator<Item = ScratchFolder>,
@@ -31,7 +31,7 @@ pub fn run_isolated<Loaded>(
     let (reader, writer) = open_pipe()?;
     let parent = std::process::id();
     let held = HeldSignals::new();
-    // SAFETY: this process has one thread, so that the child may do all that this one may.
+    // SAFETY: this process has one thread, so the child may do everything that this process may.
     match unsafe { libc::fork() } {
         -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
         0 => {
@@ -46,7 +46,7 @@ pub fn run_isolated<Loaded>(
             send_byte(&writer, LOADED_BYTE);
             let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
             send_byte(&writer, code);
-            // SAFETY: ends the process at once: a library's destructors shall not run.
+            // SAFETY: ends the process at once, so that a library's destructors don't run.
             unsafe { libc::_exit(code.into()) }
         }
         child => {
@@ -54,7 +54,7 @@ pub fn run_isolated<Loaded>(
             let group = ProcessGroup::from_forked_leader(child);
             drop(held);
             let loaded = receive_byte(&reader, Some(patience));
-            // The compiled files are no longer needed.
+            // The compiled files are loaded and can go.
             drop(folders);
             let has_loaded = loaded == PipeMessage::Byte(LOADED_BYTE);
             let code = if has_loaded { receive_byte(&reader, None) } else { loaded };
@@ -62,7 +62,7 @@ pub fn run_isolated<Loaded>(
                 group.kill();
             }
             await_child(child)?;
-            // While it is not reaped, its number, and so that of its group, is nobody else's.
+            // The process isn't reaped yet, so no other process can have its process group number.
             group.kill();
             drop(group);
             let status = reap_child(child)?;
@@ -70,7 +70,7 @@ pub fn run_isolated<Loaded>(
                 PipeMessage::Byte(code) => Ok(code),
                 PipeMessage::Nothing => Err(library_failure(
                     "hang",
-                    format!("loading the library did not end within {} s", patience.as_secs()),
+                    format!("loading the library took longer than {} s", patience.as_secs()),
                     CONSTRUCTOR_REMEDY,
                 )),
                 PipeMessage::End => {
@@ -81,10 +81,10 @@ pub fn run_isolated<Loaded>(
     }
 }
 
-/// What a process sends when it has loaded its library.
+/// Sent by the process when it has loaded its library.
 const LOADED_BYTE: u8 = b'L';
 
-/// What came through a pipe.
+/// The result of a read from the pipe.
 #[derive(Debug, PartialEq, Eq)]
 enum PipeMessage {
     Byte(u8),
@@ -96,7 +96,7 @@ enum PipeMessage {
 
 fn open_pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     let mut ends = [-1; 2];
-    // SAFETY: fills two descriptors, which nothing else owns.
+    // SAFETY: fills two descriptors that nothing else owns.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(Failure::internal(format!("pipe failed: {}", std::io::Error::last_os_error())));
@@ -106,7 +106,7 @@ fn open_pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
 }
 
 fn send_byte(writer: &OwnedFd, byte: u8) {
-    // SAFETY: writes one byte of a live variable. Where nobody listens any more, nothing is lost.
+    // SAFETY: writes one byte of a live variable. Without a reader, nothing is lost.
     unsafe { libc::write(writer.as_raw_fd(), (&raw const byte).cast(), 1) };
 }
 
@@ -114,7 +114,7 @@ fn receive_byte(reader: &OwnedFd, patience: Option<Duration>) -> PipeMessage {
     let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let patience = patience.map_or(-1, |patience| patience.as_millis() as libc::c_int);
     let mut byte = 0u8;
-    // SAFETY: both variables live through their calls.
+    // SAFETY: both variables outlive their calls.
     unsafe {
         match libc::poll(&mut ready, 1, patience) {
             0 => PipeMessage::Nothing,
@@ -124,9 +124,10 @@ fn receive_byte(reader: &OwnedFd, patience: Option<Duration>) -> PipeMessage {
     }
 }
 
-/// Gives this process /dev/null as its input: what a library reads is not the user's.
+/// Makes /dev/null this process's input, so that a library can't read the user's.
 fn detach_stdin() {
-    // SAFETY: takes and makes file descriptors of this process. Where there is no /dev/null, the input stays.
+    // SAFETY: opens and duplicates file descriptors of this process. Without /dev/null, the input
+    // stays.
     unsafe {
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if null >= 0 {
@@ -136,16 +137,17 @@ fn detach_stdin() {
     }
 }
 
-/// Limits of this process until it is dropped. They are the soft ones: the measurement after them needs more.
+/// Limits on this process until it is dropped. They are soft limits, because the measurement
+/// afterwards needs more.
 struct LoadingLimits([(libc::__rlimit_resource_t, libc::rlimit); 3]);
 
-/// Bytes of memory that libraries may fill while they are loaded, all copies together.
+/// Bytes of memory that all copies of a library together may allocate while they are loaded.
 const MEMORY_BYTES_MOST: u64 = 8 << 30;
-/// Bytes of a file that they may write.
+/// Bytes per file that a library may write while it is loaded.
 const FILE_BYTES_MOST: u64 = 256 << 20;
 
 impl LoadingLimits {
-    /// CPU time of this length from now on, memory and files.
+    /// Limits CPU time from now on to this length, and memory and file sizes.
     fn new(cpu: Duration) -> LoadingLimits {
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).tv_sec as u64;
         let most = [
@@ -155,7 +157,7 @@ impl LoadingLimits {
         ];
         LoadingLimits(most.map(|(what, most)| {
             let mut before = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: both limits live through their calls. What can't be limited is not.
+            // SAFETY: both limits outlive their calls. If setting one fails, it doesn't apply.
             unsafe {
                 if libc::getrlimit(what, &mut before) == 0 {
                     let soft = most.min(before.rlim_cur);
@@ -170,17 +172,17 @@ impl LoadingLimits {
 impl Drop for LoadingLimits {
     fn drop(&mut self) {
         for (what, before) in &self.0 {
-            // SAFETY: the limit lives through the call, and is what it was.
+            // SAFETY: the limit outlives the call and restores the previous value.
             unsafe { libc::setrlimit(*what, before) };
         }
     }
 }
 
-/// Waits until a child has ended, and does not reap it.
+/// Waits for a child to end, without reaping it.
 fn await_child(child: libc::pid_t) -> Result<(), Failure> {
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOWAIT;
-    // SAFETY: fills the structure, which lives through the call.
+    // SAFETY: fills the structure, which outlives the call.
     while unsafe { libc::waitid(libc::P_PID, child as libc::id_t, info.as_mut_ptr(), options) } == -1 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
@@ -205,17 +207,17 @@ fn reap_child(child: libc::pid_t) -> Result<libc::c_int, Failure> {
 fn describe_end(status: libc::c_int) -> String {
     match libc::WIFEXITED(status) {
         true => format!("the library ended the program, with exit status {}", libc::WEXITSTATUS(status)),
-        false => format!("the library's process was ended by {}", signal_name(libc::WTERMSIG(status))),
+        false => format!("the library's process was killed by {}", signal_name(libc::WTERMSIG(status))),
     }
 }
 
 const CONSTRUCTOR_REMEDY: &str = "check the library's constructors";
 
-/// What helps where the library's process ended without a result.
+/// The remedy for a library process that ended without a result.
 fn choose_remedy(status: libc::c_int, has_loaded: bool) -> &'static str {
     match libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL {
-        true => "something outside ended it (kill, or the kernel where memory is used up: see `dmesg`); run it again",
-        false if has_loaded => "check what the library starts beside its functions, such as threads",
+        true => "run it again; `kill` or the kernel's out-of-memory killer ended it (see `dmesg`)",
+        false if has_loaded => "check what the library starts besides its functions, such as threads",
         false => CONSTRUCTOR_REMEDY,
     }
 }

@@ -1,4 +1,4 @@
-//! This process and others: signals, temporary files, tools that are called, and libraries that are kept apart.
+//! Processes: signals, temporary files, external tools, and isolation of libraries.
 
 pub mod external_tool;
 pub mod interrupt;

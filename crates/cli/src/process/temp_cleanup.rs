@@ -1,7 +1,7 @@
-//! Temporary folders of runs that were killed, and so could not remove them.
+//! Removes temporary folders of runs that were killed before they could do so.
 //!
-//! A run holds a lock on its folder as long as it lives; the kernel lets go of it however the run ends. So a folder that nobody
-//! holds is of no use any more. The next run that needs a folder removes it.
+//! A run locks its folder while it lives, and the kernel releases the lock however the run ends. An
+//! unlocked folder is therefore unused, and the next run that needs a folder removes it.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::File;
@@ -9,15 +9,15 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What the name of every such folder begins with.
+/// Prefix of the names of all scratch folders.
 pub const SCRATCH_PREFIX: &str = ".cyclescope-scratch-";
-/// A folder is made and then held: within this time it may not be held yet.
+/// A folder this young may not be locked yet, because creation precedes the lock.
 const UNLOCKED_AGE_MOST: Duration = Duration::from_secs(60);
 
-/// Marks a folder as used, as long as the file is open.
+/// Marks a folder as in use while the file is open.
 pub fn lock_folder(folder: &Path) -> io::Result<File> {
     let file = open_folder(folder)?;
-    // Where the file system has no locks, nobody can take it and it is never taken for stale.
+    // On a file system without locks, nobody can lock the folder, so it never counts as stale.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }
@@ -27,7 +27,7 @@ fn open_folder(folder: &Path) -> io::Result<File> {
     Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
-/// Removes this user's stale folders from the folder for temporary files. What can't be removed stays.
+/// Removes this user's stale folders from the temporary directory. Errors are ignored.
 pub fn remove_stale(temporary: &Path) {
     let Ok(entries) = std::fs::read_dir(temporary) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH_PREFIX)) {
@@ -43,8 +43,8 @@ fn remove_if_stale(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    // It is held now, and removed by its name, which in a folder of this user's nobody else can give to another one. It has
-    // files and no folders.
+    // The folder is now locked and is removed by name. In a folder of this user, nobody else can
+    // reuse the name. It holds only files.
     for inside in std::fs::read_dir(folder)?.flatten() {
         std::fs::remove_file(inside.path())?;
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_old_folders_that_nobody_holds_go() {
+    fn removes_only_old_unlocked_folders() {
         let temporary = tempfile::tempdir().expect("a folder");
         let old = SystemTime::now() - 2 * UNLOCKED_AGE_MOST;
         let made = |name: &str, is_old: bool| {

@@ -1,4 +1,5 @@
-//! Code that runs on other CPUs while something is measured, and what share of the time it ran.
+//! Background load: code that runs on other CPUs during a measurement, and the share of the time it
+//! ran.
 
 use crate::args::CommonArgs;
 use crate::input::source::parse_checked;
@@ -11,33 +12,34 @@ use cyclescope::machine::fact::Fact;
 use cyclescope::snippet::Snippet;
 use serde::Serialize;
 
-/// The kind of its lines.
+/// The kind of its JSON lines.
 const LOAD_KIND: &str = "beside";
-/// Shares of the time below this are warned of.
+/// A load that ran for a smaller share of the time causes a warning.
 const FULL_SHARE: f64 = 0.9;
 
-/// What is to run beside a measurement, and on which CPUs.
+/// The background load of a measurement, and its CPUs.
 #[derive(Debug, Default)]
 pub struct BackgroundLoad(Vec<(Snippet, LoadRecord)>);
 
-/// What runs beside a measurement.
+/// Background load that is running.
 pub struct RunningLoad(Vec<(LoadRecord, BackgroundCode)>);
 
-/// Code that ran beside a measurement.
+/// One snippet of background load.
 #[derive(Debug, Serialize)]
 pub struct LoadRecord {
-    /// Its text.
+    /// The snippet's text.
     snippet: String,
-    /// The CPU that it ran on.
+    /// The CPU that it runs on.
     cpu: u32,
-    /// Whether the kernel says that this CPU shares its core with the measured one; null where it does not say.
+    /// Whether the kernel reports this CPU as a sibling of the measured one; null if it reports
+    /// nothing.
     sibling: Option<bool>,
-    /// The share of the time in which it ran.
+    /// The share of the time that it ran.
     share: Option<f64>,
 }
 
 impl BackgroundLoad {
-    /// What was asked for.
+    /// Reads the requested load and chooses its CPUs.
     pub fn new(common: &CommonArgs, machine: &Machine) -> Result<BackgroundLoad, Failure> {
         let CommonArgs { beside, beside_cpu, .. } = common;
         let snippets = beside.iter().map(|text| parse_load_snippet(text, machine)).collect::<Result<Vec<_>, _>>()?;
@@ -54,7 +56,7 @@ impl BackgroundLoad {
         Ok(BackgroundLoad(planned.collect()))
     }
 
-    /// Starts it, in the process that measures.
+    /// Starts the load, in the process that measures.
     pub fn start(self) -> Result<RunningLoad, Failure> {
         let start = |(snippet, record): (Snippet, LoadRecord)| {
             let started = BackgroundCode::start(&snippet, record.cpu);
@@ -65,30 +67,30 @@ impl BackgroundLoad {
     }
 }
 
-/// A snippet that can run in a loop on this machine.
+/// Parses a snippet that can run in a loop on this machine.
 fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
     let listing = parse_checked(text, machine)?;
     let bytes = listing.bytes();
-    let remedy = "run `nop`, for example";
+    let remedy = "name one that has, such as `nop`";
     if bytes.is_empty() {
         return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
     }
     let snippet = Snippet::new(bytes.to_vec(), Vec::new(), text);
     if snippet.outline(false).uses_r15 {
-        let remedy = "use another register";
-        return Err(Failure::usage("the snippet of --beside runs in a loop that is counted in R15", Some(remedy)));
+        let remedy = "use another register than R15";
+        return Err(Failure::usage("the snippet of --beside uses R15, which counts its loop", Some(remedy)));
     }
     Ok(snippet)
 }
 
 impl RunningLoad {
-    /// Ends it, and says how it went.
+    /// Stops the load and returns its records.
     pub fn stop(self) -> Result<Vec<LoadRecord>, Failure> {
         let ended = self.0.into_iter().map(|(mut record, companion)| {
             let share = companion.stop().map_err(|error| record.failure_of_load(error.into()))?;
             if share < FULL_SHARE {
                 let text = escape_controls(&record.snippet);
-                print_warning(&format!("`{text}` ran beside it for {:.0} % of the time only", 100.0 * share));
+                print_warning(&format!("background load `{text}` ran only {:.0} % of the time", 100.0 * share));
             }
             record.share = Some(share);
             Ok(record)
@@ -99,30 +101,31 @@ impl RunningLoad {
 
 impl LoadRecord {
     fn failure_of_load(&self, failure: Failure) -> Failure {
-        failure.with_subject(&format!("beside it, `{}` on CPU {}", escape_controls(&self.snippet), self.cpu))
+        failure.with_subject(&format!("background load `{}` on CPU {}", escape_controls(&self.snippet), self.cpu))
     }
 
-    /// In words.
+    /// The load in words.
     fn describe_load(&self) -> String {
         let share = self.share.map_or(String::new(), |share| format!(" ran {:.1} % of the time", 100.0 * share));
         let sibling = match self.sibling {
-            Some(true) => ", which shares the core as the kernel says",
-            Some(false) => ", another core as the kernel says",
+            Some(true) => ", a sibling on the same core according to the kernel",
+            Some(false) => ", on another core according to the kernel",
             None => "",
         };
         format!("`{}`{share} on CPU {}{sibling}", self.snippet, self.cpu)
     }
 }
 
-/// Chooses a CPU for each of `number` snippets: the named ones first, then the nearest to the measured one.
+/// Chooses a CPU for each of `number` snippets: first the named ones, then those nearest to the
+/// measured CPU.
 fn choose_cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
     let measured = machine.target_cpu();
     let mut cpus: Vec<u32> = Vec::new();
     for cpu in named {
         if *cpu == measured || cpus.contains(cpu) {
             let text =
-                format!("CPU {cpu} is taken: on each CPU runs one thing, and CPU {measured} is the measured one");
-            return Err(Failure::usage(text, Some("name another one with --beside-cpu, or with --cpu")));
+                format!("CPU {cpu} can't run this snippet: it is the measured CPU {measured} or already has a load");
+            return Err(Failure::usage(text, Some("name another CPU with --beside-cpu or --cpu")));
         }
         cpus.push(*cpu);
     }
@@ -133,20 +136,20 @@ fn choose_cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u3
         Fact::Known((near, _)) => near,
         Fact::Unknown(why) => {
             let remedy = "name a CPU for each snippet with --beside-cpu";
-            return Err(Failure::usage(format!("which CPUs may be used is not known: {why}"), Some(remedy)));
+            return Err(Failure::usage(format!("can't find the CPUs that this process may use: {why}"), Some(remedy)));
         }
     };
     let free: Vec<u32> = near.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
     cpus.extend(free);
     if cpus.len() < number {
-        let text = format!("{number} snippets are to run beside it, and there are CPUs for {}", cpus.len());
-        return Err(Failure::usage(text, Some("allow the process more CPUs, as with taskset, or leave --beside out")));
+        let text = format!("--beside names {number} snippets, but only {} CPUs are available for them", cpus.len());
+        return Err(Failure::usage(text, Some("name fewer, or allow the process more CPUs, for example with taskset")));
     }
     cpus.truncate(number);
     Ok(cpus)
 }
 
-/// Prints what ran.
+/// Prints the background load.
 pub fn print_loads(records: &[LoadRecord], output: &mut Output) -> Result<(), Failure> {
     for record in records {
         match output.is_json() {
@@ -155,7 +158,7 @@ pub fn print_loads(records: &[LoadRecord], output: &mut Output) -> Result<(), Fa
                 output.write_line("")?;
                 print_note(
                     &mut TextPage::new(output),
-                    &format!("Beside it, {}.", escape_controls(&record.describe_load())),
+                    &format!("Background load: {}.", escape_controls(&record.describe_load())),
                 )?;
             }
         }

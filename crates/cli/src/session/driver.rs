@@ -1,7 +1,8 @@
-//! One driver for all studies: measures, prints, keeps evidence and result files, draws, and computes all of it again.
+//! Drives every study: measures, prints, keeps evidence and result files, draws pictures, and
+//! replays evidence.
 //!
-//! A command turns its options into a study and has a [`StudyView`]: what the result is as text, as tables and as pictures,
-//! and which exit code it means. Everything else is here.
+//! A command turns its options into a study and provides a [`StudyView`]: the result as text,
+//! tables and pictures, and its exit code. Everything else is here.
 
 use crate::args::{CommonArgs, ExportArgs};
 use crate::output::exporter::Exporter;
@@ -22,25 +23,25 @@ use cyclescope::study::{StopReason, Study, TextTable};
 use serde_json::Value;
 use std::rc::Rc;
 
-/// A command's functions for its study beyond the contract of all studies.
+/// How a command presents its study.
 pub trait StudyView {
     /// The study.
     type Study: Study;
 
-    /// Prints the result as text; of a study that ended early, a part of it.
+    /// Prints the result as text; only a part if the study ended early.
     fn print_text(&self, study: &Self::Study, output: &mut Output) -> Result<(), Failure>;
 
-    /// All figures of the result as a table; none where its lines are the table.
+    /// All figures of the result as a table; `None` if the study's lines are the table.
     fn table(&self, _study: &Self::Study) -> Option<TextTable> {
         None
     }
 
-    /// A table of few columns, for people; none where it is the table of all figures.
+    /// A short table for readers; `None` to use the full table.
     fn summary(&self, _study: &Self::Study) -> Option<TextTable> {
         None
     }
 
-    /// Pictures of the result, made on this machine.
+    /// Pictures of the result, labelled with this machine.
     fn pictures(&self, _study: &Self::Study, _machine: &str) -> Vec<Picture> {
         Vec::new()
     }
@@ -50,37 +51,38 @@ pub trait StudyView {
         exit::DONE
     }
 
-    /// The failure for an error that ended the study.
+    /// Converts the error that ended the study to a failure.
     fn to_failure(&self, _study: &Self::Study, error: Error) -> Failure {
         error.into()
     }
 
-    /// Prints the lines of JSON that a replay has behind those of the study.
+    /// Prints the JSON lines that a replay adds to those of the study.
     fn print_replay_lines(&self, _study: &Self::Study, _output: &mut Output) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Destinations of a study's results beside standard output.
+/// Where a study's results go.
 pub struct StudyOrder<'a> {
-    /// The machine.
+    /// The measured machine.
     pub machine: &'a Machine,
-    /// The command that repeats it.
+    /// The command that repeats the study.
     pub repro: &'a str,
-    /// Where evidence goes.
+    /// Directory for evidence.
     pub place: Option<EvidenceDirectory<'a>>,
     /// The result file.
     pub file: Option<ResultFile>,
-    /// What is printed instead of text.
+    /// Format to print instead of text.
     pub printed: Option<&'static dyn Exporter>,
-    /// Files of other formats.
+    /// Files of other formats to write.
     pub exports: ExportArgs,
-    /// What runs on other CPUs meanwhile.
+    /// Background load during the measurement.
     pub background_load: BackgroundLoad,
 }
 
 impl<'a> StudyOrder<'a> {
-    /// To standard output and, where that was asked for, evidence, whose directory is made here.
+    /// Prints to standard output and, if requested, keeps evidence. The evidence directory is
+    /// created here.
     pub fn new(common: &'a CommonArgs, machine: &'a Machine, repro: &'a str) -> Result<StudyOrder<'a>, Failure> {
         let place = EvidenceDirectory::prepare(common)?;
         let beside = BackgroundLoad::new(common, machine)?;
@@ -110,11 +112,11 @@ pub fn drive_study<V: StudyView>(
     if let Some(lock) = study.lock_state() {
         warn_if_cpu_shared(lock, machine.target_cpu());
     }
-    // Of a study that ended early that is what was complete.
+    // A study that ended early reports its completed part.
     let report = StudyReport { view, study: &*study, machine: &machine.cpu.name(), lines: &lines };
     let drawn = exports.write_files(&report, true);
     if let (Err(_), Err(failure)) = (&ended, &beside) {
-        // What ended the study is reported; this may be why.
+        // The study's own failure is reported; this one may explain it.
         print_warning(failure.text());
     }
     match ended {
@@ -123,7 +125,7 @@ pub fn drive_study<V: StudyView>(
         Err(StopReason::Failed(error)) => return Err(view.to_failure(study, error)),
     }
     interrupt::set_interrupt_text(None);
-    // One file that fails costs no other; the first failure is reported.
+    // A file that fails doesn't affect the others; the first failure is reported.
     let printed = unprinted.map_or_else(|| printed.print_report(&report, output).and_then(|()| output.flush()), Err);
     let exported = exports.write_files(&report, false);
     let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(evidence_failure));
@@ -145,7 +147,7 @@ fn begin_evidence(
     Ok(evidence)
 }
 
-/// A result of a study as exporters see it.
+/// A study's result as exporters see it.
 struct StudyReport<'a, V: StudyView> {
     view: &'a V,
     study: &'a V::Study,

@@ -1,4 +1,4 @@
-//! The directory for evidence.
+//! The directory of a command's evidence.
 
 use crate::args::CommonArgs;
 use crate::output::Failure;
@@ -10,11 +10,12 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A directory for evidence. Dropping it removes unfinished evidence, unless a line of the result is complete.
+/// A directory for evidence. Dropping it removes unfinished evidence, unless the result has a
+/// complete line.
 pub struct EvidenceDirectory<'a> {
     directory: &'a Path,
     existed: bool,
-    /// Whether the files in it are this command's.
+    /// Whether this command has started to write files here.
     begun: Cell<bool>,
 }
 
@@ -24,29 +25,29 @@ impl Drop for EvidenceDirectory<'_> {
             remove_unfinished(self.directory);
         }
         if !self.existed {
-            // Fails where evidence was written, as it should.
+            // This fails if evidence was written, as intended.
             let _ = std::fs::remove_dir(self.directory);
         }
     }
 }
 
-/// Bytes that evidence leaves free: a disk that is full stops more than this program.
+/// Bytes that evidence leaves free on the disk, because a full disk stops more than this program.
 const SPARE_BYTES: u64 = 64 << 20;
 
 impl<'a> EvidenceDirectory<'a> {
-    /// Fails where little is left of the disk. What the system does not report is not known to be little.
+    /// Fails if little disk space is left. Space that the system doesn't report counts as enough.
     pub fn require_space(&self) -> io::Result<()> {
         let free = rustix::fs::statvfs(self.directory).map(|disk| disk.f_bavail * disk.f_frsize);
         match free {
             Ok(free) if free < SPARE_BYTES => {
-                let left = format!("only {} MB of the disk are left", free >> 20);
+                let left = format!("only {} MB are left on the disk", free >> 20);
                 Err(io::Error::new(io::ErrorKind::StorageFull, left))
             }
             _ => Ok(()),
         }
     }
 
-    /// Makes the requested directory. An existing one has to be empty.
+    /// Creates the requested directory. An existing one must be empty.
     pub fn prepare(common: &'a CommonArgs) -> Result<Option<EvidenceDirectory<'a>>, Failure> {
         let Some(directory) = common.evidence.as_deref() else { return Ok(None) };
         let existed = directory.exists();
@@ -73,14 +74,14 @@ impl<'a> EvidenceDirectory<'a> {
 }
 
 fn refuse_directory(directory: &Path, error: &io::Error) -> Failure {
-    let remedy = "name a new or an empty directory, in one that exists and where you may write";
-    Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
+    let remedy = "name a new or empty directory inside an existing, writable one";
+    Failure::usage(format!("can't write evidence to {}: {error}", directory.display()), Some(remedy))
 }
 
-/// Message when evidence can't be written while a study runs.
-pub const EVIDENCE_STOPPED: &str = "evidence is no longer written; the study continues";
+/// Warning when evidence can't be written while a study runs.
+pub const EVIDENCE_STOPPED: &str = "evidence stopped; the study continues without it";
 
-/// Evidence that could not be written.
+/// The failure for evidence that couldn't be written.
 pub fn evidence_failure(error: io::Error) -> Failure {
     Failure::internal(format!("writing evidence failed: {error}"))
         .with_remedy("free some space, or leave --evidence out; the result itself is complete")

@@ -1,4 +1,4 @@
-//! Which executor a command measures with.
+//! Chooses the executor that a command measures with.
 
 use crate::args::CommonArgs;
 use crate::input::call_parameters;
@@ -10,15 +10,16 @@ use cyclescope::snippet::Snippet;
 /// Whose code an executor runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeOrigin {
-    /// Snippets of the user's.
+    /// Snippets from the user.
     Snippets,
-    /// Calls of functions of the user's, which may get memory from the system.
+    /// Calls of the user's functions, which may allocate memory.
     Functions,
-    /// What this program makes itself.
+    /// Code that this program generates.
     Own,
 }
 
-/// A function that opens the requested executor. `counter`: whether programs read the core-cycles counter.
+/// Returns a function that opens the requested executor. `counter`: whether programs read the
+/// core-cycles counter.
 pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, code: CodeOrigin) -> ExecutorOpener {
     let functions = code == CodeOrigin::Functions;
     let options = OpenOptions {
@@ -32,19 +33,20 @@ pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, co
     common.offer().make_opener(machine, options)
 }
 
-/// Refuses a snippet that the executor accepts on no machine, before the executor itself is checked.
+/// Rejects a snippet that the executor accepts on no machine, before the executor itself is
+/// checked.
 pub fn require_runnable(common: &CommonArgs, snippet: &Snippet, looped: bool) -> Result<(), Failure> {
     (common.offer().judge)(snippet, looped).map_err(Failure::from)
 }
 
-/// Warns where other runs on the CPU were not excluded.
+/// Warns if other runs on the CPU were possible.
 pub fn warn_if_cpu_shared(lock: &LockState, cpu: u32) {
     match lock {
         LockState::Taken => {}
         LockState::Busy => print_warning(&format!("another run used CPU {cpu} at the same time; see --cpu")),
         LockState::Missing(why) => print_warning(&format!(
-            "nothing keeps other runs off CPU {cpu}, since no file in /run/cyclescope, /tmp or \
-             $XDG_RUNTIME_DIR can be locked: {why}"
+            "other runs may use CPU {cpu}, because no file in /run/cyclescope, /tmp or $XDG_RUNTIME_DIR \
+             can be locked: {why}"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Follows a study: keeps each line of its result, prints it, draws the bar.
+//! Follows a study: saves and prints each line of its result, and draws the progress bar.
 
 use crate::output::exporter::Exporter;
 use crate::output::{Failure, Output, print_warning};
@@ -14,48 +14,49 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Seconds of evidence that a study loses that is killed, about.
+/// About how many seconds of evidence a killed study loses.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Receives the records of a study: prints them, and writes evidence and result file.
+/// Receives a study's records, prints them, and writes evidence and the result file.
 pub struct Follower<'a> {
     output: &'a mut Output,
     printed: &'a dyn Exporter,
     kept: StudyFiles<'a>,
     /// When the evidence was last made readable.
     checked: Instant,
-    /// Whether the lines are wanted in other files.
+    /// Whether other files need the lines.
     collects: bool,
-    /// Whether any files are wanted, so that the study goes on where nothing can be printed.
+    /// Whether any file is written. If so, the study continues even when nothing can be printed.
     files: bool,
     progress: Option<ProgressDisplay>,
     ended: FollowResult,
 }
 
-/// Where a study is kept while it is measured.
+/// The files that a study writes while it is measured.
 #[derive(Default)]
 pub struct StudyFiles<'a> {
-    /// Its evidence.
+    /// The evidence.
     pub evidence: Option<Rc<EvidenceRecorder>>,
-    /// Where that goes.
+    /// The directory of the evidence.
     pub place: Option<&'a EvidenceDirectory<'a>>,
     /// The result file.
     pub file: Option<ResultFile>,
 }
 
-/// How a study that was followed ended.
+/// How a followed study ended.
 #[derive(Default)]
 pub struct FollowResult {
-    /// Why nothing can be printed any more.
+    /// Why nothing could be printed, if so.
     pub unprinted: Option<Failure>,
-    /// What ended the study.
+    /// The failure that ended the study.
     pub failure: Option<Failure>,
-    /// Its lines, where other files want them.
+    /// The lines, if other files need them.
     pub lines: Vec<Value>,
 }
 
 impl<'a> Follower<'a> {
-    /// Begins. `collects`: whether files beside evidence and result file are wanted.
+    /// Starts to follow a study. `collects`: whether files other than evidence and the result file
+    /// are requested.
     pub fn new(
         output: &'a mut Output,
         printed: &'a dyn Exporter,
@@ -67,7 +68,7 @@ impl<'a> Follower<'a> {
         Follower { output, printed, kept, checked, collects, files, progress: None, ended }
     }
 
-    /// Ends it. Of a study that is complete nothing is left to resume.
+    /// Ends the study's files. A complete study leaves nothing to resume.
     pub fn finish(mut self, complete: bool) -> FollowResult {
         self.progress = None;
         match (self.kept.file, &self.kept.evidence) {
@@ -90,7 +91,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Does something while no bar is drawn.
+    /// Runs `act` while no bar is drawn.
     fn run_without_bar<T>(progress: Option<&ProgressDisplay>, act: impl FnOnce() -> T) -> T {
         match progress {
             Some(progress) => progress.suspend_bar(act),
@@ -99,7 +100,7 @@ impl<'a> Follower<'a> {
     }
 
     fn keep_record(&mut self, record: &ResultRecord) -> Result<(), Failure> {
-        // First the files: what they have is not lost where nothing can be printed.
+        // Files come first, so that they are complete even if printing fails.
         if let Some(file) = &mut self.kept.file {
             if record.role == RecordRole::Part {
                 file.append_line(&record.line)?;
@@ -129,7 +130,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Makes the evidence readable up to here, from time to time.
+    /// Makes the evidence so far readable, every few seconds.
     fn checkpoint(&mut self) {
         let Some(evidence) = &self.kept.evidence else { return };
         if self.checked.elapsed() >= CHECKPOINT_INTERVAL {
@@ -154,7 +155,7 @@ impl StudyFollower for Follower<'_> {
 
     fn report_progress(&mut self, standing: Standing) -> ControlFlow<()> {
         let Standing { done, total, message } = standing;
-        // Work that was done before the first word of it takes no time now.
+        // Work done before the first report counts as done at the start.
         let progress = self.progress.get_or_insert_with(|| ProgressDisplay::new(done, total));
         progress.show(done, total, message);
         self.checkpoint();
@@ -173,7 +174,7 @@ mod tests {
     use crate::output::TEXT_EXPORTER;
 
     #[test]
-    fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {
+    fn complete_study_leaves_nothing_to_resume() {
         for complete in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let file = ResultFile::create(&folder.path().join("a"), "instr", true).unwrap();

@@ -1,4 +1,4 @@
-//! A study under way: measured, printed, kept in files, resumed and computed again.
+//! A running study: measured, printed, saved, resumed and replayed.
 
 pub mod background_load;
 pub mod driver;

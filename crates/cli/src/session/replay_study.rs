@@ -1,4 +1,4 @@
-//! Computes the result of a study again from its evidence, and compares it with the one that was printed.
+//! Recomputes a study's result from its evidence and compares it with the printed one.
 
 use crate::output::report_words::format_count;
 use crate::output::{Failure, Output, print_warning};
@@ -10,8 +10,8 @@ use cyclescope::study::{ResultRecord, StopReason, Study, StudyFollower};
 use serde_json::Value;
 use std::ops::ControlFlow;
 
-/// Takes the course of a study again over its evidence, prints what it finds, and fails where that is not what was
-/// printed then. Of a study that was ended early this is what was complete.
+/// Runs a study again on its evidence, prints its findings, and fails if they differ from the
+/// printed ones. For a study that ended early, only the complete part is compared.
 pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     let mut study = V::Study::restore(container)?;
     let answers = MachineAnswers::from_container(container)?;
@@ -35,16 +35,16 @@ pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, outpu
                 return Err(ContainerError::Unfinished.into());
             }
             let lines = format_count(told as u64, "line");
-            print_warning(&format!("the study was not finished; complete: {lines} of its result"));
+            print_warning(&format!("the study was not finished; {lines} of its result are complete"));
         }
         Err(StopReason::Failed(error)) => return Err(error.into()),
         Err(StopReason::Requested) | Ok(()) => {}
     }
     if finished && written.next().transpose()?.is_some() {
-        differing.push("further lines are there".to_string());
+        differing.push("the stored result has more lines".to_string());
     }
     if finished && !answers.is_exhausted() {
-        differing.push("further answers are there".to_string());
+        differing.push("the evidence has more readings".to_string());
     }
     match output.is_json() {
         true => view.print_replay_lines(&study, output)?,
@@ -52,23 +52,23 @@ pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, outpu
     }
     if differing.is_empty() {
         if !output.is_json() {
-            output.write_line("\nThese are the figures stored with the readings.")?;
+            output.write_line("\nThe result matches the one stored with the readings.")?;
         }
         output.flush()?;
         return Ok(view.exit_code(&study));
     }
     output.flush()?;
-    let text = format!("the readings give another result than the stored one: {}", differing.join(", "));
-    Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
+    let text = format!("the replayed result differs from the stored one: {}", differing.join(", "));
+    Err(Failure::internal(text).with_remedy("use unchanged files and the version that wrote them"))
 }
 
 /// Compares each line of a result with the stored one.
 struct ReplayComparison<'a> {
-    /// The lines that were printed then.
+    /// The stored lines.
     written: ContainerLines,
-    /// Number of lines that were computed again.
+    /// Number of lines compared so far.
     compared: usize,
-    /// Lines that differ.
+    /// Differences found.
     differing: Vec<String>,
     /// Whether the study is complete.
     finished: bool,
@@ -81,9 +81,9 @@ impl ReplayComparison<'_> {
         let now: Value = serde_json::from_str(&record.line).expect("records are JSON");
         match self.written.next().transpose()? {
             Some(written) => self.differing.extend(describe_difference(&now, &written)),
-            // It was found after the last line that was kept.
+            // The study found this after the last stored line.
             None if !self.finished => return Ok(()),
-            None => self.differing.push(format!("{}, which is not there", name_line(&now))),
+            None => self.differing.push(format!("{} is not in the stored result", name_line(&now))),
         }
         self.compared += 1;
         if self.output.is_json() { self.output.write_json(&record.line) } else { Ok(()) }
@@ -102,27 +102,27 @@ impl StudyFollower for ReplayComparison<'_> {
     }
 }
 
-/// The first field in which a line is not as it was written, and what the line is about.
+/// Names the first field that differs from the stored line, and what the line is about.
 fn describe_difference(now: &Value, written: &Value) -> Option<String> {
     let empty = serde_json::Map::new();
     let fields = |value: &Value| value.as_object().unwrap_or(&empty).keys().cloned().collect::<Vec<_>>();
     let field = fields(now).into_iter().chain(fields(written)).find(|field| now.get(field) != written.get(field))?;
     Some(format!(
-        "{field} of {}, {} and stored {}",
+        "{field} of {} is {}, stored {}",
         name_line(now),
         shorten_value(&now[&field]),
         shorten_value(&written[&field])
     ))
 }
 
-/// A value for a message: of a quantity its number.
+/// A short form of a value for a message; for a quantity, its number.
 fn shorten_value(value: &Value) -> String {
     const MOST: usize = 40;
     let text = value.get("value").unwrap_or(value).to_string();
     if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("...".chars()).collect() }
 }
 
-/// What a line is about, by the fields that name it.
+/// What a line is about, from the fields that name it.
 fn name_line(line: &Value) -> String {
     const NAMING: [&str; 8] = ["snippet", "code", "operands", "clock", "executor", "design", "state", "context"];
     let kind = line["kind"].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! A result file under way: whole lines only, one writer, and a journal of what is not yet a line.
+//! Writes a result file: whole lines only, by one writer, with a journal for incomplete lines.
 //!
-//! A study that finds a line in several parts keeps them in a journal beside the file until the line is complete. Both
-//! are written a line at a time, so that a program that is killed loses no more than the line in flight, which is
-//! dropped when the file is resumed.
+//! If a study finds a line in several parts, the parts go to a journal next to the file until the
+//! line is complete. Both files are written one line at a time. A killed program loses at most the
+//! last line, which is dropped on resume.
 
 use crate::output::Failure;
 use cyclescope::input::{self, BadInput, InputKind};
@@ -15,28 +15,28 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The start of a file's first line, by which a file that was cut there is known.
+/// Start of a file's first line. It identifies a file that was cut inside that line.
 const FIRST_LINE_START: &str = r#"{"schema":"cyclescope/1","kind":"machine""#;
 
-/// A result file that is written.
+/// A result file that is being written.
 pub struct ResultFile {
     path: PathBuf,
     file: File,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     length: u64,
     /// Whether the file is new.
     created: bool,
-    /// Bytes of its first line, where the file began with one before there was a result.
+    /// Bytes of a first line that was written before any result.
     head: u64,
     journal: Option<File>,
-    /// The command that writes it.
+    /// The command that writes the file.
     command: &'static str,
-    /// Identifies the study of the journal's parts.
+    /// Identifies the study in the journal.
     session: Value,
     announced: bool,
-    /// Whether the command can resume it.
+    /// Whether the command can resume the file.
     resumes: bool,
-    /// The command that resumes it, where its name and the file are not enough.
+    /// The command that resumes the file, if its name and the file aren't enough.
     command_line: Option<String>,
 }
 
@@ -47,7 +47,7 @@ struct JournalHead {
 }
 
 impl ResultFile {
-    /// A new file, or an empty one.
+    /// Creates a file, or reuses an empty one.
     pub fn create(path: &Path, command: &'static str, resumes: bool) -> Result<ResultFile, Failure> {
         let mut file = ResultFile::open_locked(path, command, true)?;
         file.resumes = resumes;
@@ -58,13 +58,13 @@ impl ResultFile {
             };
             return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
         }
-        // Of an earlier file of this name.
+        // Removes the journal of an earlier file with this name.
         let _ = std::fs::remove_file(file.journal_path());
         Ok(file)
     }
 
-    /// A file to resume, and what `read` makes of its whole lines. A last line that is cut is dropped from the file,
-    /// unless `read` fails.
+    /// Opens a file to resume; `read` parses its complete lines. If `read` succeeds, an incomplete
+    /// last line is removed from the file.
     pub fn resume<T>(
         path: &Path,
         command: &'static str,
@@ -91,20 +91,22 @@ impl ResultFile {
 
     fn open_locked(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
         let mut options = File::options();
-        // What is resumed may be a pipe that nobody writes to; a new file may be one that is slowly read.
+        // A file to resume may turn out to be a pipe without a writer; a new file may be a pipe
+        // with a slow reader.
         options.custom_flags(libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK });
         let opened = options.read(true).append(true).create(create).open(path);
         let file = opened.map_err(|error| {
-            let remedy = if create { "name a file where you may write" } else { "name a file that --out wrote" };
+            let remedy = if create { "name a file in a writable directory" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
         if !create && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Err(foreign_file(path, command));
         }
-        // Any other error means that the file system has no locks: then two writers can't be detected.
+        // Any other error means that the file system has no locks, so a second writer can't be
+        // detected.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            let text = format!("another cyclescope writes to {}", path.display());
-            return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
+            let text = format!("another cyclescope is writing to {}", path.display());
+            return Err(Failure::usage(text, Some("wait until it ends, or name another file")));
         }
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let path = path.to_path_buf();
@@ -123,15 +125,15 @@ impl ResultFile {
         })
     }
 
-    /// Begins a new file with what can be told before there is any result. A file with nothing behind it goes when the program
-    /// ends, and stays where it is killed.
+    /// Writes what is known before any result. If no result follows, the file is removed when the
+    /// program ends, but not when it is killed.
     pub fn write_first_line(&mut self, line: &str) -> Result<(), Failure> {
         self.append_line(line)?;
         self.head = self.length;
         Ok(())
     }
 
-    /// Drops what is behind this number of bytes: lines that belong together and are not complete.
+    /// Cuts the file to this length, to drop lines of an incomplete group.
     pub fn truncate_to(&mut self, bytes: u64) -> Result<(), Failure> {
         if bytes < self.length {
             self.file.set_len(bytes).map_err(|error| self.write_failure(&error))?;
@@ -140,12 +142,12 @@ impl ResultFile {
         Ok(())
     }
 
-    /// Names the study: parts of another one in the journal are passed over.
+    /// Sets the study's identity; journal parts of other studies are ignored.
     pub fn set_session(&mut self, session: Value) {
         self.session = session;
     }
 
-    /// Sets the options without which the file is not resumed: these words, in which `--resume` stands behind the command's
+    /// Sets the command that resumes the file: these words, with `--resume` after the command's
     /// name.
     pub fn set_resume_command(&mut self, words: &[&str]) {
         let path = self.path.display().to_string();
@@ -155,11 +157,11 @@ impl ResultFile {
         self.command_line = shlex::try_join(words).ok();
     }
 
-    /// Adds a line; what was written before stays good where that fails.
+    /// Appends a line. If that fails, earlier lines stay intact.
     pub fn append_line(&mut self, line: &str) -> Result<(), Failure> {
         let line = format!("{line}\n");
         if let Err(error) = self.file.write_all(line.as_bytes()) {
-            // Half a line may have been written. Where this fails too, the next reader drops it.
+            // Half a line may have been written. If this fails too, the next reader drops it.
             let _ = self.file.set_len(self.length);
             return Err(self.write_failure(&error));
         }
@@ -167,7 +169,7 @@ impl ResultFile {
         Ok(())
     }
 
-    /// Keeps a part of a line to come.
+    /// Saves a part of an incomplete line to the journal.
     pub fn append_part(&mut self, part: &str) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
@@ -181,11 +183,11 @@ impl ResultFile {
         written.map_err(|error| self.write_failure(&error))
     }
 
-    /// The parts that were kept before an interruption. The journal of another study and lines that are cut are
-    /// passed over: what they contain is measured again.
+    /// Reads the parts saved before an interruption. Journals of other studies and incomplete lines
+    /// are ignored; what they hold is measured again.
     pub fn read_journal(&mut self) -> Result<Vec<Value>, Failure> {
         let path = self.journal_path();
-        let remedy = "remove it: what it contains is measured again";
+        let remedy = "remove it; its contents are measured again";
         let mut journal = match input::open_for_append(&path, InputKind::Journal) {
             Ok(journal) => journal,
             Err(bad) if bad.is_missing() => return Ok(Vec::new()),
@@ -204,18 +206,19 @@ impl ResultFile {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Removes the journal: nothing is left to resume.
+    /// Removes the journal, because nothing is left to resume.
     pub fn remove_journal(self) {
-        // A missing journal is no error.
+        // A missing journal is fine.
         let _ = std::fs::remove_file(self.journal_path());
     }
 
-    /// Whether [`ResultFile::announce`] was asked for.
+    /// Whether [`ResultFile::announce_resume`] was called.
     pub fn is_announced(&self) -> bool {
         self.announced
     }
 
-    /// What to print when the program is interrupted from now on; `None` where the command can't resume the file.
+    /// Returns the message for an interruption from now on; `None` if the command can't resume the
+    /// file.
     pub fn announce_resume(&mut self) -> Option<String> {
         self.announced = true;
         self.resumes.then(|| format!("interrupted; resume with {}", self.resume_command()))
@@ -235,14 +238,14 @@ impl ResultFile {
 
     fn write_failure(&self, error: &io::Error) -> Failure {
         let resume = if self.resumes { format!(": {}", self.resume_command()) } else { String::new() };
-        let remedy = format!("free some space; what was written is valid{resume}");
-        Failure::internal(format!("writing to {} failed: {error}", self.path.display())).with_remedy(&remedy)
+        let remedy = format!("free some space; the lines written so far are valid{resume}");
+        Failure::internal(format!("can't write to {}: {error}", self.path.display())).with_remedy(&remedy)
     }
 }
 
 impl Drop for ResultFile {
     fn drop(&mut self) {
-        // A file that got no line of a result is of no use, and the next survey may want its name.
+        // A file without results is useless, and the next survey may want its name.
         if self.created
             && self.length == self.head
             && self.file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == self.head)
@@ -252,10 +255,10 @@ impl Drop for ResultFile {
     }
 }
 
-/// A file that another command or program wrote.
+/// The failure for a file that another command or program wrote.
 pub fn foreign_file(path: &Path, command: &str) -> Failure {
     let text = format!("{} was not written by `cyclescope {command} --out`", path.display());
-    Failure::usage(text, Some("name one, or a new file with --out"))
+    Failure::usage(text, Some("name a file that it wrote, or a new file with --out"))
 }
 
 fn to_json_line<T: Serialize>(content: &T) -> Vec<u8> {
@@ -280,19 +283,19 @@ mod tests {
     }
 
     #[test]
-    fn one_file_has_one_writer() {
+    fn file_has_only_one_writer() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let mut first = created(&path).unwrap();
         assert!(created(&path).is_err());
         first.append_line("{}").unwrap();
         drop(first);
-        // It has a line now.
+        // The file now has a line.
         assert!(created(&path).is_err() && path.exists());
     }
 
     #[test]
-    fn a_journal_survives_a_cut_and_belongs_to_one_study() {
+    fn journal_survives_truncation_and_belongs_to_one_study() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let part = |form: u64| json!({"form": form, "cycles": [0.1, 1.0 / 3.0]});
@@ -307,7 +310,7 @@ mod tests {
             file.journal = None;
             let known = file.read_journal().unwrap();
             assert_eq!(known, (0..expected).map(part).collect::<Vec<_>>(), "{cut}");
-            // It continues with whole lines.
+            // Appending continues after the last complete line.
             file.append_part(&part(7).to_string()).unwrap();
             file.journal = None;
             assert_eq!(file.read_journal().unwrap().last(), Some(&part(7)), "{cut}");
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_not_written_through_a_link() {
+    fn journal_is_not_written_through_a_symlink() {
         let folder = tempfile::tempdir().unwrap();
         let (path, theirs) = (folder.path().join("a.jsonl"), folder.path().join("theirs"));
         let whole = "{\"session\":null}\n{\"form\":1}\n{\"cut";
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_resumes_has_what_it_needs() {
+    fn resume_command_includes_required_options() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a b");
         let mut file = created(&path).unwrap();
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_is_resumed_or_refused() {
+    fn arbitrary_files_are_resumed_or_rejected() {
         use crate::studies::{check_resumed_file, check_resumed_points};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_got_no_line_is_not_left_behind() {
+    fn file_without_results_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         drop(created(&path).unwrap());
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_file_is_not_resumed_and_stays_as_it_is() {
+    fn foreign_file_is_rejected_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let refuse = |content: &[u8]| match content {

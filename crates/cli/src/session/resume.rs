@@ -1,5 +1,5 @@
-//! What all commands do that go on with a result file: options that were not given come from the file, and a file of
-//! something else is refused.
+//! Shared code to resume result files: missing options come from the file, and files of something
+//! else are rejected.
 
 use crate::args::CommonArgs;
 use crate::output::Failure;
@@ -9,35 +9,36 @@ use cyclescope::study::ResumableSession;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The options of every command that a file has.
+/// The common options that a file records.
 #[derive(Debug, Clone, Copy)]
 pub struct ResumedSettings<'a> {
-    /// Where the code ran.
+    /// Name of the executor.
     pub executor: &'a str,
-    /// The timing method.
+    /// Name of the timing method.
     pub clock: &'a str,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
     /// Whether --quick was given.
     pub quick: bool,
-    /// The CPU that was measured on.
+    /// The measured CPU.
     pub cpu: u32,
 }
 
 impl ResumedSettings<'_> {
-    /// The options with what was not given taken from here.
+    /// Fills options that weren't given with those of the file.
     ///
     /// # Errors
     ///
-    /// Where the code ran in ring 0 and the options don't say so: a file alone must not take code there.
+    /// Fails if the code ran in ring 0 and the options don't say so: a file alone must not move
+    /// code there.
     pub fn adopt_options(&self, common: &CommonArgs, path: &Path) -> Result<CommonArgs, Failure> {
         let mut common = common.clone();
         let kept = ExecutorOffer::find_by_name(self.executor);
         if common.executor.is_none() && !kept.is_some_and(ExecutorOffer::is_default) {
-            let text = format!("{} says that its code runs in `{}`", path.display(), self.executor);
+            let text = format!("{} asks to run its code in `{}`", path.display(), self.executor);
             let remedy =
-                format!("add --executor {} if you trust the file, or begin a new one with --out", self.executor);
-            let unknown = "begin a new file with --out";
+                format!("add --executor {} if you trust the file, or start a new one with --out", self.executor);
+            let unknown = "start a new file with --out";
             return Err(Failure::usage(text, Some(if kept.is_some() { &remedy } else { unknown })));
         }
         common.seed = common.seed.or(Some(self.seed));
@@ -50,31 +51,33 @@ impl ResumedSettings<'_> {
     }
 }
 
-/// A result file to resume, by its first line.
+/// A result file to resume, parsed from its first line.
 pub struct ResumedFile<S> {
     path: PathBuf,
     command: &'static str,
     /// The first line.
     pub head: Value,
-    /// The session in it.
+    /// The recorded session.
     pub session: S,
 }
 
 impl<S: ResumableSession> ResumedFile<S> {
-    /// The file with this first line, which a command of this name wrote.
+    /// Parses the first line of a file that a command of this name wrote.
     pub fn new(path: &Path, command: &'static str, head: Value) -> Result<ResumedFile<S>, Failure> {
         let session = serde_json::from_value(head[S::FIELD].clone()).map_err(|_| foreign_file(path, command))?;
         Ok(ResumedFile { path: path.to_path_buf(), command, head, session })
     }
 
-    /// Fails where its session differs from what is asked for, and its machine from this one. `place`: where it was measured.
+    /// Fails if the session differs from the requested one, or its machine from this one. `place`
+    /// says where it was measured.
     pub fn require_same_session(&self, now: &S, machine: &Value, place: &str) -> Result<(), Failure> {
         let differences = self.session.describe_differences(now, &self.head, machine);
         if differences.is_empty() {
             return Ok(());
         }
         let remedy = format!(
-            "resume with `cyclescope {} --resume FILE` alone, {place} and with the same version; or name a new file with --out",
+            "resume with only `cyclescope {} --resume FILE`, {place} and with the same version, or name a new file \
+             with --out",
             self.command
         );
         let text = format!("{} can't be resumed: {}", self.path.display(), differences.join("; "));
@@ -82,10 +85,10 @@ impl<S: ResumableSession> ResumedFile<S> {
     }
 }
 
-/// A line, and the number of bytes that the file has up to its end.
+/// A line, and the file's length up to the end of that line.
 pub type LineWithEnd = (Value, u64);
 
-/// The first line of a file, and the others; empty ones are passed over.
+/// Splits a file into its first line and the others; empty lines are skipped.
 pub fn split_json_lines(
     path: &Path,
     command: &str,
@@ -105,12 +108,13 @@ pub fn split_json_lines(
     }
 }
 
-/// Fails where evidence would be of a part alone: these options, each with whether it is given, make it so.
+/// Rejects --evidence with options that would make it incomplete. Each option comes with whether it
+/// is given.
 pub fn refuse_evidence(common: &CommonArgs, others: &[(&str, bool)], of: &str) -> Result<(), Failure> {
     match others.iter().find(|(_, given)| *given).filter(|_| common.evidence.is_some()) {
         Some((option, _)) => {
-            let remedy = format!("leave one of them out: evidence is of {of} from its beginning to its end");
-            Err(Failure::usage(format!("--evidence does not go with {option}"), Some(&remedy)))
+            let remedy = format!("leave out one of them: evidence must cover {of} from start to end");
+            Err(Failure::usage(format!("--evidence can't be combined with {option}"), Some(&remedy)))
         }
         None => Ok(()),
     }

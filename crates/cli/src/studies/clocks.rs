@@ -1,4 +1,5 @@
-//! `--clock list` and `cyclescope clock`: every timing method, what it orders and whether it works here, and its source text.
+//! `--clock list` and `cyclescope clock`: lists the timing methods, what they order and whether
+//! they work here, and prints their source code.
 
 use crate::args::{ClockArgs, CommonArgs, find_clock};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
@@ -18,10 +19,10 @@ struct ClockRecord {
     counts: cyclescope::unit::Unit,
     promises: clock::OrderingPromises,
     needs: Vec<String>,
-    /// Registers that the start changes, by their names of 64 bits and of 32.
+    /// Registers that the start changes, by their 64-bit and 32-bit names.
     clobbers: Vec<String>,
     clobbers_32: Vec<String>,
-    /// Those that the end changes.
+    /// Registers that the end changes.
     end_clobbers: Vec<String>,
     end_clobbers_32: Vec<String>,
     default: bool,
@@ -58,7 +59,7 @@ impl ClockRecord {
         }
     }
 
-    /// Which registers each side changes, by their names of 64 bits and of 32.
+    /// Describes the registers that each side changes, by their 64-bit and 32-bit names.
     fn describe_clobbers(&self) -> String {
         let both = |full: &[String], half: &[String]| format!("{} ({})", full.join(" "), half.join(" "));
         let start = both(&self.clobbers, &self.clobbers_32);
@@ -70,13 +71,13 @@ impl ClockRecord {
         }
     }
 
-    /// The five promises as letters, a dash for each that is not made.
+    /// The five ordering promises as letters, with a dash for each that is missing.
     fn promise_letters(&self) -> String {
         self.promises.list_promises().map(|(letter, _, kept)| if kept { letter } else { '-' }).iter().collect()
     }
 }
 
-/// A method's source text.
+/// A method's source code.
 #[derive(Serialize)]
 struct SourceRecord {
     clock: &'static str,
@@ -87,7 +88,7 @@ struct SourceRecord {
 /// Runs `cyclescope clock` and returns the exit code.
 pub fn run_clock(common: &CommonArgs, args: &ClockArgs, output: &mut Output) -> Result<u8, Failure> {
     if let Some(name) = common.first_measuring_option().filter(|name| args.emit.is_some() || *name == "--clock") {
-        let text = format!("{name} has no effect: clock measures nothing");
+        let text = format!("{name} has no effect, because clock measures nothing");
         return Err(Failure::usage(text, Some("leave it out")));
     }
     let named = args.name.as_deref().map(find_clock).transpose()?;
@@ -97,7 +98,7 @@ pub fn run_clock(common: &CommonArgs, args: &ClockArgs, output: &mut Output) -> 
     }
 }
 
-/// Prints a method's source text and nothing else.
+/// Prints a method's source code and nothing else.
 fn print_source(clock: &'static Clock, language: &'static SourceLanguage, output: &mut Output) -> Result<u8, Failure> {
     let text = render_source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
     if output.is_json() {
@@ -114,7 +115,7 @@ pub fn list_clocks(common: &CommonArgs, output: &mut Output) -> Result<u8, Failu
     print_clock_list(common, None, output)
 }
 
-/// Lists one timing method or all.
+/// Lists one timing method, or all.
 fn print_clock_list(common: &CommonArgs, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
     let machine = common.detect_machine()?;
     let capabilities = common.capabilities(&machine);
@@ -156,7 +157,7 @@ fn print_clock_list(common: &CommonArgs, only: Option<&Clock>, output: &mut Outp
         }
         None => Vec::new(),
     };
-    for line in wrap_text(&format!("* the default here. Orders: {}.", legend.join(", ")), WIDTH) {
+    for line in wrap_text(&format!("* marks the default here. Orders: {}.", legend.join(", ")), WIDTH) {
         output.write_line(line)?;
     }
     Ok(exit::DONE)

@@ -1,4 +1,4 @@
-//! The commands that measure with a study, each by a line.
+//! The table of commands that measure with a study and have options of their own.
 
 use super::{evaluate, instr, marker, points, run};
 use crate::args::CommonArgs;
@@ -6,19 +6,20 @@ use crate::output::{Failure, Output};
 use cyclescope::result::container::EvidenceContainer;
 use std::path::Path;
 
-/// A command that measures with a study.
+/// A command that measures with a study and has options of its own.
 pub struct StudyCommand {
     /// The study's name.
     pub name: &'static str,
-    /// Computes a result again from evidence; returns the exit code.
+    /// Recomputes a result from evidence; returns the exit code.
     pub replay: fn(&EvidenceContainer, &mut Output) -> Result<u8, Failure>,
-    /// Measures what evidence describes again, on this machine, where the command can.
+    /// Measures again on this machine what evidence describes, if the command can.
     pub measure_again: Option<MeasureAgainFn>,
 }
 
 type MeasureAgainFn = fn(&CommonArgs, &Path, &EvidenceContainer, &mut Output) -> Result<u8, Failure>;
 
-/// All of them.
+/// All commands that measure with a study, except generic ones such as `uarch`, which
+/// `generic_study` runs from their [`StudyInfo`](cyclescope::study::StudyInfo) alone.
 pub const STUDY_COMMANDS: &[StudyCommand] = &[
     StudyCommand { name: run::NAME, replay: run::replay_run, measure_again: Some(run::measure_again) },
     StudyCommand { name: evaluate::NAME, replay: evaluate::replay_evaluate, measure_again: None },
@@ -33,7 +34,7 @@ mod tests {
     use cyclescope::study::{self, StudyInfo};
 
     #[test]
-    fn each_study_has_a_command() {
+    fn every_study_has_a_command() {
         for StudyInfo { name, generic: plain, .. } in study::ALL {
             let own = STUDY_COMMANDS.iter().filter(|command| command.name == *name).count();
             assert_eq!(own, usize::from(plain.is_none()), "{name}");

@@ -1,4 +1,4 @@
-//! From what was asked for to the command that does it.
+//! Dispatches the command line to its command.
 
 use super::{ab, clocks, compare, doctor, evaluate, generic_study, instr, marker, points, replay, run};
 use crate::args::{CliCommand, Invocation};
@@ -19,9 +19,10 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
         }
     };
     match command {
-        None => {
-            Err(Failure::usage("no command was given", Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help")))
-        }
+        None => Err(Failure::usage(
+            "no command was given",
+            Some("try cyclescope run 'mulsd xmm0, xmm1', or see cyclescope --help"),
+        )),
         Some(CliCommand::Doctor) => doctor::run_doctor(common, output),
         Some(CliCommand::Run(args)) if args.points.is_given() => points::run_points(common, args, output),
         Some(CliCommand::Run(args)) => run::measure_target(common, args, output),

@@ -1,4 +1,4 @@
-//! The commands, and what the result of each looks like.
+//! The commands, and how each presents its result.
 
 mod ab;
 mod clocks;

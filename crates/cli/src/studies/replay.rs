@@ -1,4 +1,4 @@
-//! `cyclescope replay`: a result again from its evidence.
+//! `cyclescope replay`: recomputes a result from its evidence, or measures it again.
 
 use crate::args::{CommonArgs, ReplayArgs};
 use crate::output::{Failure, Output};
@@ -17,24 +17,24 @@ pub fn run_replay(common: &CommonArgs, args: &ReplayArgs, output: &mut Output) -
     match (args.measure, command) {
         (false, Some(command)) => (command.replay)(&container, output),
         (false, None) => generic_study::replay_generic_study(&container, output).unwrap_or_else(|| {
-            let text = format!("there is no study {study}");
+            let text = format!("unknown study {study}");
             Err(Failure::usage(text, Some("replay it with the version that wrote it")))
         }),
         (true, Some(StudyCommand { measure_again: Some(measure), .. })) => {
             measure(common, &args.dir, &container, output)
         }
         (true, _) => {
-            let text = format!("the evidence of {study} can't be measured again this way");
-            Err(Failure::usage(text, Some("its manifest.json names the command that repeats it")))
+            let text = format!("replay --measure does not support {study}");
+            Err(Failure::usage(text, Some("run the command in its manifest.json")))
         }
     }
 }
 
-/// Options that would change nothing.
+/// Rejects options that have no effect.
 fn refuse_options(common: &CommonArgs) -> Result<(), Failure> {
     match common.first_measuring_option() {
         Some(name) => {
-            let text = format!("{name} needs --measure: computing a number again takes no options");
+            let text = format!("{name} has no effect without --measure");
             Err(Failure::usage(text, Some("add --measure, or leave it out")))
         }
         None => Ok(()),

@@ -1,4 +1,5 @@
-//! `cyclescope ab`. What programs take is written by them as samples, so that verdicts do not hang on this machine.
+//! `cyclescope ab`. The compared programs write their own samples, so verdicts don't depend on this
+//! machine.
 
 use crate::support::{Answer, Running, answer, cyclescope, folder, gone};
 use serde_json::Value;
@@ -7,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A program that tells these core cycles of each benchmark; a shell computes the numbers.
-fn tells(benchmarks: &[(&str, &str)]) -> String {
+/// A program that reports these core cycles for each benchmark; a shell computes the numbers.
+fn reporting_program(benchmarks: &[(&str, &str)]) -> String {
     let line = |(name, cycles): &(&str, &str)| {
         let sample = format!(r#"{{"name":"{name}","iterations":10,"cycles":"#);
         format!("printf '%s%s}}\\n' '{sample}' {cycles} >> \"${{CYCLESCOPE_AB:-/dev/null}}\"")
@@ -21,27 +22,27 @@ fn ab(arguments: &[&str]) -> Answer {
     answer(cyclescope(&["ab", "--quick", "--budget", "0.5"]).args(arguments))
 }
 
-/// The lines of JSON of a comparison with this exit code.
+/// The JSON lines of a comparison, which must end with this exit code.
 fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
     let answer = ab(&[&["--json"], arguments].concat());
     assert_eq!(answer.code, Some(code), "{arguments:?}: {answer:?}");
     answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// What an error says, with this exit code.
+/// The error of a comparison, which must end with this exit code.
 fn refused(arguments: &[&str], code: i32) -> Value {
     let mut lines = lines(arguments, code);
     assert_eq!((lines.len(), &lines[0]["kind"]), (1, &"error".into()), "{lines:?}");
     lines.remove(0)
 }
 
-/// Cycles that differ from run to run by up to a half: the numbers of processes count up, and chance decides whose is the next one.
+/// Cycles that vary by up to a half from run to run, because they depend on the process number.
 const NOISY: &str = "$((1000 + $$ * 62 % 97 * 5))";
 
 #[test]
-fn each_benchmark_has_its_verdict() {
-    let old = tells(&[("a", "1000"), ("b", "1000"), ("c", "1000"), ("gone", "1")]);
-    let new = tells(&[("a", "1020"), ("b", "980"), ("c", "1001"), ("new", "1")]);
+fn every_benchmark_gets_a_verdict() {
+    let old = reporting_program(&[("a", "1000"), ("b", "1000"), ("c", "1000"), ("gone", "1")]);
+    let new = reporting_program(&[("a", "1020"), ("b", "980"), ("c", "1001"), ("new", "1")]);
     let found = lines(&[&old, &new, "--seed", "7"], 0);
     let verdicts: Vec<_> = found.iter().map(|line| [&line["name"], &line["verdict"]]).collect();
     assert_eq!(verdicts, [["a", "slower"], ["b", "faster"], ["c", "same"]]);
@@ -54,17 +55,17 @@ fn each_benchmark_has_its_verdict() {
     assert_eq!((&change["unit"], &slower["old"], &slower["new"]), (&"share".into(), &100.0.into(), &102.0.into()));
     assert_eq!((&slower["pairs"], &found[2]["pairs"]), (&serde_json::json!([12, 12]), &serde_json::json!([12, 0])));
     assert!(slower["repro"].as_str().is_some_and(|repro| repro.contains("--seed 7")), "{slower}");
-    let told = ab(&[&old, &new]);
-    assert!(told.stderr.contains("gone, new"), "{told:?}");
-    assert!(told.stdout.lines().all(|line| line.chars().count() <= 80), "{}", told.stdout);
-    assert!(told.stdout.contains("1 slower, 1 faster, 1 the same within 1 %, 0 unclear"), "{}", told.stdout);
+    let output = ab(&[&old, &new]);
+    assert!(output.stderr.contains("gone, new"), "{output:?}");
+    assert!(output.stdout.lines().all(|line| line.chars().count() <= 80), "{}", output.stdout);
+    assert!(output.stdout.contains("1 slower, 1 faster, 1 the same within 1 %, 0 unclear"), "{}", output.stdout);
 }
 
 #[test]
-fn exit_codes_are_what_was_asked_for() {
-    let [same, slower, noisy] = ["1000", "1020", NOISY].map(|cycles| tells(&[("a", cycles)]));
-    let both = tells(&[("a", "1020"), ("b", NOISY)]);
-    let against_both = tells(&[("a", "1000"), ("b", NOISY)]);
+fn exit_codes_follow_the_fail_on_options() {
+    let [same, slower, noisy] = ["1000", "1020", NOISY].map(|cycles| reporting_program(&[("a", cycles)]));
+    let both = reporting_program(&[("a", "1020"), ("b", NOISY)]);
+    let against_both = reporting_program(&[("a", "1000"), ("b", NOISY)]);
     for (arguments, code) in [
         (vec![&*same, &*slower], 0),
         (vec![&*same, &*slower, "--fail-on-slower", "1%"], 6),
@@ -85,42 +86,43 @@ fn exit_codes_are_what_was_asked_for() {
 }
 
 #[test]
-fn any_program_is_compared_by_its_cpu_time() {
+fn programs_without_samples_are_compared_by_cpu_time() {
     let work = |turns: &str| format!("sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'");
     let found = lines(&[&work("2000"), &work("8000"), "--within", "5%"], 0);
     assert_eq!((&found[0]["name"], &found[0]["verdict"]), (&"program".into(), &"slower".into()), "{found:?}");
     assert!(found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(), "{found:?}");
-    // Programs with benchmarks too.
-    let told = tells(&[("a", "1000")]);
-    assert_eq!(lines(&[&told, &told, "--whole"], 0)[0]["name"], "program");
+    // This also works for programs with benchmarks.
+    let output = reporting_program(&[("a", "1000")]);
+    assert_eq!(lines(&[&output, &output, "--whole"], 0)[0]["name"], "program");
 }
 
 #[test]
-fn what_holds_for_some_builds_only_is_no_change() {
-    let of = |cycles: &str| tells(&[("a", cycles)]);
+fn difference_in_only_some_builds_is_not_a_change() {
+    let of = |cycles: &str| reporting_program(&[("a", cycles)]);
     let (moved, more) = (of("$((1000 + {build} % 2 * 20))"), of("$((1050 + {build} % 2))"));
     let found = |old: &str, new: &str| lines(&[old, new, "--builds", "4"], 0).remove(0);
     let itself = found(&moved, &moved);
     assert_eq!(itself["verdict"], "unclear", "{itself}");
     let slower = found(&of("$((1000 + {build} % 2))"), &more);
     assert_eq!(slower["verdict"], "slower", "{slower}");
-    // Every build of the new program is in another place than the old one's, which all are in a good one.
+    // All builds of the old program have a good placement, and every build of the new one has
+    // another.
     let unlike = found(&of("$((1000 + {build} - {build}))"), &of("$((1000 + {build} / 3 * 20))"));
     assert_ne!(unlike["verdict"], "slower", "{unlike}");
     refused(&[&moved, "true", "--builds", "4"], 2);
 }
 
 #[test]
-fn markdown_is_a_table_whose_cells_hold() {
-    let [old, new] = ["1000", "1020"].map(|cycles| tells(&[("a|b`", cycles)]));
-    let told = ab(&[&old, &new, "--markdown"]);
-    let row = told.stdout.lines().find(|line| line.contains("a\\|b'")).expect("a row");
-    assert_eq!(row, "| `a\\|b'` | **slower** | +2.00 % | +2.00 % to +2.00 % | 100.0 | 102.0 |", "{told:?}");
-    assert_eq!(told.stdout.lines().next(), Some("**1 slower, 0 faster, 0 the same within 1 %, 0 unclear**"));
+fn markdown_cells_stay_intact() {
+    let [old, new] = ["1000", "1020"].map(|cycles| reporting_program(&[("a|b`", cycles)]));
+    let output = ab(&[&old, &new, "--markdown"]);
+    let row = output.stdout.lines().find(|line| line.contains("a\\|b'")).expect("a row");
+    assert_eq!(row, "| `a\\|b'` | **slower** | +2.00 % | +2.00 % to +2.00 % | 100.0 | 102.0 |", "{output:?}");
+    assert_eq!(output.stdout.lines().next(), Some("**1 slower, 0 faster, 0 the same within 1 %, 0 unclear**"));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected_before_anything_runs() {
     let folder = folder();
     let file = folder.path().join("ran").display().to_string();
     let touch = format!("touch {file}");
@@ -148,7 +150,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn programs_that_fail_end_it_with_4() {
+fn failing_programs_exit_with_4() {
     let failed = refused(&["true", "sh -c 'exit 3'"], 4);
     assert!(failed["text"].as_str().is_some_and(|text| text.contains("exit code 3")), "{failed}");
     let faulted = refused(&["sh -c 'kill -SEGV $$'", "true"], 4);
@@ -160,32 +162,32 @@ fn programs_that_fail_end_it_with_4() {
 }
 
 #[test]
-fn samples_that_are_none_are_refused_by_their_line() {
-    let good = tells(&[("a", "1000")]);
+fn invalid_samples_are_rejected_with_their_line() {
+    let good = reporting_program(&[("a", "1000")]);
     for cycles in ["0", "nonsense", "-1"] {
-        let bad = tells(&[("a", "1000"), ("a", cycles)]);
+        let bad = reporting_program(&[("a", "1000"), ("a", cycles)]);
         let refused = refused(&[&good, &bad], 2);
         assert!(refused["text"].as_str().is_some_and(|text| text.contains("line 2")), "{refused}");
     }
-    let apart = refused(&[&good, &tells(&[("b", "1000")])], 2);
+    let apart = refused(&[&good, &reporting_program(&[("b", "1000")])], 2);
     assert!(apart["remedy"].as_str().is_some_and(|remedy| remedy.contains("--whole")), "{apart}");
-    // A program may put anything in the place of the file.
+    // A program may replace the file by anything.
     let elsewhere = "sh -c 'rm \"$CYCLESCOPE_AB\"; ln -s /dev/zero \"$CYCLESCOPE_AB\"'";
     refused(&[&good, elsewhere], 2);
 }
 
 #[test]
-fn recorded_runs_are_compared_with_later() {
+fn later_runs_are_compared_with_recorded_ones() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let [same, slower] = ["1000", "1020"].map(|cycles| tells(&[("a", cycles)]));
+    let [same, slower] = ["1000", "1020"].map(|cycles| reporting_program(&[("a", cycles)]));
     let recorded = ab(&[&same, "--out", &path("one")]);
     assert_eq!((recorded.code, recorded.stdout.contains("runs are recorded")), (Some(0), true), "{recorded:?}");
     let found = &lines(&["--against", &path("one"), &slower, "--fail-on-slower", "1%"], 6)[0];
     assert_eq!((&found["verdict"], &found["interleaved"]), (&"slower".into(), &false.into()), "{found}");
-    let told = ab(&["--against", &path("one"), &same]).stdout;
-    assert!(told.contains("1 the same") && told.contains("is not known"), "{told}");
-    // Of two programs the last one counts.
+    let output = ab(&["--against", &path("one"), &same]).stdout;
+    assert!(output.contains("1 the same") && output.contains("The old runs were recorded"), "{output}");
+    // Of two recorded programs, the last one counts.
     lines(&[&same, &slower, "--out", &path("two")], 0);
     assert_eq!(lines(&["--against", &path("two"), &slower], 0)[0]["verdict"], "same");
     let kinds: Vec<Value> = std::fs::read_to_string(path("two"))
@@ -199,22 +201,23 @@ fn recorded_runs_are_compared_with_later() {
 }
 
 #[test]
-fn what_programs_print_is_kept_apart() {
+fn output_of_programs_is_kept_separate() {
     let file = folder();
     let path = file.path().join("said").display().to_string();
     let says = "sh -c 'echo out; echo err >&2'";
-    let told = ab(&[says, says, "--json", "--output", &path]);
-    assert!(!told.stdout.contains("out\n") && told.stderr.is_empty(), "{told:?}");
+    let output = ab(&[says, says, "--json", "--output", &path]);
+    assert!(!output.stdout.contains("out\n") && output.stderr.is_empty(), "{output:?}");
     assert!(std::fs::read_to_string(path).expect("a file").starts_with("out\nerr\nout\nerr\n"));
 }
 
-/// A program sees its own state in /proc, started by this test and by `ab`, with a signal held back that `ab` has nothing to do with.
+/// A program sees the same signal state in /proc, whether this test or `ab` starts it. A signal
+/// that `ab` doesn't handle is blocked.
 #[test]
-fn signals_find_programs_as_if_they_were_started_without_it() {
+fn programs_inherit_the_callers_signal_state() {
     const SHOWS: [&str; 4] = ["grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"];
     let said = |program: &str, arguments: &[&str]| {
         let mut command = Command::new(program);
-        // SAFETY: the calls may be made between fork and exec, and the set lives through them.
+        // SAFETY: the calls are allowed between fork and exec, and the set outlives them.
         unsafe {
             command.args(arguments).pre_exec(|| {
                 let mut set = std::mem::zeroed();
@@ -238,14 +241,14 @@ fn signals_find_programs_as_if_they_were_started_without_it() {
     let program = shlex::try_join(SHOWS).expect("no NUL");
     let options = ["ab", "--quick", "--budget", "0.5", "--output", &path, &program, &program];
     said(env!("CARGO_BIN_EXE_cyclescope"), &options);
-    let told = std::fs::read_to_string(path).expect("a file");
-    let first: String = told.split_inclusive('\n').take(3).collect();
+    let output = std::fs::read_to_string(path).expect("a file");
+    let first: String = output.split_inclusive('\n').take(3).collect();
     assert_eq!(first, alone);
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
-    let same = tells(&[("a", "1000")]);
+fn closed_pipe_is_not_an_error() {
+    let same = reporting_program(&[("a", "1000")]);
     let program = env!("CARGO_BIN_EXE_cyclescope");
     let script = "{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; } | true";
     let ended = std::process::Command::new("sh").args(["-c", script, program, &same]).output().expect("a shell");
@@ -253,19 +256,20 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn an_interrupt_leaves_no_process() {
+fn interrupt_leaves_no_process() {
     let (code, number) = ended_by(libc::SIGINT, "sh -c 'sleep 1000 & echo $! >> PATH; wait'");
     assert_eq!(code, Some(130));
     gone(number);
 }
 
 #[test]
-fn the_program_ends_where_nothing_can_be_done_any_more() {
+fn program_dies_when_cyclescope_is_killed() {
     let (_, number) = ended_by(libc::SIGKILL, "sh -c 'echo $$ >> PATH; exec sleep 1000'");
     gone(number);
 }
 
-/// Sends a signal while a program runs that writes the number of a process to PATH; the exit code, and that number.
+/// Sends a signal while a program runs that writes a process number to PATH. Returns the exit code
+/// and that number.
 fn ended_by(signal: i32, program: &str) -> (Option<i32>, i32) {
     let folder = folder();
     let path = folder.path().join("numbers").display().to_string();

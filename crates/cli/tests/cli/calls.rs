@@ -1,39 +1,39 @@
-//! What functions are called with: arguments, a buffer, a stack.
+//! How functions are called: arguments, buffer and stack.
 
 use crate::functions::Source;
 use crate::support::{answer, cyclescope, folder, has, json, number, value};
 use serde_json::Value;
 
-/// Reads the first `n` bytes of the buffer, one of each line.
+/// Reads one byte per cache line of the buffer's first `n` bytes.
 const SUM: &str = "long f(volatile char *p, long n) { long s = 0; for (long i = 0; i < n; i += 64) s += p[i]; \
                    s += p[n - 1]; return s; }";
-/// Ends the program where a condition does not hold.
+/// Ends the program if a condition is false.
 const CHECK: &str = "#define CHECK(x) do { if (!(x)) __builtin_trap(); } while (0)\n";
 
-/// An error's text and remedy.
-fn told(line: &Value) -> String {
+/// The text and remedy of an error.
+fn error_text(line: &Value) -> String {
     assert_eq!(line["kind"], "error", "{line}");
     format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
 }
 
 #[test]
-fn a_buffer_is_there_from_its_start_to_its_end() {
+fn whole_buffer_is_accessible() {
     if !has("cc") {
         return;
     }
     let source = Source::new(SUM);
     source.run(&["--arg", "1048576"], &[0, 5]);
-    let beyond = told(&source.run(&["--arg", "1048577"], &[4]));
-    assert!(beyond.contains("SIGSEGV") && beyond.contains("buffer of 1048576 bytes (--buffer"), "{beyond}");
+    let beyond = error_text(&source.run(&["--arg", "1048577"], &[4]));
+    assert!(beyond.contains("SIGSEGV") && beyond.contains("buffer has 1048576 bytes"), "{beyond}");
     for size in ["64", "3M"] {
         source.run(&["--arg", "size", "--buffer", size], &[0, 5]);
     }
-    let beyond = told(&source.run(&["--arg", "200000", "--buffer", "64K"], &[4]));
-    assert!(beyond.contains("buffer of 65536 bytes"), "{beyond}");
+    let beyond = error_text(&source.run(&["--arg", "200000", "--buffer", "64K"], &[4]));
+    assert!(beyond.contains("buffer has 65536 bytes"), "{beyond}");
 }
 
 #[test]
-fn a_stack_is_as_large_as_asked_for() {
+fn stack_has_the_requested_size() {
     if !has("cc") {
         return;
     }
@@ -42,12 +42,12 @@ fn a_stack_is_as_large_as_asked_for() {
     );
     source.run(&["--arg", "8000000"], &[0, 5]);
     source.run(&["--arg", "8000000", "--stack", "16M"], &[0, 5]);
-    let beyond = told(&source.run(&["--arg", "8000000", "--stack", "64K"], &[4]));
-    assert!(beyond.contains("65536 bytes of stack (--stack"), "{beyond}");
+    let beyond = error_text(&source.run(&["--arg", "8000000", "--stack", "64K"], &[4]));
+    assert!(beyond.contains("its stack 65536 bytes"), "{beyond}");
 }
 
 #[test]
-fn arguments_arrive_in_their_order() {
+fn arguments_arrive_in_order() {
     if !has("cc") {
         return;
     }
@@ -58,7 +58,7 @@ fn arguments_arrive_in_their_order() {
     let given = ["--arg", "-1", "--arg", "0x8123456789abcdef", "--arg", "buffer", "--arg", "size"];
     let source = Source::new(&text);
     source.run(&[&given[..], &["--arg", "7", "--buffer", "64K"]].concat(), &[0, 5]);
-    let wrong = told(&source.run(&[&given[..], &["--arg", "8", "--buffer", "64K"]].concat(), &[4]));
+    let wrong = error_text(&source.run(&[&given[..], &["--arg", "8", "--buffer", "64K"]].concat(), &[4]));
     assert!(wrong.contains("SIGILL"), "{wrong}");
     source.run(&["--arg", "1"].repeat(6), &[2]);
     let text = format!(
@@ -75,7 +75,7 @@ fn arguments_arrive_in_their_order() {
 }
 
 #[test]
-fn a_buffer_holds_what_was_asked_for() {
+fn buffer_has_the_requested_contents() {
     if !has("cc") {
         return;
     }
@@ -92,17 +92,17 @@ fn a_buffer_holds_what_was_asked_for() {
     for (what, check) in [("zero", zeros), ("random", random), (file, held), ("pattern", pattern)] {
         source(check).run(&["--contents", what, "--arg", "size"], &[0, 5]);
     }
-    let trap = told(&source(held).run(&["--contents", "zero", "--arg", "size"], &[4]));
+    let trap = error_text(&source(held).run(&["--contents", "zero", "--arg", "size"], &[4]));
     assert!(trap.contains("SIGILL"), "{trap}");
     let source = source("");
-    let large = told(&source.run(&["--contents", file, "--buffer", "2"], &[2]));
+    let large = error_text(&source.run(&["--contents", file, "--buffer", "2"], &[2]));
     assert!(large.contains("3 bytes") && large.contains("--buffer"), "{large}");
     source.run(&["--contents", "/nowhere"], &[2]);
     source.run(&["--buffer", "2G"], &[2]);
 }
 
 #[test]
-fn evidence_of_a_call_with_arguments_is_replayed() {
+fn evidence_of_a_call_with_arguments_can_be_replayed() {
     if !has("cc") {
         return;
     }
@@ -116,19 +116,19 @@ fn evidence_of_a_call_with_arguments_is_replayed() {
 }
 
 #[test]
-fn a_snippet_or_a_region_gets_no_arguments() {
+fn snippets_and_regions_accept_no_arguments() {
     if !has("cc") {
         return;
     }
     json(&["run", "nop", "--buffer", "4K"], &[2]);
-    let cold = told(&Source::new("void f(int *p) { *p = 1; }").run(&["--cold", "code"], &[2]));
-    assert!(cold.contains("not a function") && cold.contains("CYCLESCOPE_BODY"), "{cold}");
+    let cold = error_text(&Source::new("void f(int *p) { *p = 1; }").run(&["--cold", "code"], &[2]));
+    assert!(cold.contains("not on functions") && cold.contains("CYCLESCOPE_BODY"), "{cold}");
     let region = Source::new("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }");
-    assert!(told(&region.run(&["--stack", "1M"], &[2])).contains("CYCLESCOPE_BODY"));
+    assert!(error_text(&region.run(&["--stack", "1M"], &[2])).contains("CYCLESCOPE_BODY"));
 }
 
 #[test]
-fn a_function_may_allocate_and_has_to_free() {
+fn functions_may_allocate_and_must_free() {
     if !has("cc") {
         return;
     }
@@ -142,13 +142,14 @@ fn a_function_may_allocate_and_has_to_free() {
         source.run(&["--arg", bytes], &[0, 5]);
     }
     source.run(&["--call", "grow"], &[0, 5]);
-    let leaks = told(&source.run(&["--call", "leak", "--samples", "2000"], &[4]));
-    assert!(leaks.contains("SIGSEGV") && leaks.contains("malloc returns one") && leaks.contains("MiB"), "{leaks}");
-    let large = told(&source.run(&["--arg", "2000000000"], &[4]));
-    assert!(large.contains("malloc returns one") || large.contains("SIGSEGV"), "{large}");
+    let leaks = error_text(&source.run(&["--call", "leak", "--samples", "2000"], &[4]));
+    assert!(leaks.contains("SIGSEGV") && leaks.contains("malloc returns null") && leaks.contains("MiB"), "{leaks}");
+    let large = error_text(&source.run(&["--arg", "2000000000"], &[4]));
+    assert!(large.contains("malloc returns null") || large.contains("SIGSEGV"), "{large}");
 }
 
-/// What would make code, or replace memory of the harness, is refused as all other system calls are.
+/// Mappings that could create code or replace the harness's memory are rejected, like all other
+/// system calls.
 #[test]
 fn only_plain_memory_is_mapped() {
     if !has("cc") {
@@ -170,20 +171,20 @@ fn only_plain_memory_is_mapped() {
         ("p", write, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED"),
         ("p", write, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE"),
     ] {
-        let refused = told(&map(address, protection, flags).run(&[], &[4]));
+        let refused = error_text(&map(address, protection, flags).run(&[], &[4]));
         assert!(refused.contains("SIGSYS") && refused.contains("mmap"), "{protection} {flags}: {refused}");
     }
     let moved = Source::new(
         "#define _GNU_SOURCE\n#include <sys/mman.h>\nvoid f(char *p) { mremap(p, 4096, 4096, MREMAP_FIXED | \
          MREMAP_MAYMOVE, p); }",
     );
-    assert!(told(&moved.run(&[], &[4])).contains("SIGSYS"));
+    assert!(error_text(&moved.run(&[], &[4])).contains("SIGSYS"));
 }
 
-/// A chain of multiplications that begins with the argument, and nothing that depends on it in the next call unless it is
-/// made to: calls of it overlap.
+/// A chain of multiplications that begins with the argument. Calls overlap unless the next call is
+/// made to depend on the result.
 #[test]
-fn a_serialized_call_waits_for_the_last_one() {
+fn serialized_call_waits_for_the_previous_one() {
     if !has("cc") {
         return;
     }
@@ -200,15 +201,15 @@ fn a_serialized_call_waits_for_the_last_one() {
         cost(&["--serialize"], "fence".into()),
     );
     let (Some(overlapping), Some(result), Some(fence)) = costs else { return };
-    // 16 multiplications of 3 cycles or more, with links of one.
+    // 16 multiplications of at least 3 cycles, with links of one cycle.
     assert!(result > 1.3 * overlapping, "{overlapping} and {result}");
     assert!(fence > 1.1 * overlapping && result > 40.0, "{overlapping}, {result} and {fence}");
 }
 
-/// A chain that begins with the argument and ends with the result costs as a function what it costs as a snippet: nothing of
-/// it hides behind the call.
+/// A chain from the argument to the result costs as much in a function as in a snippet, because the
+/// call hides none of it.
 #[test]
-fn the_latency_to_a_result_is_that_of_its_chain() {
+fn latency_to_a_result_equals_its_chain() {
     if !has("cc") {
         return;
     }
@@ -223,9 +224,10 @@ fn the_latency_to_a_result_is_that_of_its_chain() {
     assert!((cost - chain).abs() < margin, "{cost} ± {half} and {chain}");
 }
 
-/// What a call waits for is where the function's type puts its result; one that returns nothing has none.
+/// A call waits for the register in which the function's type returns its result. A function that
+/// returns nothing has no result.
 #[test]
-fn a_result_is_waited_for_where_it_is() {
+fn calls_wait_for_the_result_register_of_c_code() {
     if !has("cc") {
         return;
     }
@@ -242,16 +244,16 @@ fn a_result_is_waited_for_where_it_is() {
         let line = source.run(&[&more[..], &result].concat(), &[0, 5]);
         assert_eq!(line["serialized"], "float_result", "{line}");
         if let Some(line) = number(&source.arguments(&[&more[..], &result].concat())[1..]) {
-            // 24 multiplications that wait for each other, of two cycles at least.
+            // 24 dependent multiplications of at least two cycles.
             assert!(value(&line["cost"])[0] > 48.0, "{line}");
         }
     }
-    let none = told(&source.run(&[&["--call", "h"], &result[..]].concat(), &[2]));
+    let none = error_text(&source.run(&[&["--call", "h"], &result[..]].concat(), &[2]));
     assert!(none.contains("returns nothing") && none.contains("--serialize fence"), "{none}");
     source.run(&["--call", "h", "--serialize"], &[0, 5]);
-    let differ = told(&source.run(&[&["--call", "early", "--versus-call", "f"], &result[..]].concat(), &[2]));
+    let differ = error_text(&source.run(&[&["--call", "early", "--versus-call", "f"], &result[..]].concat(), &[2]));
     assert!(differ.contains("floating point"), "{differ}");
-    // Its result is known at once: where both have numbers, the text says so.
+    // Its result is known at once. If both costs have numbers, the text says so.
     let arguments = source.arguments(&["--call", "early", "--serialize", "result"]);
     let said = answer(&mut cyclescope(&arguments));
     assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
@@ -262,7 +264,7 @@ fn a_result_is_waited_for_where_it_is() {
 }
 
 #[test]
-fn a_result_of_cpp_code_is_waited_for_where_it_is() {
+fn calls_wait_for_the_result_register_of_cpp_code() {
     if !has("c++") {
         return;
     }
@@ -275,12 +277,13 @@ fn a_result_of_cpp_code_is_waited_for_where_it_is() {
         json(&["run", "--quick", "--c", file, "--call", name, "--arg", "0.5f", "--serialize", "result"], codes)
     };
     assert_eq!(run("f", &[0, 5])["serialized"], "float_result");
-    assert!(told(&run("g", &[2])).contains("returns nothing"));
+    assert!(error_text(&run("g", &[2])).contains("returns nothing"));
 }
 
-/// Functions that work off what the setup leaves, the other one twice as much: without it, the second call would find nothing.
+/// Functions that consume what the setup leaves; the second does twice the work. Without the setup,
+/// the second call would find nothing.
 #[test]
-fn a_setup_runs_before_both_of_two_variants() {
+fn setup_runs_before_both_variants() {
     if !has("cc") {
         return;
     }
@@ -302,11 +305,11 @@ fn a_setup_runs_before_both_of_two_variants() {
     source.run(&["--versus-call", "g"], &[4]);
     let Some([few, _]) = costs("few") else { return };
     let Some([many, twice]) = costs("many") else { return };
-    // A call of `few` and its loop's end are a part of the shorter one.
+    // The shorter one includes a call of `few` and the end of its loop.
     assert!(many > 4.0 * few && (1.5..2.5).contains(&(twice / many)), "{few}, {many} and {twice}");
 }
 
-/// The throughput and the latency of a function, and the line that has them.
+/// The throughput and the latency of a function, and its JSON line.
 fn both_costs(text: &str) -> Option<([f64; 2], [f64; 2], Value)> {
     let source = Source::new(text);
     let line = number(&source.arguments(&[])[1..])?;
@@ -321,30 +324,30 @@ fn both_costs(text: &str) -> Option<([f64; 2], [f64; 2], Value)> {
 }
 
 #[test]
-fn a_short_function_has_a_throughput_and_a_latency() {
+fn short_function_has_a_throughput_and_a_latency() {
     if !has("cc") {
         return;
     }
-    // A chain that nothing of the next call waits for.
+    // A chain that the next call doesn't depend on.
     let chain = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(64);
     let overlaps = format!("void f(void *p) {{ long x = 1; {chain} }}");
-    // How much of such chains this core overlaps, without calls.
+    // How much such chains overlap on this core, without calls.
     let copy = format!("mov eax, 1; {}", "imul rax, rax; ".repeat(64));
     let cost = |more: &str| number(&[&format!("{copy}{more}")]).map(|line| value(&line["cost"])[0]);
     let share = cost("").zip(cost("lfence")).map(|(overlapped, alone)| overlapped / alone);
     if let (Some(([throughput, _], [latency, _], line)), Some(share)) = (both_costs(&overlaps), share) {
         assert!(throughput < (0.3 + 0.7 * share) * latency, "{share}: {line}");
     }
-    // Fences at both ends leave nothing to overlap, and what they take is a part of both.
+    // With fences at both ends, nothing can overlap; their cost is part of both figures.
     let fence = "__asm__ volatile(\"lfence\");";
     let alone = format!("void f(void *p) {{ long x = 1; {fence} {chain} {fence} }}");
     if let Some(([throughput, _], [latency, _], line)) = both_costs(&alone) {
-        // Calls of an empty function overlap in the first only.
+        // Calls of an empty function overlap only in the first case.
         assert!((0.7..1.4).contains(&(latency / throughput)), "{line}");
     }
     let said = answer(cyclescope(&Source::new(&overlaps).arguments(&[])).env("NO_COLOR", "1"));
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
-    // Without a number there is no throughput.
+    // Without a number, there is no throughput.
     match said.code {
         Some(0) => {
             let named = ["\n  throughput ", "\n  latency "].map(|name| said.stdout.contains(name));
@@ -355,7 +358,7 @@ fn a_short_function_has_a_throughput_and_a_latency() {
 }
 
 #[test]
-fn a_long_function_or_a_comparison_has_one_cost() {
+fn long_functions_and_comparisons_have_one_cost() {
     if !has("cc") {
         return;
     }
@@ -370,9 +373,9 @@ fn a_long_function_or_a_comparison_has_one_cost() {
     assert!(json(&["run", "--quick", "nop"], &[0, 5])["throughput"].is_null());
 }
 
-/// A function that only works when the other ran before each call, which is not part of its cost.
+/// A function that works only if the setup ran before each call. The setup isn't part of its cost.
 #[test]
-fn a_setup_runs_before_each_call() {
+fn setup_runs_before_each_call() {
     if !has("cc") {
         return;
     }
@@ -383,7 +386,7 @@ fn a_setup_runs_before_each_call() {
     let source = Source::new(&text);
     let given = ["--arg", "3", "--setup", "prepare"];
     source.run(&given, &[0, 5]);
-    // The setup's error is in that of the result.
+    // The setup's error is part of the result's error.
     let wide = [&given[..], &["--interval", "30"]].concat();
     if let Some(line) = number(&source.arguments(&wide)[1..]) {
         let [cost, half] = value(&line["cost"]);
@@ -393,6 +396,6 @@ fn a_setup_runs_before_each_call() {
     let words: Vec<&str> = said.stdout.split_whitespace().collect();
     assert!(words.join(" ").contains("the cost of prepare and a call of an empty function"), "{said:?}");
     source.run(&["--arg", "3"], &[4]);
-    assert!(told(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
-    assert!(told(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup"));
+    assert!(error_text(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
+    assert!(error_text(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup"));
 }

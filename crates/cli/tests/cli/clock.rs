@@ -1,4 +1,5 @@
-//! `clock`: lists of timing methods, and their source text, whose examples are built as they say themselves and run.
+//! `clock`: lists timing methods and prints their source code. The tests build the examples as the
+//! source code says, and run them.
 
 use crate::support::{answer, cyclescope, folder, has, json, number, value};
 use cyclescope::clock::ALL_CLOCKS;
@@ -9,44 +10,44 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// What `clock` answers on stdout.
-fn said(arguments: &[&str]) -> String {
+/// Standard output of `clock`.
+fn run_clock(arguments: &[&str]) -> String {
     let answer = answer(cyclescope(&["clock"]).args(arguments));
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     answer.stdout
 }
 
-/// The refusal of `clock`, with these words.
-fn refused(arguments: &[&str], words: &[&str]) {
+/// Checks that `clock` fails with these words.
+fn assert_rejected(arguments: &[&str], words: &[&str]) {
     let line = json(&[&["clock"], arguments].concat(), &[2]);
-    let told = format!("{} {}", line["text"], line["remedy"]);
-    assert!(words.iter().all(|word| told.contains(word)), "{arguments:?}: {told}");
+    let shown = format!("{} {}", line["text"], line["remedy"]);
+    assert!(words.iter().all(|word| shown.contains(word)), "{arguments:?}: {shown}");
 }
 
 #[test]
-fn methods_are_listed_as_the_option_lists_them() {
+fn clock_lists_the_same_as_the_clock_option() {
     let listed = answer(&mut cyclescope(&["--clock", "list"])).stdout;
-    assert_eq!(said(&[]), listed);
-    assert_eq!(said(&["--list"]), listed);
+    assert_eq!(run_clock(&[]), listed);
+    assert_eq!(run_clock(&["--list"]), listed);
     let one = json(&["clock", "paper-improved"], &[0]);
     assert_eq!((&one["kind"], &one["clock"]), (&"clock".into(), &"cpuid-rdtsc-rdtscp-cpuid".into()));
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
-    refused(&["rdtcsp", "--emit", "c"], &["no clock rdtcsp", "did you mean rdtscp"]);
-    refused(&["rdtscp", "--emit", "ruts"], &["ruts", "rust"]);
-    refused(&["rdtscp", "--emit", "pascal"], &["possible values", "c++", "nasm", "gas"]);
-    refused(&["--emit", "c"], &["NAME"]);
-    refused(&["rdtscp", "--list"], &["cannot be used with"]);
-    refused(&["rdtscp", "--emit", "c", "--quick"], &["--quick has no effect"]);
-    refused(&["--clock", "rdtscp"], &["--clock has no effect"]);
-    refused(&["clock-gettime", "--emit", "nasm"], &["calls a function", "c, c++, rust"]);
+fn invalid_requests_are_rejected() {
+    assert_rejected(&["rdtcsp", "--emit", "c"], &["unknown timing method `rdtcsp`", "did you mean rdtscp"]);
+    assert_rejected(&["rdtscp", "--emit", "ruts"], &["ruts", "rust"]);
+    assert_rejected(&["rdtscp", "--emit", "pascal"], &["possible values", "c++", "nasm", "gas"]);
+    assert_rejected(&["--emit", "c"], &["NAME"]);
+    assert_rejected(&["rdtscp", "--list"], &["cannot be used with"]);
+    assert_rejected(&["rdtscp", "--emit", "c", "--quick"], &["--quick has no effect"]);
+    assert_rejected(&["--clock", "rdtscp"], &["--clock has no effect"]);
+    assert_rejected(&["clock-gettime", "--emit", "nasm"], &["calls a function", "c, c++, rust"]);
 }
 
 #[test]
-fn the_text_alone_is_printed() {
-    let text = said(&["rdtscp-lfence", "--emit", "c"]);
+fn only_the_source_code_is_printed() {
+    let text = run_clock(&["rdtscp-lfence", "--emit", "c"]);
     assert!(text.starts_with("/*\n * rdtscp-lfence: ") && text.ends_with("#endif\n"), "{text}");
     let line = json(&["clock", "notes-rdtscp-lfence", "--emit", "c"], &[0]);
     let parts = [&line["kind"], &line["clock"], &line["language"]];
@@ -56,13 +57,14 @@ fn the_text_alone_is_printed() {
 
 /// The methods that a program can use here without preparation, with their listed facts.
 fn usable() -> Vec<Value> {
-    let lines = said(&["--json"]);
+    let lines = run_clock(&["--json"]);
     let all: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let here = |one: &Value| one["available"] == true && one["clock"] != "rdpmc";
     all.into_iter().filter(here).collect()
 }
 
-/// The figures that `evaluate` has of the methods' empty pairs, with an interval; measured one time for all tests.
+/// Figures of the methods' empty pairs with intervals, from `evaluate`, measured once for all
+/// tests.
 static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let clocks = usable();
     let missing: Vec<&str> = ALL_CLOCKS
@@ -72,7 +74,7 @@ static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         .collect();
     cyclescope_skipped::report_left_out(format_args!("a process cannot use {} here", missing.join(", ")));
     let mut figures = BTreeMap::new();
-    // Beside other work two seconds are not always enough for an interval of each overhead.
+    // Under background load, two seconds aren't always enough for the interval of every overhead.
     for budget in ["2", "4", "8"] {
         let names: Vec<&str> = clocks.iter().filter_map(|one| one["clock"].as_str()).collect();
         let wanted = names.into_iter().filter(|name| !figures.contains_key(*name));
@@ -92,7 +94,8 @@ static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     figures
 });
 
-/// Writes what `clock --emit` has of each method into one file a method; those that the language has not are left out.
+/// Writes the output of `clock --emit` to one file per method. Methods that the language lacks are
+/// skipped.
 fn written(clocks: &[Value], language: &str, folder: &Path) -> Vec<(String, Value)> {
     let write = |clock: &Value| {
         let name = clock["clock"].as_str().expect("a name");
@@ -106,8 +109,8 @@ fn written(clocks: &[Value], language: &str, folder: &Path) -> Vec<(String, Valu
     clocks.iter().filter_map(write).collect()
 }
 
-/// Readings of a method that waits for earlier ones go up, whichever file of the program takes them; and a register that the
-/// program has taken from the compiler keeps its value.
+/// Readings of an ordered method increase, whichever file of the program takes them. A register
+/// that the program reserves keeps its value.
 #[test]
 fn two_files_of_a_program_share_the_headers() {
     if !["gcc", "g++"].iter().all(|tool| has(tool)) {
@@ -133,7 +136,7 @@ fn two_files_of_a_program_share_the_headers() {
             ));
         }
         let declared: String = methods.iter().map(|(name, _)| format!("uint64_t read_{name}(void);\n")).collect();
-        // GCC has registers for a program's own only in C.
+        // Only GCC's C lets a program reserve a register.
         let kept = match language {
             "c" => {
                 "register uint64_t own __asm__(\"rbx\");\nstatic int kept(void) { return own == 77; }\n#define TAKE own = 77;\n"
@@ -156,15 +159,15 @@ fn two_files_of_a_program_share_the_headers() {
     }
 }
 
-/// Builds the example of a text by the command that the text names and runs it on one CPU. Returns its two figures: an empty
-/// pair, and what a hundred multiplications add.
+/// Builds an example with the command in its text and runs it on one CPU. Returns its two figures:
+/// an empty pair, and the added time of a hundred multiplications.
 fn example(text: &str, file: &str, folder: &Path, cpu: usize) -> [i64; 2] {
     std::fs::write(folder.join(file), text).expect("a file");
     let command = text.lines().find_map(|line| line.split_once(" Example: ")).expect("a command").1;
     let command = command.replace("THIS_FILE", file);
     let mut shell = Command::new("sh");
     shell.args(["-c", &command]).current_dir(folder);
-    // SAFETY: the call is async-signal-safe; where the CPU is not allowed the example runs elsewhere.
+    // SAFETY: the call is async-signal-safe. If the CPU is not allowed, the example runs elsewhere.
     unsafe {
         shell.pre_exec(move || {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -182,29 +185,31 @@ fn example(text: &str, file: &str, folder: &Path, cpu: usize) -> [i64; 2] {
     })
 }
 
-/// Core cycles of a multiplication in a chain, by `run`, measured one time for all tests.
+/// Core cycles of a multiplication in a chain, from `run`, measured once for all tests.
 static MULTIPLICATION: LazyLock<Option<f64>> =
     LazyLock::new(|| number(&["--quick", "imul rax, rax"]).map(|line| value(&line["cost"])[0]));
 
-/// Times that an example is run before a figure that is not the engine's is wrong: the core clock may just have changed.
+/// Runs before a figure that differs from the engine's counts as wrong, because the core clock may
+/// change meanwhile.
 const RUNS: usize = 3;
-/// The core clock of an example and that of the engine differ by this share at most, and CPUID's cost, which is an exit from
-/// a virtual machine, by this one.
+/// Maximum share by which the core clocks of an example and of the engine may differ; then the same
+/// for the cost of CPUID, which may exit from a virtual machine.
 const CLOCK_SHARE: f64 = 0.25;
 const EXIT_SHARE: f64 = 0.5;
-/// Core cycles of the moves in which an example's pair differs from the engine's.
+/// Core cycles of the moves that differ between an example's pair and the engine's.
 const MOVES: f64 = 4.0;
 
-/// Where an example's figure may lie, of what takes from `low` to `high` core cycles in the engine: within a step of the
-/// counter, by which two quantised figures differ, and the share.
+/// Bounds of an example's figure that takes `low` to `high` core cycles in the engine. They add a
+/// step of the counter, by which two quantized figures may differ, and the share.
 fn bounds(engines: &Value, [low, high]: [f64; 2], share: f64) -> [f64; 2] {
     let step = engines["tsc_step"].as_f64().expect("a number");
     let rate = |at: usize| engines["rates"][at].as_f64().expect("a number");
     [low * rate(0) * (1.0 - share) - step, high * rate(1) * (1.0 + share) + step]
 }
 
-/// Builds and runs the examples of one language. Its pairs take the time of the engine's, which are the same instructions in
-/// the same order with other moves; and its multiplications, where both ends of a pair are ordered, what they take in `run`.
+/// Builds and runs the examples of one language. Their pairs must cost as much as the engine's,
+/// which have the same instructions in the same order with other moves. Multiplications in an
+/// ordered pair must cost as much as in `run`.
 #[track_caller]
 fn examples(language: &str, file: &str, tools: &[&str]) {
     if !tools.iter().all(|tool| has(tool)) {
@@ -229,7 +234,7 @@ fn examples(language: &str, file: &str, tools: &[&str]) {
         let [low, high] = ["low", "high"].map(|end| engines["overhead"][end].as_f64().expect("a number"));
         let share = if exits { EXIT_SHARE } else { CLOCK_SHARE };
         let empty = bounds(engines, [low - MOVES, high + MOVES], share);
-        // What a CPUID between the ends takes varies by more than the code.
+        // The cost of CPUID between the ends varies more than the code.
         let promises = &clock["promises"];
         let ordered = promises["body_waits"] == true && promises["body_done"] == true && !exits;
         let one = MULTIPLICATION.filter(|_| ordered);

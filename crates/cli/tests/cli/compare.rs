@@ -1,11 +1,11 @@
-//! `compare`: two result files, or one and a published table.
+//! `compare`: two result files, or one with a published table.
 
 use crate::support::{Answer, answer, cyclescope, folder};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A number of core cycles, a hundredth to either side.
+/// A number of core cycles with an interval of a hundredth to either side.
 fn cost(value: f64) -> Value {
     json!({"value": value, "low": value - 0.01, "high": value + 0.01, "unit": "core_cycles"})
 }
@@ -68,13 +68,13 @@ impl Files {
     }
 }
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_compare(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(&[&["compare"], arguments].concat()))
 }
 
 /// The JSON lines of a comparison: the summary and the differences.
 fn lines(arguments: &[&str]) -> (Value, Vec<Value>) {
-    let answer = said(&[&["--json"], arguments].concat());
+    let answer = run_compare(&[&["--json"], arguments].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let mut lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1" && line["kind"] == "compare"));
@@ -85,7 +85,7 @@ fn lines(arguments: &[&str]) -> (Value, Vec<Value>) {
     (lines.remove(0), differences)
 }
 
-/// Agree, differ, only in A, only in B.
+/// The counts of agree, differ, only in A, only in B.
 fn counts(summary: &Value, kind: &str) -> [u64; 4] {
     let tallies = summary["quantities"].as_array().expect("a list");
     let tally = tallies.iter().find(|tally| tally["kind"] == kind).expect("the kind");
@@ -97,10 +97,10 @@ fn forms(summary: &Value) -> [u64; 3] {
 }
 
 #[test]
-fn a_file_agrees_with_itself() {
+fn file_agrees_with_itself() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25), load(), nop()]);
-    let answer = said(&[&a, &a, "--fail-on-diff"]);
+    let answer = run_compare(&[&a, &a, "--fail-on-diff"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
     assert!(answer.stdout.contains("3 in both, 0 only in A, 0 only in B"), "{}", answer.stdout);
     assert!(answer.stdout.contains("A Processor") && !answer.stdout.contains("core cycles\n instruction"));
@@ -109,15 +109,15 @@ fn a_file_agrees_with_itself() {
     assert_eq!(counts(&summary, "latency_upper"), [1, 0, 0, 0]);
     assert_eq!(counts(&summary, "throughput"), [3, 0, 0, 0]);
     assert!(differences.is_empty());
-    // An editor's byte order mark makes no other file of it.
+    // A byte order mark from an editor doesn't change the comparison.
     let text = std::fs::read_to_string(&a).expect("a file");
     std::fs::write(&a, format!("\u{feff}{text}")).expect("a file");
-    let answer = said(&[&a, &a, "--fail-on-diff"]);
+    let answer = run_compare(&[&a, &a, "--fail-on-diff"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn what_differs_and_what_only_one_has_is_told() {
+fn reports_differences_and_forms_of_only_one_file() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25), nop()]);
     let b = files.results("b.jsonl", &[add(2.0, 0.26), load()]);
@@ -133,16 +133,16 @@ fn what_differs_and_what_only_one_has_is_told() {
     assert_eq!((&only["a"]["value"], &only["b"]["value"]), (&1.0.into(), &2.0.into()));
     assert_eq!((&only["difference"], &only["relative"]), (&(-1.0).into(), &(-0.5).into()));
     assert_eq!(only["a"]["how"], "add r64, r64; in a circle");
-    // Different is no failure unless that is asked for.
-    assert_eq!(said(&[&a, &b]).code, Some(0));
-    assert_eq!(said(&[&a, &b, "--fail-on-diff"]).code, Some(1));
-    assert_eq!(said(&[&a, &b, "--fail-on-diff", "--json"]).code, Some(1));
-    assert_eq!(said(&[&a, &b, "--fail-on-diff", "--tolerance", "1.5"]).code, Some(0));
-    assert_eq!(said(&[&a, &b, "--fail-on-diff", "--tolerance", "0.001,60%"]).code, Some(0));
+    // Differences fail only on request.
+    assert_eq!(run_compare(&[&a, &b]).code, Some(0));
+    assert_eq!(run_compare(&[&a, &b, "--fail-on-diff"]).code, Some(1));
+    assert_eq!(run_compare(&[&a, &b, "--fail-on-diff", "--json"]).code, Some(1));
+    assert_eq!(run_compare(&[&a, &b, "--fail-on-diff", "--tolerance", "1.5"]).code, Some(0));
+    assert_eq!(run_compare(&[&a, &b, "--fail-on-diff", "--tolerance", "0.001,60%"]).code, Some(0));
 }
 
 #[test]
-fn bounds_and_ranges_of_a_published_table_are_kept() {
+fn bounds_and_ranges_of_a_published_table_are_respected() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25), load()]);
     let cases = [
@@ -166,7 +166,7 @@ fn bounds_and_ranges_of_a_published_table_are_kept() {
 }
 
 #[test]
-fn columns_of_a_published_table_come_in_any_order() {
+fn columns_of_a_published_table_may_have_any_order() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25), nop()]);
     let columns = "Notes,TO,from,RThroughput_cycles,latency_cycles,Encoding,Operands,MNEMONIC";
@@ -179,7 +179,7 @@ fn columns_of_a_published_table_come_in_any_order() {
 }
 
 #[test]
-fn the_worst_differences_come_first_and_are_few_unless_all_are_wanted() {
+fn largest_differences_come_first_and_all_are_shown_on_request() {
     let files = Files::new();
     let of = |value: &dyn Fn(usize) -> f64| -> Vec<Value> {
         (0..25).map(|n| row(&format!("x{n}"), "zmm{k}{z}, zmm, m512{1to16}, imm8", &[], value(n))).collect()
@@ -187,7 +187,7 @@ fn the_worst_differences_come_first_and_are_few_unless_all_are_wanted() {
     let a = files.results("a.jsonl", &of(&|n| 2.0 + n as f64));
     let b = files.results("b.jsonl", &of(&|_| 1.0));
     let shown = |arguments: &[&str]| {
-        let text = said(&[&[a.as_str(), b.as_str()], arguments].concat()).stdout;
+        let text = run_compare(&[&[a.as_str(), b.as_str()], arguments].concat()).stdout;
         let rows: Vec<String> =
             text.lines().map(str::trim).filter(|line| line.starts_with('x')).map(str::to_string).collect();
         for line in text.lines() {
@@ -206,8 +206,8 @@ fn differences_are_explained() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25)]);
     let csv = files.csv("mnemonic,operands,from,to,latency_cycles", &["add,\"r64, r64\",op2,op1,2"]);
-    let plain = said(&[&a, &csv]).stdout;
-    let text = said(&[&a, &csv, "--explain"]).stdout;
+    let plain = run_compare(&[&a, &csv]).stdout;
+    let text = run_compare(&[&a, &csv, "--explain"]).stdout;
     assert!(text.starts_with(&plain));
     let more = &text[plain.len()..];
     for part in [
@@ -221,29 +221,29 @@ fn differences_are_explained() {
         assert!(more.contains(part), "{part}: {more}");
     }
     let b = files.results("b.jsonl", &[add(1.0, 0.5)]);
-    assert!(said(&[&a, &b, "--explain"]).stdout.contains("8 copies in a loop"));
+    assert!(run_compare(&[&a, &b, "--explain"]).stdout.contains("8 copies in a loop"));
 }
 
 #[test]
-fn only_a_last_line_may_be_cut() {
+fn only_the_last_line_may_be_incomplete() {
     let files = Files::new();
     let whole = files.results("a.jsonl", &[add(1.0, 0.25), nop()]);
     let text = std::fs::read_to_string(&whole).expect("a file");
     let cut = files.write("cut.jsonl", &text[..text.len() - 40]);
-    let answer = said(&[&whole, &cut]);
+    let answer = run_compare(&[&whole, &cut]);
     assert_eq!(answer.code, Some(0));
     assert!(answer.stderr.starts_with("warning: ") && answer.stderr.contains("line 3"), "{}", answer.stderr);
     assert!(answer.stdout.contains("1 in both, 1 only in A"), "{}", answer.stdout);
     let lines: Vec<&str> = text.lines().collect();
     let damaged = files.write("damaged.jsonl", &format!("{}\n{}\n{}\n", lines[0], &lines[1][..99], lines[2]));
-    let answer = said(&[&whole, &damaged, "--json"]);
+    let answer = run_compare(&[&whole, &damaged, "--json"]);
     let error: Value = serde_json::from_str(&answer.stdout).expect("one line");
     assert_eq!((answer.code, &error["kind"], &error["line"]), (Some(2), &"error".into(), &2.into()));
     assert!(error["text"].as_str().expect("text").contains("damaged.jsonl, line 2"), "{error}");
 }
 
 #[test]
-fn what_cannot_be_compared_is_told_with_what_helps() {
+fn incomparable_files_are_rejected_with_a_remedy() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[nop()]);
     let missing = files.0.path().join("missing");
@@ -264,14 +264,14 @@ fn what_cannot_be_compared_is_told_with_what_helps() {
         (&[&a, &without], "did you mean `latency_cycles`"),
         (&[&a, &wrong], "line 3: `many`"),
         (&[&a, &unquoted], "double quotes"),
-        (&[&good, &a], "a published table after it"),
+        (&[&good, &a], "then the published table"),
         (&[&a, &a, "--tolerance", "0"], "--tolerance"),
         (&[&a, &a, "--tolerance", "1,2"], "one share"),
         (&[&a, &a, "--cpu", "0"], "--cpu has no effect"),
         (&[&a], "required"),
     ];
     for (arguments, says) in cases {
-        let answer = said(arguments);
+        let answer = run_compare(arguments);
         assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
         assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
         assert!(answer.stdout.is_empty(), "{arguments:?}");
@@ -279,28 +279,28 @@ fn what_cannot_be_compared_is_told_with_what_helps() {
 }
 
 #[test]
-fn a_column_that_may_be_misspelt_is_warned_of() {
+fn possibly_misspelt_column_causes_a_warning() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[nop()]);
     let csv = files.csv("mnemonic,operands,rthroughput_cycles,latency_cycels", &["nop,,0.2,1"]);
-    let answer = said(&[&a, &csv]);
+    let answer = run_compare(&[&a, &csv]);
     assert_eq!(answer.code, Some(0));
     assert!(answer.stderr.contains("did you mean `latency_cycles`"), "{}", answer.stderr);
 }
 
 #[test]
-fn names_in_a_file_cannot_command_the_terminal() {
+fn names_in_a_file_cannot_control_the_terminal() {
     let files = Files::new();
     let evil = "\x1b[31m\n; rm x";
     let a = files.results("a.jsonl", &[row(evil, "r64", &[], 1.0)]);
     let b = files.results("b.jsonl", &[row(evil, "r64", &[], 2.0)]);
-    let answer = said(&[&a, &b, "--explain"]);
+    let answer = run_compare(&[&a, &b, "--explain"]);
     assert_eq!(answer.code, Some(0));
     assert!(!answer.stdout.contains('\x1b') && answer.stdout.contains("--explain '"), "{}", answer.stdout);
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25)]);
@@ -315,7 +315,7 @@ fn a_closed_pipe_is_no_error() {
     }
 }
 
-/// A line of `uarch`: a number of entries with its interval, or none and a verdict.
+/// A line of `uarch`: a number of entries with its interval, or only a verdict.
 fn entries(what: &str, number: Option<[f64; 3]>) -> Value {
     let part = |place: usize| number.map(|number| number[place]);
     json!({
@@ -327,13 +327,13 @@ fn entries(what: &str, number: Option<[f64; 3]>) -> Value {
 }
 
 #[test]
-fn two_cores_are_compared_number_by_number() {
+fn two_cores_are_compared_by_number() {
     let files = Files::new();
     let (rob, stores) = (entries("rob", Some([498.0, 498.0, 500.0])), entries("stores_in_flight", None));
     let loads = |value| entries("loads_in_flight", Some([value; 3]));
     let a = files.results("a.jsonl", &[rob.clone(), loads(192.0), entries("stores_in_flight", Some([112.0; 3]))]);
     let b = files.results("b.jsonl", &[loads(128.0), rob, stores, entries("branches_in_flight", Some([128.0; 3]))]);
-    let text = said(&[&a, &b]);
+    let text = run_compare(&[&a, &b]);
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""), "{text:?}");
     let rows = |name: &str| -> Vec<&str> {
         let rows = text.stdout.lines().filter(|line| line.trim_start().starts_with(name));
@@ -344,17 +344,17 @@ fn two_cores_are_compared_number_by_number() {
     assert_eq!(rows("branches in flight"), ["-", "128", "only", "B"], "{text:?}");
     assert!(text.stdout.contains("B: unclear: no two fillers agree"), "{text:?}");
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
-    for (words, code, told) in [
+    for (words, code, shown) in [
         (vec![&a[..], &b, "--fail-on-diff"], 1, ""),
         (vec![&a, &a, "--fail-on-diff"], 0, ""),
         (vec![&a, &b, "--tolerance", "1"], 2, "--tolerance has no effect"),
         (vec![&a, &files.results("c.jsonl", &[nop()])], 2, "numbers of a core"),
         (vec![&files.results("d.jsonl", &[nop()]), &a], 2, "numbers of a core"),
     ] {
-        let answer = said(&words);
-        assert!(answer.code == Some(code) && answer.stderr.contains(told), "{words:?}: {answer:?}");
+        let answer = run_compare(&words);
+        assert!(answer.code == Some(code) && answer.stderr.contains(shown), "{words:?}: {answer:?}");
     }
-    let lines = said(&["--json", &a, &b]).stdout;
+    let lines = run_compare(&["--json", &a, &b]).stdout;
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(
         ["both", "only_b", "same", "differ", "verdict"].map(|name| lines[0][name].as_u64()),

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A function that nothing exports, which ends the program where its arguments or its data are not as they should be; it is
-/// reached by its own address, by data, by a call of a library and by what a constructor set.
+/// A function that isn't exported, and that traps if its arguments or data are wrong. It is reached
+/// by its own address, through data, by a library call, and through what a constructor set.
 const CODE: &str = "#include <stdlib.h>\n\
     static int ready; static int table[2] = {3, 4};\n\
     int shared = 5;\n\
@@ -17,7 +17,7 @@ const CODE: &str = "#include <stdlib.h>\n\
     long shown(char *p, long n) { return hidden(p, n); }\n";
 const MAIN: &str = "int main(int argc, char **argv) { return shown(argv[0], argc); }\n";
 
-/// Writes code and builds a file of it; `None` where this compiler cannot.
+/// Writes code and builds a file from it; `None` if this compiler can't.
 fn build(folder: &Path, code: &str, compiler: &str, words: &[&str], name: &str) -> Option<String> {
     let source = folder.join(if compiler == "cc" { "code.c" } else { "code.cpp" });
     std::fs::write(&source, code).expect("a file");
@@ -37,7 +37,7 @@ fn run(file: &str, more: &[&str], codes: &[i32]) -> Value {
 }
 
 #[test]
-fn a_function_need_not_be_exported() {
+fn functions_need_not_be_exported() {
     if !has("cc") {
         return;
     }
@@ -53,7 +53,7 @@ fn a_function_need_not_be_exported() {
         for function in ["hidden", "shown"] {
             let line = run(&file, &["--call", function, "--arg", "64"], &[0, 5]);
             assert_eq!((&line["kind"], &line["snippet"]), (&"run".into(), &format!("{function} of {file}").into()));
-            // It is called with what it gets, and traps otherwise.
+            // It traps on wrong arguments.
             run(&file, &["--call", function, "--arg", "63"], &[4]);
         }
         let other = run(&file, &["--call", "hidden", "--versus-call", "shown", "--arg", "64"], &[0, 5]);
@@ -74,7 +74,7 @@ fn a_function_need_not_be_exported() {
 }
 
 #[test]
-fn what_an_object_needs_is_named() {
+fn missing_library_of_an_object_is_named() {
     if !has("cc") {
         return;
     }
@@ -82,8 +82,8 @@ fn what_an_object_needs_is_named() {
     let code = "void other(void); void f(void *p) { other(); }\n";
     if let Some(file) = build(folder.path(), code, "cc", &["-c", "-fPIC"], "needs.o") {
         let line = run(&file, &["--call", "f"], &[2]);
-        let told = format!("{} {}", line["text"], line["remedy"]);
-        assert!(told.contains("undefined symbol: other") && told.contains("--cflags"), "{line}");
+        let shown = format!("{} {}", line["text"], line["remedy"]);
+        assert!(shown.contains("undefined symbol: other") && shown.contains("--cflags"), "{line}");
         let words = "-Wl,--defsym=other=f";
         run(&file, &["--call", "f", "--cflags", words], &[0, 4, 5]);
     }
@@ -96,7 +96,7 @@ fn what_an_object_needs_is_named() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_refused_with_a_way_out() {
+fn unloadable_files_are_rejected_with_a_remedy() {
     if !has("cc") {
         return;
     }
@@ -107,19 +107,19 @@ fn what_cannot_be_loaded_is_refused_with_a_way_out() {
     };
     let program = format!("{CODE}{MAIN}");
     if let Some(file) = build(folder.path(), &program, "cc", &["-fno-pie", "-no-pie"], "fixed") {
-        let told = fails(&file, "shown", 3);
-        assert!(told.contains("fixed addresses") && told.contains("-pie"), "{told}");
+        let shown = fails(&file, "shown", 3);
+        assert!(shown.contains("fixed addresses") && shown.contains("-pie"), "{shown}");
     }
     let local = format!("__thread int own; int *reach(void) {{ return &own; }}\n{program}");
     if let Some(file) = build(folder.path(), &local, "cc", &["-fPIE", "-pie"], "local") {
-        let told = fails(&file, "shown", 3);
-        assert!(told.contains("thread-local") && told.contains("object file"), "{told}");
+        let shown = fails(&file, "shown", 3);
+        assert!(shown.contains("thread-local") && shown.contains("object file"), "{shown}");
     }
     if let Some(file) = build(folder.path(), &program, "cc", &["-fPIE", "-pie", "-s"], "stripped") {
-        let told = fails(&file, "hidden", 2);
-        assert!(told.contains("no function `hidden`") && told.contains("stripped"), "{told}");
+        let shown = fails(&file, "hidden", 2);
+        assert!(shown.contains("no function `hidden`") && shown.contains("stripped"), "{shown}");
     }
-    // Two files may have functions of one name.
+    // Two files may have functions with the same name.
     let [first, second] = ["a", "b"].map(|name| {
         let code =
             format!("static __attribute__((used, noinline)) void twice(void) {{}} void {name}(void) {{ twice(); }}\n");

@@ -1,4 +1,4 @@
-//! `evaluate`: the paper's figures to the last digit, evidence, names, and what goes wrong.
+//! `evaluate`: the paper's figures to the last digit, evidence, names and errors.
 
 use crate::support::{Answer, answer, cyclescope, folder, forged};
 use cyclescope::executor::Sample;
@@ -8,17 +8,17 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Two quick methods that every x86-64 has, and few samples of them.
+/// Two quick methods that every x86-64 has, with few samples.
 const SMALL: [&str; 7] = ["--quick", "--clock", "rdtsc,lfence-rdtsc-lfence", "--ensembles", "6", "--samples", "1500"];
 
-/// What the program says to these arguments.
-fn said(arguments: &[&str]) -> Answer {
+/// Runs the program with these arguments.
+fn run_program(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(arguments))
 }
 
-/// Runs with JSON, and returns the lines of each kind.
+/// Runs with JSON, and returns all lines.
 fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
-    let output = said(&[&["evaluate", "--json"], arguments].concat());
+    let output = run_program(&[&["evaluate", "--json"], arguments].concat());
     assert_eq!(output.code, Some(code), "{}", output.stderr);
     let text = output.stdout;
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
@@ -41,7 +41,7 @@ fn integer(value: &Value) -> u128 {
 }
 
 #[test]
-fn each_method_has_its_lines() {
+fn every_method_has_all_its_lines() {
     let lines = lines(&SMALL, 0);
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
     let methods = kind(&lines, "evaluate");
@@ -51,18 +51,18 @@ fn each_method_has_its_lines() {
         for field in ["overhead_min", "total_variance", "max_deviation", "spurious_minima", "ensembles"] {
             assert!(method[field].is_u64(), "{field} in {method}");
         }
-        // Beside other work they may be fewer, which a field says.
+        // Under background load there may be fewer, which a field reports.
         let [ensembles, samples] = ["ensembles", "samples_per_ensemble"].map(|field| integer(&method[field]));
         let whole = (ensembles, samples) == (6, 1500);
         assert!(ensembles <= 6 && samples <= 1500 && whole == method["scaled"].is_null(), "{method}");
-        // Six ensembles of 1 500 samples are few where the counter has a coarse step.
+        // Six ensembles of 1 500 samples are few if the counter has a coarse step.
         let verdict = method["ergodic_verdict"].as_str().expect("a word");
         assert_eq!(method["ergodic"].is_null(), verdict == "not_comparable", "{method}");
         assert!(method["variance_of_variances_chance"].is_number(), "{method}");
-        // There is none where other work left too little of the samples.
+        // The verdict is missing if background load left too few samples.
         let verdict = method["ergodic_trimmed_verdict"].as_str();
-        let told = verdict.is_some_and(|verdict| verdict != "depends_on_share");
-        assert_eq!(method["ergodic_trimmed"].is_boolean(), told, "{method}");
+        let shown = verdict.is_some_and(|verdict| verdict != "depends_on_share");
+        assert_eq!(method["ergodic_trimmed"].is_boolean(), shown, "{method}");
         assert_ne!(method["ergodic_trimmed_why"], "", "{method}");
         assert!(method["tsc_step"].as_f64().expect("a number") >= 1.0);
         assert_eq!(method["overhead"]["unit"], "core_cycles");
@@ -80,7 +80,7 @@ fn each_method_has_its_lines() {
 }
 
 #[test]
-fn totals_are_those_of_the_series() {
+fn totals_match_the_series() {
     let lines = lines(&[&SMALL[..], &["--series"]].concat(), 0);
     for method in kind(&lines, "evaluate") {
         let ensembles: Vec<&Value> = kind(&lines, "evaluate.ensemble")
@@ -98,7 +98,7 @@ fn totals_are_those_of_the_series() {
 }
 
 #[test]
-fn every_line_of_a_method_says_where_it_ran() {
+fn every_line_of_a_method_names_its_executor() {
     let lines = lines(&["--quick", "--clock", "rdtsc", "--ensembles", "4", "--samples", "100", "--series"], 0);
     for of in ["evaluate", "evaluate.ensemble", "evaluate.resolution", "evaluate.contamination", "evaluate.verdict"] {
         let lines = kind(&lines, of);
@@ -116,20 +116,20 @@ fn ring_0_needs_the_module() {
     let directory = folder.path().join("graphs");
     let arguments = ["evaluate", "--executor", "kernel", "--clock", "paper-alternative", "--plots"];
     let arguments = [&arguments[..], &[directory.to_str().expect("text")]].concat();
-    let words = said(&arguments);
+    let words = run_program(&arguments);
     assert_eq!((words.code, words.stdout.as_str()), (Some(3), ""), "{}", words.stderr);
     assert!(words.stderr.contains("kernel module") && words.stderr.contains("help"), "{}", words.stderr);
     assert!(!directory.exists(), "nothing was begun");
-    let line = said(&[&arguments[..], &["--json"]].concat());
+    let line = run_program(&[&arguments[..], &["--json"]].concat());
     let error: Value = serde_json::from_str(line.stdout.trim()).expect("a line of JSON");
     assert_eq!((&error["kind"], &error["exit"]), (&"error".into(), &3.into()));
     assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{error}");
-    // What has to run there and can't is told of before.
-    let refused = said(&["evaluate", "--executor", "kernel", "--clock", "rdtsc,clock-gettime"]);
+    // A method that must run there but can't is reported before measuring.
+    let refused = run_program(&["evaluate", "--executor", "kernel", "--clock", "rdtsc,clock-gettime"]);
     assert!(refused.code == Some(3) && refused.stderr.contains("ring 0"), "{}", refused.stderr);
 }
 
-/// A number in pieces of 7 bits, the lowest first.
+/// Reads a number in pieces of 7 bits, lowest first.
 fn varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     loop {
@@ -143,7 +143,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     }
 }
 
-/// A batch of one layout, read from evidence by no code of the library.
+/// A batch of one layout, read from evidence independently of the library.
 struct Batch {
     programs: Value,
     rounds: usize,
@@ -151,7 +151,8 @@ struct Batch {
 }
 
 impl Batch {
-    /// Samples of its blocks, which three calls of the ruler follow each, where it is an ensemble of so many.
+    /// The samples of its blocks, each of which has three ruler calls after it; `None` if the batch
+    /// isn't an ensemble of this size.
     fn ensemble(&self, samples: usize) -> Option<Vec<u128>> {
         let round = self.durations.len() / self.rounds;
         let own = self.durations.chunks_exact(round).flat_map(|round| round[..round.len() - 3].to_vec());
@@ -159,7 +160,8 @@ impl Batch {
     }
 }
 
-/// The batches of one layout, by their programs, of which each method has its own, in the order of the methods.
+/// The batches of one layout, grouped by program. Each method has its own programs, in the order of
+/// the methods.
 fn batches(directory: &Path) -> Vec<Vec<Batch>> {
     let file = std::fs::File::open(directory.join("readings.gz")).expect("readings");
     let mut bytes = Vec::new();
@@ -188,7 +190,7 @@ fn batches(directory: &Path) -> Vec<Vec<Batch>> {
 }
 
 #[test]
-fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
+fn integers_match_a_plain_computation_on_saved_samples() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let evidence = ["--evidence", directory.to_str().expect("text")];
@@ -206,13 +208,13 @@ fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
         assert_eq!(integer(&method["overhead_min"]), *minima.iter().min().expect("six"));
         assert_eq!(integer(&method["total_variance"]), variances.iter().sum::<u128>() / ensembles.len() as u128);
         assert_eq!(integer(&method["max_deviation"]), ensembles.iter().map(deviation).max().expect("six"));
-        // An interrupt of milliseconds makes it larger than 64 bits, which this reader of JSON rounds.
+        // An interrupt of milliseconds makes it exceed 64 bits, which this JSON reader rounds.
         if let Ok(small) = u64::try_from(var_calc(&variances)) {
             assert_eq!(integer(&method["variance_of_variances"]), small.into());
         }
         assert_eq!(integer(&method["variance_of_minima"]), var_calc(&minima));
         assert_eq!(integer(&method["spurious_minima"]), spurious);
-        // The exact total variance: the sum of n Σx² - (Σx)² over all ensembles, by 6 n².
+        // The exact total variance: the sum of n Σx² - (Σx)² over all ensembles, divided by 6 n².
         let above = |samples: &Vec<u128>| {
             let sum: u128 = samples.iter().sum();
             samples.iter().map(|x| x * x).sum::<u128>() * samples.len() as u128 - sum * sum
@@ -221,30 +223,30 @@ fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
         let exact = method["total_variance_exact"].as_str().expect("a fraction");
         let (top, bottom) = exact.split_once('/').unwrap_or((exact, "1"));
         let (top, bottom): (u128, u128) = (top.parse().expect("digits"), bottom.parse().expect("digits"));
-        // Fewer samples than asked for where others leave no time for them.
+        // There are fewer samples than requested if background load leaves no time for them.
         let samples = ensembles[0].len() as u128;
         assert_eq!(top * (6 * samples * samples), numerator * bottom, "{exact}");
     }
 }
 
 #[test]
-fn evidence_gives_the_same_figures_again() {
+fn evidence_reproduces_the_same_figures() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let path = directory.to_str().expect("text");
     let first = lines(&[&SMALL[..], &["--evidence", path]].concat(), 0);
-    let output = said(&["replay", "--json", path]);
+    let output = run_program(&["replay", "--json", path]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let text = output.stdout;
     let again: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(again == first && kind(&again, "evaluate.contamination").len() == 10);
-    let words = said(&["replay", path]);
+    let words = run_program(&["replay", path]);
     assert!(words.code == Some(0) && words.stdout.contains("lfence-rdtsc-lfence"));
     for section in ["Machine", "Resolution", "Contamination", "Verdict"] {
         assert!(words.stdout.contains(section), "{section}");
     }
-    // Measuring again is another command's business, which is named.
-    assert_eq!(said(&["replay", "--measure", path]).code, Some(2));
+    // The remedy names the command that measures again.
+    assert_eq!(run_program(&["replay", "--measure", path]).code, Some(2));
     let manifest = EvidenceContainer::open(&directory).expect("whole evidence").manifest;
     for (field, value) in
         [("/size/samples", 0), ("/size/samples", 4_000_000_000), ("/size/ensembles", 0), ("/budget/secs", u64::MAX)]
@@ -253,7 +255,7 @@ fn evidence_gives_the_same_figures_again() {
         let field = format!("/plan{field}");
         *changed.facts.pointer_mut(&field).expect("the field") = value.into();
         changed.write(&directory).expect("a file");
-        assert_eq!(said(&["replay", path]).code, Some(2), "{field} {value}");
+        assert_eq!(run_program(&["replay", path]).code, Some(2), "{field} {value}");
     }
     manifest.write(&directory).expect("a file");
     // One reading of the last ensemble.
@@ -269,19 +271,19 @@ fn evidence_gives_the_same_figures_again() {
         }
     };
     forged(&directory, |_| (), change, |_| ());
-    let noticed = said(&["replay", path]);
+    let noticed = run_program(&["replay", path]);
     assert!(noticed.code == Some(1) && noticed.stderr.contains("stored"), "{}", noticed.stderr);
     let readings = directory.join("readings.gz");
     let bytes = std::fs::read(&readings).expect("readings");
     std::fs::write(&readings, &bytes[..100]).expect("a file");
-    assert_eq!(said(&["replay", path]).code, Some(2), "a cut file is noticed");
+    assert_eq!(run_program(&["replay", path]).code, Some(2), "a cut file is noticed");
 }
 
 #[test]
 fn graphs_are_drawn() {
     let folder = folder();
     let directory = folder.path().join("graphs");
-    let output = said(&[&["evaluate"], &SMALL[..], &["--plots", directory.to_str().expect("text")]].concat());
+    let output = run_program(&[&["evaluate"], &SMALL[..], &["--plots", directory.to_str().expect("text")]].concat());
     assert_eq!(output.code, Some(0));
     let text = output.stdout;
     assert!(text.contains("14 in the directory of --plots"), "{text}");
@@ -292,8 +294,8 @@ fn graphs_are_drawn() {
 }
 
 #[test]
-fn the_text_fits_the_screen() {
-    let output = said(&["evaluate", "--quick", "--budget", "3"]);
+fn text_fits_80_columns() {
+    let output = run_program(&["evaluate", "--quick", "--budget", "3"]);
     assert!(output.code == Some(0) && output.stderr.is_empty());
     let text = output.stdout;
     for line in text.lines() {
@@ -305,7 +307,7 @@ fn the_text_fits_the_screen() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_requests_are_reported() {
     let folder = folder();
     let taken = folder.path().join("taken");
     std::fs::write(&taken, "").expect("a file");
@@ -318,16 +320,16 @@ fn what_cannot_be_done_is_said() {
         (&["--ensembles", "0"], 2, "--ensembles"),
         (&["--budget", "0"], 2, "--budget"),
         (&["--resolution-samples", "100001"], 2, "100000"),
-        (&["--plots", taken], 2, "no graphs"),
+        (&["--plots", taken], 2, "can't write graphs"),
         (&["--evidence", taken], 2, "evidence"),
         (&["--executor", "kernel"], 3, "kernel"),
     ];
     for (arguments, code, says) in cases {
-        let output = said(&[&["evaluate"], arguments].concat());
+        let output = run_program(&[&["evaluate"], arguments].concat());
         let said = &output.stderr;
         assert_eq!(output.code, Some(code), "{arguments:?}: {said}");
         assert!(said.contains(says), "{arguments:?}: {said}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
-    assert_eq!(said(&["run", "--clock", "rdtsc,rdtscp", "nop"]).code, Some(2));
+    assert_eq!(run_program(&["run", "--clock", "rdtsc,rdtscp", "nop"]).code, Some(2));
 }

@@ -1,4 +1,4 @@
-//! Evidence: written whole or not at all, and the same number from it.
+//! Evidence is written completely or not at all, and reproduces the same number.
 
 use crate::support::{answer, cyclescope, folder, has, json, measured, within};
 
@@ -9,7 +9,7 @@ pub fn keep(directory: &str, more: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn a_number_from_its_evidence_is_the_same_to_the_last_bit() {
+fn replay_reproduces_the_number_to_the_last_bit() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     for (name, snippet) in [
@@ -26,7 +26,7 @@ fn a_number_from_its_evidence_is_the_same_to_the_last_bit() {
 }
 
 #[test]
-fn evidence_of_a_function_gives_its_number_again() {
+fn evidence_of_a_function_reproduces_its_number() {
     if !has("cc") {
         return;
     }
@@ -56,7 +56,7 @@ fn evidence_is_measured_again_with_its_plan() {
 }
 
 #[test]
-fn options_that_would_change_nothing_are_refused() {
+fn options_without_effect_are_rejected() {
     let folder = folder();
     let path = folder.path().join("evidence");
     let path = path.to_str().expect("text");
@@ -75,7 +75,7 @@ fn options_that_would_change_nothing_are_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_take_evidence_is_refused_before_measuring() {
+fn unusable_directory_is_rejected_before_measuring() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     std::fs::create_dir(path("full")).expect("a directory");
@@ -93,21 +93,21 @@ fn a_directory_that_cannot_take_evidence_is_refused_before_measuring() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_no_directory() {
+fn failed_run_leaves_no_directory() {
     let folder = folder();
     let path = folder.path().join("evidence");
     for (snippet, code) in [("ud2", 4), ("bad", 2), ("--cpu=1023", 2)] {
         json(&["run", "--quick", "--evidence", path.to_str().expect("text"), snippet], &[code]);
         assert!(!path.exists(), "{snippet}");
     }
-    // One that was there stays.
+    // A directory that existed before stays.
     std::fs::create_dir(&path).expect("a directory");
     json(&["run", "--quick", "--evidence", path.to_str().expect("text"), "ud2"], &[4]);
     assert!(path.exists());
 }
 
 #[test]
-fn what_is_no_evidence_is_refused() {
+fn directories_without_evidence_are_rejected() {
     let folder = folder();
     for place in ["/nowhere", "/etc/passwd", folder.path().to_str().expect("text")] {
         let answer = answer(&mut cyclescope(&["replay", place]));
@@ -116,7 +116,7 @@ fn what_is_no_evidence_is_refused() {
     }
 }
 
-/// The lines of a kind that a command prints, which ends with 0.
+/// The lines of one kind that a command prints; it must exit with 0.
 fn lines(arguments: &[&str], kind: &str) -> Vec<serde_json::Value> {
     let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -125,7 +125,7 @@ fn lines(arguments: &[&str], kind: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn rows_of_instructions_are_the_same_again() {
+fn replay_reproduces_instruction_rows() {
     let folder = folder();
     let path = folder.path().join("evidence");
     let path = path.to_str().expect("text");
@@ -141,7 +141,7 @@ fn rows_of_instructions_are_the_same_again() {
 }
 
 #[test]
-fn records_of_markers_are_the_same_again() {
+fn replay_reproduces_marker_records() {
     let folder = folder();
     let path = folder.path().join("evidence");
     let path = path.to_str().expect("text");
@@ -155,7 +155,7 @@ fn records_of_markers_are_the_same_again() {
 }
 
 #[test]
-fn evidence_is_complete_where_nothing_can_be_printed() {
+fn evidence_is_complete_if_printing_fails() {
     let folder = folder();
     for json in [&["--json"][..], &[]] {
         let path = folder.path().join(format!("evidence{}", json.len()));
@@ -169,14 +169,14 @@ fn evidence_is_complete_where_nothing_can_be_printed() {
     }
 }
 
-/// Fails where evidence is not that of a whole run.
+/// Fails if the answer isn't that of a whole run.
 fn answer_of_replay(text: &str) {
     let answer = answer(&mut cyclescope(&["replay", text]));
     assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
 }
 
 #[test]
-fn a_command_that_was_killed_leaves_no_result() {
+fn killed_command_leaves_no_result() {
     let folder = folder();
     let path = folder.path().join("evidence");
     let text = path.to_str().expect("text");

@@ -1,7 +1,10 @@
-//! The fields of every kind of JSON line: none that was ever printed may go, or change its type.
+//! The fields of every kind of JSON line. A field that was ever printed must stay, with the same
+//! type.
 //!
-//! `fields.txt` has a line for each: kind, path and types, with `[]` for the elements of a list and `{}` for those of a
-//! map whose names, such as `00000007.0`, are a machine's own. `?` marks a field that some objects do not have. Fields may be added; `cargo test -- --ignored write_the_fields` writes the file anew.
+//! `fields.txt` has a line per field: kind, path and types. `[]` marks the elements of a list, `{}`
+//! those of a map whose names are machine-specific, such as `00000007.0`. `?` marks a field that
+//! some objects lack. Fields may be added; `cargo test -- --ignored write_the_fields` rewrites the
+//! file.
 
 use crate::support::{answer, cyclescope, folder, has_for_part};
 use serde_json::Value;
@@ -9,14 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What is known of a field: its types, in how many objects it is, and in how many it could be.
+/// A field's types, the number of objects that have it, and the number that could.
 #[derive(Debug, Default)]
 struct Field {
     types: BTreeSet<&'static str>,
     present: usize,
 }
 
-/// The fields of one kind by path. An object counts as a field of its own, so that its parts can be compared with it.
+/// The fields of one kind by path. An object also counts as a field, so that its parts can be
+/// compared with it.
 type Fields = BTreeMap<String, Field>;
 
 fn type_of(value: &Value) -> &'static str {
@@ -58,17 +62,18 @@ fn element(value: &Value, path: &str, fields: &mut Fields, objects: &mut BTreeMa
     collect(value, path, fields, objects);
 }
 
-/// Whether a name is one of a machine's own, like those of CPUID leaves.
+/// Whether a name is machine-specific, such as that of a CPUID leaf.
 fn is_own(name: &str) -> bool {
     name.contains('.')
 }
 
-/// The path of the object that a field is in.
+/// The path of the object that contains a field.
 fn parent(path: &str) -> &str {
     path.rfind('.').map_or("", |end| &path[..end])
 }
 
-/// The file's line of each field, without the kind: its path, then whether it may be missing, and its types.
+/// The file's entry for each field, without the kind: path, whether it may be missing, and its
+/// types.
 fn described(lines: &[&Value]) -> BTreeMap<String, (bool, BTreeSet<&'static str>)> {
     let (mut fields, mut objects) = (Fields::new(), BTreeMap::new());
     lines.iter().for_each(|line| collect(line, "", &mut fields, &mut objects));
@@ -80,10 +85,10 @@ fn described(lines: &[&Value]) -> BTreeMap<String, (bool, BTreeSet<&'static str>
     fields.into_iter().map(describe).collect()
 }
 
-/// Snippets that fail: the text is none, the code faults.
+/// Snippets that fail: one has invalid text, one faults.
 const FAILING: [&str; 2] = ["nopp", "mov rax, [8]"];
 
-/// Writes a result file in which each cost is ten core cycles more than in another one.
+/// Writes a result file whose costs are each ten core cycles above those of another file.
 fn slower(from: &str, to: &str) {
     let later = |cost: &mut Value| {
         for field in ["value", "low", "high"] {
@@ -105,7 +110,7 @@ fn slower(from: &str, to: &str) {
     std::fs::write(to, lines).expect("a file");
 }
 
-/// Everything that the program prints in JSON, on this machine and in little time.
+/// Everything that the program prints as JSON, measured on this machine in little time.
 fn printed() -> Vec<Value> {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
@@ -113,7 +118,7 @@ fn printed() -> Vec<Value> {
     let mut lines = Vec::new();
     let mut print = |arguments: &[&str]| {
         let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
-        // Two snippets are to fail; a measurement may be too noisy.
+        // Two snippets must fail; a measurement may be too noisy.
         let codes = if FAILING.contains(arguments.last().expect("some")) { [2, 4] } else { [0, 5] };
         assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {answer:?}");
         lines.extend(answer.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")));
@@ -143,7 +148,7 @@ fn printed() -> Vec<Value> {
     print(&["marker", "--list"]);
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);
-    // One of each kind of test.
+    // One test of each kind.
     print(&["uarch", "--quick", "rob", "cache_line", "split_access", "taylor", "forwarding_ends", "resource_sharing"]);
     if has_for_part("cc") {
         print(&["run", "--quick", "--c", &path("code.c")]);
@@ -151,7 +156,7 @@ fn printed() -> Vec<Value> {
     lines
 }
 
-/// Lines by their kind; where a kind has several parts, by both.
+/// Lines by their kind; by kind and part if a kind has several parts.
 fn by_kind(lines: &[Value]) -> BTreeMap<String, Vec<&Value>> {
     let mut kinds: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for line in lines {
@@ -169,7 +174,7 @@ fn file() -> PathBuf {
 }
 
 #[test]
-fn no_field_is_lost() {
+fn no_json_field_is_removed() {
     let lines = printed();
     let kinds = by_kind(&lines);
     let text = std::fs::read_to_string(file()).expect("the file is there");
@@ -191,7 +196,7 @@ fn no_field_is_lost() {
     assert!(lost.is_empty(), "{lost}");
 }
 
-/// The elements of a list, or of a map with names of its own.
+/// The elements of a list, or of a map with machine-specific names.
 fn elements(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().collect(),
@@ -200,12 +205,12 @@ fn elements(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Notes where an object that has this field's place lacks it, or has it in another type.
+/// Records if an object that can have this field lacks it, or has another type.
 fn check(value: &Value, path: &str, (optional, types): (bool, &[&str]), named: &str, lost: &mut String) {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let name = first.trim_end_matches(['[', ']', '{', '}']);
     let Some(part) = value.get(name) else {
-        // Whether the object around it has to be there is a field of its own.
+        // Whether the enclosing object must exist is a field of its own.
         if rest.is_none() && !optional && value.is_object() && first == name {
             writeln!(lost, "{named}: missing in {value:.200}").expect("text grows");
         }
@@ -219,7 +224,7 @@ fn check(value: &Value, path: &str, (optional, types): (bool, &[&str]), named: &
         match rest {
             Some(rest) => check(part, rest, (optional, types), named, lost),
             None if types.contains(&type_of(part)) || (part.is_null() && types != ["null"]) => {}
-            // What is null here may be something on another machine.
+            // A field that is null here may have a value on another machine.
             None if types == ["null"] => {}
             None => {
                 writeln!(lost, "{named}: {} for {types:?}", type_of(part)).expect("text grows");
@@ -229,7 +234,7 @@ fn check(value: &Value, path: &str, (optional, types): (bool, &[&str]), named: &
 }
 
 #[test]
-fn the_check_sees_what_is_lost() {
+fn check_detects_removed_fields() {
     let lost = |value: &str, path: &str, optional: bool, types: &[&str]| {
         let mut lost = String::new();
         let value: Value = serde_json::from_str(value).expect("JSON");
@@ -247,7 +252,7 @@ fn the_check_sees_what_is_lost() {
 }
 
 #[test]
-#[ignore = "writes the file that the test beside it reads"]
+#[ignore = "writes the file that the other test reads"]
 fn write_the_fields() {
     let mut text = String::new();
     let lines = printed();

@@ -4,7 +4,7 @@ use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A C file in a folder of its own.
+/// A C file in its own folder.
 pub struct Source {
     folder: tempfile::TempDir,
     file: PathBuf,
@@ -28,8 +28,8 @@ impl Source {
     }
 }
 
-/// Compiles code whose run fails with this exit code, and returns the error's text and what helps.
-fn fails(text: &str, code: i32) -> String {
+/// Compiles code whose run fails with this exit code, and returns the error's text and remedy.
+fn run_error(text: &str, code: i32) -> String {
     let line = Source::new(text).run(&[], &[code]);
     assert_eq!(line["kind"], "error", "{line}");
     let [text, remedy] = ["text", "remedy"].map(|field| line[field].as_str().unwrap_or_default());
@@ -37,14 +37,14 @@ fn fails(text: &str, code: i32) -> String {
 }
 
 #[test]
-fn a_function_is_measured_without_its_call() {
+fn function_is_measured_without_its_call() {
     if !has("cc") {
         return;
     }
     let source = Source::new("void f(void *p) {}\nvoid g(void *p) { f(p); }\n");
     let line = source.run(&[], &[0, 5]);
     assert_eq!(line["snippet"], format!("f of {}", source.file.display()));
-    // Within the cycle that is asked for, and never less than nothing.
+    // Within the cycle that is requested, and never negative.
     if let Some(line) = number(&source.arguments(&[])[1..]) {
         let ([cost, half], [call, _]) = (value(&line["cost"]), value(&line["empty_call"]));
         assert!(cost >= 0.0 && cost <= 0.2 * call + 3.0 * half, "{cost} ± {half}, an empty call {call}");
@@ -54,13 +54,13 @@ fn a_function_is_measured_without_its_call() {
 }
 
 #[test]
-fn what_does_not_compile_or_is_not_there_is_bad_usage() {
+fn invalid_code_and_missing_files_are_usage_errors() {
     if !has("cc") {
         return;
     }
-    assert!(fails("void f(void *p) { return", 2).contains("error: expected"));
-    assert!(fails("void g(void *p) {}", 2).contains("code.c has no function `f`"));
-    assert!(fails("void h(void); void f(void *p) { h(); }", 2).contains("undefined symbol: h"));
+    assert!(run_error("void f(void *p) { return", 2).contains("error: expected"));
+    assert!(run_error("void g(void *p) {}", 2).contains("code.c has no function `f`"));
+    assert!(run_error("void h(void); void f(void *p) { h(); }", 2).contains("undefined symbol: h"));
     let source = Source::new("void f(void *p) {}");
     source.run(&["--call", ""], &[2]);
     source.run(&["--cflags", "'"], &[2]);
@@ -71,7 +71,7 @@ fn what_does_not_compile_or_is_not_there_is_bad_usage() {
 }
 
 #[test]
-fn a_missing_compiler_is_code_3() {
+fn missing_compiler_exits_with_3() {
     let source = Source::new("void f(void *p) {}");
     let answer = answer(cyclescope(&source.arguments(&[])).env("CC", "/nowhere/cc"));
     assert_eq!(answer.code, Some(3), "{answer:?}");
@@ -79,7 +79,7 @@ fn a_missing_compiler_is_code_3() {
 }
 
 #[test]
-fn a_compiler_may_come_with_flags() {
+fn compiler_variable_may_contain_flags() {
     if !has("cc") {
         return;
     }
@@ -100,10 +100,10 @@ fn constructors_can_neither_end_nor_hide_the_run() {
              void f(void *p) {{}}\n"
         )
     };
-    assert!(fails(&constructor("exit(0);"), 4).contains("exit status 0"));
-    assert!(fails(&constructor("_Exit(7);"), 4).contains("exit status 7"));
-    assert!(fails(&constructor("abort();"), 4).contains("SIGABRT"));
-    // One that prints, to the stream that is for results: still one line of JSON.
+    assert!(run_error(&constructor("exit(0);"), 4).contains("exit status 0"));
+    assert!(run_error(&constructor("_Exit(7);"), 4).contains("exit status 7"));
+    assert!(run_error(&constructor("abort();"), 4).contains("SIGABRT"));
+    // A constructor that prints to stdout, which is for results: the output is still one JSON line.
     Source::new(&constructor("printf(\"hello\\n\");")).run(&[], &[0, 5]);
     let source = Source::new(&constructor("printf(\"hello\");"));
     let answer = answer(&mut cyclescope(&source.arguments(&[])));
@@ -112,7 +112,7 @@ fn constructors_can_neither_end_nor_hide_the_run() {
 }
 
 #[test]
-fn destructors_are_nobodys_business() {
+fn destructors_do_not_run() {
     if !has("cc") {
         return;
     }
@@ -121,26 +121,26 @@ fn destructors_are_nobodys_business() {
 }
 
 #[test]
-fn functions_that_fault_are_named() {
+fn faulting_functions_are_named() {
     if !has("cc") {
         return;
     }
     let system_call = "#include <unistd.h>\nvoid f(void *p) { getppid(); }";
-    assert!(fails(system_call, 4).contains("SIGSYS"));
-    assert!(fails(system_call, 4).contains("getppid"));
-    assert!(fails("void f(void *p) { *(volatile int *)8 = 1; }", 4).contains("f+"));
+    assert!(run_error(system_call, 4).contains("SIGSYS"));
+    assert!(run_error(system_call, 4).contains("getppid"));
+    assert!(run_error("void f(void *p) { *(volatile int *)8 = 1; }", 4).contains("f+"));
     for (code, words) in [
         ("__builtin_trap();", ["ud2 at f+", "by definition"]),
         ("__asm__ volatile(\"hlt\");", ["hlt at f+", "--executor kernel"]),
         ("__asm__ volatile(\"movaps 1(%0), %%xmm0\" :: \"r\"(p) : \"xmm0\");", ["movaps", "multiple of 16"]),
     ] {
-        let said = fails(&format!("void f(void *p) {{ {code} }}"), 4);
+        let said = run_error(&format!("void f(void *p) {{ {code} }}"), 4);
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
     }
     let deep = "int g(volatile int n) { volatile int a[99]; a[0] = n; return g(n + 1) + a[0]; }\n\
                 void f(void *p) { g(0); }";
-    assert!(fails(deep, 4).contains("SIGSEGV"));
-    assert!(fails("void f(void *p) { for (;;) ; }", 4).contains("did not end"));
+    assert!(run_error(deep, 4).contains("SIGSEGV"));
+    assert!(run_error("void f(void *p) { for (;;) ; }", 4).contains("did not end"));
 }
 
 #[test]
@@ -164,13 +164,14 @@ fn region(text: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_region_is_measured_without_a_call() {
+fn region_is_measured_without_a_call() {
     if !has("cc") {
         return;
     }
     let store = region("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }", &[]);
     assert_eq!((&store["bytes"], store["empty_call"].is_null()), (&Value::from("c7 07 01 00 00 00"), true));
-    // A dependent chain: one multiplication more a copy costs more, and unrolled twice the code is the same.
+    // A dependent chain: one more multiplication per copy costs more, and unrolling twice gives the
+    // same code.
     let chain = |times: &str| {
         let text = format!("void f(long *p) {{ long x = *p; CYCLESCOPE_BODY({times}) *p = x; }}");
         value_if_any(&region(&text, &["--unroll", "64"])["cost"])
@@ -180,9 +181,10 @@ fn a_region_is_measured_without_a_call() {
     }
 }
 
-/// A region by each compiler that there is, C++ among them: the same chain of multiplications in each.
+/// The same chain of multiplications as a region, compiled by each installed compiler, including
+/// C++.
 #[test]
-fn a_region_is_measured_with_other_compilers() {
+fn region_is_measured_with_every_compiler() {
     let text = "static const double half[2] = {0.5, 0.25};\n\
                 #ifdef __cplusplus\nextern \"C\"\n#endif\n\
                 void f(double *p) { double x = *p; long i = 0; CYCLESCOPE_HIDE(i);\n\
@@ -205,12 +207,13 @@ fn a_region_is_measured_with_other_compilers() {
 }
 
 #[test]
-fn a_region_keeps_its_values_from_copy_to_copy() {
+fn region_keeps_its_values_across_copies() {
     if !has("cc") {
         return;
     }
-    // The values change places in each copy; constants and a static table are reached from every copy; the branch stays
-    // inside. What is read is an index that would be outside of the memory areas, were a value lost on its way.
+    // The values change places in each copy. Constants and a static table are reached from every
+    // copy, and the branch stays inside. The code reads at an index that would be outside the
+    // memory areas if a value got lost.
     let text = "static const double factor[3] = {1.0, 0.5, 2.0};\n\
                 static long table[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0};\n\
                 void f(double *p) {\n\
@@ -225,14 +228,15 @@ fn a_region_keeps_its_values_from_copy_to_copy() {
     }
 }
 
-/// A function that aligns its stack makes its frame below: constants are not where the entry's frame would have them. One
-/// that does not, or needs no constants, is measured.
+/// A function that aligns its stack sets up its frame below the entry's, so constants aren't where
+/// the entry's frame would have them. A function without alignment, or without constants, is
+/// measured.
 #[test]
-fn a_region_whose_function_aligns_its_stack_reads_no_constants() {
+fn region_with_an_aligned_stack_cannot_use_constants() {
     if !has("cc") {
         return;
     }
-    // A length that is not known, and a variable that wants more alignment than a stack has.
+    // A length that isn't known, and a variable that needs more alignment than the stack has.
     let plain = "__attribute__((aligned(64))) volatile char b[64]; b[0] = 2; x += b[0];";
     let aligns = format!("volatile char a[n]; a[0] = 1; x += a[0]; {plain}");
     let text = |local: &str, constant: &str| {
@@ -243,15 +247,15 @@ fn a_region_whose_function_aligns_its_stack_reads_no_constants() {
     };
     region(&text(plain, "0.5"), &[]);
     region(&text(&aligns, "x"), &[]);
-    // GCC aligns above its frame, other compilers may do so below it.
+    // GCC aligns above its frame; other compilers may do so below it.
     let said = Source::new(&text(&aligns, "0.5")).run(&[], &[0, 2, 5]);
     if said["kind"] == "error" {
-        let told = format!("{} {}", said["text"], said["remedy"]);
-        assert!(told.contains("frame") && told.contains("alloca"), "{said}");
+        let output = format!("{} {}", said["text"], said["remedy"]);
+        assert!(output.contains("frame") && output.contains("alloca"), "{said}");
     }
 }
 
-/// The guards take all types of data, whether a register holds them or not.
+/// The guards accept all data types, in registers or not.
 #[test]
 fn guards_take_every_type() {
     let types = [
@@ -306,7 +310,7 @@ fn guards_take_every_type() {
 }
 
 #[test]
-fn a_region_is_an_ordinary_snippet() {
+fn region_accepts_snippet_options() {
     if !has("cc") {
         return;
     }
@@ -319,12 +323,12 @@ fn a_region_is_an_ordinary_snippet() {
 }
 
 #[test]
-fn a_region_that_cannot_be_copied_is_refused() {
+fn uncopyable_region_is_rejected() {
     if !has("cc") {
         return;
     }
     for (text, why) in [
-        ("void f(long *p) { CYCLESCOPE_BODY() }", "no instruction"),
+        ("void f(long *p) { CYCLESCOPE_BODY() }", "optimized it away"),
         ("void g(void); void f(long *p) { CYCLESCOPE_BODY(g();) }", "calls a function"),
         ("void f(long *p) { CYCLESCOPE_BODY(if (*p) return; p++;) }", "jumps out"),
         ("void g(long *p) { CYCLESCOPE_BODY(*p = 1;) } void f(void *p) {}", "not in the function `f`"),
@@ -333,7 +337,7 @@ fn a_region_that_cannot_be_copied_is_refused() {
         ("void f(long *p) { CYCLESCOPE_BODY(*p = 1;) CYCLESCOPE_BODY(*p = 2;) }", "already defined"),
         ("void f(long *p) { CYCLESCOPE_BODY(*p = ;) }", "error: expected"),
     ] {
-        let said = fails(text, 2);
+        let said = run_error(text, 2);
         assert!(said.contains(why), "{text}: {said}");
     }
 }

@@ -4,13 +4,13 @@ use crate::support::{Answer, answer, cyclescope, folder, value_if_any};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_instr(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(&[&["instr"], arguments].concat()))
 }
 
 /// The JSON lines of a survey.
 fn lines(arguments: &[&str]) -> Vec<Value> {
-    let answer = said(&[arguments, &["--json"]].concat());
+    let answer = run_instr(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
@@ -26,8 +26,8 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 }
 
 #[test]
-fn a_table_has_a_row_for_each_form() {
-    let answer = said(&["add r64, r64", "Imul_r64_rm64", "hlt", "--quick"]);
+fn table_has_a_row_per_form() {
+    let answer = run_instr(&["add r64, r64", "Imul_r64_rm64", "hlt", "--quick"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for part in [
         "(Add_r64_rm64)",
@@ -39,7 +39,7 @@ fn a_table_has_a_row_for_each_form() {
     ] {
         assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
     }
-    // What a mark means is told where it stands.
+    // Every sign in the table is explained below it.
     for mark in ['≤', '~'] {
         assert!(answer.stdout.matches(mark).count() != 1, "{mark}: {}", answer.stdout);
     }
@@ -70,14 +70,14 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
     let latency = latency.expect("a latency to the destination");
     assert_eq!(keys(latency), "from to cost bound variant immediate chain regimes".split(' ').collect());
     assert_eq!(latency["cost"]["unit"], "core_cycles");
-    // One chain of additions is what a core cycle is counted by.
+    // The chain of additions defines the core cycle.
     if let Some(cycles) = value_if_any(&latency["cost"]) {
         assert!((cycles - 1.0).abs() < 0.2, "{latency}");
     }
 }
 
 #[test]
-fn a_row_names_the_command_that_measures_it_again() {
+fn row_names_the_command_that_repeats_it() {
     for filter in ["Lea_r64_m r64, [b+i*s+d8]", "EVEX_Vaddps_zmm*, m32{1to16}", "Nopd", "Movs?_m64_m64"] {
         let first = lines(&[filter, "--quick", "--seed", "3"]);
         for row in of_kind(&first, "instr") {
@@ -92,7 +92,7 @@ fn a_row_names_the_command_that_measures_it_again() {
     }
 }
 
-/// Words as a shell reads them, of which only single quotes are used.
+/// Splits words as a shell does; only single quotes are supported.
 fn shell_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -108,7 +108,7 @@ fn shell_words(line: &str) -> Vec<String> {
 
 #[test]
 fn forms_are_listed_without_measuring() {
-    let answer = said(&["add r64*", "hlt", "--list"]);
+    let answer = run_instr(&["add r64*", "hlt", "--list"]);
     assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
     for part in ["Add_r64_rm64", "skip:", "privileged", "5 forms would be measured, 1 skipped"] {
         assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
@@ -123,7 +123,7 @@ fn forms_are_listed_without_measuring() {
 }
 
 #[test]
-fn selections_restrict_and_unite() {
+fn filters_combine_and_isa_restricts() {
     let count = |arguments: &[&str]| lines(&[arguments, &["--list"]].concat()).len();
     let (add, sub) = (count(&["add"]), count(&["--mnemonic", "sub"]));
     assert!(add > 10 && sub > 10);
@@ -133,7 +133,7 @@ fn selections_restrict_and_unite() {
 }
 
 #[test]
-fn what_names_nothing_is_refused_with_what_helps() {
+fn empty_selections_are_rejected_with_a_remedy() {
     let files = folder();
     let path = |name: &str| files.path().join(name).display().to_string();
     std::fs::write(path("list.csv"), "instruction,operands\nadd,\"r64, r64\"\nimull,r64\n").expect("a file");
@@ -144,9 +144,9 @@ fn what_names_nothing_is_refused_with_what_helps() {
         (&["zz*"], "no form matches"),
         (&["--mnemonic", "vpad"], "did you mean"),
         (&["add", "--isa", "avx512bv"], "did you mean avx512bw"),
-        (&["add", "--isa", "avx512bw"], "leave --isa out"),
-        (&["add", "--all"], "leave --all"),
-        (&["--explain", "add", "--evidence", "x"], "--evidence does not go with --explain"),
+        (&["add", "--isa", "avx512bw"], "leave out --isa"),
+        (&["add", "--all"], "leave out --all"),
+        (&["--explain", "add", "--evidence", "x"], "--evidence can't be combined with --explain"),
         (&["add", "--out", "a", "--resume", "a"], "cannot be used"),
         (&["--explain", "v*"], "too many to explain"),
         (&["--explain", "add", "--out", "a"], "cannot be used"),
@@ -154,27 +154,27 @@ fn what_names_nothing_is_refused_with_what_helps() {
         (&["--from", &missing], "No such file"),
         (&["--resume", &missing], "No such file"),
         (&["nop", "--csv", &nowhere], "No such file"),
-        (&["nop", "--clock", "rdtsc,rdtscp"], "one clock"),
+        (&["nop", "--clock", "rdtsc,rdtscp"], "only one --clock"),
     ];
     for (arguments, says) in cases {
-        let answer = said(arguments);
+        let answer = run_instr(arguments);
         assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
         assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
         assert!(answer.stdout.is_empty(), "{arguments:?}");
     }
-    assert_eq!(said(&["add", "--executor", "kernel"]).code, Some(3));
+    assert_eq!(run_instr(&["add", "--executor", "kernel"]).code, Some(3));
     let left: Vec<_> = std::fs::read_dir(files.path()).expect("a folder").collect();
     assert_eq!(left.len(), 1);
 }
 
 #[test]
-fn own_lists_are_measured_as_they_say() {
+fn custom_lists_are_measured_as_specified() {
     let files = folder();
     let list = files.path().join("a list.csv");
     let text = "Operands,instruction,init,measure\n# division\nr32,div,xor edx edx,throughput\n";
     std::fs::write(&list, text).expect("a file");
     let list = list.to_str().expect("text");
-    let answer = said(&["--from", list, "--quick"]);
+    let answer = run_instr(&["--from", list, "--quick"]);
     assert_eq!(answer.code, Some(2));
     assert!(answer.stderr.contains("line 3") && answer.stderr.contains("init"), "{}", answer.stderr);
     let text = "Operands,instruction,init,measure\nr32,div,\"xor edx, edx; mov eax, 7\",throughput\n\
@@ -188,17 +188,17 @@ fn own_lists_are_measured_as_they_say() {
     assert!(row("Add_r64_rm64")["throughput"].is_null());
     assert!(!row("Add_r64_rm64")["latency"].as_array().expect("a list").is_empty());
     assert!(row("Div_rm32")["repro"].as_str().expect("text").contains("--from"));
-    // Filters choose from the list.
+    // Filters select from the list.
     assert_eq!(self::lines(&["--from", list, "add", "--list"]).len(), 1);
 }
 
 #[test]
-fn an_immediate_makes_a_row_of_its_own() {
+fn every_immediate_gets_a_row() {
     let files = folder();
     let path = |name: &str| files.path().join(name).display().to_string();
     let (list, out, csv) = (path("list.csv"), path("a.jsonl"), path("a.csv"));
     std::fs::write(&list, "instruction,operands,immediate\nrol,\"r64, imm8\",1 7\n").expect("a file");
-    let answer = said(&["--from", &list, "--quick", "--out", &out, "--csv", &csv]);
+    let answer = run_instr(&["--from", &list, "--quick", "--out", &out, "--csv", &csv]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let whole = std::fs::read_to_string(&out).expect("a file");
     let rows = |text: &str| -> Vec<Value> {
@@ -213,19 +213,19 @@ fn an_immediate_makes_a_row_of_its_own() {
     for text in ["rol r64, 0x1", "rol r64, 0x7"] {
         assert!(answer.stdout.contains(text), "{answer:?}");
     }
-    // The command of a row measures this row alone.
+    // The command of a row measures only this row.
     let words = shell_words(rows(&whole)[0]["repro"].as_str().expect("text"));
     let words: Vec<&str> = words[2..].iter().map(String::as_str).chain(["--list"]).collect();
     let again = lines(&words);
     assert_eq!((again.len(), &again[0]["operands"]), (1, &rows(&whole)[0]["operands"]));
-    // Of a file with one of them the other is what is left to measure.
+    // If a file has one of them, the other remains to be measured.
     let half: Vec<&str> = whole.lines().take(2).collect();
     std::fs::write(&out, half.join("\n") + "\n").expect("a file");
-    let resumed = said(&["--resume", &out, "--json"]);
+    let resumed = run_instr(&["--resume", &out, "--json"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(resumed.stdout.contains("\"resumed\":1"), "{resumed:?}");
     assert_eq!(rows(&std::fs::read_to_string(&out).expect("a file")).len(), 2);
-    // Neither is held against the other.
+    // The two rows aren't compared with each other.
     for other in [&out, &csv] {
         let compared = self::answer(&mut cyclescope(&["compare", &out, other, "--json"]));
         let first: Value = serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
@@ -234,7 +234,7 @@ fn an_immediate_makes_a_row_of_its_own() {
 }
 
 #[test]
-fn a_sequence_is_a_row_with_what_it_carries() {
+fn sequence_is_a_row_with_its_dependency() {
     let files = folder();
     let path = |name: &str| files.path().join(name).display().to_string();
     let (list, evidence) = (path("list.csv"), path("evidence"));
@@ -248,7 +248,7 @@ fn a_sequence_is_a_row_with_what_it_carries() {
     assert_eq!((&carried["encoding"], &carried["operands"]), (&"sequence".into(), &"".into()));
     assert_eq!((&carried["latency"][0]["from"], &carried["latency"][0]["to"]), (&"rax".into(), &"rax".into()));
     assert!(free["latency"].as_array().expect("a list").is_empty() && free["throughput"].is_object(), "{free}");
-    // What waits for the repetition before takes longer than what does not.
+    // A sequence that waits for its previous repetition takes longer than one that doesn't.
     let [latency, rate] = [&carried["latency"][0], &carried["throughput"]].map(|one| value_if_any(&one["cost"]));
     if let (Some(latency), Some(rate)) = (latency, rate) {
         assert!(latency > rate && rate > 0.0, "{carried}");
@@ -262,10 +262,10 @@ fn a_sequence_is_a_row_with_what_it_carries() {
 }
 
 #[test]
-fn a_row_is_explained_by_its_programs() {
-    let answer = said(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
+fn row_is_explained_by_its_programs() {
+    let answer = run_instr(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    for part in ["latency op1→op1", "one turn", "in the median of", " * ", "not taken", "--explain", "exact: each"] {
+    for part in ["latency op1→op1", "one turn", "median ", " * ", "not taken", "--explain", "exact: each"] {
         assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
     }
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80));
@@ -283,10 +283,10 @@ fn a_row_is_explained_by_its_programs() {
             assert!(!program["assembly"].as_str().expect("text").is_empty());
         }
     }
-    // Nothing that was asked for can be measured here.
-    let none = said(&["hlt", "--quick"]);
+    // None of the requested forms can be measured here.
+    let none = run_instr(&["hlt", "--quick"]);
     assert!(none.code == Some(3) && none.stdout.contains("runs in ring 0 only"), "{none:?}");
-    let skipped = said(&["--explain", "hlt", "--quick"]);
+    let skipped = run_instr(&["--explain", "hlt", "--quick"]);
     assert!(skipped.code == Some(0) && skipped.stdout.contains("privileged"), "{skipped:?}");
 }
 
@@ -295,9 +295,9 @@ fn tables_are_exported() {
     let files = folder();
     let path = |name: &str| files.path().join(name).display().to_string();
     let (out, csv, markdown) = (path("a.jsonl"), path("a.csv"), path("a.md"));
-    let answer = said(&["add r64, *", "--quick", "--out", &out, "--csv", &csv, "--markdown", &markdown]);
+    let answer = run_instr(&["add r64, *", "--quick", "--out", &out, "--csv", &csv, "--markdown", &markdown]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // The export is a table that the results agree with.
+    // The exported table agrees with the results.
     let compared = self::answer(&mut cyclescope(&["compare", &out, &csv, "--fail-on-diff", "--json"]));
     assert_eq!(compared.code, Some(0), "{compared:?}");
     let summary: Value = serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
@@ -309,7 +309,7 @@ fn tables_are_exported() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let cases: [&[&str]; 4] =
         [&["nop", "--quick"], &["nop", "--quick", "--json"], &["--all", "--list"], &["--explain", "nop", "--quick"]];
@@ -319,7 +319,7 @@ fn a_closed_pipe_is_no_error() {
         let mut child = command.spawn().expect("the program runs");
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("it ends");
-        // That another test used the CPU at the same time may be told.
+        // There may be a warning that another test used the CPU at the same time.
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(0) && !said.contains("error"), "{arguments:?}: {said}");
     }

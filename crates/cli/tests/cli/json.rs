@@ -1,4 +1,4 @@
-//! The JSON lines, as DESIGN.md promises them.
+//! The JSON lines have the documented fields.
 
 use crate::support::{answer, cyclescope, measured, refused};
 use serde_json::Value;
@@ -31,7 +31,7 @@ fn is_quantity(quantity: &Value, unit: &str) {
 }
 
 #[test]
-fn a_run_has_every_field() {
+fn run_line_has_every_field() {
     let line = measured(&["--quick", "--seed", "7", "imul rax, rax"]);
     is_quantity(&line["cost"], "core_cycles");
     is_quantity(&line["ticks"], "tsc_ticks");
@@ -62,7 +62,7 @@ fn a_run_has_every_field() {
 }
 
 #[test]
-fn caveats_are_of_the_closed_list_and_a_noisy_result_says_why() {
+fn caveats_are_from_the_closed_list_and_explain_noise() {
     let line = measured(&["--quick", "--layouts", "2", "--interval", "1e-9", "imul rax, rax"]);
     let caveats = line["caveats"].as_array().expect("a list");
     assert!(caveats.iter().any(|caveat| caveat["code"] == "interval_not_reached"), "{line}");
@@ -72,8 +72,8 @@ fn caveats_are_of_the_closed_list_and_a_noisy_result_says_why() {
     }
 }
 
-/// Runs the command in a record again, and returns the new record.
-fn again(line: &Value) -> Value {
+/// Runs the command in a record, and returns the new record.
+fn rerun(line: &Value) -> Value {
     let words = shlex::split(line["repro"].as_str().expect("text")).expect("words of a shell");
     assert_eq!(words[..2], ["cyclescope", "run"]);
     let words: Vec<&str> = words[2..].iter().map(String::as_str).collect();
@@ -81,25 +81,25 @@ fn again(line: &Value) -> Value {
 }
 
 #[test]
-fn the_repro_measures_the_same_again() {
+fn repro_repeats_the_measurement() {
     let plan = ["--quick", "--seed", "9", "--samples", "5", "--loop", "3", "--init", "mov rax, 1", "it: nop"];
     let line = measured(&plan);
-    let new = again(&line);
+    let new = rerun(&line);
     for field in ["bytes", "init", "seed", "loop", "clock", "cpu", "confidence", "repro"] {
         assert_eq!(line[field], new[field], "{field}");
     }
 }
 
 #[test]
-fn the_repro_of_standard_input_holds_the_snippet() {
+fn repro_of_standard_input_contains_the_snippet() {
     let text = "nop # it's one\nimul rax, rax\n";
     let answer = answer(cyclescope(&["run", "--quick", "--json", "-"]).write_stdin(text));
     let line: Value = serde_json::from_str(&answer.stdout).expect("JSON");
-    assert_eq!(line["bytes"], again(&line)["bytes"]);
+    assert_eq!(line["bytes"], rerun(&line)["bytes"]);
 }
 
 #[test]
-fn an_error_has_every_field() {
+fn error_line_has_every_field() {
     let line = refused(&["nop; imull rax"], 2);
     let fields = ["code", "exit", "text", "remedy", "signal", "address", "instruction"];
     for field in fields {
@@ -109,7 +109,7 @@ fn an_error_has_every_field() {
 }
 
 #[test]
-fn a_fault_has_its_signal_address_and_instruction() {
+fn fault_has_its_signal_address_and_instruction() {
     let line = refused(&["nop; mov rax, [8]"], 4);
     assert_eq!((&line["code"], &line["signal"], &line["address"]), (&"fault".into(), &"SIGSEGV".into(), &"0x8".into()));
     assert!(line["instruction"].as_str().expect("text").starts_with("mov rax, [8]"), "{line}");
@@ -117,7 +117,7 @@ fn a_fault_has_its_signal_address_and_instruction() {
 }
 
 #[test]
-fn wrong_options_are_one_line_too() {
+fn wrong_options_are_reported_in_one_line() {
     for arguments in [&["--unroll", "0", "nop"][..], &["--nonsense"], &["nop", "nop"], &["--cold", "x", "nop"]] {
         let line = refused(arguments, 2);
         let text = line["text"].as_str().expect("text");
@@ -126,7 +126,7 @@ fn wrong_options_are_one_line_too() {
 }
 
 #[test]
-fn clocks_are_listed_one_a_line() {
+fn clocks_are_listed_one_per_line() {
     let answer = answer(&mut cyclescope(&["run", "--clock", "list", "--json"]));
     assert_eq!(answer.code, Some(0));
     for line in answer.stdout.lines() {

@@ -1,20 +1,17 @@
-//! `cyclescope` as its user sees it: what is printed where, with which exit code, and what stays behind.
+//! `cyclescope` as its user sees it: output, exit codes, and what stays behind.
 
 mod ab;
-mod around;
-mod beside;
+mod background_load;
 mod calls;
 mod clock;
 mod compare;
-mod damage;
-mod denied;
+mod damaged_evidence;
 mod elf;
-mod endings;
 mod evaluate;
 mod evidence;
 mod fields;
 mod functions;
-mod hostile;
+mod hostile_inputs;
 mod instr;
 mod json;
 mod marker;
@@ -23,5 +20,8 @@ mod refusals;
 mod resume;
 mod snippets;
 mod support;
+mod system_denials;
+mod termination;
 mod uarch;
+mod user_loops;
 mod versus;

@@ -1,15 +1,15 @@
-//! `marker`: tables, JSON, lists, pictures and refusals.
+//! `marker`: tables, JSON, lists, plots and errors.
 
 use crate::support::{Answer, answer, cyclescope, folder};
 use serde_json::Value;
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_marker(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(&[&["marker"], arguments].concat()))
 }
 
 /// The JSON lines of a survey.
 fn lines(arguments: &[&str]) -> Vec<Value> {
-    let answer = said(&[arguments, &["--json"]].concat());
+    let answer = run_marker(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
@@ -20,7 +20,7 @@ fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["kind"] == kind).collect()
 }
 
-/// A quantity in core cycles whose parts are in order, or null.
+/// Checks a quantity in core cycles, whose parts are ordered or null.
 fn is_quantity(quantity: &Value) {
     assert_eq!(quantity["unit"], "core_cycles", "{quantity}");
     let [value, low, high] = ["value", "low", "high"].map(|part| quantity[part].as_f64());
@@ -38,7 +38,7 @@ fn is_assembly(assembly: &Value) {
     }
 }
 
-/// What every line of kind `marker` has.
+/// Checks the fields that every line of kind `marker` has.
 fn is_row(row: &Value) {
     for field in ["design", "state", "context", "guard", "compiler", "clock", "cpu_model", "repro"] {
         assert!(row[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {row}");
@@ -92,7 +92,7 @@ fn every_state_of_a_design_is_a_row() {
     assert_eq!(conclusions.len(), 5);
     for conclusion in conclusions {
         is_quantity(&conclusion["difference"]);
-        // Without the flag there is nothing to hold the immediate value against.
+        // Without the flag, there is nothing to compare the immediate value with.
         let needs_flag = conclusion["name"].as_str().expect("text").contains("generic");
         assert!(!needs_flag || conclusion["measured"] == false, "{conclusion}");
         assert!(conclusion["measured"] == true || conclusion["holds"].is_null(), "{conclusion}");
@@ -100,14 +100,14 @@ fn every_state_of_a_design_is_a_row() {
 }
 
 #[test]
-fn the_repro_measures_the_same_again() {
+fn repro_repeats_the_measurement() {
     let plan = ["none", "usdt*", "--quick", "--context", "l1", "--state", "base,dormant"];
     let first = lines(&plan);
     let repro = of_kind(&first, "marker")[0]["repro"].as_str().expect("text").to_string();
     let words = shlex::split(&repro).expect("words of a shell");
     assert_eq!(words[..2], ["cyclescope", "marker"]);
     let words: Vec<&str> = ["--json"].into_iter().chain(words[2..].iter().map(String::as_str)).collect();
-    let again = said(&words);
+    let again = run_marker(&words);
     assert_eq!(again.code, Some(0), "{again:?}");
     let again: Vec<Value> = again.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let names = |lines: &[Value]| -> Vec<String> {
@@ -120,11 +120,11 @@ fn the_repro_measures_the_same_again() {
 }
 
 #[test]
-fn a_report_fits_its_page_and_tells_all() {
-    let answer = said(&["none", "flag", "immediate", "--quick", "--assembly"]);
+fn report_fits_80_columns_and_is_complete() {
+    let answer = run_marker(&["none", "flag", "immediate", "--quick", "--assembly"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for part in [
-        "Context empty, in core cycles a loop",
+        "Context empty, in core cycles per loop",
         "a loop of memcpy of 4096 bytes",
         "guarded-format",
         "none/base is the control",
@@ -139,7 +139,7 @@ fn a_report_fits_its_page_and_tells_all() {
         "likely*",
         "unlikely*",
     ] {
-        // Paragraphs are broken anywhere.
+        // Paragraphs may wrap anywhere.
         let flat = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(part), "{part}: {}", answer.stdout);
     }
@@ -150,7 +150,7 @@ fn a_report_fits_its_page_and_tells_all() {
 
 #[test]
 fn designs_states_and_contexts_are_listed() {
-    let answer = said(&["--list"]);
+    let answer = run_marker(&["--list"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for part in ["usdt-semaphore", "guarded-varargs", "dormant-filtered", "branchy", "--context"] {
         assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
@@ -165,10 +165,10 @@ fn designs_states_and_contexts_are_listed() {
 }
 
 #[test]
-fn pictures_are_drawn_for_each_context() {
+fn every_context_gets_a_plot() {
     let files = folder();
     let directory = files.path().join("new");
-    let answer = said(&["usdt", "--quick", "--plots", directory.to_str().expect("text")]);
+    let answer = run_marker(&["usdt", "--quick", "--plots", directory.to_str().expect("text")]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for name in ["marker-empty.svg", "marker-memcpy.svg"] {
         let svg = std::fs::read_to_string(directory.join(name)).expect("a picture");
@@ -177,32 +177,32 @@ fn pictures_are_drawn_for_each_context() {
 }
 
 #[test]
-fn wrong_options_say_what_would_be_right() {
+fn wrong_options_are_rejected_with_a_remedy() {
     let files = folder();
     let blocked = files.path().join("file");
     std::fs::write(&blocked, "").expect("a file");
     let cases: [(&[&str], &str); 9] = [
         (&["imediate"], "did you mean immediate?"),
-        (&["zzzzzz*"], "there are flag, function-entry"),
+        (&["zzzzzz*"], "choose from flag, function-entry"),
         (&["--context", "empty,memcopy"], "did you mean memcpy?"),
         (&["--context", "x", "--all"], "cannot be used"),
         (&["flag", "--state", "guarded-emty"], "did you mean guarded-empty?"),
-        (&["flag", "--state", "sink"], "there is no state `sink`"),
+        (&["flag", "--state", "sink"], "unknown state `sink`"),
         (&["--list", "--plots", "x"], "cannot be used"),
-        (&["usdt", "--plots", blocked.to_str().expect("text")], "where you may write"),
-        (&["--clock", "rdtsc,rdtscp"], "one clock"),
+        (&["usdt", "--plots", blocked.to_str().expect("text")], "writable"),
+        (&["--clock", "rdtsc,rdtscp"], "only one --clock"),
     ];
     for (arguments, says) in cases {
-        let answer = said(arguments);
+        let answer = run_marker(arguments);
         assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
         assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
         assert!(answer.stdout.is_empty(), "{arguments:?}");
     }
-    assert_eq!(said(&["flag", "--executor", "kernel"]).code, Some(3));
+    assert_eq!(run_marker(&["flag", "--executor", "kernel"]).code, Some(3));
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     for arguments in [&["usdt", "--quick"][..], &["usdt", "--quick", "--json"], &["--list"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));

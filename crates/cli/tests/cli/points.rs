@@ -4,7 +4,7 @@ use crate::support::{Answer, Running, answer, cyclescope, folder, has, value};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_points(arguments: &[&str]) -> Answer {
     answer(cyclescope(&[&["run"], arguments].concat()).env("NO_COLOR", "1"))
 }
 
@@ -12,9 +12,9 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// The lines of points of a command with `--json`.
+/// The point lines of a command with `--json`.
 fn measured(arguments: &[&str]) -> Vec<Value> {
-    let answer = said(&[&["--json"], arguments].concat());
+    let answer = run_points(&[&["--json"], arguments].concat());
     assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
     let mut lines = lines(&answer.stdout);
     assert_eq!(lines.remove(0)["kind"], "machine");
@@ -27,13 +27,13 @@ fn values(lines: &[Value]) -> Vec<u64> {
     lines.iter().map(|line| line["point"]["value"].as_u64().expect("a value")).collect()
 }
 
-/// The cost of a line, where it has a number.
+/// The cost of a line, if it has a number.
 fn cost(line: &Value) -> Option<[f64; 2]> {
     line["cost"]["value"].as_f64().map(|_| value(&line["cost"]))
 }
 
 #[test]
-fn the_variable_has_its_values_in_every_kind_of_code() {
+fn variable_is_replaced_in_every_kind_of_code() {
     let lines = measured(&["--quick", "--sweep", "N=1..4*2", "--init", "mov rbx, {N*8}", "add rax, {N}"]);
     assert_eq!(values(&lines), [1, 2, 4]);
     for (line, n) in lines.iter().zip([1, 2, 4]) {
@@ -57,12 +57,12 @@ fn the_variable_has_its_values_in_every_kind_of_code() {
 }
 
 #[test]
-fn a_point_is_the_run_that_its_repro_measures() {
+fn repro_of_a_point_measures_the_same() {
     let lines = measured(&["--quick", "--sweep", "N=1,3", "--seed", "7", "imul rax, rax, {N}"]);
     let repro = lines[1]["repro"].as_str().expect("text");
     let words = shlex::split(repro).expect("words of a shell");
     let words: Vec<&str> = words[2..].iter().map(String::as_str).collect();
-    let alone = said(&[&["--json"], words.as_slice()].concat());
+    let alone = run_points(&[&["--json"], words.as_slice()].concat());
     let alone: Value = serde_json::from_str(&alone.stdout).expect("one line");
     for field in ["snippet", "bytes", "seed", "cpu", "clock", "repro"] {
         assert_eq!(alone[field], lines[1][field], "{field}");
@@ -71,7 +71,7 @@ fn a_point_is_the_run_that_its_repro_measures() {
 }
 
 #[test]
-fn a_longer_loop_costs_more_and_its_copies_the_same() {
+fn cost_grows_with_the_loop_and_not_with_the_copies() {
     let adds = |n: usize| vec!["add rax, rax"; n].join(";");
     let files = folder();
     let path = files.path().join("list.csv");
@@ -90,7 +90,7 @@ fn a_longer_loop_costs_more_and_its_copies_the_same() {
 }
 
 #[test]
-fn functions_are_compiled_and_called_with_the_values() {
+fn functions_are_compiled_and_called_with_each_value() {
     if !has("cc") {
         return;
     }
@@ -106,23 +106,23 @@ fn functions_are_compiled_and_called_with_the_values() {
     for lines in [by_argument, by_macro] {
         assert!(lines.iter().all(|line| line["kind"] == "run"), "{lines:?}");
         let [Some([one, _]), Some([ten, _])] = [cost(&lines[0]), cost(&lines[1])] else { continue };
-        // Calls overlap, the shorter ones more.
+        // Calls overlap; shorter ones overlap more.
         assert!(ten > 5.0 * one, "{one} and {ten}");
     }
-    // Each point has a library of its own, and each library sixteen copies where the system runs code from memory.
+    // Each point has its own library, loaded sixteen times if the system runs code from memory.
     let command = format!(
         "ulimit -n 100; exec {} run --json --quick --sweep N=1..12 --c {source} --cflags=-DN={{N}} --call g",
         env!("CARGO_BIN_EXE_cyclescope")
     );
     let many = answer(assert_cmd::Command::new("sh").args(["-c", &command]));
     assert_eq!((many.code, many.stdout.lines().count()), (Some(0), 13), "{many:?}");
-    // The compiler's files are gone.
+    // The compiler's files are removed.
     let left = std::fs::read_dir(files.path()).expect("a folder").count();
     assert_eq!(left, 1);
 }
 
 #[test]
-fn a_point_that_fails_is_a_row_and_the_others_are_measured() {
+fn failed_point_is_a_row_and_the_others_are_measured() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     std::fs::write(path("list"), "imul rax, rax\n# a comment\nmov rax, [8]\n\nud2\n").expect("a file");
@@ -138,7 +138,7 @@ fn a_point_that_fails_is_a_row_and_the_others_are_measured() {
     again.remove(0);
     again.sort_by_key(|line| line["point"]["number"].as_u64());
     assert_eq!(again, lines);
-    let text = said(&["--quick", "--from", &path("list"), "--csv", &path("out.csv")]);
+    let text = run_points(&["--quick", "--from", &path("list"), "--csv", &path("out.csv")]);
     assert!(text.code == Some(0) && text.stdout.contains("failed"), "{text:?}");
     assert!(text.stdout.contains("address memory through R14"), "{text:?}");
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
@@ -148,16 +148,16 @@ fn a_point_that_fails_is_a_row_and_the_others_are_measured() {
     assert!(rows[0].starts_with("name,cycles,low,high,status,") && rows[0].ends_with(",snippet"), "{csv}");
     assert!(rows[2].starts_with("\"mov rax, [8]\",,,,failed,"), "{csv}");
     std::fs::write(path("list"), "ud2\nmov rax, [8]\n").expect("a file");
-    assert_eq!(said(&["--quick", "--from", &path("list")]).code, Some(4));
+    assert_eq!(run_points(&["--quick", "--from", &path("list")]).code, Some(4));
 }
 
 #[test]
-fn a_table_is_printed_as_csv_and_drawn() {
+fn table_is_printed_as_csv_and_plotted() {
     let files = folder();
     let plots = files.path().join("plots");
     let arguments =
         ["--quick", "--sweep", "N=1K..4K*2", "--csv", "-", "--plots", plots.to_str().expect("text"), "add rax, {N}"];
-    let answer = said(&arguments);
+    let answer = run_points(&arguments);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let values: Vec<_> = answer.stdout.lines().map(|line| line.split(',').next().unwrap_or_default()).collect();
     assert_eq!(values, ["N", "1024", "2048", "4096"]);
@@ -168,7 +168,7 @@ fn a_table_is_printed_as_csv_and_drawn() {
 }
 
 #[test]
-fn misuse_is_told_with_a_remedy() {
+fn misuse_is_rejected_with_a_remedy() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     std::fs::write(path("bad"), "nop\n\nnopp\n").expect("a file");
@@ -180,9 +180,9 @@ fn misuse_is_told_with_a_remedy() {
         (&["--sweep", "N=1..5+0", "add rax, {N}"], "step is 0"),
         (&["--sweep", "N=1..1M", "add rax, {N}"], "more than 10000"),
         (&["--sweep", "5..6", "add rax, {N}"], "a name and its values"),
-        (&["--sweep", "N=1,2", "nop"], "stands nowhere"),
-        (&["--sweep", "N=1,2", "add rax, {M}"], "no variable for {M}"),
-        (&["--sweep", "N=1,2", "add rax, {N/2}"], "no whole number"),
+        (&["--sweep", "N=1,2", "nop"], "does not use N"),
+        (&["--sweep", "N=1,2", "add rax, {M}"], "unknown variable in {M}"),
+        (&["--sweep", "N=1,2", "add rax, {N/2}"], "not a whole number"),
         (&["--sweep", "N=1,2", "addd rax, {N}"], "N = 1: "),
         (&["--sweep", "N=8,9000000000", "--buffer", "{N}", "--c", "x.c"], "N = 9000000000: "),
         (&["--sweep", "N=1,2", "--counts", "add rax, {N}"], "--counts"),
@@ -197,20 +197,20 @@ fn misuse_is_told_with_a_remedy() {
         (&["--resume", &bad], "was not written by"),
     ];
     for (arguments, says) in cases {
-        let answer = said(arguments);
+        let answer = run_points(arguments);
         assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
         assert!(answer.stderr.contains(says) && answer.stdout.is_empty(), "{arguments:?}: {answer:?}");
     }
-    // Without a sweep braces are those of assembly and of other languages.
-    assert_eq!(said(&["--quick", "vaddps zmm0{{k1}}, zmm0, zmm0"]).code, Some(2));
-    let json = said(&["--json", "--sweep", "N=5..1", "nop"]);
+    // Without a sweep, braces belong to assembly and other languages.
+    assert_eq!(run_points(&["--quick", "vaddps zmm0{{k1}}, zmm0, zmm0"]).code, Some(2));
+    let json = run_points(&["--json", "--sweep", "N=5..1", "nop"]);
     assert_eq!(lines(&json.stdout)[0]["kind"], "error");
 }
 
 /// A sweep of some seconds.
 const LONG: &[&str] = &["run", "--sweep", "N=1..40", "imul rax, rax; add rax, {N}"];
 
-/// The values of a result file, each of which has to be there once.
+/// The values in a result file, each of which must occur once.
 fn kept(path: &str) -> BTreeSet<u64> {
     let text = std::fs::read_to_string(path).expect("a file");
     let lines = lines(&text);
@@ -220,7 +220,7 @@ fn kept(path: &str) -> BTreeSet<u64> {
 }
 
 #[test]
-fn a_killed_sweep_goes_on_where_it_was() {
+fn killed_sweep_resumes_where_it_stopped() {
     let files = folder();
     let path = files.path().join("a file.jsonl").display().to_string();
     let mut running = Running::start(&[LONG, &["--out", &path]].concat());
@@ -233,42 +233,42 @@ fn a_killed_sweep_goes_on_where_it_was() {
     let (status, said) = running.signal(libc::SIGINT);
     assert_eq!(status.code(), Some(130));
     assert!(said.contains(&format!("cyclescope run --resume '{path}'")), "{said}");
-    // The first points are not in the order of their values.
+    // The first points aren't in the order of their values.
     let first = kept(&path);
     assert!(first != (1..=first.len() as u64).collect(), "{first:?}");
     for (more, says) in [
         (&["--resume", &path, "--quick"][..], "reads the command"),
         (&["--resume", &path, "--sweep", "N=1..41", LONG[3]], "the command was"),
     ] {
-        let answer = self::said(more);
+        let answer = self::run_points(more);
         assert!(answer.code == Some(2) && answer.stderr.contains(says), "{answer:?}");
     }
-    let answer = self::said(&[&LONG[1..], &["--resume", &path]].concat());
+    let answer = self::run_points(&[&LONG[1..], &["--resume", &path]].concat());
     assert!(answer.code == Some(0) && answer.stdout.contains("40 of 40 points"), "{answer:?}");
     assert_eq!(kept(&path), (1..=40).collect());
     assert!(std::fs::read_to_string(&path).expect("a file").starts_with(whole));
-    // A whole file is printed again.
-    let again = self::said(&["--resume", &path]);
+    // A complete file is printed again.
+    let again = self::run_points(&["--resume", &path]);
     assert_eq!((again.code, again.stdout), (answer.code, answer.stdout));
 }
 
 #[test]
-fn only_the_same_points_go_on() {
+fn only_the_same_points_resume() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     std::fs::write(path("list"), "nop\nadd rax, rax\n").expect("a file");
-    assert_eq!(said(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(0));
-    assert_eq!(said(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(2));
-    assert_eq!(said(&["--resume", &path("out")]).code, Some(0));
+    assert_eq!(run_points(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(0));
+    assert_eq!(run_points(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(2));
+    assert_eq!(run_points(&["--resume", &path("out")]).code, Some(0));
     std::fs::write(path("list"), "nop\nadd rax, rcx\n").expect("a file");
-    let answer = said(&["--resume", &path("out")]);
+    let answer = run_points(&["--resume", &path("out")]);
     assert!(answer.code == Some(2) && answer.stderr.contains("has changed"), "{answer:?}");
-    let with_evidence = said(&["--resume", &path("out"), "--evidence", &path("evidence")]);
+    let with_evidence = run_points(&["--resume", &path("out"), "--evidence", &path("evidence")]);
     assert_eq!(with_evidence.code, Some(2), "{with_evidence:?}");
 }
 
 #[test]
-fn a_changed_header_is_noticed_and_a_changed_comment_is_none() {
+fn changed_header_prevents_resume_and_changed_comment_does_not() {
     if !has("cc") {
         return;
     }
@@ -280,9 +280,9 @@ fn a_changed_header_is_noticed_and_a_changed_comment_is_none() {
     let code = "#include \"h.h\"\nlong f(long *p, long n) { return *p * (n + MORE); }\n";
     write(&source, code);
     let sweep = ["--quick", "--seed", "3", "--sweep", "N=1,2", "--c", &source, "--arg", "{N}", "--cflags=-g"];
-    assert!(matches!(said(&[&sweep[..], &["--out", &out]].concat()).code, Some(0 | 5)));
-    let resume = || said(&[&sweep[..], &["--resume", &out]].concat());
-    // Debug information has the line numbers, and names the folder of this compilation.
+    assert!(matches!(run_points(&[&sweep[..], &["--out", &out]].concat()).code, Some(0 | 5)));
+    let resume = || run_points(&[&sweep[..], &["--resume", &out]].concat());
+    // Debug information has line numbers and the name of the compilation folder.
     write(&source, &format!("/* a comment */\n{code}"));
     let commented = resume();
     assert!(matches!(commented.code, Some(0 | 5)), "{commented:?}");
@@ -292,7 +292,7 @@ fn a_changed_header_is_noticed_and_a_changed_comment_is_none() {
 }
 
 #[test]
-fn a_short_function_has_two_costs_in_the_table() {
+fn short_function_has_two_costs_in_the_table() {
     if !has("cc") {
         return;
     }
@@ -302,14 +302,14 @@ fn a_short_function_has_two_costs_in_the_table() {
     std::fs::write(source, "long f(long *p, long n) { for (long i = 0; i < n; i++) *p *= 3; return *p; }\n")
         .expect("a file");
     let sweep = ["--quick", "--sweep", "N=1,20", "--c", source, "--arg", "{N}"];
-    let table = said(&sweep);
+    let table = run_points(&sweep);
     let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     let heading = table.stdout.lines().find(|line| line.contains("throughput")).expect("a heading");
     assert_eq!(words(heading)[..3], ["N", "throughput", "latency"], "{table:?}");
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{table:?}");
-    let csv = said(&[&sweep[..], &["--csv", "-"]].concat()).stdout;
+    let csv = run_points(&[&sweep[..], &["--csv", "-"]].concat()).stdout;
     let latency = csv.lines().next().expect("a heading").split(',').position(|name| name == "latency");
     assert!(latency.is_some(), "{csv}");
-    // Of snippets it has one.
-    assert!(!said(&["--quick", "--sweep", "N=1,2", "add rax, {N}"]).stdout.contains("latency"));
+    // Snippets have only one cost.
+    assert!(!run_points(&["--quick", "--sweep", "N=1,2", "add rax, {N}"]).stdout.contains("latency"));
 }

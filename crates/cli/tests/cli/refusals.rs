@@ -1,9 +1,9 @@
-//! What is refused, with which exit code, and what it says.
+//! Rejected requests: their exit codes and messages.
 
 use crate::support::{answer, cyclescope, folder, has_for_part, json, refused};
 
-/// Runs `run` as text; the answer is nothing on stdout, and an error with these words on stderr.
-fn says(arguments: &[&str], code: i32, words: &str) {
+/// Runs `run` as text. Stdout must be empty, and stderr must have an error with these words.
+fn assert_error(arguments: &[&str], code: i32, words: &str) {
     let answer = answer(cyclescope(&["run"]).args(arguments));
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(code), ""), "{arguments:?}: {answer:?}");
     assert!(answer.stderr.starts_with("error: "), "{arguments:?}: {answer:?}");
@@ -11,84 +11,84 @@ fn says(arguments: &[&str], code: i32, words: &str) {
 }
 
 #[test]
-fn a_misspelt_option_is_named_and_is_no_snippet() {
+fn misspelt_option_is_named_and_not_taken_as_a_snippet() {
     let line = json(&["run", "--all", "file", "nop"], &[2]);
-    assert_eq!(line["text"], "there is no option --all", "{line}");
+    assert_eq!(line["text"], "unknown option --all", "{line}");
     for arguments in [&["run", "--quik", "nop"][..], &["run", "--quik"], &["instr", "--quik", "add"]] {
         let line = json(arguments, &[2]);
-        assert_eq!(line["text"], "there is no option --quik", "{line}");
+        assert_eq!(line["text"], "unknown option --quik", "{line}");
         assert!(line["remedy"].as_str().expect("text").contains("--quick"), "{line}");
     }
 }
 
 #[test]
-fn misspelt_words_are_met_with_the_nearest() {
-    says(&["imull rax, rax"], 2, "did you mean imul");
-    says(&["imul rxa, rax"], 2, "did you mean rax");
-    says(&["--clock", "rdtcsp", "nop"], 2, "did you mean rdtscp");
-    says(&["--clock", "zzz", "nop"], 2, "cyclescope --clock list");
-    says(&["mov rax, %rbx"], 2, "write %rax, or read it with --syntax intel");
-    says(&["--syntax", "att", "mov $rax, %rbx"], 2, "column 6: `rax` is a register");
-    says(&["call printf"], 2, "--c or --lib");
-    says(&["--assembler", "gas", "nop"], 2, "possible values");
-    says(&["--executor", "moon", "nop"], 2, "possible values");
+fn misspelt_words_get_the_nearest_suggestion() {
+    assert_error(&["imull rax, rax"], 2, "did you mean imul");
+    assert_error(&["imul rxa, rax"], 2, "did you mean rax");
+    assert_error(&["--clock", "rdtcsp", "nop"], 2, "did you mean rdtscp");
+    assert_error(&["--clock", "zzz", "nop"], 2, "cyclescope --clock list");
+    assert_error(&["mov rax, %rbx"], 2, "write %rax, or read it with --syntax intel");
+    assert_error(&["--syntax", "att", "mov $rax, %rbx"], 2, "column 6: `rax` is a register");
+    assert_error(&["call printf"], 2, "--c or --lib");
+    assert_error(&["--assembler", "gas", "nop"], 2, "possible values");
+    assert_error(&["--executor", "moon", "nop"], 2, "possible values");
 }
 
 #[test]
-fn what_is_no_snippet_is_refused() {
-    says(&[], 2, "no snippet");
-    says(&[""], 2, "no instructions");
-    says(&[" ;; # nothing"], 2, "no instructions");
-    says(&["--hex", ""], 2, "no instructions");
-    says(&["--hex", "9"], 2, "odd number");
-    says(&["--hex", "zz"], 2, "not a hexadecimal digit");
-    says(&["--hex", "48 4G"], 2, "column 5: `G` is not a hexadecimal digit");
+fn invalid_snippets_are_rejected() {
+    assert_error(&[], 2, "no snippet");
+    assert_error(&[""], 2, "no instructions");
+    assert_error(&[" ;; # nothing"], 2, "no instructions");
+    assert_error(&["--hex", ""], 2, "no instructions");
+    assert_error(&["--hex", "9"], 2, "odd number");
+    assert_error(&["--hex", "zz"], 2, "not a hexadecimal digit");
+    assert_error(&["--hex", "48 4G"], 2, "column 5: `G` is not a hexadecimal digit");
     for directive in ["db 0x66", ".byte 0x66", ".quad 1"] {
-        says(&[directive], 2, "--hex '66 90'");
+        assert_error(&[directive], 2, "--hex '66 90'");
     }
-    says(&["--hex", "90 48 0f"], 2, "not complete");
-    says(&["nop", "--hex", "90"], 2, "cannot be used with");
-    says(&["--loop", "3", "inc r15"], 2, "R15");
-    says(&["nop\0nop".replace('\0', "\u{1}").as_str()], 2, "no meaning");
+    assert_error(&["--hex", "90 48 0f"], 2, "not complete");
+    assert_error(&["nop", "--hex", "90"], 2, "cannot be used with");
+    assert_error(&["--loop", "3", "inc r15"], 2, "R15");
+    assert_error(&["nop\0nop".replace('\0', "\u{1}").as_str()], 2, "no meaning");
 }
 
 #[test]
-fn bytes_that_nothing_is_known_of_are_the_processors_to_judge() {
-    says(&["--quick", "--hex", "90 ff ff"], 4, "SIGILL");
+fn unknown_bytes_are_left_to_the_processor() {
+    assert_error(&["--quick", "--hex", "90 ff ff"], 4, "SIGILL");
 }
 
 #[test]
-fn files_that_hold_no_text_are_refused() {
+fn files_without_text_are_rejected() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     std::fs::write(path("bytes"), b"nop\n\xff\xfe").expect("a file");
     std::fs::write(path("long"), "nop\n".repeat(1_100_000)).expect("a file");
     std::fs::write(path("many"), "add rax, rbx\n".repeat(50_000)).expect("a file");
-    says(&["--file", &path("bytes")], 2, "help: save it as text in UTF-8");
-    says(&["--file", &path("long")], 2, "longer than 4 MiB");
-    says(&["--file", &path("many")], 2, "too many");
-    says(&["--file", &path("none")], 2, "No such file");
-    says(&["--file", folder.path().to_str().expect("text")], 2, "directory");
-    says(&["--file", "/dev/null"], 2, "a device");
-    // A byte order mark is no text; a second one is.
+    assert_error(&["--file", &path("bytes")], 2, "help: save it as UTF-8 text");
+    assert_error(&["--file", &path("long")], 2, "longer than 4 MiB");
+    assert_error(&["--file", &path("many")], 2, "too many");
+    assert_error(&["--file", &path("none")], 2, "No such file");
+    assert_error(&["--file", folder.path().to_str().expect("text")], 2, "directory");
+    assert_error(&["--file", "/dev/null"], 2, "a device");
+    // A byte order mark is skipped; a second one is an error.
     std::fs::write(path("marked"), "\u{feff}imull rax").expect("a file");
-    says(&["--file", &path("marked")], 2, "line 1, column 1: there is no instruction `imull`");
+    assert_error(&["--file", &path("marked")], 2, "line 1, column 1: there is no instruction `imull`");
     std::fs::write(path("twice"), "\u{feff}\u{feff}nop").expect("a file");
-    says(&["--file", &path("twice")], 2, "no meaning");
+    assert_error(&["--file", &path("twice")], 2, "no meaning");
 }
 
 #[test]
-fn options_that_would_change_nothing_are_refused() {
-    says(&["--call", "f", "nop"], 2, "cannot be used with");
-    says(&["--cflags=-O3", "nop"], 2, "cannot be used with");
-    says(&["--init", "nop", "--c", "x.c"], 2, "cannot be used with");
-    says(&["--assembler", "as", "--c", "x.c"], 2, "cannot be used with");
-    says(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold measures one run");
-    says(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold measures one run");
+fn options_without_effect_are_rejected() {
+    assert_error(&["--call", "f", "nop"], 2, "cannot be used with");
+    assert_error(&["--cflags=-O3", "nop"], 2, "cannot be used with");
+    assert_error(&["--init", "nop", "--c", "x.c"], 2, "cannot be used with");
+    assert_error(&["--assembler", "as", "--c", "x.c"], 2, "cannot be used with");
+    assert_error(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold measures only one run");
+    assert_error(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold measures only one run");
 }
 
 #[test]
-fn numbers_out_of_range_are_refused() {
+fn numbers_out_of_range_are_rejected() {
     for (option, values) in [
         ("--unroll", &["0", "-1", "x", "1000001"][..]),
         ("--loop", &["0", "1000001"]),
@@ -109,7 +109,7 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
-fn bodies_that_do_not_fit_are_refused_with_the_most_that_does() {
+fn oversized_bodies_are_rejected_with_the_maximum() {
     let line = refused(&["--unroll", "1000000", "nop"], 2);
     let remedy = line["remedy"].as_str().expect("text");
     let most = remedy.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty()).expect("a number");
@@ -117,7 +117,8 @@ fn bodies_that_do_not_fit_are_refused_with_the_most_that_does() {
     crate::support::measured(&plan);
 }
 
-/// Whether code can't run in ring 0 here; says so where it can, for then a refusal can't be seen.
+/// Whether code can't run in ring 0 here. If it can, reports that the test is skipped, because
+/// nothing is rejected.
 #[track_caller]
 fn no_module() -> bool {
     let loaded = std::path::Path::new("/dev/cyclescope").exists();
@@ -128,10 +129,10 @@ fn no_module() -> bool {
 }
 
 #[test]
-fn what_this_machine_does_not_have_is_code_3() {
-    says(&["--cpu", "1023", "nop"], 3, "CPU 1023");
+fn missing_machine_features_exit_with_3() {
+    assert_error(&["--cpu", "1023", "nop"], 3, "CPU 1023");
     if no_module() {
-        says(&["--executor", "kernel", "nop"], 3, "kernel module is not loaded");
+        assert_error(&["--executor", "kernel", "nop"], 3, "kernel module is not loaded");
     }
     // No processor has both.
     let found = ["vmmcall", "vmcall"].map(|text| answer(&mut cyclescope(&["run", "--json", "--quick", text])));
@@ -140,25 +141,25 @@ fn what_this_machine_does_not_have_is_code_3() {
 }
 
 #[test]
-fn wrong_usage_comes_before_what_is_missing_and_that_before_faults() {
-    says(&["--cpu", "1023", "bad"], 2, "no instruction");
-    says(&["--executor", "kernel", "bad"], 2, "no instruction");
-    says(&["--executor", "kernel", "--clock", "zzz", "nop"], 2, "no clock");
+fn usage_errors_precede_missing_features_and_faults() {
+    assert_error(&["--cpu", "1023", "bad"], 2, "no instruction");
+    assert_error(&["--executor", "kernel", "bad"], 2, "no instruction");
+    assert_error(&["--executor", "kernel", "--clock", "zzz", "nop"], 2, "unknown timing method");
     if no_module() {
-        says(&["--executor", "kernel", "ud2"], 3, "executor");
+        assert_error(&["--executor", "kernel", "ud2"], 3, "executor");
     }
-    says(&["--executor", "kernel", "mov cr3, rax"], 2, "refused in ring 0");
-    says(&["--executor", "kernel", "--init", "mov ecx, 1", "rdmsr"], 2, "model-specific register");
-    says(&["--force", "nop"], 2, "--executor kernel");
-    says(&["--cpu", "1023", "ud2"], 3, "CPU 1023");
+    assert_error(&["--executor", "kernel", "mov cr3, rax"], 2, "refused in ring 0");
+    assert_error(&["--executor", "kernel", "--init", "mov ecx, 1", "rdmsr"], 2, "model-specific register");
+    assert_error(&["--force", "nop"], 2, "--executor kernel");
+    assert_error(&["--cpu", "1023", "ud2"], 3, "CPU 1023");
 }
 
 #[test]
-fn other_assemblers_count_the_snippets_own_lines() {
+fn external_assemblers_report_the_snippets_line_numbers() {
     for assembler in ["as", "nasm", "yasm", "llvm-mc"] {
         if has_for_part(assembler) {
-            says(&["--assembler", assembler, "nop\nimull rax"], 2, "snippet:2:");
-            says(&["--assembler", assembler, "call outside"], 2, "outside");
+            assert_error(&["--assembler", assembler, "nop\nimull rax"], 2, "snippet:2:");
+            assert_error(&["--assembler", assembler, "call outside"], 2, "outside");
         }
         let mut command = cyclescope(&["run", "--assembler", assembler, "nop"]);
         let answer = answer(command.env("PATH", "/nowhere"));
@@ -168,31 +169,31 @@ fn other_assemblers_count_the_snippets_own_lines() {
 }
 
 #[test]
-fn what_helps_is_told_by_the_cause_of_a_fault() {
+fn remedy_depends_on_the_cause_of_a_fault() {
     for (snippet, helps) in [
         ("hlt", "--executor kernel"),
         ("in al, dx", "--executor kernel"),
         ("cmpxchg16b [r14+8]", "multiple of 16"),
         ("movaps xmm0, [r14+1]", "multiple of 16"),
         ("mov rax, 0x8000000000000000; mov rbx, [rax]", "not canonical"),
-        ("pushf; or dword ptr [rsp], 0x40000; popf; mov eax, [r14+1]", "the flag AC"),
+        ("pushf; or dword ptr [rsp], 0x40000; popf; mov eax, [r14+1]", "the AC flag"),
         ("mov rax, [0]", "address memory through R14"),
         ("mov byte ptr [rip], 0x90", "address memory through R14"),
         ("xor eax, eax; jmp rax", "where no code is"),
         ("int3", "debugger"),
         ("ud2", "by definition"),
     ] {
-        says(&["--quick", snippet], 4, helps);
+        assert_error(&["--quick", snippet], 4, helps);
     }
 }
 
 #[test]
-fn hostile_snippets_fault_and_the_next_is_measured() {
+fn hostile_snippet_does_not_affect_the_next_one() {
     for (snippet, word) in [
         ("ud2", "SIGILL"),
         ("hlt", "SIGSEGV"),
         ("int3", "SIGTRAP"),
-        // SIGSYS, or SIGSEGV where the kernel runs no 32-bit programs.
+        // SIGSYS, or SIGSEGV if the kernel runs no 32-bit programs.
         ("int 0x80", "SIG"),
         ("syscall", "SIGSYS"),
         ("xor ecx, ecx; div ecx", "SIGFPE"),
@@ -204,7 +205,7 @@ fn hostile_snippets_fault_and_the_next_is_measured() {
         ("ret", "SIG"),
         ("jmp $", "did not end"),
     ] {
-        says(&["--quick", snippet], 4, word);
+        assert_error(&["--quick", snippet], 4, word);
         let report = answer(&mut cyclescope(&["run", "--quick", snippet]));
         assert!(report.stderr.contains("\nhelp: "), "{report:?}");
     }

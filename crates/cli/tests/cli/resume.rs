@@ -1,11 +1,12 @@
-//! `--out` and `--resume` of `instr` and `uarch`: what is ended goes on, and everything is in its file exactly once.
+//! `--out` and `--resume` of `instr` and `uarch`: an interrupted command resumes, and its file has
+//! every result exactly once.
 
 use crate::support::{Answer, Running, answer, cyclescope, folder};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_program(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(&[&["instr"], arguments].concat()))
 }
 
@@ -20,7 +21,7 @@ fn content(path: &str) -> String {
     std::fs::read_to_string(path).expect("a file")
 }
 
-/// The forms of a file after its first line, and whether each is there once.
+/// The forms in a file after its first line, and whether each occurs once.
 fn forms(path: &str) -> (BTreeSet<(String, String)>, bool) {
     let text = content(path);
     assert!(text.ends_with('\n'));
@@ -37,9 +38,9 @@ fn forms(path: &str) -> (BTreeSet<(String, String)>, bool) {
     (forms, once)
 }
 
-/// The forms that a selection has.
+/// The forms of a selection.
 fn listed(arguments: &[&str]) -> BTreeSet<(String, String)> {
-    let answer = said(&[arguments, &["--list", "--json"]].concat());
+    let answer = run_program(&[arguments, &["--list", "--json"]].concat());
     let forms = answer.stdout.lines().map(|line| {
         let form: Value = serde_json::from_str(line).expect("JSON");
         (form["code"].to_string(), form["operands"].to_string())
@@ -47,14 +48,14 @@ fn listed(arguments: &[&str]) -> BTreeSet<(String, String)> {
     forms.collect()
 }
 
-/// Globs of forms that take some seconds, most of which every x86-64 has.
+/// Globs of forms that take some seconds; every x86-64 has most of them.
 const LONG: &[&str] = &["add*", "padd*", "pm*", "sub*"];
 
 #[test]
-fn a_file_that_was_cut_anywhere_is_completed() {
+fn file_truncated_anywhere_is_completed() {
     let (_folder, path) = file();
     let selection = ["add r64*", "hlt", "--quick", "--seed", "5"];
-    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    assert_eq!(run_program(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
     let whole = std::fs::read(&path).expect("a file");
     let expected = listed(&selection[..2]);
     assert_eq!(forms(&path), (expected.clone(), true));
@@ -64,10 +65,10 @@ fn a_file_that_was_cut_anywhere_is_completed() {
     let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     for cut in cuts.chain(ends.skip(1)).filter(|cut| *cut <= whole.len()) {
         std::fs::write(&path, &whole[..cut]).expect("a file");
-        let answer = said(&["--resume", &path, "--json"]);
+        let answer = run_program(&["--resume", &path, "--json"]);
         assert_eq!(answer.code, Some(0), "{cut}: {answer:?}");
         assert_eq!(forms(&path), (expected.clone(), true), "{cut}");
-        // Whole lines stay as they are.
+        // Complete lines stay unchanged.
         let kept = whole[..cut].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
         assert_eq!(std::fs::read(&path).expect("a file")[..kept], whole[..kept], "{cut}");
         let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -79,31 +80,31 @@ fn a_file_that_was_cut_anywhere_is_completed() {
 }
 
 #[test]
-fn a_file_that_was_cut_in_its_first_line_needs_the_forms_again() {
+fn file_truncated_in_its_first_line_needs_the_forms_again() {
     let (_folder, path) = file();
     let selection = ["add r64, r64", "--quick"];
-    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    assert_eq!(run_program(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
     let whole = std::fs::read(&path).expect("a file");
     for cut in [0, 1, 60, 900] {
         std::fs::write(&path, &whole[..cut]).expect("a file");
-        let answer = said(&["--resume", &path]);
+        let answer = run_program(&["--resume", &path]);
         assert!(answer.code == Some(2) && answer.stderr.contains("name the forms again"), "{answer:?}");
         std::fs::write(&path, &whole[..cut]).expect("a file");
-        let answer = said(&[&selection[..], &["--resume", &path]].concat());
+        let answer = run_program(&[&selection[..], &["--resume", &path]].concat());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert_eq!(forms(&path), (listed(&selection[..1]), true));
     }
 }
 
 #[test]
-fn a_killed_survey_goes_on_where_it_was() {
+fn killed_survey_resumes_where_it_stopped() {
     let (folder, path) = file();
     let journal = format!("{path}.journal");
     let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&journal, 20);
     running.signal(libc::SIGKILL);
     assert_eq!(content(&path).lines().count(), 1);
-    // In its first pass, and once more in its last.
+    // In its first pass, and again in its last.
     for (file, lines) in [(&journal, 40), (&path, 20)] {
         let mut running = Running::start(&["instr", "--resume", &path]);
         running.until(file, lines);
@@ -111,7 +112,7 @@ fn a_killed_survey_goes_on_where_it_was() {
     }
     let before = content(&path);
     let whole = &before[..before.rfind('\n').expect("a line") + 1];
-    let answer = said(&["--resume", &path]);
+    let answer = run_program(&["--resume", &path]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(content(&path).starts_with(whole));
     assert_eq!(forms(&path), (listed(LONG), true));
@@ -120,7 +121,7 @@ fn a_killed_survey_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_interrupted_survey_tells_how_to_go_on() {
+fn interrupted_survey_prints_the_resume_command() {
     let (_folder, path) = file();
     let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&path, 2);
@@ -130,24 +131,24 @@ fn an_interrupted_survey_tells_how_to_go_on() {
 }
 
 #[test]
-fn one_file_has_one_writer() {
+fn file_has_only_one_writer() {
     let (_folder, path) = file();
     let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&path, 1);
     for option in ["--out", "--resume"] {
-        let answer = said(&["nop", option, &path]);
+        let answer = run_program(&["nop", option, &path]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.stderr.contains("another cyclescope writes"), "{answer:?}");
+        assert!(answer.stderr.contains("another cyclescope is writing"), "{answer:?}");
     }
     running.signal(libc::SIGKILL);
-    assert!(said(&["nop", "--out", &path]).stderr.contains("--resume"));
+    assert!(run_program(&["nop", "--out", &path]).stderr.contains("--resume"));
 }
 
 #[test]
-fn only_the_same_survey_goes_on() {
+fn only_the_same_survey_resumes() {
     let (folder, path) = file();
     let selection = ["add r64, *", "--quick", "--seed", "5"];
-    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    assert_eq!(run_program(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
     let cases: [(&[&str], &str); 5] = [
         (&["--seed", "6"], "seed was 5 and is 6"),
         (&["add r64*"], "filters was"),
@@ -157,36 +158,36 @@ fn only_the_same_survey_goes_on() {
     ];
     let before = content(&path);
     for (more, says) in cases {
-        let answer = said(&[&["--resume", &path], more].concat());
+        let answer = run_program(&[&["--resume", &path], more].concat());
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains(says), "{more:?}: {}", answer.stderr);
     }
     assert_eq!(content(&path), before);
-    assert_eq!(said(&[&selection[..], &["--resume", &path]].concat()).code, Some(0));
+    assert_eq!(run_program(&[&selection[..], &["--resume", &path]].concat()).code, Some(0));
     let facts = [("\"family\":", "\"family\":9"), ("\"version\":\"", "\"version\":\"9")];
     for (from, to) in facts {
         let other = folder.path().join("other.jsonl");
         std::fs::write(&other, before.replacen(from, to, 1)).expect("a file");
-        let answer = said(&["--resume", other.to_str().expect("text")]);
+        let answer = run_program(&["--resume", other.to_str().expect("text")]);
         assert_eq!(answer.code, Some(2), "{from}: {answer:?}");
         assert!(answer.stderr.contains(from.trim_matches(['"', ':'])), "{from}: {}", answer.stderr);
     }
-    let answer = said(&["nop", "--out", &path]);
+    let answer = run_program(&["nop", "--out", &path]);
     assert!(answer.code == Some(2) && answer.stderr.contains("already exists"), "{answer:?}");
     assert_eq!(content(&path), before);
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
-    let answer = said(&["nop", "--quick", "--out", "/dev/full"]);
+fn full_disk_is_an_error() {
+    let answer = run_program(&["nop", "--quick", "--out", "/dev/full"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stderr.contains("No space left") && answer.stderr.contains("--resume"), "{answer:?}");
 }
 
-/// Tests of the core of a second or two, one of which has several lines; a size is written last.
+/// Core tests of a second or two. One of them has several lines, and a size is written last.
 const CORE: &[&str] = &["instruction_cache", "branches_in_flight", "stores_in_flight"];
 
-/// The tests of a file in its order, each once for all of its lines.
+/// The tests in a file in order, each once for all of its lines.
 fn tests(path: &str) -> Vec<String> {
     let text = content(path);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -203,7 +204,7 @@ fn tests(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_study_of_the_core_goes_on_behind_its_last_complete_test() {
+fn uarch_resumes_after_its_last_complete_test() {
     let (folder, path) = file();
     let arguments = [&["uarch"], CORE, &["--quick", "--seed", "7", "--out", &path]].concat();
     let mut running = Running::start(&arguments);
@@ -217,7 +218,7 @@ fn a_study_of_the_core_goes_on_behind_its_last_complete_test() {
     let first = whole.lines().nth(1).expect("a line");
     assert!(content(&path).contains(first) && done.stdout.contains("instruction cache"), "{done:?}");
 
-    // A test whose lines are not all there is measured again, the others are as they were.
+    // A test without all of its lines is measured again; the others stay unchanged.
     let complete = content(&path);
     let ends: Vec<usize> = complete.match_indices('\n').map(|(end, _)| end + 1).collect();
     for (lines, kept) in [(2, 1), (ends.len() - 1, ends.len() - 1), (1, 1)] {
@@ -233,7 +234,7 @@ fn a_study_of_the_core_goes_on_behind_its_last_complete_test() {
 }
 
 #[test]
-fn only_the_same_study_of_the_core_goes_on() {
+fn only_the_same_uarch_study_resumes() {
     let (folder, path) = file();
     let uarch = |more: &[&str]| answer(&mut cyclescope(&[&["uarch"], more].concat()));
     let done = uarch(&["branches_in_flight", "--quick", "--seed", "7", "--out", &path]);
@@ -244,7 +245,7 @@ fn only_the_same_study_of_the_core_goes_on() {
         (&["--seed", "8"], "seed was 7 and is 8"),
         (&["--clock", "rdtscp"], "clock was"),
         (&["stores_in_flight"], "subjects was"),
-        (&["--evidence", &evidence], "--evidence does not go with --resume"),
+        (&["--evidence", &evidence], "--evidence can't be combined with --resume"),
         (&["--out", &path], "cannot be used with"),
     ];
     for (more, says) in cases {
@@ -272,8 +273,9 @@ fn only_the_same_study_of_the_core_goes_on() {
 }
 
 #[test]
-fn an_interrupted_study_of_the_core_tells_how_to_go_on() {
-    // Before any test is done too: a signal that came too late for that is sent to another study.
+fn interrupted_uarch_study_prints_the_resume_command() {
+    // Also before any test is complete. If the signal comes too late for that, another study gets
+    // it.
     const ATTEMPTS: usize = 5;
     for _ in 0..ATTEMPTS {
         let (_folder, path) = file();

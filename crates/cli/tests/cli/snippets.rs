@@ -1,30 +1,33 @@
-//! What can be measured, and how it is shown.
+//! What can be measured, and how it is printed.
 
 use crate::support::{answer, cyclescope, folder, has_for_part, measured, number, value};
 
 #[test]
-fn two_copies_of_a_chain_cost_twice_as_much() {
+fn two_chain_links_cost_twice_as_much() {
     let (Some(two), Some(one)) = (number(&["imul rax, rax; imul rax, rax"]), number(&["imul rax, rax"])) else {
         return;
     };
     let [[two, of_two], [one, of_one]] = [two, one].map(|line| value(&line["cost"]));
-    // A wrong number misses its own interval by far; at 95 %, three half widths are missed less than once in a thousand times.
+    // A wrong number misses its interval by far. At 95 %, three half widths are missed less than
+    // once in a thousand times.
     let margin = 0.02 + 3.0 * of_two.hypot(2.0 * of_one);
     assert!((two - 2.0 * one).abs() <= margin, "{two} ± {of_two}, {one} ± {of_one}");
 }
 
-/// Runs with each of two clocks.
+/// Number of runs with each of two clocks.
 const RUNS: usize = 12;
 
 #[test]
-fn the_systems_clock_drops_no_readings_for_their_step() {
+fn system_clock_keeps_readings_despite_its_step() {
     let dropped = |clock: &[&str]| {
         let line = measured(&[clock, &["imul rax, rax"]].concat());
         let [dropped, kept] = ["dropped", "samples"].map(|field| line[field].as_f64().expect("a number"));
         dropped / (dropped + kept)
     };
-    // A reading that is longer by one step of the clock was an outlier: a fifth to a half of the rounds in every run. So is one run with fewer
-    // proof enough, and bursts of other work, which are in a third of the runs beside a busy sibling (Zen 4, virtual machine), are none.
+    // The defect would count a reading that is longer by one step as an outlier: a fifth to a half
+    // of the rounds in every run. One run with fewer is therefore sufficient. Bursts of background
+    // load don't matter; they affect a third of the runs with a busy sibling (Zen 4, virtual
+    // machine).
     let mut quiet = 0;
     for _ in 0..RUNS {
         if dropped(&["--clock", "clock-gettime"]) < 0.15 {
@@ -32,12 +35,12 @@ fn the_systems_clock_drops_no_readings_for_their_step() {
         }
         quiet += usize::from(dropped(&[]) < 0.05);
     }
-    assert!(2 * quiet < RUNS, "a fifth of the rounds are dropped beside a quiet machine");
+    assert!(2 * quiet < RUNS, "a fifth of the rounds are dropped on a quiet machine");
     cyclescope_skipped::report_skipped("this machine is too noisy to compare two clocks");
 }
 
 #[test]
-fn text_file_standard_input_and_machine_code_are_the_same_snippet() {
+fn text_file_stdin_and_machine_code_give_the_same_snippet() {
     let folder = folder();
     let file = folder.path().join("snippet.s");
     std::fs::write(&file, "imul rax, rax # three cycles\r\n\r\nnop\n").expect("a file");
@@ -75,8 +78,8 @@ fn control_characters_of_a_snippet_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn long_plans_are_no_hangs() {
-    // Each of these took longer than a deadline that knew the budget alone.
+fn long_plans_do_not_count_as_hangs() {
+    // Each of these outlasts a deadline based on the budget alone.
     measured(&["--quick", "--layouts", "8", "--samples", "4", "--warm-up", "100000", "nop"]);
     measured(&["--quick", "--layouts", "2", "--samples", "4", "--loop", "1000000", "imul rax, rax"]);
 }
@@ -117,7 +120,7 @@ fn macros_of_other_assemblers_work() {
 }
 
 #[test]
-fn the_cpu_that_was_asked_for_is_used() {
+fn requested_cpu_is_used() {
     let default = measured(&["--quick", "nop"])["cpu"].as_u64().expect("a number");
     let line = measured(&["--quick", "--cpu", &default.to_string(), "nop"]);
     assert_eq!(line["cpu"], default);
@@ -136,7 +139,7 @@ fn help_fits_a_page_and_names_the_exit_codes() {
 }
 
 #[test]
-fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
+fn counts_prints_all_readings_of_a_layout_and_marks_first_runs() {
     let evidence = crate::support::folder();
     let kept = evidence.path().join("kept");
     let kept = kept.to_str().expect("text");
@@ -159,7 +162,7 @@ fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
 }
 
 #[test]
-fn a_locale_without_utf8_gets_ascii_and_json_stays() {
+fn non_utf8_locale_gets_ascii_text_and_utf8_json() {
     let said =
         |locale: &str, arguments: &[&str]| answer(cyclescope(arguments).env("LC_ALL", locale).env("NO_COLOR", "1"));
     let plan = ["run", "--quick", "--interval", "100%", "imul rax, rax"];
@@ -171,7 +174,7 @@ fn a_locale_without_utf8_gets_ascii_and_json_stays() {
     }
     let table = said("C", &["instr", "--quick", "Adc_r64_rm64"]);
     assert!(table.stdout.is_ascii() && table.stdout.contains("->"), "{table:?}");
-    // Errors too, but what JSON quotes is as it was written.
+    // Errors use ASCII too, but JSON keeps the original text.
     let broken = "add rax, \"…\"";
     assert!(said("C", &["run", broken]).stderr.is_ascii());
     assert!(said("C", &["run", "--json", broken]).stdout.contains('…'));

@@ -1,4 +1,4 @@
-//! How the tests run the program and look at what it said.
+//! Helpers that run the program and check its output.
 
 use assert_cmd::Command;
 use cyclescope::executor::Sample;
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Seconds of processor time after which the program counts as hung.
 const HUNG: libc::rlim_t = 60;
-/// The same for the time that passes, in which a busy machine may give it little: one that waits for ever ends then.
+/// The same for wall time, of which a busy machine needs more. It ends a program that waits
+/// forever.
 const WAITED: Duration = Duration::from_secs(900);
 
 /// The program, not yet started.
@@ -20,7 +21,7 @@ pub fn cyclescope(arguments: &[&str]) -> Command {
     command.args(arguments);
     let limit = || {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the structure lives through both calls.
+        // SAFETY: the structure outlives both calls.
         let set = unsafe {
             libc::getrlimit(libc::RLIMIT_CPU, &mut limit) == 0 && {
                 limit.rlim_cur = limit.rlim_max.min(HUNG);
@@ -36,10 +37,10 @@ pub fn cyclescope(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command answered.
+/// The output and exit code of a command.
 #[derive(Debug)]
 pub struct Answer {
-    /// The exit code; none where a signal ended it.
+    /// The exit code; `None` if a signal ended the command.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -56,9 +57,9 @@ pub fn answer(command: &mut Command) -> Answer {
     answer
 }
 
-/// The one line that a command with `--json` prints.
+/// Returns the single line that a command prints with `--json`.
 pub fn json(arguments: &[&str], codes: &[i32]) -> Value {
-    // Right behind the command: behind `--` it would be no option.
+    // Directly after the command, because after `--` it wouldn't be an option.
     let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
     assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {answer:?}");
     let lines: Vec<&str> = answer.stdout.lines().collect();
@@ -82,10 +83,11 @@ pub fn refused(arguments: &[&str], code: i32) -> Value {
     line
 }
 
-/// Measurements that may all be too noisy on a busy machine before nothing can be said.
+/// Number of measurements on a busy machine that may all be too noisy before the test gives up.
 const ATTEMPTS: usize = 5;
 
-/// The first of some measurements that is as precise as was asked for. Where none is, says that the test leaves out what needs it.
+/// Returns the first measurement that reaches the requested precision. If none does, reports that
+/// the test skips what needs it.
 #[track_caller]
 pub fn number(arguments: &[&str]) -> Option<Value> {
     let measure = || answer(cyclescope(&["run", "--json"]).args(arguments));
@@ -106,7 +108,8 @@ pub fn value(quantity: &Value) -> [f64; 2] {
     [value, (high - low) / 2.0]
 }
 
-/// The value of a quantity; if the machine was too busy for one, says that a part of the test is left out.
+/// The value of a quantity. If the machine was too busy for one, reports that a part of the test is
+/// skipped.
 #[track_caller]
 pub fn value_if_any(quantity: &Value) -> Option<f64> {
     let value = quantity["value"].as_f64();
@@ -121,7 +124,7 @@ fn installed(tool: &str) -> bool {
     std::process::Command::new(tool).arg("--version").output().is_ok()
 }
 
-/// Whether a tool is installed; if not, says that the test is skipped.
+/// Whether a tool is installed. If not, reports that the test is skipped.
 #[track_caller]
 pub fn has(tool: &str) -> bool {
     let found = installed(tool);
@@ -131,7 +134,7 @@ pub fn has(tool: &str) -> bool {
     found
 }
 
-/// Whether a tool is installed; if not, says that the test leaves out what needs it.
+/// Whether a tool is installed. If not, reports that the test skips what needs it.
 #[track_caller]
 pub fn has_for_part(tool: &str) -> bool {
     let found = installed(tool);
@@ -141,7 +144,7 @@ pub fn has_for_part(tool: &str) -> bool {
     found
 }
 
-/// A command of some seconds, killed where a test fails.
+/// A command of some seconds, which is killed if a test fails.
 pub struct Running(Child);
 
 impl Running {
@@ -154,7 +157,7 @@ impl Running {
 
     /// Waits until a file has at least this number of lines.
     pub fn until(&mut self, path: &str, lines: usize) {
-        // It may wait for others on its CPU.
+        // The command may wait for others on its CPU.
         let until = Instant::now() + Duration::from_secs(120);
         let has = || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
         while !has() {
@@ -164,9 +167,9 @@ impl Running {
         }
     }
 
-    /// Sends a signal, and returns how it ended and what it said on standard error.
+    /// Sends a signal. Returns how the command ended, and its standard error.
     pub fn signal(mut self, signal: i32) -> (std::process::ExitStatus, String) {
-        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        // SAFETY: takes no pointers; the process is a child that hasn't been reaped.
         assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
         let status = self.0.wait().expect("a child");
         let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).expect("text"));
@@ -186,7 +189,7 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Changes the facts of evidence, or its events, as someone would who also computes all checksums anew.
+/// Changes the facts or events of evidence, like a forger who also recomputes all checksums.
 pub fn forged(
     directory: &Path,
     facts: impl FnOnce(&mut Value),
@@ -216,7 +219,7 @@ pub fn forged(
     std::fs::rename(other, directory).expect("a directory");
 }
 
-/// What is found within some seconds.
+/// What `found` returns within some seconds.
 pub fn within<T>(seconds: u64, mut found: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(seconds);
     loop {
@@ -228,7 +231,7 @@ pub fn within<T>(seconds: u64, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until a process is gone, or only waits to be reaped by whom it was left to.
+/// Waits until a process is gone, or is only waiting to be reaped by its new parent.
 pub fn gone(process: i32) {
     within(20, || {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

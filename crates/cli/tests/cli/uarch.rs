@@ -1,10 +1,10 @@
-//! `uarch`: what it prints, that a replay comes to the same, and what it says of names that it does not have.
+//! `uarch`: its output, its replay, and its errors for unknown names.
 
 use crate::support::{answer, cyclescope, folder, json};
 use serde_json::Value;
 
 #[test]
-fn a_structure_has_a_verdict_and_its_replay_the_same() {
+fn structure_has_a_verdict_and_replay_agrees() {
     let files = folder();
     let path = files.path().join("evidence");
     let path = path.to_str().expect("text");
@@ -29,7 +29,7 @@ fn a_structure_has_a_verdict_and_its_replay_the_same() {
 }
 
 #[test]
-fn the_page_fits_a_terminal_and_says_why_where_there_is_no_number() {
+fn page_fits_a_terminal_and_explains_missing_numbers() {
     let text = answer(cyclescope(&["uarch", "branches_in_flight", "--quick"]).env("NO_COLOR", "1"));
     assert_eq!(text.code, Some(0), "{text:?}");
     let wide = text.stdout.lines().find(|line| line.chars().count() > 80);
@@ -37,11 +37,11 @@ fn the_page_fits_a_terminal_and_says_why_where_there_is_no_number() {
     let (title, rest) = text.stdout.split_once('\n').expect("lines");
     assert!(title == "In flight" && rest.starts_with("  branches in flight  "), "{text:?}");
     let row = rest.lines().next().expect("a row");
-    assert!(row.contains(" entries") != text.stdout.contains("Why there is no number"), "{text:?}");
+    assert!(row.contains(" entries") != text.stdout.contains("Reasons for missing numbers"), "{text:?}");
 }
 
 #[test]
-fn every_record_is_on_the_page_and_every_walk_is_drawn() {
+fn every_record_is_printed_and_every_walk_is_plotted() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     let arguments = ["uarch", "data_tlb", "--quick", "--out", &path("out"), "--plots", &path("plots")];
@@ -60,7 +60,7 @@ fn every_record_is_on_the_page_and_every_walk_is_drawn() {
 }
 
 #[test]
-fn rates_have_the_programs_that_they_come_from() {
+fn rates_include_their_programs() {
     let files = folder();
     let plots = files.path().join("plots");
     let pictures = plots.to_str().expect("text");
@@ -83,14 +83,14 @@ fn rates_have_the_programs_that_they_come_from() {
         let rates = record["rates"].as_array().expect("rates");
         assert!(!found || rates.len() >= 2 && rates[0]["rate"]["value"].is_number(), "{record}");
     }
-    // Beside other work none may be measured.
+    // Under background load, possibly none is measured.
     let measured = records.iter().any(|record| record["test"] == "read_bandwidth" && !record["rates"][0].is_null());
     assert_eq!(plots.join("uarch-read_bandwidth.svg").exists(), measured);
 }
 
-/// What a step costs is a measurement as any other: the same levels follow from the same readings.
+/// The cost of a step is a measurement like any other: the same readings give the same levels.
 #[test]
-fn levels_are_the_same_in_a_replay() {
+fn replay_reproduces_the_levels() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     let arguments = ["uarch", "instruction_cache", "--quick", "--json", "--evidence", &path("evidence")];
@@ -108,7 +108,7 @@ fn levels_are_the_same_in_a_replay() {
 }
 
 #[test]
-fn tests_are_listed_and_misspelt_ones_refused() {
+fn tests_are_listed_and_misspelt_names_rejected() {
     let list = answer(&mut cyclescope(&["uarch", "--list"]));
     assert!(list.stdout.contains("vector_registers_xmm\n") && list.code == Some(0), "{list:?}");
     let wrong = answer(&mut cyclescope(&["uarch", "stores"]));
@@ -121,9 +121,10 @@ fn tests_are_listed_and_misspelt_ones_refused() {
     assert!(nothing.code == Some(2) && nothing.stderr.contains("cannot be used"), "{nothing:?}");
 }
 
-/// Other work may keep the CPUs from answering each other; then there is a reason, and the picture all the same.
+/// Background load may keep the CPUs from answering each other. Then there is a reason, and still a
+/// picture.
 #[test]
-fn each_two_cpus_have_a_number_or_a_reason_and_a_picture() {
+fn every_cpu_pair_has_a_number_or_a_reason() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     let arguments = ["uarch", "core_to_core", "--quick", "--json", "--evidence", &path("evidence")];
@@ -148,9 +149,9 @@ fn each_two_cpus_have_a_number_or_a_reason_and_a_picture() {
     assert_eq!(files.path().join("plots/uarch-core_to_core.svg").exists(), several);
 }
 
-/// A process that may use one CPU alone has no pair, and says so.
+/// A process that may use only one CPU has no pair, and says so.
 #[test]
-fn one_cpu_has_no_other_to_exchange_messages_with() {
+fn single_cpu_has_no_pair() {
     let mut alone = assert_cmd::Command::new("taskset");
     let program = ["-c", "0", env!("CARGO_BIN_EXE_cyclescope")];
     alone.args(program).args(["uarch", "core_to_core", "false_sharing", "--quick", "--json"]);

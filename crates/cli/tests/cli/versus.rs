@@ -2,14 +2,14 @@
 
 use crate::support::{answer, cyclescope, folder, has, json};
 
-/// The difference of two variants, or nothing where the machine is too noisy for a number.
+/// The difference of two variants; `None` if the machine is too noisy for a number.
 fn difference(line: &serde_json::Value) -> Option<[f64; 3]> {
     let part = |name: &str| line["versus"]["difference"][name].as_f64();
     Some([part("value")?, part("low")?, part("high")?])
 }
 
 #[test]
-fn a_longer_chain_is_slower_by_its_further_links() {
+fn longer_chain_is_slower_by_its_additional_links() {
     let line = json(&["run", "imul rax, rax", "--versus", "imul rax, rax; add rax, rax"], &[0, 5]);
     let versus = &line["versus"];
     assert_eq!(
@@ -17,14 +17,14 @@ fn a_longer_chain_is_slower_by_its_further_links() {
         (&"imul rax, rax; add rax, rax".into(), &"48 0f af c0 48 01 c0".into())
     );
     let Some([value, low, high]) = difference(&line) else { return };
-    // An addition behind a chain of multiplications is one more link of a cycle.
+    // An addition after a chain of multiplications adds a link of one cycle.
     assert!(low < value && value < high && (0.9..1.1).contains(&value), "{line}");
     assert_eq!(versus["verdict"], "slower", "{line}");
     assert!(versus["ratio"]["low"].as_f64() > Some(1.0), "{line}");
 }
 
 #[test]
-fn a_snippet_is_not_faster_than_itself_at_every_try() {
+fn identical_snippets_do_not_always_differ() {
     let other = (0..4).filter(|seed| {
         let seed = seed.to_string();
         let line = json(&["run", "--seed", &seed, "add rax, rax", "--versus", "add rax, rax"], &[0, 5]);
@@ -34,7 +34,7 @@ fn a_snippet_is_not_faster_than_itself_at_every_try() {
 }
 
 #[test]
-fn the_text_says_what_the_difference_means() {
+fn text_explains_the_difference() {
     let said = answer(cyclescope(&["run", "--hex", "90", "--versus", "4801c0"]).env("NO_COLOR", "1"));
     assert!(matches!(said.code, Some(0 | 5)) && said.stdout.contains("\nversus\nadd"), "{said:?}");
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
@@ -49,7 +49,7 @@ fn the_text_says_what_the_difference_means() {
 }
 
 #[test]
-fn two_functions_are_compared_with_their_own_code() {
+fn two_functions_are_compared_with_their_code() {
     if !has("cc") {
         return;
     }
@@ -65,9 +65,9 @@ fn two_functions_are_compared_with_their_own_code() {
     let line = json(&["run", "--c", &short, "--versus", &long], &[0, 5]);
     let parts = [&line["cost"]["value"], &line["versus"]["cost"]["value"]].map(|value| value.as_f64());
     let [Some(one), Some(other)] = parts else { return };
-    // Calls overlap, so that the shorter chain hides more of itself.
+    // Calls overlap, so the shorter chain hides more of its cost.
     assert!(other > 1.5 * one, "{line}");
-    // One where the system runs no code from memory.
+    // The function has only one address if the system runs no code from memory.
     assert!(line["addresses"].as_u64() >= Some(1), "{line}");
     assert!(json(&["run", "--quick", "nop"], &[0, 5])["addresses"].is_null());
     let line = json(&["run", "--c", &short, "--versus-call", "g"], &[0, 5]);
@@ -78,8 +78,9 @@ fn two_functions_are_compared_with_their_own_code() {
 }
 
 #[test]
-fn a_caveat_comes_with_one_thing_to_try() {
-    // No machine measures a chain of divisions to a hundred-thousandth of a cycle in no time.
+fn caveat_comes_with_one_suggestion() {
+    // No machine can measure a chain of divisions to a hundred-thousandth of a cycle in this
+    // budget.
     let arguments = ["run", "--interval", "0.00001", "--budget", "0.001", "div rbx"];
     let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
     assert_eq!(said.code, Some(5), "{said:?}");

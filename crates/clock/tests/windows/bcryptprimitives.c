@@ -1,4 +1,4 @@
-/* Wine before 9 has no bcryptprimitives.dll, from which programs in Rust take random bytes. */
+/* Replaces bcryptprimitives.dll, the source of random bytes in Rust programs. Wine before 9 lacks it. */
 #include <windows.h>
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length);

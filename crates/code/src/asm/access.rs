@@ -1,9 +1,9 @@
-//! How instructions reach memory where the manuals say that it is not the usual way.
+//! Instructions that access memory in an unusual way.
 
 use iced_x86::{Instruction, Mnemonic};
 
-/// Whether an instruction stores past the caches: what it writes waits in a buffer until its cache line is whole (Intel SDM
-/// vol. 1, 10.4.6.2; vol. 2, MOVDIRI).
+/// Whether an instruction stores past the caches: its data waits in a buffer until the cache line
+/// is complete (Intel SDM vol. 1, 10.4.6.2; vol. 2, MOVDIRI).
 pub fn is_non_temporal_store(instruction: &Instruction) -> bool {
     use Mnemonic::{
         Movdiri, Movntdq, Movnti, Movntpd, Movntps, Movntq, Movntsd, Movntss, Vmovntdq, Vmovntpd, Vmovntps,
@@ -14,9 +14,9 @@ pub fn is_non_temporal_store(instruction: &Instruction) -> bool {
     )
 }
 
-/// Whether an instruction reads and writes memory at once: with a LOCK prefix, and XCHG and CMPccXADD without one (Intel
-/// SDM vol. 3, 9.1.2.2; vol. 2, CMPccXADD). It has to see memory itself, so no core takes a store's register for what it
-/// reads.
+/// Whether an instruction reads and writes memory atomically: with a LOCK prefix, or as XCHG or
+/// CMPccXADD without one (Intel SDM vol. 3, 9.1.2.2; vol. 2, CMPccXADD). It must see memory itself,
+/// so no core forwards a store's register to it.
 pub fn is_atomic(instruction: &Instruction) -> bool {
     let name = format!("{:?}", instruction.mnemonic());
     let compares = name.starts_with("Cmp") && name.ends_with("xadd");

@@ -1,5 +1,5 @@
-//! Other names for instructions: condition codes, pseudo-operations with a built-in immediate, and habits of
-//! common assemblers.
+//! Other names for instructions: condition codes, pseudo-operations with a fixed immediate, and
+//! conventions of common assemblers.
 
 use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, list_slots};
@@ -27,7 +27,8 @@ const CONDITIONS: [&[&str]; 16] = [
     &["g", "nle"],
 ];
 
-/// Predicates of floating-point comparisons, by their number (Intel SDM volume 2, table of CMPPD and VCMPPD).
+/// Predicates of floating-point comparisons by number (Intel SDM volume 2, table of CMPPD and
+/// VCMPPD).
 const FLOAT_PREDICATES: [&[&str]; 32] = [
     &["eq", "eq_oq"],
     &["lt", "lt_os"],
@@ -129,7 +130,7 @@ fn is_string_code(code: Code) -> bool {
     list_slots(code).any(|s| matches!(s, OperandSlot::Source | OperandSlot::Destination))
 }
 
-/// Puts patterns in front, so that on a tie the alias' own meaning wins.
+/// Puts patterns first, so that the alias' own meaning wins a tie.
 fn prepend_patterns(table: &mut PatternTable, name: &str, patterns: Vec<MnemonicPattern>) {
     if patterns.is_empty() {
         return;
@@ -173,7 +174,7 @@ fn add_predicates(table: &mut PatternTable, base: &str, stem: &str, suffix: &str
     for (number, names) in (0..).zip(names) {
         let patterns = fix_immediate(table, base, number);
         for name in *names {
-            // A real instruction of that name (vpcmpeqb) keeps its place in front.
+            // A real instruction with that name (vpcmpeqb) stays first.
             let entry = table.entry(format!("{stem}{name}{suffix}")).or_default();
             entry.extend(patterns.iter().cloned());
             if entry.is_empty() {
@@ -183,7 +184,7 @@ fn add_predicates(table: &mut PatternTable, base: &str, stem: &str, suffix: &str
     }
 }
 
-/// The patterns of a comparison without their last operand, an immediate.
+/// Patterns of a comparison without their last operand, an immediate.
 fn fix_immediate(table: &PatternTable, base: &str, immediate: u8) -> Vec<MnemonicPattern> {
     let Some(patterns) = table.get(base) else { return Vec::new() };
     let mut found = Vec::new();

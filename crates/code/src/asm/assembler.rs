@@ -1,6 +1,6 @@
-//! From statements to bytes: places labels, chooses branch lengths, encodes.
+//! From statements to bytes: places labels, chooses branch lengths, and encodes.
 //!
-//! Branches start short and only ever grow, so that the layout settles.
+//! Branches start short and only grow, so that the layout settles.
 
 use super::expression::CodeSymbol;
 use super::instruction_builder::LabelFixup;
@@ -15,15 +15,15 @@ use cyclescope_core::error::BadSnippet;
 use iced_x86::{Encoder, Instruction};
 use std::collections::HashMap;
 
-/// Assembles text; `;` and line ends separate statements, `#` and `//` start comments. It is Intel syntax, or AT&T
-/// syntax where a register after `%` or a number after `$` shows it.
+/// Assembles text. `;` and line ends separate statements; `#` and `//` start comments. The syntax
+/// is Intel's, or AT&T's if a register follows a `%` or a number follows a `$`.
 ///
-/// The empty text is a snippet of no bytes.
+/// An empty text gives a snippet without bytes.
 pub fn parse_assembly(text: &str) -> Result<Listing, BadSnippet> {
     assemble_text(text, None)
 }
 
-/// Assembles text of this syntax.
+/// Assembles text in this syntax.
 pub fn parse_with_syntax(text: &str, syntax: InstructionSyntax) -> Result<Listing, BadSnippet> {
     assemble_text(text, Some(syntax))
 }
@@ -59,7 +59,7 @@ struct DraftLine {
     fit: ChosenInstruction,
     instruction: Instruction,
     at: TextPosition,
-    /// Where to point when the target is out of reach.
+    /// Position for an error about an unreachable target.
     blame: TextPosition,
     length: u64,
 }
@@ -67,7 +67,7 @@ struct DraftLine {
 #[derive(Default)]
 struct AssemblyDraft {
     lines: Vec<DraftLine>,
-    /// Number of the line that follows each label.
+    /// Number of the line after each label.
     labels: HashMap<String, usize>,
     locals: Vec<(u32, usize)>,
 }
@@ -105,13 +105,13 @@ impl AssemblyDraft {
         Ok(())
     }
 
-    /// The line that follows a numeric label, as referred to from another line.
+    /// Number of the line after a numeric label, as referred to from another line.
     fn find_local_label(&self, label: u32, ahead: bool, from: usize) -> Option<usize> {
         let mut lines = self.locals.iter().filter(|(number, _)| *number == label).map(|(_, line)| *line);
         if ahead { lines.find(|line| *line > from) } else { lines.rfind(|line| *line <= from) }
     }
 
-    /// Start addresses of all lines, and the end.
+    /// Start addresses of all lines, and the end address.
     fn line_starts(&self) -> Vec<u64> {
         let mut starts = vec![0];
         for line in &self.lines {
@@ -130,7 +130,7 @@ impl AssemblyDraft {
         line.map_or(0, |line| i128::from(starts[line])) + place.constant
     }
 
-    /// Lets branches grow until all of them reach their targets.
+    /// Makes branches longer until all of them reach their targets.
     fn grow_branches(&mut self) -> Result<(), BadSnippet> {
         loop {
             let starts = self.line_starts();
@@ -173,7 +173,8 @@ impl AssemblyDraft {
                     instruction.set_near_branch64(self.resolve_address(number, &starts, place) as u64);
                 }
                 LabelFixup::Relative(place) => {
-                    // A number without a symbol is the displacement itself, counted from the next instruction.
+                    // A number without a symbol is the displacement itself, relative to the next
+                    // instruction.
                     let from = if place.symbol.is_none() { i128::from(starts[number + 1]) } else { 0 };
                     let to = from + self.resolve_address(number, &starts, place);
                     instruction.set_memory_displacement64(to as u64);

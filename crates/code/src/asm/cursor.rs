@@ -1,21 +1,21 @@
-//! Walks over a snippet's tokens.
+//! A cursor over the tokens of a snippet.
 
 use super::lexer::{Token, TokenKind};
 use cyclescope_core::error::BadSnippet;
 
-/// Walks over the tokens.
+/// Cursor over tokens.
 pub(super) struct TokenCursor<'a> {
     tokens: &'a [Token],
     next: usize,
 }
 
 impl<'a> TokenCursor<'a> {
-    /// Before the first of the tokens, which end with [`TokenKind::End`].
+    /// Starts before the first token; the last one must be [`TokenKind::End`].
     pub(super) fn new(tokens: &'a [Token]) -> TokenCursor<'a> {
         TokenCursor { tokens, next: 0 }
     }
 
-    /// Whether all tokens were taken.
+    /// Whether all tokens have been taken.
     pub(super) fn is_at_end(&self) -> bool {
         self.next >= self.tokens.len()
     }
@@ -42,7 +42,7 @@ impl<'a> TokenCursor<'a> {
         matches!(self.peek().kind, TokenKind::End | TokenKind::Punct(','))
     }
 
-    /// The error that something else than the next token belongs here.
+    /// Error for a next token that does not belong here.
     pub(super) fn unexpected_token(&self, expected: &str) -> BadSnippet {
         let token = self.peek();
         let message = match token.kind {

@@ -1,11 +1,12 @@
-//! Writes a program's instructions and remembers where they refer to the context.
+//! Writes a program's instructions and records their references to the context.
 //!
-//! References to the context are RIP-relative. While a program is written the context is at a nominal
-//! distance; `Program::place` corrects each displacement once both addresses are known.
+//! References to the context are RIP-relative. While a program is written, the context is at a
+//! nominal distance. `Program::relocate_into` corrects each displacement once both addresses are
+//! known.
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
-/// Offset of the context from the program's first byte until the program is placed.
+/// Offset of the context from the program's first byte before relocation.
 pub(crate) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
 
 /// Assumed distance to the body until it is known.
@@ -14,16 +15,16 @@ const NOMINAL_BODY: i64 = 0x1000;
 /// Collects machine code.
 pub struct Emitter {
     encoder: Encoder,
-    /// Offsets of the 32-bit displacements that refer to the context.
+    /// Offsets of 32-bit displacements that refer to the context.
     relocations: Vec<u32>,
-    /// Offsets of the 32-bit displacements that refer to the body, which follows this code.
+    /// Offsets of 32-bit displacements that refer to the body, which follows this code.
     forward: Vec<usize>,
     start: usize,
     length: usize,
 }
 
 impl Emitter {
-    /// For code that starts at an offset in its program.
+    /// Creates an emitter for code that starts at an offset in its program.
     pub(crate) fn starting_at(start: usize) -> Emitter {
         Emitter { encoder: Encoder::new(64), relocations: Vec::new(), forward: Vec::new(), start, length: start }
     }
@@ -33,7 +34,7 @@ impl Emitter {
         self.length
     }
 
-    /// Appends an instruction that this library made up itself.
+    /// Appends an instruction built by this library.
     pub(crate) fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
         let instruction = instruction.expect("the library's own instructions have fitting operands");
         let at = self.length;
@@ -59,11 +60,11 @@ impl Emitter {
         self.length += bytes.len();
     }
 
-    /// `lea register, [body]`: the address behind all of this code.
+    /// `lea register, [body]`: the address after all of this code.
     pub(crate) fn load_body_address(&mut self, register: Register) {
         let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
         self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
-        // It is no reference to the context.
+        // This is not a reference to the context.
         let at = self.relocations.pop().expect("the displacement was noted");
         self.forward.push(at as usize);
     }
@@ -98,7 +99,7 @@ impl Emitter {
         self.push(Instruction::with2(code, register, value));
     }
 
-    /// A branch to an offset in this program.
+    /// Appends a branch to an offset in this program.
     pub(crate) fn push_branch(&mut self, code: Code, target: usize) {
         self.push(Instruction::with_branch(code, target as u64));
     }

@@ -1,4 +1,4 @@
-//! Constant expressions and addresses, as linear forms.
+//! Constant expressions and addresses, read as linear forms.
 
 use super::cursor::TokenCursor;
 use super::lexer::{TextPosition, TokenKind};
@@ -6,21 +6,21 @@ use super::registers::find_register;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
-/// Deeper parentheses are refused, so that hostile text cannot exhaust the stack.
+/// Deeper nesting of parentheses is rejected, so that hostile text cannot exhaust the stack.
 const DEEPEST_NESTING: u32 = 64;
 
-/// A name for a place in the code.
+/// Symbolic position in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CodeSymbol {
     /// A named label.
     Label(String),
-    /// The nearest numeric label ahead or behind.
+    /// The nearest numeric label, ahead or behind.
     Local { number: u32, ahead: bool },
     /// `$`: the start of the instruction.
     Here,
 }
 
-/// Registers with factors, a symbol and a constant.
+/// Registers with factors, plus a symbol and a constant.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LinearForm {
     pub(super) registers: Vec<(Register, i128, TextPosition, bool)>,
@@ -33,7 +33,7 @@ impl LinearForm {
         self.registers.is_empty() && self.symbol.is_none()
     }
 
-    /// The sum with `sign` times another one.
+    /// Adds `sign` times another form.
     pub(super) fn add_scaled(
         mut self,
         other: LinearForm,
@@ -82,7 +82,7 @@ impl LinearForm {
 }
 
 impl TokenCursor<'_> {
-    /// Reads a sum; `in_address` only words the error.
+    /// Reads a sum; `in_address` only affects the error message.
     pub(super) fn read_expression(&mut self, in_address: bool) -> Result<LinearForm, BadSnippet> {
         self.read_sum(in_address, 0)
     }
@@ -154,7 +154,7 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// A register or a place in the code.
+    /// Reads a register or a position in the code.
     pub(super) fn read_name(&mut self) -> Result<LinearForm, BadSnippet> {
         let token = self.take_token();
         if token.text == "." {
@@ -167,7 +167,7 @@ impl TokenCursor<'_> {
         Ok(LinearForm { registers: vec![(register, 1, token.at, false)], ..LinearForm::default() })
     }
 
-    /// The `(1)` of `st(1)`.
+    /// Reads the `(1)` of `st(1)`.
     fn read_stack_register(&mut self) -> Result<Register, BadSnippet> {
         if !self.is_at_punct('(') {
             return Ok(Register::ST0);
@@ -175,7 +175,7 @@ impl TokenCursor<'_> {
         self.take_token();
         let number = self.take_token();
         let TokenKind::Number(n @ 0..=7) = number.kind else {
-            return Err(number.at.error_expecting("there is no such x87 register", "st(0) to st(7)"));
+            return Err(number.at.error_expecting("this x87 register does not exist", "st(0) to st(7)"));
         };
         if !self.is_at_punct(')') {
             return Err(self.unexpected_token("`)`"));

@@ -1,8 +1,10 @@
-//! Every form of every instruction that 64-bit mode has: a Code with one kind of operand in each place.
+//! Every form of every instruction in 64-bit mode: a Code with one kind of operand in each
+//! position.
 //!
-//! A form fixes what an instruction table has a row for (register or memory, masking, broadcast, rounding,
-//! high byte registers, the shape of LEA's address); which registers it uses is a [`OperandChoice`]. Forms are
-//! enumerated from the instruction database, and only those exist whose encoding decodes to the same Code.
+//! A form fixes everything that has its own row in instruction tables: register or memory, masking,
+//! broadcast, rounding, high-byte registers, and the shape of LEA's address. An [`OperandChoice`]
+//! selects the registers. Forms are enumerated from the instruction database. A form exists only if
+//! its encoding decodes to the same Code.
 
 use super::instruction_form::{is_lea, is_string_comparison, is_string_form};
 use super::mnemonic::is_usable;
@@ -25,7 +27,7 @@ pub fn all_forms() -> impl Iterator<Item = InstructionForm> {
     ALL_FORMS.iter().copied()
 }
 
-/// All combinations for one Code; some of them do not exist.
+/// All combinations for one Code, including some that do not exist.
 fn enumerate_forms(code: Code) -> Vec<InstructionForm> {
     let info = code.op_code();
     let plain = InstructionForm {
@@ -79,7 +81,7 @@ fn enumerate_forms(code: Code) -> Vec<InstructionForm> {
     });
     expand_forms(&mut forms, |form| {
         let lock = info.can_use_lock_prefix() && form.variants[0] == OperandVariant::Memory;
-        // XCHG with memory locks without the prefix too.
+        // XCHG with memory locks even without the prefix.
         let lock = lock && code.mnemonic() != Mnemonic::Xchg;
         let kinds = [
             (FormPrefix::None, true),
@@ -111,7 +113,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn code_and_operands_name_one_form() {
+    fn code_and_operands_identify_a_form() {
         let mut seen = HashMap::new();
         for form in all_forms() {
             if let Some(other) = seen.insert((form.code, form.describe_operands()), form) {
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_written_as_tables_write_them() {
+    fn operands_look_as_in_instruction_tables() {
         let names: HashSet<String> = all_forms()
             .map(|form| format!("{:?} {}", form.code, form.describe_operands()).trim().to_string())
             .collect();
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_change_registers_and_addresses() {
+    fn a_choice_selects_registers_and_addresses() {
         let form =
             all_forms().find(|f| f.code == Code::Add_rm64_r64 && f.variants[0] == OperandVariant::Memory).unwrap();
         let choice = OperandChoice { base: iced_x86::Register::R14, displacement: 0x40, ..OperandChoice::default() };

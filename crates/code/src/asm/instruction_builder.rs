@@ -1,4 +1,4 @@
-//! Puts operands as written into the slots of one instruction, or says why they do not fit.
+//! Puts written operands into the slots of one instruction, or explains why they do not fit.
 
 use super::lexer::TextPosition;
 use super::operand::{MemoryReference, Operand, OperandValue, SymbolicConstant};
@@ -8,29 +8,30 @@ use iced_x86::{Code, Instruction, MemorySize, OpCodeInfo, OpKind, Register};
 /// Why an operand does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MismatchReason {
-    /// The immediate has the right kind but is too large; bits, and whether only a sign-extended value fits.
+    /// The immediate has the right kind but is too large. Holds the bits, and whether only a
+    /// sign-extended value fits.
     Range(u32, bool),
-    /// The displacement does not fit in 32 bits.
+    /// The displacement exceeds 32 bits.
     Displacement,
-    /// The memory operand has this size, in bytes.
+    /// The memory operand must have this size in bytes.
     Size(u32),
-    /// The broadcast has this many elements.
+    /// The broadcast must have this many elements.
     Broadcast(u32),
-    /// No broadcast exists here.
+    /// Broadcast is impossible here.
     NoBroadcast,
-    /// The index has to be a vector register of this name.
+    /// The index must be a vector register of this class.
     Index(&'static str),
-    /// A decorator that does not go with the instruction.
+    /// The decorator does not fit the instruction.
     Decorator,
-    /// A prefix or hint that does not go with the instruction.
+    /// The prefix or hint does not fit the instruction.
     Prefix,
     /// The instruction needs a mask.
     NeedsMask,
-    /// `far` missing or too much.
+    /// `far` is missing, or wrong here.
     Far,
-    /// The encoder refuses the combination.
+    /// The encoder rejects the combination.
     Encoding(&'static str),
-    /// Something else was expected there.
+    /// The operand has the wrong kind.
     Kind,
     /// Too few operands.
     TooFew,
@@ -39,7 +40,7 @@ pub(super) enum MismatchReason {
 }
 
 impl MismatchReason {
-    /// The lower, the more useful to the writer.
+    /// Rank by usefulness to the writer, most useful first.
     pub(super) fn rank(&self) -> u32 {
         match self {
             MismatchReason::Range(..) => 0,
@@ -58,31 +59,31 @@ impl MismatchReason {
 /// Where and why a pattern does not fit.
 #[derive(Debug, Clone)]
 pub(super) struct PatternMismatch {
-    /// Operands that did fit before.
+    /// Number of operands before it that fit.
     pub(super) depth: usize,
     pub(super) why: MismatchReason,
     pub(super) at: TextPosition,
 }
 
-/// Parts that the layout still has to fill in.
+/// Part of an instruction that the layout must fill in.
 #[derive(Debug, Clone)]
 pub(super) enum LabelFixup {
     /// Nothing.
     None,
-    /// The branch target.
+    /// Branch target.
     Branch(SymbolicConstant),
-    /// The target of a RIP-relative operand.
+    /// Target of a RIP-relative operand.
     Relative(SymbolicConstant),
 }
 
-/// An instruction in the making.
+/// An instruction under construction.
 pub(super) struct InstructionBuilder {
     pub(super) instruction: Instruction,
     pub(super) info: &'static OpCodeInfo,
     pub(super) fixup: LabelFixup,
-    /// Bytes of the memory operand where the text does not name its size.
+    /// Bytes of a memory operand whose size the text does not name.
     pub(super) unsized_memory: Option<(u32, TextPosition)>,
-    /// Bytes of displacement that a hint asks for.
+    /// Bytes of displacement that a hint requests.
     pub(super) displacement: Option<u32>,
     pub(super) immediates: u32,
     pub(super) broadcast: Option<u32>,
@@ -104,7 +105,7 @@ impl InstructionBuilder {
         }
     }
 
-    /// Puts an operand into slot number `index`.
+    /// Puts an operand into slot `index`.
     pub(super) fn put_operand(
         &mut self,
         index: u32,
@@ -235,7 +236,7 @@ impl InstructionBuilder {
         Ok(())
     }
 
-    /// `[rsi]` and `[rdi]` of string instructions and the like, written out.
+    /// Sets `[rsi]` and `[rdi]` of string instructions and similar operands, written explicitly.
     fn set_implied_memory(
         &mut self,
         index: u32,
@@ -278,7 +279,7 @@ impl InstructionBuilder {
         self.instruction.set_memory_index(Register::AL);
     }
 
-    /// The operand that is not written.
+    /// Sets an operand that is not written.
     pub(super) fn set_omitted_operand(&mut self, index: u32, slot: OperandSlot) -> bool {
         match slot {
             OperandSlot::Fixed(register) => self.set_register(index, register),
@@ -335,7 +336,7 @@ impl InstructionBuilder {
         let size = self.info.memory_size().size() as u32;
         let named = super::operand::size_name(size).is_some();
         match memory.size {
-            // Descriptor tables have 10 bytes in 64-bit mode, but are called fword all the same.
+            // Descriptor tables have 10 bytes in 64-bit mode, but are still called fword.
             Some(6) if self.info.memory_size() == MemorySize::Fword10 => Ok(()),
             Some(wanted) if named && wanted != size => Err((MismatchReason::Size(size), operand.at)),
             Some(_) => Ok(()),

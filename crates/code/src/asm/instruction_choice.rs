@@ -1,7 +1,7 @@
-//! Chooses the instruction for a statement: of all patterns that fit, the shortest encoding.
+//! Chooses the instruction for a statement: the shortest encoding among all patterns that fit.
 //!
-//! Each candidate is encoded and decoded again, and must give the same Code: the encoder alone accepts
-//! combinations that no processor does, such as `{z}` on a store.
+//! Each candidate is encoded and decoded again, and must give the same Code. The encoder alone
+//! accepts combinations that no processor supports, such as `{z}` on a store.
 
 use super::instruction_builder::{InstructionBuilder, LabelFixup, MismatchReason, PatternMismatch};
 use super::lexer::TextPosition;
@@ -17,12 +17,12 @@ use iced_x86::{
     OpCodeOperandKind, OpKind, Register, RoundingControl,
 };
 
-/// A statement's instruction.
+/// Instruction of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct ChosenInstruction {
     pub(super) instruction: Instruction,
     pub(super) fixup: LabelFixup,
-    /// The same branch with a 32-bit displacement, where the first one has 8 bits.
+    /// The same branch with a 32-bit displacement, if the first one has 8 bits.
     pub(super) far_reach: Option<Instruction>,
     pub(super) long_vex: bool,
 }
@@ -32,7 +32,7 @@ struct EncodingCandidate {
     length: usize,
 }
 
-/// Finds the instruction, or the error at the operand to blame.
+/// Finds the instruction, or an error at the responsible operand.
 pub(super) fn choose_instruction(statement: &Statement) -> Result<ChosenInstruction, BadSnippet> {
     let patterns = mnemonic::find_patterns(&statement.mnemonic);
     if patterns.is_empty() {
@@ -61,7 +61,7 @@ fn pick_candidate(mut candidates: Vec<EncodingCandidate>, statement: &Statement)
     if candidates.iter().any(stack) {
         candidates.retain(stack);
     }
-    // FMA4 has two encodings for registers alone; GNU as takes the one with W set.
+    // FMA4 has two encodings with only registers; GNU as takes the one with W set.
     let fma4 = |code: Code| code.cpuid_features().contains(&CpuidFeature::FMA4);
     let second = |c: &EncodingCandidate| fma4(c.placing.info.code()) && c.placing.info.w() == 0;
     candidates.sort_by_key(|c| (encoding_rank(c.placing.info.code()), c.length, second(c)));
@@ -77,7 +77,7 @@ fn pick_candidate(mut candidates: Vec<EncodingCandidate>, statement: &Statement)
     }
 }
 
-/// VEX before EVEX, but for extensions that came to EVEX first: GNU as does the same.
+/// VEX before EVEX, except for extensions that had EVEX first. GNU as does the same.
 fn encoding_rank(code: Code) -> u32 {
     match code.op_code().encoding() {
         EncodingKind::EVEX => 1,
@@ -86,13 +86,13 @@ fn encoding_rank(code: Code) -> u32 {
     }
 }
 
-/// Whether this VEX encoding was added to an instruction that had an EVEX one.
+/// Whether this VEX encoding was added to an instruction that already had an EVEX one.
 pub(super) fn is_late_vex(code: Code) -> bool {
     let late = [CpuidFeature::AVX_VNNI, CpuidFeature::AVX_IFMA, CpuidFeature::AVX_NE_CONVERT];
     code.op_code().encoding() == EncodingKind::VEX && code.cpuid_features().iter().any(|f| late.contains(f))
 }
 
-/// A memory operand without a size must have one only.
+/// Checks that a memory operand without a written size has only one possible size.
 fn settle_memory_size(candidates: &mut Vec<EncodingCandidate>) -> Result<(), BadSnippet> {
     let mut sizes: Vec<u32> = candidates.iter().filter_map(|c| Some(c.placing.unsized_memory?.0)).collect();
     let Some((_, at)) = candidates.iter().find_map(|c| c.placing.unsized_memory) else { return Ok(()) };
@@ -237,7 +237,7 @@ fn apply_decorator(
     Ok(())
 }
 
-/// `k1` to `k7`: k0 means "no mask".
+/// Parses `k1` to `k7`; k0 means "no mask".
 fn parse_mask(text: &str) -> Option<Register> {
     super::registers::find_register(text).filter(|r| r.is_k() && *r != Register::K0)
 }
@@ -290,7 +290,7 @@ fn apply_prefixes(
     Ok(())
 }
 
-/// Whether `rep` is part of the opcode, as in the instructions of VIA's PadLock.
+/// Whether `rep` is part of the opcode, as in VIA's PadLock instructions.
 fn has_own_rep(info: &OpCodeInfo) -> bool {
     info.mandatory_prefix() == MandatoryPrefix::PF3 && info.op_count() == 0
 }
@@ -299,7 +299,7 @@ fn is_immediate(kind: OpKind) -> bool {
     kind >= OpKind::Immediate8 && kind <= OpKind::Immediate32to64
 }
 
-/// Whether the first operand is the one that can only be a register (a load) or not.
+/// Whether the first operand can only be a register, which makes it a load; otherwise a store.
 fn load_or_store(code: Code) -> Option<StatementPrefix> {
     use OpCodeOperandKind as K;
     let info = code.op_code();
@@ -317,7 +317,7 @@ fn load_or_store(code: Code) -> Option<StatementPrefix> {
     }
 }
 
-/// Encodes and decodes; the length if the same Code comes back.
+/// Encodes and decodes the instruction. Returns its length if the Code is unchanged.
 fn verify_encoding(
     placing: &InstructionBuilder,
     statement: &Statement,
@@ -329,7 +329,7 @@ fn verify_encoding(
     }
     let bytes = encoder.take_buffer();
     let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
-    // FINIT and the like are two instructions to a decoder: WAIT and FNINIT.
+    // A decoder sees FINIT and its relatives as two instructions: WAIT and FNINIT.
     let waiting = placing.info.fwait() && decoded.code() == Code::Wait;
     if decoded.code() == placing.info.code() || waiting {
         return Ok(bytes.len());

@@ -1,4 +1,5 @@
-//! One form of an instruction: a Code with one kind of operand in each place, and how tables write it.
+//! One form of an instruction: a Code with one kind of operand in each position, written as in
+//! instruction tables.
 
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use iced_x86::{Code, EncodingKind, Instruction};
@@ -6,22 +7,22 @@ use iced_x86::{Code, EncodingKind, Instruction};
 /// Kind of a register-or-memory operand in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperandVariant {
-    /// A register, or the only kind that the operand can have.
+    /// A register, or the only possible kind of operand.
     Plain,
     /// One of ah, bh, ch, dh.
     HighByte,
     /// Memory.
     Memory,
-    /// One element in memory, repeated.
+    /// One element in memory, repeated to a vector.
     Broadcast,
 }
 
 /// Masking of an EVEX form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvexMasking {
-    /// Not at all.
+    /// None.
     None,
-    /// `{k}`: masked-off elements stay.
+    /// `{k}`: masked-off elements keep their value.
     Merge,
     /// `{k}{z}`: masked-off elements become zero.
     Zero,
@@ -30,18 +31,18 @@ pub enum EvexMasking {
 /// Embedded rounding of an EVEX form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvexRounding {
-    /// By MXCSR.
+    /// From MXCSR.
     None,
-    /// `{er}`: in the instruction.
+    /// `{er}`: set in the instruction.
     Embedded,
     /// `{sae}`: exceptions are suppressed.
     Suppressed,
 }
 
-/// The shape of LEA's address.
+/// Shape of LEA's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressShape {
-    /// `[b]`, and the shape of all other instructions' addresses.
+    /// `[b]`; also the shape of all other instructions' addresses.
     Base,
     /// `[b+d8]`
     BaseDisp8,
@@ -96,7 +97,7 @@ pub enum FormPrefix {
 }
 
 impl FormPrefix {
-    /// Its name before a mnemonic.
+    /// Name before a mnemonic.
     fn name(self, compares: bool) -> &'static str {
         match self {
             FormPrefix::None => "",
@@ -108,10 +109,10 @@ impl FormPrefix {
     }
 }
 
-/// One form.
+/// One form of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstructionForm {
-    /// The instruction.
+    /// Instruction.
     pub code: Code,
     /// Kind of each operand.
     pub variants: [OperandVariant; 5],
@@ -126,7 +127,7 @@ pub struct InstructionForm {
 }
 
 impl InstructionForm {
-    /// The mnemonic in lower case, after its prefix.
+    /// Mnemonic in lower case, after its prefix.
     pub fn mnemonic(&self) -> String {
         let prefix = self.prefix.name(is_string_comparison(self.code));
         format!("{prefix}{:?}", self.code.mnemonic()).to_lowercase()
@@ -143,7 +144,7 @@ impl InstructionForm {
         }
     }
 
-    /// The explicit operands as instruction tables write them, such as `zmm{k}{z}, zmm, m32{1to16}`.
+    /// Explicit operands as in instruction tables, such as `zmm{k}{z}, zmm, m32{1to16}`.
     pub fn describe_operands(&self) -> String {
         let mut names: Vec<String> = list_slots(self.code)
             .zip(self.variants)
@@ -180,7 +181,7 @@ impl InstructionForm {
         names.join(", ")
     }
 
-    /// Bits of the largest register operand; of a form without one, of its memory operand. `None` where it has neither.
+    /// Bits of the largest register operand, else of the memory operand; `None` without either.
     pub fn register_bits(&self) -> Option<usize> {
         let registers = list_slots(self.code).zip(self.variants).filter_map(|(slot, variant)| match (slot, variant) {
             (_, OperandVariant::Memory | OperandVariant::Broadcast) => None,

@@ -1,7 +1,8 @@
-//! Instructions as Intel-syntax text that the parser and, where it knows them, GNU as read back.
+//! Formats instructions as Intel-syntax text that the parser reads back, as does GNU as if it knows
+//! the instruction.
 //!
-//! The database's formatter writes in the style of Intel's XED; this puts masks, rounding and the encoding
-//! where assemblers want them.
+//! The database's formatter writes in the style of Intel's XED. This module puts masks, rounding
+//! and the encoding where assemblers expect them.
 
 use super::mnemonic;
 use super::operand::size_bytes;
@@ -10,7 +11,7 @@ use iced_x86::{
     Mnemonic, OpKind, Register, RoundingControl,
 };
 
-/// One instruction as text, numbers in C's hexadecimal.
+/// One instruction as text, with numbers in C's hexadecimal.
 pub fn format_instruction(instruction: &Instruction) -> String {
     if instruction.is_invalid() {
         return String::from("(bad)");
@@ -30,7 +31,8 @@ pub fn format_instruction(instruction: &Instruction) -> String {
         if formatter.format_operand(&plain, &mut operand, shown).is_err() {
             continue;
         }
-        // XED lists masks as operands, which are decorators here, and the x87 top that assemblers leave out.
+        // XED lists masks as operands, which are decorators here. It also lists the x87 top, which
+        // assemblers omit.
         let implied = matches!(own, Ok(None)) && (operand.starts_with('k') || operand == "st");
         if implied || (operand == "st" && compares_with_top(instruction)) {
             continue;
@@ -71,7 +73,7 @@ fn mnemonic_with_prefixes(formatter: &mut IntelFormatter, instruction: &Instruct
         Code::Fldenv_m14byte | Code::Fnstenv_m14byte | Code::Frstor_m94byte | Code::Fnsave_m94byte
     );
     if short_environment {
-        // The formatter shows it by a size that no assembler accepts.
+        // The formatter marks it with a size that no assembler accepts.
         text.push_str("data16 ");
     }
     formatter.format_mnemonic(instruction, &mut text);
@@ -85,8 +87,8 @@ fn compares_with_top(instruction: &Instruction) -> bool {
     )
 }
 
-/// Leaves out sizes that assemblers do not know (`fpuenv28 ptr`) or do not want: of tables, of 64-bit far
-/// pointers and of 64-byte blocks that are no vectors.
+/// Drops sizes that assemblers do not know (`fpuenv28 ptr`) or reject: those of tables, of 64-bit
+/// far pointers, and of 64-byte blocks that are not vectors.
 fn drop_odd_size(operand: String, instruction: &Instruction) -> String {
     let far = matches!(instruction.mnemonic(), Mnemonic::Jmp | Mnemonic::Call);
     let unwanted = match instruction.memory_size() {
@@ -117,14 +119,14 @@ fn append_decorators(operands: &mut Vec<String>, instruction: &Instruction) {
         _ if instruction.suppress_all_exceptions() => "{sae}",
         _ => return,
     };
-    // Behind the registers, before an immediate, where GNU as has it.
+    // After the registers and before an immediate, as GNU as expects.
     let last = instruction.op_count().saturating_sub(1);
     let immediate = instruction.op_kind(last) == OpKind::Immediate8;
     let place = operands.len() - usize::from(immediate);
     operands.insert(place, rounding.to_string());
 }
 
-/// What has to be said so that an assembler chooses this encoding.
+/// Hint that makes an assembler choose this encoding.
 fn encoding_hint(instruction: &Instruction) -> &'static str {
     let info = instruction.op_code();
     let others = |wanted: EncodingKind| {

@@ -1,11 +1,11 @@
-//! Text to tokens, each with its line and column.
+//! Splits text into tokens, each with its line and column.
 //!
-//! A statement ends at `;` or at the end of a line, so that several instructions fit on one command line;
-//! comments therefore start with `#` or `//`.
+//! A statement ends at `;` or at the end of a line, so that several instructions fit on one command
+//! line. Comments therefore start with `#` or `//`.
 
 use cyclescope_core::error::BadSnippet;
 
-/// A place in the snippet's text, both from 1.
+/// Position in the snippet's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPosition {
     /// Line, from 1.
@@ -27,7 +27,7 @@ impl TextPosition {
 /// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A name, in lower case but for labels' sake kept as written in `Token::text`.
+    /// A name in lower case; `Token::text` keeps the original case for labels.
     Word,
     /// A number.
     Number(i128),
@@ -35,13 +35,13 @@ pub(super) enum TokenKind {
     Local { number: u32, ahead: bool },
     /// One character of punctuation.
     Punct(char),
-    /// `{...}`, its inside in lower case without blanks.
+    /// `{...}`, its content in lower case without blanks.
     Decorator(String),
-    /// `;` or the end of a line or of the text.
+    /// `;`, or the end of a line or of the text.
     End,
 }
 
-/// A token with its place.
+/// A token with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -150,7 +150,7 @@ impl Lexer<'_> {
     }
 }
 
-/// `12`, `0x1f`, `1fh`, `0b101`, `0o17`, `1_000`; `1b` and `1f` are numeric labels.
+/// Parses `12`, `0x1f`, `1fh`, `0b101`, `0o17`, `1_000`; `1b` and `1f` are numeric labels.
 fn parse_number_or_label(text: &str, at: TextPosition) -> Result<TokenKind, BadSnippet> {
     let lower = text.to_ascii_lowercase();
     if let Some(digits) = lower.strip_suffix(['b', 'f'])
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_notation_of_a_number() {
+    fn every_number_notation_is_read() {
         for (text, value) in [
             ("255", 255),
             ("0xff", 255),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_characters() {
+    fn positions_count_characters() {
         let tokens = split_tokens("nop ; é").unwrap_err();
         assert_eq!((tokens.line, tokens.column), (1, 7));
         let tokens = super::split_tokens("nop # c\n  ud2").unwrap();

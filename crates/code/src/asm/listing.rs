@@ -1,10 +1,10 @@
-//! Assembled code: its bytes, the instructions in it and their place in the text.
+//! Assembled code: its bytes, its instructions, and their positions in the text.
 
 use super::lexer::TextPosition;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction};
 
-/// Assembled code with the instructions in it.
+/// Assembled code with its instructions.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     bytes: Vec<u8>,
@@ -13,34 +13,36 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The instructions in order, their addresses counted from the snippet's start.
+    /// Instructions in order; their addresses count from the snippet's start.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }
 
-    /// The machine code. It runs at any address: branches and RIP-relative operands are relative.
+    /// Machine code. It runs at any address, because branches and RIP-relative operands are
+    /// relative.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The place of an instruction in the text; in machine code without text, line 1 and the byte from 1.
+    /// Position of an instruction in the text. For machine code without text: line 1 and the byte
+    /// from 1.
     pub fn position(&self, instruction: usize) -> Option<TextPosition> {
         self.positions.get(instruction).copied()
     }
 
-    /// The instructions as Intel-syntax text, one a line, which [`super::parse_assembly`] accepts.
+    /// Instructions as Intel-syntax text, one per line, which [`super::parse_assembly`] accepts.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.instructions.iter().map(super::instruction_text::format_instruction).collect();
         lines.join("\n")
     }
 
-    /// Takes machine code as it is. Bytes that decode to nothing stay in it, since the CPU may know better
-    /// than the decoder; the list of instructions then ends with an invalid one.
+    /// Takes machine code as it is. Bytes that do not decode are kept, because the CPU may know
+    /// more than the decoder. The list of instructions then ends with an invalid one.
     pub fn from_bytes(code: &[u8]) -> Listing {
         Listing::from_parts(code.to_vec(), &[])
     }
 
-    /// `places` are the offsets and positions of statements.
+    /// `places` holds the offsets and positions of statements.
     pub(super) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)]) -> Listing {
         let mut instructions = Vec::new();
         let mut positions = Vec::new();
@@ -48,7 +50,8 @@ impl Listing {
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let ip = instruction.ip();
-            // One statement can be two instructions (FINIT is WAIT and FNINIT): both have its place.
+            // One statement can be two instructions (FINIT is WAIT and FNINIT): both get its
+            // position.
             let before = places.partition_point(|(start, _)| *start <= ip);
             let by_byte = TextPosition { line: 1, column: ip as u32 + 1 };
             positions.push(before.checked_sub(1).map_or(by_byte, |index| places[index].1));
@@ -61,18 +64,18 @@ impl Listing {
     }
 }
 
-/// The CPU features that the instruction needs.
+/// CPU features that the instruction needs.
 pub fn required_features(instruction: &Instruction) -> &'static [CpuidFeature] {
     instruction.cpuid_features()
 }
 
-/// Bytes in hexadecimal, separated by spaces: what [`parse_hex`] reads.
+/// Formats bytes in hexadecimal, separated by spaces; [`parse_hex`] reads them.
 pub fn to_hex(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(" ")
 }
 
-/// Reads machine code in hexadecimal: `4801c0`, `48 01 c0`, `0x48, 0x01, 0xc0` or `\x48\x01\xc0`.
+/// Parses machine code in hexadecimal: `4801c0`, `48 01 c0`, `0x48, 0x01, 0xc0` or `\x48\x01\xc0`.
 pub fn parse_hex(text: &str) -> Result<Vec<u8>, BadSnippet> {
     let mut bytes = Vec::new();
     for (line, content) in (1..).zip(text.split('\n')) {
@@ -110,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machine_code_in_every_notation() {
+    fn machine_code_is_read_in_every_notation() {
         for text in ["4801c0", "48 01 c0", "0x48,0x01, 0xC0", "\\x48\\x01\\xc0", "4801\n c0", "0x4801c0"] {
             assert_eq!(parse_hex(text).as_deref(), Ok(&[0x48, 0x01, 0xc0][..]), "{text}");
         }
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_decode_to_nothing_are_kept() {
+    fn undecodable_bytes_are_kept() {
         let listing = Listing::from_bytes(&[0x90, 0x06, 0x90]);
         assert_eq!(listing.bytes(), [0x90, 0x06, 0x90]);
         assert_eq!(listing.instructions().len(), 2);

@@ -1,9 +1,9 @@
-//! Which instructions a mnemonic may mean, and how their operands may be written.
+//! The instructions that a mnemonic may mean, and how their operands may be written.
 //!
-//! The table is built once from the instruction database: each Code gives the pattern with all of its
-//! operands and the one that the Intel formatter prints (which adds implied registers, such as the `xmm0` of
-//! `blendvps`), and patterns with the operands left out that assemblers let one leave out. Aliases and
-//! pseudo-operations are derived from those.
+//! The table is built once from the instruction database. Each Code gives several patterns: one
+//! with all its operands, and one as the Intel formatter prints it. The latter adds implied
+//! registers, such as the `xmm0` of `blendvps`. Further patterns omit operands that assemblers
+//! treat as optional. Aliases and pseudo-operations are derived from those.
 
 use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
@@ -12,7 +12,8 @@ use iced_x86::{Code, Formatter, Instruction, IntelFormatter, OpKind, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Names of our own where the formatter's name means another instruction to assemblers, or needs a prefix.
+/// Own names, used if the formatter's name means a different instruction to assemblers or needs a
+/// prefix.
 pub(super) const OWN_NAMES: [(Code, &str); 9] = [
     (Code::Iretw, "iretw"),
     (Code::Pushfw, "pushfw"),
@@ -27,7 +28,7 @@ pub(super) const OWN_NAMES: [(Code, &str); 9] = [
 
 static PATTERN_TABLE: LazyLock<HashMap<String, Vec<MnemonicPattern>>> = LazyLock::new(build_table);
 
-/// All ways to write that mnemonic (in lower case); empty for an unknown one.
+/// All patterns of a mnemonic (in lower case); empty if it is unknown.
 pub(super) fn find_patterns(mnemonic: &str) -> &'static [MnemonicPattern] {
     PATTERN_TABLE.get(mnemonic).map_or(&[], Vec::as_slice)
 }
@@ -37,8 +38,8 @@ pub(super) fn all_mnemonics() -> impl Iterator<Item = &'static str> {
     PATTERN_TABLE.keys().map(String::as_str)
 }
 
-/// Whether an assembler for 64-bit mode should know it: it exists there, and a decoder with default options
-/// finds it again.
+/// Whether a 64-bit assembler should know it: it exists in 64-bit mode, and a decoder with default
+/// options decodes it again.
 pub(super) fn is_usable(code: Code) -> bool {
     let info = code.op_code();
     info.is_instruction()
@@ -69,7 +70,7 @@ fn build_table() -> HashMap<String, Vec<MnemonicPattern>> {
     table
 }
 
-/// The mnemonic and the operands as the Intel formatter shows them.
+/// Mnemonic and operands as the Intel formatter shows them.
 fn printed_pattern(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec<OperandTarget>>) {
     let instruction = placeholder_instruction(code);
     let mut name = String::new();
@@ -90,7 +91,7 @@ fn printed_pattern(formatter: &mut IntelFormatter, code: Code) -> (String, Optio
     (name, Some(targets))
 }
 
-/// An instruction good enough to be formatted.
+/// An instruction complete enough for formatting.
 fn placeholder_instruction(code: Code) -> Instruction {
     let mut instruction = Instruction::default();
     instruction.set_code(code);
@@ -135,7 +136,7 @@ fn placeholder_instruction(code: Code) -> Instruction {
     instruction
 }
 
-/// Patterns with operands left out, or in the other order where the instruction is symmetric.
+/// Patterns with omitted operands, or in the other order if the instruction is symmetric.
 fn shorter_patterns(code: Code) -> Vec<Vec<OperandTarget>> {
     let slots: Vec<OperandSlot> = list_slots(code).collect();
     let keep = |wanted: &dyn Fn(OperandSlot) -> bool| -> Vec<OperandTarget> {

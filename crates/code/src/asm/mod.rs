@@ -1,9 +1,10 @@
-//! Intel-syntax or AT&T-syntax text to machine code, machine code to Intel-syntax text, instruction forms and register
-//! sets.
+//! Assembles Intel-syntax or AT&T-syntax text, and formats machine code as Intel-syntax text. Also
+//! instruction forms and register sets.
 //!
-//! The instruction database is iced's; the parser is our own, because every form that the database knows has
-//! to be writable: masks, broadcasts, rounding and encodings included. Its limits: 64-bit mode only, no
-//! macros and no directives.
+//! The instruction database is iced's. The parser is our own, so that every form in the database
+//! can be written, including masks, broadcasts, rounding and encodings.
+//!
+//! Limits: 64-bit mode only, no macros and no directives.
 
 pub mod access;
 mod aliases;

@@ -1,7 +1,7 @@
-//! Operands as written: registers, constants, memory references and their decorations.
+//! Written operands: registers, constants, memory references and their decorators.
 //!
-//! Every expression, in brackets or not, is read as a linear form (registers with factors, one symbol, a
-//! constant), so that `[8+rax*2+rbx]`, `8[rbx+rax*2]` and `[rbx][rax*2+8]` come out the same.
+//! Every expression, in brackets or not, is read as a linear form: registers with factors, one
+//! symbol, a constant. So `[8+rax*2+rbx]`, `8[rbx+rax*2]` and `[rbx][rax*2+8]` are equal.
 
 use super::cursor::TokenCursor;
 use super::expression::{CodeSymbol, LinearForm};
@@ -10,12 +10,12 @@ use super::registers::find_register;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
-/// One operand with its place.
+/// One operand with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Operand {
     pub(super) value: OperandValue,
     pub(super) at: TextPosition,
-    /// `{k1}`, `{z}`, `{1to16}`, `{rn-sae}` behind it.
+    /// `{k1}`, `{z}`, `{1to16}`, `{rn-sae}` after it.
     pub(super) decorators: Vec<(String, TextPosition)>,
 }
 
@@ -24,22 +24,22 @@ pub(super) struct Operand {
 pub(super) enum OperandValue {
     /// A register.
     Register(Register),
-    /// The first register of a group, `zmm4+3`: the number counts the others.
+    /// The first register of a group, such as `zmm4+3`; the number counts the others.
     Group(Register, u32),
-    /// A constant or, for branches, a place.
+    /// A constant or, for branches, a position.
     Constant(SymbolicConstant),
     /// Memory.
     Memory(MemoryReference),
-    /// Only decorators, as `{sae}` in its own place.
+    /// Only decorators, such as `{sae}` as a separate operand.
     Nothing,
 }
 
-/// A constant, with a symbol where it is a place in the code.
+/// A constant, with a symbol if it is a position in the code.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SymbolicConstant {
     pub(super) symbol: Option<(CodeSymbol, TextPosition)>,
     pub(super) constant: i128,
-    /// `short` (8) or `near` (32), where written.
+    /// `short` (8) or `near` (32), if written.
     pub(super) width: Option<u32>,
 }
 
@@ -51,10 +51,10 @@ pub(super) struct MemoryReference {
     pub(super) index: Register,
     pub(super) scale: u32,
     pub(super) place: SymbolicConstant,
-    /// Bytes that a size keyword names.
+    /// Bytes named by a size keyword.
     pub(super) size: Option<u32>,
     pub(super) broadcast: bool,
-    /// `far` was written.
+    /// Whether `far` was written.
     pub(super) far: bool,
 }
 
@@ -77,17 +77,17 @@ const SIZE_KEYWORDS: [(&str, u32); 16] = [
     ("dqword", 16),
 ];
 
-/// The bytes that a size keyword means.
+/// Bytes that a size keyword means.
 pub(super) fn size_bytes(keyword: &str) -> Option<u32> {
     SIZE_KEYWORDS.iter().find(|(name, _)| *name == keyword).map(|(_, bytes)| *bytes)
 }
 
-/// The size keyword for a number of bytes.
+/// Size keyword for a number of bytes.
 pub(super) fn size_name(bytes: u32) -> Option<&'static str> {
     SIZE_KEYWORDS.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
 }
 
-/// What is written before an operand.
+/// Keywords written before an operand.
 #[derive(Default)]
 pub(super) struct OperandKeywords {
     size: Option<u32>,
@@ -195,7 +195,7 @@ impl TokenCursor<'_> {
         })
     }
 
-    /// `[...]`, read from the bracket on; also the segment where it is written inside.
+    /// Reads `[...]` from the bracket on; also returns the segment if it is written inside.
     fn read_brackets(&mut self) -> Result<(LinearForm, Register), BadSnippet> {
         let open = self.take_token().at;
         let mut segment = Register::None;
@@ -243,7 +243,7 @@ fn bare_value(linear: LinearForm, keywords: &OperandKeywords, at: TextPosition) 
     }
 }
 
-/// A memory reference to this address.
+/// Builds a memory reference to this address.
 pub(super) fn build_memory_reference(
     linear: LinearForm,
     segment: Register,

@@ -1,4 +1,4 @@
-//! Picks concrete registers, addresses and immediates for a form.
+//! Selects concrete registers, addresses and immediates for a form.
 
 use super::instruction_builder::InstructionBuilder;
 use super::instruction_form::{AddressShape, EvexMasking, EvexRounding, FormPrefix, InstructionForm, OperandVariant};
@@ -8,16 +8,17 @@ use iced_x86::{
     RoundingControl,
 };
 
-/// Which registers, addresses and immediates a form gets.
+/// Registers, addresses and immediates for a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperandChoice {
-    /// Rotates through the registers: neighbours give disjoint choices where there are enough registers.
+    /// Rotates through the registers. Adjacent seeds give disjoint choices if there are enough
+    /// registers.
     pub seed: u32,
-    /// The register that holds the address of memory operands.
+    /// Register with the address of memory operands.
     pub base: Register,
-    /// Added to the base register.
+    /// Displacement from the base register.
     pub displacement: i32,
-    /// The immediate, cut to its width; one that fills its width when absent.
+    /// The immediate, truncated to its width. `None` selects one that fills its width.
     pub immediate: Option<i64>,
 }
 
@@ -27,18 +28,19 @@ impl Default for OperandChoice {
     }
 }
 
-/// The default address of a 64-bit absolute operand.
+/// Default address of a 64-bit absolute operand.
 const ABSOLUTE_ADDRESS: u64 = 0x1122_3344_5566_7788;
 
-/// General registers that an instruction may have; first those with no special part in the snippet's world.
+/// General registers that an instruction may have; those without a special role in the entry state
+/// come first.
 const GENERAL_REGISTER_ORDER: [u32; 14] = [3, 8, 9, 10, 11, 12, 13, 6, 7, 0, 1, 2, 14, 5];
 
 impl InstructionForm {
-    /// A legal instruction of this form, or none where it does not exist with that choice (a high byte
-    /// register beside an address in r14, for one).
+    /// A legal instruction of this form. `None` if it does not exist with that choice, such as a
+    /// high-byte register together with an address in r14.
     ///
-    /// Registers are distinct, and distinct from the registers that the instruction implies where that is
-    /// possible. Branches go to address 0.
+    /// Registers are distinct, if possible also from the registers that the instruction implies.
+    /// Branches go to address 0.
     pub fn build_instruction(&self, choice: &OperandChoice) -> Option<Instruction> {
         // Some registers turn a reserved no-operation into an instruction (0F 1C /0 is CLDEMOTE).
         let tries = if self.code.op_code().is_reserved_nop() { 8 } else { 1 };
@@ -57,7 +59,8 @@ impl InstructionForm {
     }
 }
 
-/// The instruction as its machine code has it; none where there is no such code, or where it is another instruction's.
+/// The instruction as its machine code decodes. `None` if it cannot be encoded, or if the code
+/// means a different instruction.
 pub fn as_encoded(instruction: &Instruction) -> Option<Instruction> {
     let mut encoder = Encoder::new(64);
     encoder.encode(instruction, 0).ok()?;
@@ -70,7 +73,7 @@ struct OperandPicker<'a> {
     form: &'a InstructionForm,
     choice: &'a OperandChoice,
     placing: InstructionBuilder,
-    /// Full registers that are taken already.
+    /// Full registers already in use.
     taken: Vec<Register>,
 }
 
@@ -108,7 +111,7 @@ impl<'a> OperandPicker<'a> {
         Some(self.placing.instruction)
     }
 
-    /// Keeps registers free that the instruction reads or writes without naming them.
+    /// Keeps registers free that the instruction reads or writes implicitly.
     fn avoid_implied_registers(&mut self, slots: &[OperandSlot]) {
         let register = |slot: &OperandSlot| match slot {
             // Numbers that no instruction implies.
@@ -238,7 +241,7 @@ impl<'a> OperandPicker<'a> {
 
     fn pick_register(&mut self, class: RegisterClass) -> Option<Register> {
         let registers: Vec<Register> = match class {
-            // ah to bh rule out every register that takes a REX prefix.
+            // ah to bh exclude every register that needs a REX prefix.
             RegisterClass::Gpr8 | RegisterClass::Gpr16 | RegisterClass::Gpr32 | RegisterClass::Gpr64
                 if self.form.variants.contains(&OperandVariant::HighByte) =>
             {
@@ -264,7 +267,7 @@ impl<'a> OperandPicker<'a> {
         self.take_first_free(&registers)
     }
 
-    /// EVEX forms use the registers that no other encoding has, so that their text means them alone.
+    /// EVEX forms use registers that no other encoding has, so that their text is unambiguous.
     fn vector_numbers(&self) -> std::ops::Range<u32> {
         let evex = self.form.code.op_code().encoding() == EncodingKind::EVEX;
         let groups = list_slots(self.form.code).any(|s| matches!(s, OperandSlot::Group(..)));

@@ -1,8 +1,8 @@
-//! Operands that a slot of an instruction accepts, in the few classes that the text distinguishes.
+//! Operands that an instruction slot accepts, in the few classes that the text distinguishes.
 
 use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
 
-/// A set of registers that share an operand slot.
+/// Set of registers that share an operand slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum RegisterClass {
     Gpr8,
@@ -43,7 +43,7 @@ impl RegisterClass {
         (RegisterClass::Tile, "tmm"),
     ];
 
-    /// The name as published instruction tables write it.
+    /// Name as in published instruction tables.
     pub(super) fn name(self) -> &'static str {
         Self::CLASS_NAMES.iter().find(|(class, _)| *class == self).map_or("", |(_, name)| name)
     }
@@ -71,7 +71,7 @@ impl RegisterClass {
         Some(class)
     }
 
-    /// The register of this class with that number; `Gpr8` counts the byte registers without ah to bh.
+    /// Register of this class with that number; `Gpr8` counts the byte registers without ah to bh.
     pub(super) fn nth_register(self, number: u32) -> Register {
         let first = match self {
             RegisterClass::Gpr8 if number >= 4 => return Register::SPL + (number - 4),
@@ -103,18 +103,18 @@ pub(super) enum ImmediateEncoding {
     Nibble,
     /// The constant 1 of a shift.
     One,
-    /// A byte as it is.
+    /// One byte.
     Byte,
-    /// A byte that is sign-extended to this number of bits.
+    /// A byte, sign-extended to this number of bits.
     ByteTo(u32),
-    /// This number of bits as they are.
+    /// This number of bits.
     Bits(u32),
-    /// 32 bits that are sign-extended to 64.
+    /// 32 bits, sign-extended to 64.
     DwordTo64,
 }
 
 impl ImmediateEncoding {
-    /// Bits that the operation sees.
+    /// Number of bits that the operation sees.
     pub(super) fn width(self) -> u32 {
         match self {
             ImmediateEncoding::Nibble => 4,
@@ -124,7 +124,7 @@ impl ImmediateEncoding {
         }
     }
 
-    /// Bits that the encoding stores.
+    /// Number of bits that the encoding stores.
     pub(super) fn stored_bits(self) -> u32 {
         match self {
             ImmediateEncoding::Nibble => 4,
@@ -134,7 +134,7 @@ impl ImmediateEncoding {
         }
     }
 
-    /// The value as the encoding has to store it (sign-extended); `None` if it does not fit.
+    /// The value as stored by the encoding (sign-extended); `None` if it does not fit.
     pub(super) fn encode_value(self, value: i128) -> Option<i64> {
         let (width, stored) = (self.width(), self.stored_bits());
         if self == ImmediateEncoding::One {
@@ -146,7 +146,7 @@ impl ImmediateEncoding {
         if value < -(1i128 << (width - 1)) || value >= 1i128 << width {
             return None;
         }
-        // Truncating is the point: `add eax, 0xffffff80` contains the byte 0x80.
+        // Truncation is intended: `add eax, 0xffffff80` contains the byte 0x80.
         let seen = ((value as i64) << (64 - width)) >> (64 - width);
         let kept = (seen << (64 - stored)) >> (64 - stored);
         (kept == seen).then_some(seen)
@@ -156,7 +156,7 @@ impl ImmediateEncoding {
 /// Operands that a slot accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperandSlot {
-    /// Nothing that exists in 64-bit mode.
+    /// Nothing in 64-bit mode.
     Unusable,
     /// A register of a class.
     Reg(RegisterClass),
@@ -164,7 +164,7 @@ pub(super) enum OperandSlot {
     Group(RegisterClass, u32),
     /// A register of a class or memory.
     RegMem(RegisterClass),
-    /// One register only.
+    /// One fixed register.
     Fixed(Register),
     /// Memory.
     Mem,
@@ -186,7 +186,7 @@ pub(super) enum OperandSlot {
     Branch(u32),
 }
 
-/// The slot behind an operand kind of the instruction database.
+/// Slot of an operand kind in the instruction database.
 pub(super) fn classify_operand(kind: Kind) -> OperandSlot {
     match kind {
         Kind::mem | Kind::mem_mpx | Kind::mem_mib | Kind::sibmem => OperandSlot::Mem,
@@ -279,7 +279,7 @@ fn immediate_slot(kind: Kind) -> Option<OperandSlot> {
     }))
 }
 
-/// The slots of a Code.
+/// Slots of a Code.
 pub(super) fn list_slots(code: Code) -> impl Iterator<Item = OperandSlot> {
     code.op_code().op_kinds().iter().map(|kind| classify_operand(*kind))
 }
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn immediates_are_taken_by_the_width_that_the_operation_sees() {
+    fn immediates_are_checked_at_the_width_of_the_operation() {
         assert_eq!(ImmediateEncoding::ByteTo(32).encode_value(0xffff_ff80), Some(-128));
         assert_eq!(ImmediateEncoding::ByteTo(32).encode_value(0x80), None);
         assert_eq!(ImmediateEncoding::Byte.encode_value(255), Some(-1));

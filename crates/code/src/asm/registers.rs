@@ -1,4 +1,4 @@
-//! Registers by name, and which registers and which vector state instructions touch.
+//! Registers by name, and the registers and vector state that instructions use.
 
 use super::operand_slot::RegisterClass;
 use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, OpAccess, Register};
@@ -17,7 +17,7 @@ static REGISTERS_BY_NAME: LazyLock<HashMap<String, Register>> = LazyLock::new(||
     names
 });
 
-/// The register of that name, in any case; `st(1)` is put together by the reader of expressions.
+/// Finds a register by name, in any case. The reader of expressions handles `st(1)`.
 pub(super) fn find_register(text: &str) -> Option<Register> {
     REGISTERS_BY_NAME.get(text.to_ascii_lowercase().as_str()).copied()
 }
@@ -27,10 +27,10 @@ pub(super) fn register_names() -> impl Iterator<Item = &'static str> {
     REGISTERS_BY_NAME.keys().map(String::as_str)
 }
 
-/// The register of that number in the class of another: with `like` EAX and number 3, EBX.
+/// Register with that number in the class of another: with `like` EAX and number 3, EBX.
 ///
-/// The numbers of AH to BH are 0 to 3, in the order of the encoding (AH, CH, DH, BH); byte registers that are no high
-/// ones count AL, CL, DL, BL, SPL and so on. `None` for what is in no class, such as RIP.
+/// AH to BH have the numbers 0 to 3 in encoding order (AH, CH, DH, BH). Other byte registers count
+/// AL, CL, DL, BL, SPL and so on. `None` for registers without a class, such as RIP.
 pub fn nth_register_like(like: Register, number: u32) -> Option<Register> {
     if HIGH_BYTES.contains(&like) {
         return HIGH_BYTES.get(number as usize).copied();
@@ -38,13 +38,15 @@ pub fn nth_register_like(like: Register, number: u32) -> Option<Register> {
     RegisterClass::from_register(like).map(|class| class.nth_register(number))
 }
 
-/// The registers that are the second byte of another, by encoding number.
+/// The high-byte registers by encoding number.
 pub const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
 
-/// A set of full registers and flags: 16 general, 32 vector and 8 mask registers, 8 of MMX or x87, the flags.
+/// A set of full registers and flags: 16 general, 32 vector and 8 mask registers, 8 of MMX or x87,
+/// and the flags.
 ///
-/// A part of a register counts as the whole: `al`, `eax` and `rax` are one member. MMX and x87 registers of one
-/// number are one member too, although an x87 name is relative to the top of the stack.
+/// A part of a register counts as the whole: `al`, `eax` and `rax` are one member. MMX and x87
+/// registers with one number are one member too, although x87 names are relative to the top of the
+/// stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RegisterSet(u128);
 
@@ -57,12 +59,12 @@ impl RegisterSet {
     /// The empty set.
     pub const EMPTY: RegisterSet = RegisterSet(0);
 
-    /// The set of all flags that iced's `RflagsBits` names in this number.
+    /// Set of all flags in a mask of iced's `RflagsBits`.
     pub(crate) fn from_flags(flags: u32) -> RegisterSet {
         RegisterSet(u128::from(flags) << FIRST_FLAG_BIT)
     }
 
-    /// The flags in it, as `RflagsBits`.
+    /// Flags in the set, as `RflagsBits`.
     pub fn flags(self) -> u32 {
         (self.0 >> FIRST_FLAG_BIT) as u32
     }
@@ -73,14 +75,14 @@ impl RegisterSet {
         self.0 == 0
     }
 
-    /// Adds a register. Others than those that a set holds (segment, control, tile) leave it as it is.
+    /// Adds a register. Registers that a set cannot hold (segment, control, tile) are ignored.
     pub fn insert(&mut self, register: Register) {
         if let Some(bit) = member_bit(register) {
             self.0 |= 1 << bit;
         }
     }
 
-    /// Whether the register, or the one that it is a part of, is in it.
+    /// Whether the set contains the register, or the one that it is part of.
     pub fn contains(self, register: Register) -> bool {
         member_bit(register).is_some_and(|bit| self.0 >> bit & 1 != 0)
     }
@@ -95,12 +97,13 @@ impl RegisterSet {
         RegisterSet(self.0 & other.0)
     }
 
-    /// Members of this set that the other one lacks.
+    /// Members of this set that the other lacks.
     pub fn difference(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
     }
 
-    /// The registers in it by their widest names, without the flags; an x87 or MMX register as `ST0` to `ST7`.
+    /// Registers in the set by their widest names, without the flags. An x87 or MMX register is
+    /// `ST0` to `ST7`.
     pub fn registers(self) -> impl Iterator<Item = Register> {
         (0..FIRST_FLAG_BIT).filter(move |bit| self.0 >> bit & 1 != 0).map(|bit| match bit {
             0..FIRST_VECTOR_BIT => Register::RAX + bit,
@@ -123,9 +126,9 @@ fn member_bit(register: Register) -> Option<u32> {
     }
 }
 
-/// Registers and flags that the instruction reads, also those that only an address needs.
+/// Registers and flags that the instruction reads, including those in addresses.
 ///
-/// Writing a part of a register that keeps the rest is no read here.
+/// Writing part of a register and keeping the rest does not count as a read.
 pub fn registers_read(instruction: &Instruction) -> RegisterSet {
     collect_registers(instruction, |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
@@ -141,8 +144,9 @@ pub fn registers_written(instruction: &Instruction) -> RegisterSet {
     .union(RegisterSet::from_flags(instruction.rflags_modified()))
 }
 
-/// Registers of which the instruction leaves all or a part as it was, and so waits for it: those that it may not write
-/// (`cmovcc`, `bsf`), and those of which it writes 8 or 16 bits.
+/// Registers that the instruction keeps in whole or in part, so that it waits for their old value.
+/// These are registers that it may not write (`cmovcc`, `bsf`), and those of which it writes 8 or
+/// 16 bits.
 pub fn registers_merged(instruction: &Instruction) -> RegisterSet {
     let mut set = RegisterSet::EMPTY;
     let mut factory = InstructionInfoFactory::new();
@@ -165,17 +169,17 @@ fn collect_registers(instruction: &Instruction, wanted: impl Fn(OpAccess) -> boo
     set
 }
 
-/// Which vector and floating-point state code touches; several at once are possible, and matter: a change
-/// between legacy and VEX code, or between MMX and x87, has its own cost.
+/// Vector and floating-point state that code uses. Several kinds at once are possible and matter:
+/// switching between legacy and VEX code, or between MMX and x87, has its own cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct VectorState {
     /// x87 registers.
     pub x87: bool,
     /// MMX registers.
     pub mmx: bool,
-    /// xmm registers by legacy encodings, which keep the upper parts.
+    /// xmm registers in legacy encodings, which keep the upper parts.
     pub legacy128: bool,
-    /// xmm registers by VEX, EVEX or XOP, which clear the upper parts.
+    /// xmm registers in VEX, EVEX or XOP encodings, which clear the upper parts.
     pub vex128: bool,
     /// ymm registers.
     pub bits256: bool,
@@ -197,7 +201,7 @@ impl VectorState {
     }
 }
 
-/// The vector state that these instructions touch.
+/// Vector state that these instructions use.
 pub fn vector_state(instructions: &[Instruction]) -> VectorState {
     let mut state = VectorState::default();
     let mut factory = InstructionInfoFactory::new();
@@ -206,7 +210,8 @@ pub fn vector_state(instructions: &[Instruction]) -> VectorState {
         state.x87 |= instruction.fpu_stack_increment_info().writes_top();
         let operands = (0..instruction.op_count()).map(|n| instruction.op_register(n));
         let index = instruction.memory_index();
-        // A write of xmm by VEX clears, and is listed as a write of, the whole register: the operand decides.
+        // A VEX write of xmm clears the whole register and is listed as a write of it, so the
+        // operand decides.
         let named: Vec<Register> = operands.chain([index]).filter(|r| *r != Register::None).collect();
         let used = factory.info(instruction).used_registers().iter().map(|u| u.register());
         let implied: Vec<Register> =
@@ -229,22 +234,22 @@ mod tests {
     use crate::asm::parse_assembly;
     use iced_x86::RflagsBits;
 
-    fn one(text: &str) -> Instruction {
+    fn instruction(text: &str) -> Instruction {
         parse_assembly(text).unwrap().instructions()[0]
     }
 
     #[test]
-    fn what_an_instruction_reads_and_writes() {
-        let add = one("add al, byte ptr [rcx+rdx*2]");
+    fn registers_read_and_written_are_listed() {
+        let add = instruction("add al, byte ptr [rcx+rdx*2]");
         let names = |set: RegisterSet| set.registers().collect::<Vec<_>>();
         assert_eq!(names(registers_read(&add)), [Register::RAX, Register::RCX, Register::RDX]);
         assert_eq!(names(registers_written(&add)), [Register::RAX]);
         assert_eq!(registers_read(&add).flags(), 0);
         assert!(registers_written(&add).flags() & RflagsBits::CF != 0);
-        assert_eq!(registers_read(&one("adc eax, ebx")).flags(), RflagsBits::CF);
-        let mul = one("mul rbx");
+        assert_eq!(registers_read(&instruction("adc eax, ebx")).flags(), RflagsBits::CF);
+        let mul = instruction("mul rbx");
         assert_eq!(names(registers_written(&mul)), [Register::RAX, Register::RDX]);
-        let masked = one("vaddps zmm31{k3}{z}, zmm1, zmm2");
+        let masked = instruction("vaddps zmm31{k3}{z}, zmm1, zmm2");
         assert_eq!(names(registers_read(&masked)), [Register::ZMM1, Register::ZMM2, Register::K3]);
         assert!(
             registers_written(&masked).contains(Register::XMM31)
@@ -267,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_state_by_encoding_and_width() {
+    fn vector_state_depends_on_encoding_and_width() {
         let state = |text: &str| vector_state(parse_assembly(text).unwrap().instructions());
         assert_eq!(state("add rax, rax"), VectorState::default());
         assert_eq!(state("addps xmm0, xmm1"), VectorState { legacy128: true, ..Default::default() });

@@ -1,4 +1,4 @@
-//! Tokens to statements: labels, prefixes, the mnemonic and its operands.
+//! Turns tokens into statements: labels, prefixes, the mnemonic and its operands.
 
 use super::att;
 use super::cursor::TokenCursor;

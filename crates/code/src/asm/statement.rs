@@ -1,4 +1,4 @@
-//! One instruction as written, in either syntax.
+//! One written instruction, in either syntax.
 
 use super::cursor::TokenCursor;
 use super::lexer::{TextPosition, TokenKind};
@@ -6,7 +6,7 @@ use super::operand::{Operand, OperandValue};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
-/// A syntax of assembly.
+/// Assembly syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionSyntax {
     /// Intel's: `add dword ptr [rax+8], 1`.
@@ -15,7 +15,7 @@ pub enum InstructionSyntax {
     Att,
 }
 
-/// Effect of a prefix word or an encoding hint.
+/// Meaning of a prefix word or an encoding hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatementPrefix {
     Lock,
@@ -26,9 +26,9 @@ pub(super) enum StatementPrefix {
     Bnd,
     Notrack,
     Segment(Register),
-    /// `data16` or `data64`: operands of that number of bits.
+    /// `data16` or `data64`: operands of this many bits.
     Data(u32),
-    /// `addr32`: addresses of 32 bits.
+    /// `addr32`: 32-bit addresses.
     Addr32,
     Vex,
     Vex3,
@@ -39,18 +39,18 @@ pub(super) enum StatementPrefix {
     Disp32,
 }
 
-/// One instruction as written.
+/// One written instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) mnemonic: String,
     pub(super) at: TextPosition,
     pub(super) prefixes: Vec<(StatementPrefix, TextPosition)>,
     pub(super) operands: Vec<Operand>,
-    /// `{...}` in a place of its own.
+    /// `{...}` as a separate operand.
     pub(super) decorators: Vec<(String, TextPosition)>,
 }
 
-/// An item of a snippet, in order.
+/// Item of a snippet, in order.
 #[derive(Debug, Clone)]
 pub(super) enum SnippetItem {
     Label(String, TextPosition),
@@ -59,7 +59,7 @@ pub(super) enum SnippetItem {
 }
 
 impl TokenCursor<'_> {
-    /// Reads the operands of a statement up to its end, each with `operand`.
+    /// Reads the operands of a statement to its end, each with `operand`.
     pub(super) fn read_operands(
         &mut self,
         statement: &mut Statement,

@@ -1,4 +1,4 @@
-//! Words an error so that it names what fits instead.
+//! Error messages that name valid alternatives.
 
 use super::instruction_builder::{MismatchReason, PatternMismatch};
 use super::lexer::TextPosition;
@@ -10,20 +10,20 @@ use super::statement::Statement;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
-/// Operand patterns that an error lists at most.
+/// Largest number of operand patterns in an error.
 const MOST_LISTED: usize = 6;
 
-/// Directives with which assemblers write bytes, without the dot that some of them have.
+/// Directives for data, without the dot that some assemblers use.
 const DATA_DIRECTIVES: [&str; 17] = [
     "db", "dw", "dd", "dq", "dt", "do", "dy", "dz", "byte", "2byte", "4byte", "8byte", "word", "short", "long", "quad",
     "ascii",
 ];
 
-/// The error for a mnemonic that does not exist.
+/// Error for an unknown mnemonic.
 pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
     let word = &statement.mnemonic;
     if DATA_DIRECTIVES.contains(&word.trim_start_matches('.')) {
-        let message = format!("`{word}` is a directive for data, and a snippet has instructions only");
+        let message = format!("`{word}` is a data directive; a snippet contains only instructions");
         return statement.at.error_expecting(message, "give machine code with --hex, such as --hex '66 90'");
     }
     let message = format!("there is no instruction `{word}`");
@@ -34,21 +34,21 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
     statement.at.error_expecting(message, format!("did you mean {}?", near.join(", ")))
 }
 
-/// The error for a word that is neither a register nor a label.
+/// Error for a word that is neither a register nor a label.
 pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> BadSnippet {
     let message = format!("`{word}` is neither a register nor a label of the snippet");
     let lower = word.to_lowercase();
-    let mut known: Vec<&str> = super::registers::register_names().collect();
-    known.extend(labels);
-    let near = nearest_words(&lower, known.into_iter());
+    let mut names: Vec<&str> = super::registers::register_names().collect();
+    names.extend(labels);
+    let near = nearest_words(&lower, names.into_iter());
     if near.is_empty() {
-        let hint = "a snippet knows its own labels only; functions are measured with --c or --lib";
+        let hint = "a snippet knows only its own labels; measure functions with --c or --lib";
         return at.error_expecting(message, hint);
     }
     at.error_expecting(message, format!("did you mean {}?", near.join(", ")))
 }
 
-/// Up to three known words near this one, the nearest first.
+/// Up to three known words similar to this one, nearest first.
 pub fn nearest_words<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let limit = if word.len() < 4 { 1 } else { 2 };
     let mut near: Vec<(usize, &str)> = Vec::new();
@@ -66,7 +66,7 @@ pub fn nearest_words<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Ve
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Insertions, deletions, replacements and swaps of adjacent letters between two words.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
@@ -85,7 +85,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// The error of the pattern that came nearest.
+/// Error of the pattern that came nearest.
 pub(super) fn mismatch_error(
     statement: &Statement,
     patterns: &[MnemonicPattern],
@@ -93,8 +93,8 @@ pub(super) fn mismatch_error(
 ) -> BadSnippet {
     let counted = |why: &MismatchReason| matches!(why, MismatchReason::TooFew | MismatchReason::TooMany);
     let best = mismatches.iter().min_by_key(|(m, pattern)| {
-        // Of patterns that have fewer operands the longest one shows where the surplus starts, and of
-        // immediates the widest is the one that was meant.
+        // Among patterns with fewer operands, the longest shows where the surplus starts. Among
+        // immediates, the widest is the intended one.
         let length = usize::MAX - pattern.targets.len();
         let width = if let MismatchReason::Range(bits, _) = m.why { u32::MAX - bits } else { 0 };
         (counted(&m.why), usize::MAX - m.depth, m.why.rank(), width, length)
@@ -103,7 +103,7 @@ pub(super) fn mismatch_error(
         return statement.at.error("this instruction does not exist in 64-bit mode");
     };
     let mut shown: Vec<String> = Vec::new();
-    // Patterns that took the operands before this one are what the writer may have meant.
+    // The writer may have meant any pattern that accepted the operands before this one.
     let near = mismatches.iter().filter(|(m, _)| m.depth >= mismatch.depth && !counted(&m.why));
     let mut meant: Vec<&MnemonicPattern> = near.map(|(_, pattern)| *pattern).collect();
     if meant.is_empty() {
@@ -146,7 +146,7 @@ fn explain_mismatch(why: &MismatchReason, statement: &Statement, at: TextPositio
         MismatchReason::Decorator => (format!("this decorator does not go with `{}` here", statement.mnemonic), None),
         MismatchReason::Prefix => (
             format!("this prefix does not go with `{}` here", statement.mnemonic),
-            Some(text("lock wants a memory destination, rep a string instruction, a hint an encoding that exists")),
+            Some(text("lock needs a memory destination, rep a string instruction, and a hint an existing encoding")),
         ),
         MismatchReason::NeedsMask => {
             (format!("`{}` needs a mask", statement.mnemonic), Some(text("one of {k1} to {k7} after this operand")))
@@ -163,7 +163,7 @@ fn explain_mismatch(why: &MismatchReason, statement: &Statement, at: TextPositio
     }
 }
 
-/// The mnemonic with the kinds of the operands before that place.
+/// Mnemonic with the kinds of the operands before that position.
 fn describe_statement_before(statement: &Statement, at: TextPosition) -> String {
     let before: Vec<&str> = statement
         .operands
@@ -184,7 +184,7 @@ fn describe_statement_before(statement: &Statement, at: TextPosition) -> String 
     format!("{} {}, …", statement.mnemonic, before.join(", "))
 }
 
-/// A pattern's operands as instruction tables write them.
+/// Operands of a pattern as in instruction tables.
 fn describe_pattern(pattern: &MnemonicPattern) -> String {
     if pattern.targets.is_empty() {
         return String::from("no operands");
@@ -228,7 +228,7 @@ fn describe_slot(slot: OperandSlot, memory: &str) -> String {
     }
 }
 
-/// The operand most likely to blame when the encoder refuses a combination, and why it does.
+/// The operand most likely responsible if the encoder rejects a combination, with the reason.
 pub(super) fn blame_operand(statement: &Statement, distinct: bool) -> (MismatchReason, TextPosition) {
     let operands = &statement.operands;
     let place = |wanted: &dyn Fn(&OperandValue) -> bool| operands.iter().find(|o| wanted(&o.value)).map(|o| o.at);

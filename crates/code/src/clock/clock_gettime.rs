@@ -1,4 +1,4 @@
-//! CLOCK_MONOTONIC_RAW: the system's clock, as the thing to beat.
+//! CLOCK_MONOTONIC_RAW: the system's clock, as the baseline for the other methods.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -7,7 +7,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "clock-gettime",
     also: &[],
-    about: "what an ordinary program uses; shows what the other methods gain",
+    about: "the clock of ordinary programs; shows what the other methods gain",
     source: "clock_gettime(2), CLOCK_MONOTONIC_RAW",
     counts: Unit::Nanos,
     promises: OrderingPromises {

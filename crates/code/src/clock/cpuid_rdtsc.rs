@@ -1,6 +1,6 @@
 //! CPUID, RDTSC before and after: the first method of Intel's paper.
 //!
-//! CPUID also drains the store buffer. Its own, varying time is part of the sample.
+//! CPUID also drains the store buffer. Its varying time is part of the sample.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

@@ -1,7 +1,7 @@
 //! CPUID before and after RDTSC.
 //!
-//! The CPUID after the first reading and the one before the second are part of every sample; in a virtual machine that is
-//! thousands of ticks, which vary.
+//! The CPUID after the first reading and the one before the second are part of every sample. In a
+//! virtual machine they take thousands of ticks, which vary.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

@@ -1,7 +1,7 @@
 //! CPUID, RDTSC before; a rewrite of CR0, RDTSC after: the alternative of Intel's paper.
 //!
-//! Writing CR0 serialises without the variance of CPUID, in ring 0 only. The paper puts nothing after the
-//! second reading.
+//! Writing CR0 serialises without the variance of CPUID, but only in ring 0. The paper puts nothing
+//! after the second reading.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -10,7 +10,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc-cr0-rdtsc",
     also: &["paper-alternative"],
-    about: "the paper's alternative where RDTSCP is missing; ring 0 only",
+    about: "the paper's alternative without RDTSCP; ring 0 only",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.3",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

@@ -1,6 +1,7 @@
-//! CPUID, RDTSC before; RDTSCP after: what Intel's paper tries before its improved method.
+//! CPUID, RDTSC before; RDTSCP after: the intermediate method of Intel's paper, before its improved
+//! one.
 //!
-//! RDTSCP waits for the body, and nothing holds back what follows it.
+//! RDTSCP waits for the body, but nothing delays the code that follows.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

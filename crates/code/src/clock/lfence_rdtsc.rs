@@ -1,7 +1,7 @@
 //! LFENCE, then RDTSC, and nothing after it.
 //!
-//! What the notes hold to be about the same as RDTSCP: earlier instructions have executed when the counter is read,
-//! later ones may begin before.
+//! The notes consider it roughly equal to RDTSCP: earlier instructions have executed when the
+//! counter is read, but later ones may begin before.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -10,7 +10,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc",
     also: &["notes-lfence-rdtsc"],
-    about: "waits for what comes before; what follows may begin before the reading",
+    about: "waits for earlier code; later code may begin before the reading",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

@@ -1,7 +1,7 @@
 //! LFENCE on both sides of RDTSC.
 //!
-//! The fence before orders earlier instructions before the reading, the fence after keeps later ones from
-//! starting early. Neither waits for the store buffer.
+//! The first fence completes earlier instructions before the reading. The second keeps later ones
+//! from starting early. Neither waits for the store buffer.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

@@ -1,6 +1,7 @@
 //! LFENCE, RDTSC before; RDTSCP, LFENCE after.
 //!
-//! There is nothing between the first reading and the body, so the body's first instructions may begin early.
+//! Nothing separates the first reading from the body, so the body's first instructions may begin
+//! early.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -9,8 +10,9 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-rdtscp-lfence",
     also: &[],
-    about: "the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read",
-    source: "Intel's paper, section 3.2.1, with LFENCE in CPUID's place",
+    about: "the improved method of Intel's paper with LFENCE instead of CPUID; the body may begin before the start is \
+        read",
+    source: "Intel's paper, section 3.2.1, with LFENCE instead of CPUID",
     counts: Unit::TscTicks,
     promises: OrderingPromises {
         leading_done: true,

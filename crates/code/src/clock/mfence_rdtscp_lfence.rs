@@ -1,6 +1,7 @@
 //! MFENCE before RDTSCP, LFENCE after it.
 //!
-//! RDTSCP waits until earlier instructions have executed, MFENCE among them, and MFENCE until earlier stores are visible.
+//! RDTSCP waits until earlier instructions have executed, including MFENCE. MFENCE waits until
+//! earlier stores are visible.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -9,7 +10,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "mfence-rdtscp-lfence",
     also: &[],
-    about: "fully fenced and waits until stores are globally visible, where RDTSCP waits for MFENCE",
+    about: "fully fenced and waits until stores are globally visible, if RDTSCP waits for MFENCE",
     source: "Intel SDM vol. 2, RDTSCP, notes on ordering",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

@@ -1,8 +1,8 @@
 //! Timing methods: how a program reads a clock before and after the measured body.
 //!
-//! A method is data: the steps of its start and of its end. Everything else that must be known about it,
-//! the CPU features that it needs, the registers that it clobbers, whether it runs in user mode, follows
-//! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL_CLOCKS`] lists them by name.
+//! A method is data: the steps of its start and of its end. Its other properties follow from the
+//! steps: required CPU features, clobbered registers, and whether it runs in user mode. Each method
+//! has its own file that exports `CLOCK`; [`ALL_CLOCKS`] lists them by name.
 
 pub mod by_name;
 mod clock_gettime;
@@ -55,7 +55,7 @@ pub const ALL_CLOCKS: &[Clock] = &[
 ];
 
 impl Clock {
-    /// Finds a method by its name, or by one that a document suggests.
+    /// Finds a method by its name, or by a name from the literature.
     pub fn find_named(name: &str) -> Option<&'static Clock> {
         ALL_CLOCKS.iter().find(|clock| clock.name == name || clock.also.contains(&name))
     }

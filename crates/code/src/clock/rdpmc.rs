@@ -1,4 +1,4 @@
-//! The core cycles counter by RDPMC, between LFENCEs.
+//! The core-cycles counter by RDPMC, between LFENCEs.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -7,7 +7,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "rdpmc",
     also: &[],
-    about: "counts core cycles directly, where perf events give user mode a counter",
+    about: "counts core cycles directly, if perf events give user mode a counter",
     source: "Intel SDM vol. 2, RDPMC; perf_event_open(2), cap_user_rdpmc",
     counts: Unit::CoreCycles,
     promises: OrderingPromises {

@@ -1,4 +1,4 @@
-//! Bare RDTSC: the two reads may move into, or out of, the measured body.
+//! Bare RDTSC: the two readings may move into or out of the measured body.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

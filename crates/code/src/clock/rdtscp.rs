@@ -1,4 +1,4 @@
-//! Bare RDTSCP: waits for earlier instructions, and delays no later one.
+//! Bare RDTSCP: waits for earlier instructions, but does not delay later ones.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};
@@ -7,7 +7,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp",
     also: &["notes-rdtscp"],
-    about: "waits for what comes before; the body may begin before the start is read",
+    about: "waits for earlier code; the body may begin before the start is read",
     source: "Intel SDM vol. 2, RDTSCP",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

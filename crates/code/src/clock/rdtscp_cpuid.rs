@@ -1,6 +1,7 @@
-//! RDTSCP, then CPUID to hold back what follows.
+//! RDTSCP, then CPUID to delay later code.
 //!
-//! The cost of the first CPUID is part of every sample; in a virtual machine that is thousands of ticks.
+//! The cost of the first CPUID is part of every sample. In a virtual machine it takes thousands of
+//! ticks.
 
 use super::step::ClockStep;
 use super::timing_method::{Clock, OrderingPromises};

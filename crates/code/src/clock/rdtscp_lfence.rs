@@ -7,7 +7,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp-lfence",
     also: &["notes-rdtscp-lfence"],
-    about: "fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after",
+    about: "fully fenced; RDTSCP waits for earlier code, LFENCE delays later code",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

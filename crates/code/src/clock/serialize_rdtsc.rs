@@ -7,7 +7,7 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "serialize-rdtsc",
     also: &[],
-    about: "fully serialised without leaving a virtual machine; needs a recent CPU",
+    about: "fully serialised without exiting a virtual machine; needs a recent CPU",
     source: "Intel SDM vol. 3A, 9.3",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

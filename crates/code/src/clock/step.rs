@@ -5,36 +5,40 @@ use crate::context::ProgramContext;
 use iced_x86::{Code, CpuidFeature, IcedError, Instruction, Register};
 use std::mem::offset_of;
 
-/// One step of a reading. The ordering properties are those of the Intel SDM vol. 2 and vol. 3A 9.3, and of
-/// the AMD APM vol. 3 where LFENCE is dispatch serialising.
+/// One step of a reading. Ordering properties: Intel SDM vol. 2 and vol. 3A 9.3; AMD APM vol. 3 if
+/// LFENCE is dispatch serialising.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockStep {
-    /// `lfence`: waits until all earlier instructions have executed; later ones do not begin before.
+    /// `lfence`: waits until all earlier instructions have executed; later ones do not begin before
+    /// it.
     Lfence,
-    /// `mfence`: waits until earlier loads and stores are globally visible; orders no other instruction.
+    /// `mfence`: waits until earlier loads and stores are globally visible; orders no other
+    /// instruction.
     Mfence,
-    /// `serialize`: waits for all earlier instructions and drains the store buffer; later ones are fetched after.
+    /// `serialize`: waits for all earlier instructions and drains the store buffer; later ones are
+    /// fetched afterwards.
     Serialize,
-    /// `mov eax, 0; cpuid`: serialising as `serialize` is, but traps in a virtual machine.
+    /// `mov eax, 0; cpuid`: serialises like `serialize`, but traps in a virtual machine.
     Cpuid,
-    /// `mov rax, cr0; mov cr0, rax`: serialising, ring 0 only.
+    /// `mov rax, cr0; mov cr0, rax`: serialises; ring 0 only.
     RewriteCr0,
-    /// `rdtsc`: reads the time stamp counter, in order with nothing.
+    /// `rdtsc`: reads the time stamp counter, in no particular order.
     Rdtsc,
-    /// `rdtscp`: reads it after all earlier instructions have executed; later ones may begin before.
+    /// `rdtscp`: reads it after all earlier instructions have executed; later ones may begin
+    /// before.
     Rdtscp,
-    /// `mov ecx, 1; rdpru`: reads APERF, cycles of the core clock, on AMD; in order with nothing.
+    /// `mov ecx, 1; rdpru`: reads APERF, cycles of the core clock, on AMD; in no particular order.
     Rdpru,
-    /// `mov ecx, [counter_index]; rdpmc`: reads a performance counter, in order with nothing.
+    /// `mov ecx, [counter_index]; rdpmc`: reads a performance counter, in no particular order.
     Rdpmc,
     /// A call of `clock_gettime(CLOCK_MONOTONIC_RAW)`.
     ClockGettime,
-    /// `mov [reading], eax; mov [reading+4], edx`: keeps the reading without touching flags.
+    /// `mov [reading], eax; mov [reading+4], edx`: stores the reading without changing flags.
     Store,
 }
 
 impl ClockStep {
-    /// Its instructions in a word or two.
+    /// Short name: the mnemonics.
     pub fn name(self) -> &'static str {
         match self {
             ClockStep::Lfence => "lfence",
@@ -59,7 +63,7 @@ impl ClockStep {
         )
     }
 
-    /// The CPU feature that the step needs beyond x86-64.
+    /// CPU feature that the step needs beyond x86-64.
     pub(crate) fn required_feature(self) -> Option<CpuidFeature> {
         match self {
             ClockStep::Rdtscp => Some(CpuidFeature::RDTSCP),
@@ -69,7 +73,7 @@ impl ClockStep {
         }
     }
 
-    /// The registers that the step changes.
+    /// Registers that the step changes.
     pub(crate) fn clobbers(self) -> &'static [Register] {
         use Register::*;
         match self {
@@ -82,7 +86,7 @@ impl ClockStep {
         }
     }
 
-    /// What it does to the order of the code around it, and to the reading, in a few words.
+    /// Effect on the order of the code around it, and on the reading, in a few words.
     pub(super) fn describe_effect(self) -> &'static str {
         match self {
             ClockStep::Lfence => "earlier instructions have executed, later ones wait",
@@ -95,19 +99,19 @@ impl ClockStep {
             ClockStep::Rdpru => "reads APERF into EDX:EAX",
             ClockStep::Rdpmc => "reads the counter of ECX into EDX:EAX",
             ClockStep::ClockGettime => "reads the system's clock",
-            ClockStep::Store => "keeps the reading",
+            ClockStep::Store => "stores the reading",
         }
     }
 
-    /// What must hold for it to work, or to be worth its time; none where it works on every x86-64 CPU.
+    /// Condition for it to work or to be affordable; `None` if it works on every x86-64 CPU.
     pub(super) fn describe_condition(self) -> Option<&'static str> {
         Some(match self {
             ClockStep::Lfence => {
-                "LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells)"
+                "LFENCE waits on Intel CPUs, and on AMD CPUs if the system enabled that (see cyclescope doctor)"
             }
             ClockStep::Serialize => "needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it",
-            ClockStep::Cpuid => "CPUID leaves a virtual machine, which takes thousands of ticks that vary",
-            ClockStep::RewriteCr0 => "ring 0 only, as in a kernel module: user mode faults where it writes CR0",
+            ClockStep::Cpuid => "CPUID exits a virtual machine, which takes thousands of ticks that vary",
+            ClockStep::RewriteCr0 => "ring 0 only, as in a kernel module: writing CR0 faults in user mode",
             ClockStep::Rdtscp => "needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it",
             ClockStep::Rdpru => {
                 "needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read APERF"
@@ -120,12 +124,13 @@ impl ClockStep {
         })
     }
 
-    /// Its instructions, as far as they refer to no memory: those that the engine assembles and that source text shows. A
-    /// counter's number is in ECX by then, and a reading in EDX:EAX leaves by the program's own moves.
+    /// Instructions of the step that access no memory: the engine assembles them, and source text
+    /// shows them. The number of a counter is already in ECX; other moves store a reading from
+    /// EDX:EAX.
     pub(super) fn instructions(self) -> Vec<Instruction> {
         use Register::{CR0, EAX, ECX, RAX};
-        let made_up = |instruction: Result<Instruction, IcedError>| instruction.expect("operands that fit");
-        let loaded = |register, value: i32| made_up(Instruction::with2(Code::Mov_r32_imm32, register, value));
+        let build = |instruction: Result<Instruction, IcedError>| instruction.expect("operands that fit");
+        let loaded = |register, value: i32| build(Instruction::with2(Code::Mov_r32_imm32, register, value));
         let plain = Instruction::with;
         match self {
             ClockStep::Lfence => vec![plain(Code::Lfence)],
@@ -133,8 +138,8 @@ impl ClockStep {
             ClockStep::Serialize => vec![plain(Code::Serialize)],
             ClockStep::Cpuid => vec![loaded(EAX, 0), plain(Code::Cpuid)],
             ClockStep::RewriteCr0 => vec![
-                made_up(Instruction::with2(Code::Mov_r64_cr, RAX, CR0)),
-                made_up(Instruction::with2(Code::Mov_cr_r64, CR0, RAX)),
+                build(Instruction::with2(Code::Mov_r64_cr, RAX, CR0)),
+                build(Instruction::with2(Code::Mov_cr_r64, CR0, RAX)),
             ],
             ClockStep::Rdtsc => vec![plain(Code::Rdtsc)],
             ClockStep::Rdtscp => vec![plain(Code::Rdtscp)],

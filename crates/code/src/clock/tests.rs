@@ -1,11 +1,11 @@
-//! Pins the machine code of every timing method.
+//! Tests that fix the machine code of every timing method.
 
 use super::*;
 use crate::asm::Emitter;
 use crate::program::ProgramRecipe;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
-/// The instructions that a clock puts around an empty body, one a line.
+/// Instructions that a clock puts around an empty body, one per line.
 fn listing(clock: &Clock) -> String {
     let program = ProgramRecipe::empty(clock).build();
     let mut code = vec![0; program.len()];
@@ -36,7 +36,7 @@ fn names_are_sorted_and_unique() {
 }
 
 #[test]
-fn the_names_of_the_documents_are_understood() {
+fn names_from_the_literature_are_accepted() {
     assert_eq!(Clock::find_named("paper-improved").unwrap().name, "cpuid-rdtsc-rdtscp-cpuid");
     assert_eq!(Clock::find_named("notes-rdtscp-lfence").unwrap().name, "rdtscp-lfence");
 }
@@ -51,7 +51,7 @@ fn each_side_stores_one_reading() {
 }
 
 #[test]
-fn emitted_code_has_the_steps_in_order() {
+fn emitted_code_contains_the_steps_in_order() {
     for clock in ALL_CLOCKS {
         let text = listing(clock);
         let mut rest = text.as_str();
@@ -76,7 +76,7 @@ fn emitted_code_has_the_steps_in_order() {
 }
 
 #[test]
-fn clobbered_registers_are_saved_before_and_loaded_after() {
+fn clobbered_registers_are_saved_and_restored() {
     for clock in ALL_CLOCKS {
         assert!(clock.clobbers().len() <= 10, "{}", clock.name);
         for register in clock.clobbers() {
@@ -84,15 +84,15 @@ fn clobbered_registers_are_saved_before_and_loaded_after() {
             let text = listing(clock);
             let (save, load) = (format!("],{name}\n"), format!("mov {name},["));
             assert!(text.contains(&save), "{} does not save {name}", clock.name);
-            // Once for the register's image and once for what the start spilt.
+            // Once for the register's image and once for the copy saved before the start.
             assert!(text.matches(&load).count() >= 2, "{} does not load {name}", clock.name);
         }
     }
 }
 
-/// The code of a clock's start and end, without an operand's address: the bytes between the entry of an empty
-/// program and its exit, references to the context zeroed.
-fn sides(clock: &Clock) -> [String; 2] {
+/// Code of a clock's start and end, without addresses: the bytes between the entry and the exit of
+/// an empty program. References to the context are zeroed.
+fn side_code(clock: &Clock) -> [String; 2] {
     let hex = |side| {
         let mut emitter = Emitter::starting_at(0);
         clock.emit_side(side, None, &mut emitter);
@@ -105,9 +105,10 @@ fn sides(clock: &Clock) -> [String; 2] {
     ClockSide::BOTH.map(hex)
 }
 
-/// Pinned by hand from the manuals' encodings, so that no change of a step or of an encoder goes unnoticed.
+/// Written by hand from the manuals' encodings, so that every change of a step or of an encoder is
+/// noticed.
 #[test]
-fn golden_bytes() {
+fn machine_code_matches_the_manuals() {
     // mov [start], eax; mov [start+4], edx
     const STORE: &str = "89 05 00 00 00 00 89 15 00 00 00 00";
     const LFENCE: &str = "0f ae e8";
@@ -119,8 +120,9 @@ fn golden_bytes() {
     const CR0: &str = "0f 20 c0 0f 22 c0";
     const RDPRU: &str = "b9 01 00 00 00 0f 01 fd";
     const RDPMC: &str = "8b 0d 00 00 00 00 0f 33";
-    // mov rsp, [return_rsp]; and rsp, -16; sub rsp, 128; mov edi, 4; lea rsi, [timespec]; call [clock_gettime];
-    // mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov rdx, rax; shr rdx, 32
+    // mov rsp, [return_rsp]; and rsp, -16; sub rsp, 128; mov edi, 4; lea rsi, [timespec]; call
+    // [clock_gettime]; mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov
+    // rdx, rax; shr rdx, 32
     const SYSTEM: &str = "48 8b 25 00 00 00 00 48 83 e4 f0 48 81 ec 80 00 00 00 bf 04 00 00 00 48 8d 35 00 00 00 00 \
          ff 15 00 00 00 00 48 8b 05 00 00 00 00 48 69 c0 00 ca 9a 3b 48 03 05 00 00 00 00 48 8b d0 48 c1 ea 20";
     let golden: [(&str, &[&str], &[&str]); 18] = [
@@ -146,6 +148,6 @@ fn golden_bytes() {
     assert_eq!(ALL_CLOCKS.len(), golden.len());
     for (clock, (name, start, end)) in ALL_CLOCKS.iter().zip(golden) {
         assert_eq!(clock.name, name);
-        assert_eq!(sides(clock), [start.join(" "), end.join(" ")], "{name}");
+        assert_eq!(side_code(clock), [start.join(" "), end.join(" ")], "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! A timing method as data, from which all its other properties follow.
+//! A timing method as data; all its other properties are derived from that.
 
 use super::step::ClockStep;
 use crate::asm::Emitter;
@@ -8,8 +8,9 @@ use cyclescope_core::machine::tsc_step::{step_nanos, step_ticks};
 use cyclescope_core::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
-/// Ordering promises of a method for the code around its readings: each excludes one of the five faults in
-/// `docs/how-it-measures.md`. A fault that is not excluded may still not occur on a given core.
+/// Ordering guarantees of a method for the code around its readings. Each excludes one of the five
+/// faults in `docs/how-it-measures.md`. A fault that is not excluded may still not occur on a given
+/// core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct OrderingPromises {
     /// Code before the pair has executed when the start is read.
@@ -25,7 +26,7 @@ pub struct OrderingPromises {
 }
 
 impl OrderingPromises {
-    /// Each promise: its letter in lists, its words, and whether it is made.
+    /// Each guarantee: its letter in lists, its description, and whether it holds.
     pub fn list_promises(&self) -> [(char, &'static str, bool); 5] {
         [
             ('l', "leading code is done", self.leading_done),
@@ -40,22 +41,22 @@ impl OrderingPromises {
 /// A timing method.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// Its name: the instructions of its start and, where they differ, of its end.
+    /// Name: the instructions of its start and, if they differ, of its end.
     pub name: &'static str,
-    /// Names that the documents it comes from suggest, `paper-` for Intel's paper, `notes-` for the notes on
-    /// RDTSC(P) and `agner-` for Agner Fog's manual of test programs.
+    /// Names from the literature: `paper-` for Intel's paper, `notes-` for the notes on RDTSC(P),
+    /// `agner-` for Agner Fog's manual of test programs.
     pub also: &'static [&'static str],
-    /// One line on its use, and on what it does not order.
+    /// One line on its use and on what it does not order.
     pub about: &'static str,
-    /// Where it was described.
+    /// Source that describes it.
     pub source: &'static str,
-    /// The unit of its readings.
+    /// Unit of its readings.
     pub counts: Unit,
-    /// Its ordering promises.
+    /// Ordering guarantees.
     pub promises: OrderingPromises,
-    /// The steps before the body. Exactly one of them is [`ClockStep::Store`].
+    /// Steps before the body. Exactly one of them is [`ClockStep::Store`].
     pub start: &'static [ClockStep],
-    /// The steps after the body. Exactly one of them is [`ClockStep::Store`].
+    /// Steps after the body. Exactly one of them is [`ClockStep::Store`].
     pub end: &'static [ClockStep],
 }
 
@@ -64,7 +65,7 @@ impl Clock {
         self.start.iter().chain(self.end)
     }
 
-    /// The CPU features that its instructions need.
+    /// CPU features that its instructions need.
     pub fn required_features(&self) -> Vec<CpuidFeature> {
         let mut features: Vec<_> = self.steps().filter_map(|step| step.required_feature()).collect();
         features.sort();
@@ -72,12 +73,13 @@ impl Clock {
         features
     }
 
-    /// The general purpose registers that its start changes. They are saved and restored around it.
+    /// General-purpose registers that its start changes. They are saved before and restored after
+    /// it.
     pub fn clobbers(&self) -> Vec<Register> {
         self.side_clobbers(ClockSide::Start)
     }
 
-    /// The general purpose registers that one side changes.
+    /// General-purpose registers that one side changes.
     pub fn side_clobbers(&self, side: ClockSide) -> Vec<Register> {
         let steps = self.side_steps(side).iter();
         let mut clobbers: Vec<_> = steps.flat_map(|step| step.clobbers()).copied().collect();
@@ -91,38 +93,39 @@ impl Clock {
         self.steps().any(|step| *step == ClockStep::RewriteCr0)
     }
 
-    /// Whether it reads a hardware counter with RDPMC, which an executor has to open first.
+    /// Whether it reads a hardware counter with RDPMC. The executor must open that counter first.
     pub fn reads_counter(&self) -> bool {
         self.steps().any(|step| *step == ClockStep::Rdpmc)
     }
 
-    /// Whether a step calls a function of the system, on the caller's stack and with its calling convention.
+    /// Whether a step calls a function of the system, with its calling convention, on the caller's
+    /// stack.
     pub fn calls_system(&self) -> bool {
         self.steps().any(|step| *step == ClockStep::ClockGettime)
     }
 
-    /// How its end reads the TSC, as far as the step of its readings goes.
+    /// The TSC read of its end, which determines the step of its readings.
     pub fn tsc_read(&self) -> TscRead {
         if self.end.contains(&ClockStep::Rdtscp) { TscRead::Rdtscp } else { TscRead::LfenceRdtsc }
     }
 
-    /// The step of its readings on a machine, in its raw units; 1 where it counts single units or the step is unknown.
-    /// Takes some milliseconds where the step was not given with the machine.
+    /// Step of its readings on a machine, in raw units; 1 if it counts single units or the step is
+    /// unknown. Takes some milliseconds if the step was not given with the machine.
     pub fn reading_step(&self, tsc: &TscFacts) -> f64 {
         match self.counts {
             Unit::TscTicks => step_ticks(tsc, self.tsc_read()).known().copied().unwrap_or(1.0),
-            // A step that is taken for less makes outliers of readings that are one step longer.
+            // If the step is underestimated, readings that are one step longer become outliers.
             Unit::Nanos => step_nanos(tsc).known().copied().unwrap_or(1.0),
             _ => 1.0,
         }
     }
 
-    /// Whether it executes CPUID, which leaves the guest in a virtual machine.
+    /// Whether it executes CPUID, which exits the guest in a virtual machine.
     pub fn executes_cpuid(&self) -> bool {
         self.steps().any(|step| *step == ClockStep::Cpuid)
     }
 
-    /// The steps of one side.
+    /// Steps of one side.
     pub fn side_steps(&self, side: ClockSide) -> &'static [ClockStep] {
         match side {
             ClockSide::Start => self.start,
@@ -130,7 +133,7 @@ impl Clock {
         }
     }
 
-    /// Emits the reading before or after the body, with an edit where one is given.
+    /// Emits the reading before or after the body, with an edit if given.
     pub fn emit_side(&self, side: ClockSide, edit: Option<StepEdit>, emitter: &mut Emitter) {
         let reading = match side {
             ClockSide::Start => std::mem::offset_of!(crate::context::ProgramContext, start),
@@ -144,28 +147,28 @@ impl Clock {
     }
 }
 
-/// A side of a method: the reading before the body or the one after it.
+/// Side of a method: the reading before the body or the one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSide {
     /// Before the body.
     Start,
-    /// After it.
+    /// After the body.
     End,
 }
 
 impl ClockSide {
-    /// Both, in the order of execution.
+    /// Both sides in order of execution.
     pub const BOTH: [ClockSide; 2] = [ClockSide::Start, ClockSide::End];
 }
 
-/// One step of a method that is done another number of times than once.
+/// Changes how often one step of a method is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepEdit {
-    /// The side that it is on.
+    /// Side of the step.
     pub side: ClockSide,
-    /// Its number on that side, from 0.
+    /// Index on that side, from 0.
     pub step: usize,
-    /// How often it is done.
+    /// Number of executions.
     pub times: usize,
 }

@@ -1,4 +1,4 @@
-//! Cold starts: what a program evicts from caches and translation buffers before its first reading.
+//! Cold starts: what a program evicts from caches and TLBs before its first reading.
 
 use crate::asm::Emitter;
 use crate::context::{AREA_REGISTERS, EVICTION_PAGES, ProgramContext};
@@ -8,25 +8,26 @@ use std::mem::offset_of;
 /// What is cold when the body begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ColdStart {
-    /// The snippet's code is in no cache: its lines are flushed before each run. It begins at a cache line, and
-    /// NOPs fill its last one, so that the reading after it is in a line that is not cold.
+    /// No cache holds the snippet's code: its lines are flushed before each run. It begins at a
+    /// cache line, and NOPs fill its last line. So the reading that follows is in a line that is
+    /// not cold.
     pub code: bool,
-    /// Memory within 4 KiB of where R14, RDI, RSI, RSP and RBP point first is in no cache.
+    /// No cache holds memory within 4 KiB of the initial targets of R14, RDI, RSI, RSP and RBP.
     pub data: bool,
-    /// Branch predictors have never seen the body's addresses: each run has an address of its own. Its code is then
-    /// also absent from the caches nearest to the core.
+    /// Branch predictors have never seen the body's addresses: each run uses a new address. Its
+    /// code is then also absent from the caches nearest to the core.
     pub branches: bool,
-    /// Data translations are in no buffer, code translations in no second-level one: more pages are read than
-    /// it holds.
+    /// No TLB holds data translations, and no second-level TLB holds code translations: the program
+    /// reads more pages than fit.
     pub tlb: bool,
 }
 
 /// Bytes of a cache line on all x86-64 cores.
 const LINE_BYTES: usize = 64;
 const PAGE_BYTES: usize = 4096;
-/// Bytes around each area's register that are flushed.
+/// Flushed bytes around the target of each area's register.
 const FLUSHED_BYTES: usize = 2 * PAGE_BYTES;
-/// The registers that an eviction changes; flags are kept.
+/// Registers that an eviction changes; flags are kept.
 pub(super) const EVICTION_CLOBBERS: [Register; 3] = [Register::RAX, Register::RCX, Register::RDX];
 
 impl ColdStart {
@@ -40,7 +41,7 @@ impl ColdStart {
         if self.code { body.next_multiple_of(LINE_BYTES) - body } else { 0 }
     }
 
-    /// Emits the evictions, before a body of this length in bytes.
+    /// Emits the evictions before a body of this length in bytes.
     ///
     /// ```text
     ///     mov  rax, [eviction]             ; tlb
@@ -91,7 +92,8 @@ fn rax_operand(displacement: i64) -> MemoryOperand {
     MemoryOperand::with_base_displ(Register::RAX, displacement)
 }
 
-/// Does something at each of some equally distant addresses from RAX on. LOOP and LEA keep the flags.
+/// Repeats an instruction at `count` addresses, `stride` apart, starting at RAX. LOOP and LEA keep
+/// the flags.
 fn emit_walk(emitter: &mut Emitter, what: Result<Instruction, iced_x86::IcedError>, stride: usize, count: usize) {
     emitter.push_with_immediate(Code::Mov_r32_imm32, Register::ECX, count as i32);
     let start = emitter.len();

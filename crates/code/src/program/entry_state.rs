@@ -1,44 +1,45 @@
-//! The processor state at a snippet's entry, beside its general purpose registers.
+//! Processor state at a snippet's entry, except its general-purpose registers.
 
 use crate::asm::Emitter;
 use crate::context::{FloatElement, ProgramContext};
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
-/// Which vector registers a snippet uses, and in which encoding.
+/// Vector registers that a snippet uses, and their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VectorSetup {
     /// None.
     #[default]
     None,
-    /// XMM registers by legacy SSE code, their upper parts clean.
+    /// XMM registers in legacy SSE code, with clean upper parts.
     Legacy,
-    /// XMM or YMM registers by VEX code.
+    /// XMM or YMM registers in VEX code.
     Ymm,
-    /// XMM or YMM registers by EVEX code.
+    /// XMM or YMM registers in EVEX code.
     Evex,
     /// ZMM registers.
     Zmm,
 }
 
-/// What is set up before a snippet runs. Only what it uses is loaded, for wide registers can slow a core.
+/// State set up before a snippet runs. Only what it uses is loaded, because wide registers can slow
+/// a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct EntryState {
-    /// The vector registers to load.
+    /// Vector registers to load.
     pub vectors: VectorSetup,
     /// Whether the CPU has AVX, so that upper parts can be dirty.
     pub avx: bool,
-    /// Whether mask registers are loaded, 64 bits each.
+    /// Whether to load mask registers, 64 bits each.
     pub masks: bool,
-    /// Whether the x87 and MMX state is emptied.
+    /// Whether to clear the x87 and MMX state.
     pub x87: bool,
-    /// The numbers that vector registers and memory areas hold.
+    /// Initial numbers in vector registers and memory areas.
     pub element: FloatElement,
 }
 
 impl EntryState {
-    /// Emits the loads.
+    /// Emits the loads of the state.
     pub(super) fn emit_loads(&self, emitter: &mut Emitter) {
         emitter.push_on_field(Code::Ldmxcsr_m32, offset_of!(ProgramContext, mxcsr));
         if self.x87 {

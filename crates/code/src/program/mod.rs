@@ -1,8 +1,9 @@
-//! From a snippet to machine code that times it: prologue, clock, copies of the snippet, clock, epilogue.
+//! Builds the machine code that times a snippet: prologue, clock, copies of the snippet, clock,
+//! epilogue.
 //!
-//! A program is a function `fn()` of position-independent code. One call makes one sample: two raw readings
-//! in the [`ProgramContext`] beside it. It knows no address; [`Program::relocate_into`] fills in the one thing that depends
-//! on where it runs, the distance to its context.
+//! A program is a function `fn()` of position-independent code. One call makes one sample: two raw
+//! readings in the [`ProgramContext`] next to it. Only the distance to its context depends on where
+//! it runs; [`Program::relocate_into`] fills that in.
 
 pub mod chains;
 mod cold_start;
@@ -20,18 +21,18 @@ use crate::context::ProgramContext;
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
-/// The parts of a program.
+/// Parts of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgramRecipe<'a> {
-    /// The timing method.
+    /// Timing method.
     pub clock: &'a Clock,
-    /// The processor state at the snippet's entry.
+    /// Processor state at the snippet's entry.
     pub world: EntryState,
     /// Machine code that runs once before the first reading.
     pub init: &'a [u8],
-    /// The snippet's machine code.
+    /// Machine code of the snippet.
     pub snippet: &'a [u8],
-    /// Copies of the snippet in the body.
+    /// Number of copies of the snippet in the body.
     pub copies: usize,
     /// Whether the body runs in a loop counted by R15.
     pub looped: bool,
@@ -39,11 +40,11 @@ pub struct ProgramRecipe<'a> {
     pub cold: ColdStart,
     /// Machine code that runs once after the last reading.
     pub following: &'a [u8],
-    /// A step of the clock that is left out or repeated.
+    /// A clock step to omit or repeat.
     pub edit: Option<StepEdit>,
 }
 
-/// Machine code that makes one sample a call.
+/// Machine code that makes one sample per call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     bytes: Vec<u8>,
@@ -62,7 +63,7 @@ const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
 impl ProgramRecipe<'_> {
-    /// A pair of readings with nothing in between and nothing around.
+    /// Recipe for a pair of readings with an empty body and no other code.
     pub fn empty(clock: &Clock) -> ProgramRecipe<'_> {
         ProgramRecipe {
             clock,
@@ -77,28 +78,28 @@ impl ProgramRecipe<'_> {
         }
     }
 
-    /// A loop over this many copies of some code.
+    /// Recipe for a loop over copies of some code.
     pub fn with_loop<'a>(clock: &'a Clock, snippet: &'a [u8], copies: usize) -> ProgramRecipe<'a> {
         ProgramRecipe { snippet, copies, looped: true, ..ProgramRecipe::empty(clock) }
     }
 
-    /// Writes the program.
+    /// Builds the program.
     ///
     /// ```text
     ///     push rbx … r15
     ///     mov  [return_rsp], rsp
-    ///     (vector, mask and x87 state of the world)
+    ///     (vector, mask and x87 state at entry)
     ///     mov  rax … r15, [gpr]      ; the snippet's registers; RSP last
     ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     (init)
     ///     mov  r15, [loop_count]     ; with a loop
-    ///     mov  [spill], rax …        ; what the clock clobbers
+    ///     mov  [spill], rax …        ; registers that the clock clobbers
     ///     (evictions of a cold start)
     ///     (the clock's start)
     ///     mov  rax, [spill] …
     /// body:
     ///     (copies of the snippet)
-    ///     (NOPs up to a cache line)  ; where its code is cold
+    ///     (NOPs up to a cache line)  ; if its code is cold
     ///     nop                        ; with a loop: keeps the snippet from fusing with the counter
     ///     dec  r15
     ///     jnz  body
@@ -113,14 +114,15 @@ impl ProgramRecipe<'_> {
         self.build_frame().build_program(self.snippet, self.copies)
     }
 
-    /// All of the program but its body. With cold code it fits bodies of this length only.
+    /// Builds all of the program except its body. With cold code it fits only bodies of this
+    /// recipe's length.
     pub fn build_frame(&self) -> ProgramFrame {
         let mut emitter = Emitter::starting_at(0);
         self.emit_entry(&mut emitter);
         let mut clobbers = self.clock.clobbers();
         if self.cold.is_any() {
-            let known = clobbers.clone();
-            clobbers.extend(cold_start::EVICTION_CLOBBERS.iter().filter(|register| !known.contains(register)));
+            let of_clock = clobbers.clone();
+            clobbers.extend(cold_start::EVICTION_CLOBBERS.iter().filter(|register| !of_clock.contains(register)));
         }
         for (index, register) in clobbers.iter().enumerate() {
             emitter.store_field(Code::Mov_rm64_r64, spill_offset(index), *register);
@@ -148,8 +150,8 @@ impl ProgramRecipe<'_> {
         }
     }
 
-    /// The code of an empty pair: both readings, and the registers that are restored between them. References to the
-    /// context are those of no address.
+    /// Code of an empty pair: both readings, and the restored registers between them. References to
+    /// the context are not filled in.
     pub fn list_empty_pair(clock: &Clock) -> Listing {
         let recipe = ProgramRecipe::empty(clock);
         let mut emitter = Emitter::starting_at(0);
@@ -158,7 +160,7 @@ impl ProgramRecipe<'_> {
         Listing::from_bytes(&emitter.finish().0)
     }
 
-    /// The clock's start, and the registers as they were before it.
+    /// Emits the clock's start, and restores the registers that it clobbers.
     fn emit_start(&self, clobbers: &[Register], emitter: &mut Emitter) {
         self.clock.emit_side(ClockSide::Start, self.edit, emitter);
         for (index, register) in clobbers.iter().enumerate() {
@@ -176,7 +178,8 @@ impl ProgramRecipe<'_> {
             let register = Register::RAX + number as u32;
             emitter.load_field(Code::Mov_r64_rm64, register, offset_of!(ProgramContext, gpr) + 8 * number);
         }
-        // After the loads: with flags from before them `cmovz` chains took 2 cycles a link for 1 on Raptor Cove.
+        // After the loads. With flags from before them, `cmovz` chains took 2 cycles per link
+        // instead of 1 (Raptor Cove).
         emitter.push_on_registers(Code::Test_rm64_r64, Register::RSP, Register::RSP);
         emitter.push_bytes(self.init);
         if self.looped {
@@ -185,12 +188,12 @@ impl ProgramRecipe<'_> {
     }
 }
 
-/// Where the context keeps a register while the clock starts.
+/// Offset in the context of the register's copy while the clock starts.
 fn spill_offset(index: usize) -> usize {
     offset_of!(ProgramContext, spill) + 8 * index
 }
 
-/// All of a program but its body: written once, it serves programs of one snippet in many lengths.
+/// All of a program except its body. Built once, it serves programs of one snippet in many lengths.
 #[derive(Debug, Clone)]
 pub struct ProgramFrame {
     head: Vec<u8>,
@@ -206,7 +209,7 @@ pub struct ProgramFrame {
 }
 
 impl ProgramFrame {
-    /// The program with this number of copies of a snippet.
+    /// Builds the program with this number of copies of a snippet.
     pub fn build_program(&self, snippet: &[u8], copies: usize) -> Program {
         let start = self.head.len();
         let loop_end = 16;
@@ -241,7 +244,7 @@ impl ProgramFrame {
     }
 }
 
-/// Appends copies of some bytes, in few large pieces.
+/// Appends copies of some bytes, in a few large pieces.
 fn append_copies(into: &mut Vec<u8>, piece: &[u8], copies: usize) {
     let start = into.len();
     let end = start + piece.len() * copies;
@@ -254,7 +257,7 @@ fn append_copies(into: &mut Vec<u8>, piece: &[u8], copies: usize) {
     }
 }
 
-/// Appends this number of bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
+/// Appends this number of bytes of NOPs, longest first (Intel SDM vol. 2, NOP).
 pub fn append_nops(into: &mut Vec<u8>, mut bytes: usize) {
     const LONGEST: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
     while bytes >= LONGEST.len() {
@@ -279,7 +282,7 @@ fn emit_loop_end(emitter: &mut Emitter, start: usize) {
     emitter.push_branch(if short { Code::Jne_rel8_64 } else { Code::Jne_rel32_64 }, start);
 }
 
-/// The encoding number of RSP.
+/// Encoding number of RSP.
 const RSP_NUMBER: usize = 4;
 
 fn emit_exit(emitter: &mut Emitter) {
@@ -302,12 +305,12 @@ impl Program {
         self.bytes.is_empty()
     }
 
-    /// The range of the body in the code.
+    /// Range of the body in the code.
     pub fn body_range(&self) -> std::ops::Range<usize> {
         self.body.clone()
     }
 
-    /// The code before it is placed: references to the context are not filled in.
+    /// The code before relocation: references to the context are not filled in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
     }
@@ -317,7 +320,8 @@ impl Program {
         self.library
     }
 
-    /// All of its code that it was given, as one value: two programs that differ in it may do different things.
+    /// All code given to the recipe, as one value. Programs with different values may do different
+    /// things.
     pub fn foreign_code(&self) -> Vec<u8> {
         let parts = [&self.init, &self.snippet, &self.following];
         let length = |part: &&Vec<u8>| part.len().to_le_bytes();
@@ -325,17 +329,17 @@ impl Program {
         lengths.chain(parts.iter().copied().flatten().copied()).collect()
     }
 
-    /// The init code that it was made with.
+    /// The init code in the recipe.
     pub fn init(&self) -> &[u8] {
         &self.init
     }
 
-    /// The snippet that it was made from.
+    /// The snippet in the recipe.
     pub fn snippet(&self) -> &[u8] {
         &self.snippet
     }
 
-    /// Copies of the snippet in the body.
+    /// Number of copies of the snippet in the body.
     pub fn copies(&self) -> usize {
         self.copies
     }
@@ -350,12 +354,13 @@ impl Program {
         &self.following
     }
 
-    /// Where the code has displacements to its context, in bytes from its start.
+    /// Offsets in the code of displacements to its context, in bytes.
     pub fn relocations(&self) -> &[u32] {
         &self.relocations
     }
 
-    /// The code for one address, its context at another; the two are at most 2 GiB apart.
+    /// Writes the code for one address, with its context at another. The two must be at most 2 GiB
+    /// apart.
     pub fn relocate_into(&self, code: u64, context: u64, into: &mut [u8]) {
         into[..self.bytes.len()].copy_from_slice(&self.bytes);
         let distance = context.wrapping_sub(code) as i64 - NOMINAL_CONTEXT;
@@ -371,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_repeated() {
+    fn copies_are_appended_exactly() {
         for copies in [0, 1, 2, 3, 7, 100] {
             let mut bytes = vec![9];
             append_copies(&mut bytes, &[1, 2, 3], copies);
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_finds_the_context_wherever_the_body_ends() {
+    fn the_tail_reaches_the_context_after_any_body() {
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
         let recipe = ProgramRecipe::empty(clock);
         let targets = |copies: usize| {

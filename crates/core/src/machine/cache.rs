@@ -1,10 +1,10 @@
-//! Cache sizes from CPUID 04h (Intel) and 8000_001Dh (AMD), whose formats agree.
+//! Cache sizes from CPUID 04h (Intel) and 8000_001Dh (AMD), which share one format.
 
 use serde::Serialize;
 
 use super::cpuid_leaves::CpuidLeaves;
 
-/// The kind of content of a cache.
+/// What a cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
@@ -12,7 +12,7 @@ pub enum CacheKind {
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
+    /// Data and instructions.
     Unified,
 }
 
@@ -21,7 +21,7 @@ pub enum CacheKind {
 pub struct Cache {
     /// Level, from 1.
     pub level: u32,
-    /// The kind of its content.
+    /// What it holds.
     pub kind: CacheKind,
     /// Size in bytes.
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub struct Cache {
     pub ways: u32,
 }
 
-/// All caches that the table's CPU sees (SDM vol. 2A, CPUID 04h; APM vol. 3, CPUID 8000_001Dh).
+/// All caches of the CPU in the table (SDM vol. 2A, CPUID 04h; APM vol. 3, CPUID 8000_001Dh).
 pub(crate) fn read_caches(leaves: &CpuidLeaves) -> Vec<Cache> {
     let list = |leaf: u32| -> Vec<Cache> {
         (0..).map_while(|subleaf| leaves.find_leaf(leaf, subleaf)).map_while(parse_cache).collect()
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_of_a_recorded_vm() {
+    fn a_recorded_vm_gives_its_caches() {
         let sizes: Vec<_> = read_caches(&emerald_rapids_vm())
             .iter()
             .map(|cache| (cache.level, cache.kind, cache.bytes >> 10, cache.line))
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_leaf_no_cache() {
+    fn without_the_leaf_there_are_no_caches() {
         assert!(read_caches(&CpuidLeaves::default()).is_empty());
     }
 }

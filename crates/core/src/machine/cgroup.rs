@@ -1,9 +1,9 @@
-//! CPU quotas of control groups. A quota stops a task for up to 100 ms at a time, which looks like a very
-//! long interrupt.
+//! CPU quotas of control groups. A quota pauses a task for up to 100 ms at a time, which looks like
+//! a very long interrupt.
 
 use super::fact::{Fact, SystemFiles};
 
-/// The tightest CPU quota of this process's groups, in CPUs; `None` without one.
+/// Tightest CPU quota of this process's groups, in CPUs; `None` without one.
 ///
 /// Sources: `cpu.max` (Documentation/admin-guide/cgroup-v2.rst), `cpu.cfs_quota_us`
 /// (Documentation/scheduler/sched-bwc.rst).
@@ -14,7 +14,8 @@ pub(crate) fn read_quota(files: &SystemFiles) -> Fact<Option<f64>> {
     })
 }
 
-/// How often a quota stopped this process's own group since it exists (`nr_throttled` of `cpu.stat`).
+/// How often a quota has paused this process's own group since its creation (`nr_throttled` of
+/// `cpu.stat`).
 pub(crate) fn read_throttle_count(files: &SystemFiles) -> Fact<u64> {
     group_folders(files).and_then(|folders| {
         let stats = folders.iter().filter_map(|folder| files.read_text(&format!("{folder}/cpu.stat")).known().cloned());
@@ -23,7 +24,7 @@ pub(crate) fn read_throttle_count(files: &SystemFiles) -> Fact<u64> {
     })
 }
 
-/// The folders of this process's groups up to the root, of both versions.
+/// Folders of this process's groups up to the root, for both cgroup versions.
 pub(super) fn group_folders(files: &SystemFiles) -> Fact<Vec<String>> {
     files.read_text("/proc/self/cgroup").map(|text| {
         let mut folders = Vec::new();
@@ -41,8 +42,8 @@ pub(super) fn group_folders(files: &SystemFiles) -> Fact<Vec<String>> {
     })
 }
 
-/// Where the groups are mounted, and the group, from a line of `/proc/self/cgroup` (cgroups(7)): `0::/group`
-/// for version 2, `4:cpu,cpuacct:/group` for version 1.
+/// Mount point and group from a line of `/proc/self/cgroup` (cgroups(7)): `0::/group` for version
+/// 2, `4:cpu,cpuacct:/group` for version 1.
 fn parse_group(line: &str) -> Option<(&'static str, &str)> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, group) = (parts.next()?, parts.next()?, parts.next()?);
@@ -61,7 +62,7 @@ fn read_folder_quota(files: &SystemFiles, folder: &str) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// `max 100000` or `50000 100000`: microseconds of time in microseconds.
+/// Parses `max 100000` or `50000 100000`: microseconds of CPU time per microseconds of period.
 fn parse_max(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_both_versions() {
+    fn lines_of_both_versions_are_parsed() {
         assert_eq!(parse_group("0::/user.slice/a"), Some(("/sys/fs/cgroup", "/user.slice/a")));
         assert_eq!(parse_group("4:cpu,cpuacct:/docker/x"), Some(("/sys/fs/cgroup/cpu", "/docker/x")));
         assert_eq!(parse_group("3:cpuset:/"), None);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_as_cpus() {
+    fn quotas_are_converted_to_cpus() {
         assert_eq!(parse_max("150000 100000\n"), Some(1.5));
         assert_eq!(parse_max("max 100000"), None);
         assert_eq!(parse_throttled("nr_periods 8\nnr_throttled 3\nthrottled_usec 9"), Some(3));

@@ -1,7 +1,8 @@
 //! Performance counters: whether this process may count core cycles, and what prevents it.
 //!
-//! Not part of [`Machine`](super::Machine): the first event that a system opens makes its kernel wait for all
-//! CPUs (`synchronize_rcu` in kernel/events/core.c, account_event), 4 to 11 ms on a two-CPU VM.
+//! Not part of [`Machine`](super::Machine), because it can be slow. The first event opened on a
+//! system makes its kernel wait for all CPUs (`synchronize_rcu` in kernel/events/core.c,
+//! account_event): 4 to 11 ms on a two-CPU VM.
 
 use perf_event_open_sys as sys;
 use serde::Serialize;
@@ -15,31 +16,32 @@ use crate::unit::Hertz;
 /// Available counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterFacts {
-    /// A counter of core cycles in user mode (`PERF_COUNT_HW_CPU_CYCLES`), or why there is none.
+    /// Counter of core cycles in user mode (`PERF_COUNT_HW_CPU_CYCLES`), or why it is missing.
     pub core_cycles: Fact<CycleCounterAccess>,
     /// Shell command that would make the counter available.
     pub remedy: Option<String>,
-    /// `kernel.perf_event_paranoid`: above 2 some distributions forbid every use by ordinary users.
+    /// `kernel.perf_event_paranoid`. Above 2, some distributions forbid ordinary users every use.
     pub paranoid: Fact<i32>,
     /// APERF through RDPRU (AMD): actual core cycles, readable in user mode.
     pub rdpru_aperf: Fact<()>,
-    /// Events of the `msr` device, where `aperf` may be among them.
+    /// Events of the `msr` device, which may include `aperf`.
     pub msr_events: Fact<Vec<String>>,
-    /// The TSC's rate from the conversion that the perf page offers.
+    /// The TSC's rate from the conversion in the perf page.
     pub page_rate: Fact<Hertz>,
 }
 
-/// Way of reading the core-cycles counter.
+/// How the core-cycles counter can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CycleCounterAccess {
-    /// RDPMC works in user mode (`cap_user_rdpmc`), else only read(2) does.
+    /// Whether RDPMC works in user mode (`cap_user_rdpmc`). Otherwise only read(2) does.
     pub rdpmc: bool,
-    /// Width of the counter in bits; 0 where RDPMC doesn't work.
+    /// Width of the counter in bits; 0 if RDPMC does not work.
     pub width: u16,
 }
 
 impl CounterFacts {
-    /// Opens and closes a counter and a software event: 0.1 ms, some 10 ms where no other event was open.
+    /// Opens and closes a counter and a software event. Takes 0.1 ms, or some 10 ms if no other
+    /// event was open.
     pub fn detect(features: &CpuFeatures, files: &SystemFiles) -> CounterFacts {
         let paranoid = files.read_number("/proc/sys/kernel/perf_event_paranoid");
         let (core_cycles, remedy) = match PerfEvent::open(abi::PERF_TYPE_HARDWARE, CYCLES) {
@@ -60,7 +62,8 @@ impl CounterFacts {
     }
 }
 
-/// Succeeds when user mode can read the core-cycles counter with RDPMC; the error has reason and remedy.
+/// Succeeds if user mode can read the core-cycles counter with RDPMC. The error has a reason and a
+/// remedy.
 pub fn require_rdpmc(features: &CpuFeatures, files: &SystemFiles) -> Result<(), Unavailable> {
     let counters = CounterFacts::detect(features, files);
     let (why, remedy) = match counters.core_cycles {
@@ -98,7 +101,8 @@ fn list_msr_events(files: &SystemFiles) -> Fact<Vec<String>> {
     }
 }
 
-/// Why perf_event_open failed, and what helps (perf_event_open(2), Documentation/admin-guide/perf-security.rst).
+/// Explains why perf_event_open failed, with a remedy (perf_event_open(2),
+/// Documentation/admin-guide/perf-security.rst).
 fn explain_refusal(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
     match errno {
         libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP => {
@@ -112,12 +116,13 @@ fn explain_refusal(errno: i32, paranoid: Option<i32>) -> (String, Option<String>
             ("perf_event_open is forbidden, probably by a container's seccomp filter".to_string(), None)
         }
         libc::ENOSYS => ("the kernel has no perf_event_open".to_string(), None),
-        libc::EBUSY => ("another user has the counters".to_string(), None),
+        libc::EBUSY => ("another user holds the counters".to_string(), None),
         other => (format!("perf_event_open failed: {}", std::io::Error::from_raw_os_error(other)), None),
     }
 }
 
-/// With `cap_user_time` the page gives nanoseconds = ticks × time_mult / 2^time_shift (perf_event_open(2)).
+/// With `cap_user_time`, the page gives nanoseconds = ticks × time_mult / 2^time_shift
+/// (perf_event_open(2)).
 fn read_page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
     let event = match PerfEvent::open(abi::PERF_TYPE_SOFTWARE, DUMMY) {
         Ok(event) => event,
@@ -135,7 +140,7 @@ fn read_page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
     }
 }
 
-/// An event of perf_event_open for this thread in user mode.
+/// A perf event for this thread in user mode.
 struct PerfEvent {
     fd: std::os::fd::OwnedFd,
 }
@@ -160,17 +165,17 @@ impl PerfEvent {
         Ok(PerfEvent { fd: unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) } })
     }
 
-    /// Lets `look` see the event's first page; `None` where it can't be mapped.
+    /// Calls `look` with the event's first page; `None` if it cannot be mapped.
     fn with_page<T>(&self, look: impl FnOnce(&abi::perf_event_mmap_page) -> T) -> Option<T> {
         use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
         let length = size_of::<abi::perf_event_mmap_page>().max(rustix::param::page_size());
-        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let page =
             unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &self.fd, 0) }.ok()?;
-        // SAFETY: the page begins with this structure and stays mapped until after `look`; it is mapped for
-        // reading, and the fields in use do not change while the event isn't scheduled anew.
+        // SAFETY: the page begins with this structure and stays mapped until after `look`. It is
+        // mapped for reading, and the used fields only change when the event is rescheduled.
         let seen = look(unsafe { &*page.cast::<abi::perf_event_mmap_page>() });
-        // SAFETY: unmaps what was mapped above; no reference to it is left.
+        // SAFETY: unmaps the mapping from above, to which no reference is left.
         let _ = unsafe { munmap(page, length) };
         Some(seen)
     }
@@ -193,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told_apart() {
+    fn causes_of_a_refusal_are_distinguished() {
         let (why, remedy) = explain_refusal(libc::EACCES, Some(4));
         assert!(why.contains("paranoid is 4") && remedy.unwrap().contains("sysctl"));
         let (why, remedy) = explain_refusal(libc::EPERM, Some(1));
@@ -203,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_answers_or_says_why() {
+    fn this_machine_has_counters_or_gives_a_reason() {
         let machine = crate::machine::Machine::detect();
         let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
         assert!(counters.core_cycles.known().is_some() != counters.core_cycles.why().is_some());

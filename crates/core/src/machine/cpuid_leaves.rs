@@ -1,11 +1,11 @@
-//! The CPUID leaves that the other files read their facts from, taken once.
+//! Table of CPUID leaves, read once; the source of facts for other modules.
 //!
-//! CPUID exits to the hypervisor in a VM (1 000 to 70 000 ticks each), so each leaf is read once and kept.
-//! Tests, and results that are looked at on another machine, build the same table from recorded values.
+//! In a VM each CPUID exits to the hypervisor (1 000 to 70 000 ticks), so each leaf is read once
+//! and kept. Tests and results from other machines build the same table from recorded values.
 
 use serde::{Serialize, Serializer};
 
-/// One of the four registers that CPUID answers in.
+/// One of the four registers of a CPUID answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CpuidRegister {
     /// EAX.
@@ -31,7 +31,7 @@ struct CpuidLeaf {
     answer: [u32; 4],
 }
 
-/// Leaves with their number of subleaves: all that any file of this module looks at.
+/// Leaves to read with their number of subleaves: all that this module uses.
 const LEAVES_TO_READ: &[(u32, u32)] = &[
     (0x0000_0000, 1),
     (0x0000_0001, 1),
@@ -63,17 +63,17 @@ const LEAVES_TO_READ: &[(u32, u32)] = &[
     (0xC000_0001, 1),
 ];
 
-/// Cache leaves list one cache per subleaf until the type field is 0 (SDM vol. 2A, CPUID 04h; APM vol. 3,
-/// CPUID 8000_001Dh). No processor has more levels than this.
+/// Cache leaves list one cache per subleaf until the type field is 0 (SDM vol. 2A, CPUID 04h; APM
+/// vol. 3, CPUID 8000_001Dh). No processor has more caches than this.
 const MOST_CACHES: u32 = 8;
 
-/// Subleaves of leaf 18h, one buffer of translations each, that are looked at: no processor has so many.
+/// Largest number of leaf 18h subleaves to read, one TLB each; no processor has more.
 pub(super) const MOST_TRANSLATIONS: u32 = 16;
 
 impl CpuidLeaves {
-    /// Executes CPUID on the CPU that the thread happens to run on.
+    /// Executes CPUID on the thread's current CPU.
     ///
-    /// Empty where the kernel makes CPUID fault for this process (`arch_prctl(ARCH_SET_CPUID, 0)`).
+    /// Empty if the kernel makes CPUID fault for this process (`arch_prctl(ARCH_SET_CPUID, 0)`).
     pub(crate) fn read() -> CpuidLeaves {
         if cpuid_faults() {
             return CpuidLeaves::default();
@@ -84,12 +84,12 @@ impl CpuidLeaves {
         })
     }
 
-    /// Executes CPUID on `cpu`, from a thread of its own so that the caller's affinity stays as it is.
+    /// Executes CPUID on `cpu`, in a separate thread so that the caller's affinity stays unchanged.
     pub(crate) fn read_on(cpu: u32) -> Result<CpuidLeaves, String> {
         run_on_cpu(cpu, CpuidLeaves::read)
     }
 
-    /// Takes every leaf from `cpuid(leaf, subleaf)`, asking only for those that exist.
+    /// Reads every leaf from `cpuid(leaf, subleaf)`; asks only for those that exist.
     pub(crate) fn from_reader(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> CpuidLeaves {
         let mut leaves = CpuidLeaves::default();
         for &(leaf, subleaves) in LEAVES_TO_READ {
@@ -99,7 +99,7 @@ impl CpuidLeaves {
                 }
             }
         }
-        // Translations: the first subleaf has the number of the last one (SDM vol. 2A, CPUID 18h).
+        // TLBs: the first subleaf gives the number of the last one (SDM vol. 2A, CPUID 18h).
         if leaves.leaf_exists(0x18) {
             let first = cpuid(0x18, 0);
             leaves.push_leaf(0x18, 0, first);
@@ -121,7 +121,7 @@ impl CpuidLeaves {
         leaves
     }
 
-    /// A table from recorded answers `(leaf, subleaf, [eax, ebx, ecx, edx])`.
+    /// Builds a table from recorded answers `(leaf, subleaf, [eax, ebx, ecx, edx])`.
     pub fn from_table(rows: &[(u32, u32, [u32; 4])]) -> CpuidLeaves {
         let mut leaves = CpuidLeaves::default();
         for &(leaf, subleaf, answer) in rows {
@@ -135,17 +135,17 @@ impl CpuidLeaves {
         self.table.is_empty()
     }
 
-    /// What CPUID answered, or `None` for a leaf that doesn't exist here.
+    /// The answer of CPUID; `None` if the leaf does not exist.
     pub(crate) fn find_leaf(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
         self.table.iter().find(|row| row.leaf == leaf && row.subleaf == subleaf).map(|row| row.answer)
     }
 
-    /// One register; 0 for a leaf that doesn't exist, which is how the manuals define absent feature bits.
+    /// One register; 0 if the leaf does not exist, as the manuals define absent feature bits.
     pub(crate) fn register(&self, leaf: u32, subleaf: u32, register: CpuidRegister) -> u32 {
         self.find_leaf(leaf, subleaf).map_or(0, |answer| answer[register as usize])
     }
 
-    /// One bit of a register; false for a leaf that doesn't exist.
+    /// One bit of a register; false if the leaf does not exist.
     pub(crate) fn has_bit(&self, leaf: u32, subleaf: u32, register: CpuidRegister, bit: u32) -> bool {
         self.register(leaf, subleaf, register) >> bit & 1 == 1
     }
@@ -164,13 +164,13 @@ impl CpuidLeaves {
         self.table.push(CpuidLeaf { leaf, subleaf, answer });
     }
 
-    /// Reading beyond the highest leaf of a range returns another leaf's data on Intel (SDM vol. 2A, CPUID),
-    /// so the range's own maximum decides.
+    /// Whether a leaf exists. On Intel, reading beyond the highest leaf of a range returns another
+    /// leaf's data (SDM vol. 2A, CPUID), so the range's own maximum decides.
     fn leaf_exists(&self, leaf: u32) -> bool {
         let first = leaf & 0xFFFF_0000;
         match first {
             _ if leaf == 0 => true,
-            // The hypervisor's range exists where leaf 1 says that there is one (ECX[31]).
+            // The hypervisor's range exists if leaf 1 reports a hypervisor (ECX[31]).
             0x4000_0000 if !self.has_bit(1, 0, CpuidRegister::Ecx, 31) => false,
             0xC000_0000 if !is_centaur(&self.vendor_text()) => false,
             _ if leaf == first => true,
@@ -182,7 +182,7 @@ impl CpuidLeaves {
     }
 }
 
-/// Runs `work` on `cpu` in a thread of its own.
+/// Runs `work` on `cpu` in a separate thread.
 pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     use rustix::thread::{CpuSet, sched_setaffinity};
     if cpu as usize >= CpuSet::MAX_CPU {
@@ -201,12 +201,12 @@ pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<
     })
 }
 
-/// Zhaoxin continues Centaur's range of leaves at C000_0000h.
+/// Whether the processor has Centaur's range of leaves at C000_0000h, which Zhaoxin continues.
 fn is_centaur(vendor: &str) -> bool {
     matches!(vendor, "CentaurHauls" | "  Shanghai  ")
 }
 
-/// Registers as the characters that they hold, up to the first NUL.
+/// Registers as text, up to the first NUL.
 pub(super) fn registers_to_text(registers: &[u32]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|register| register.to_le_bytes()).collect();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -217,13 +217,13 @@ pub(super) fn registers_to_text(registers: &[u32]) -> String {
 const ARCH_GET_CPUID: libc::c_int = 0x1011;
 
 fn cpuid_faults() -> bool {
-    // SAFETY: arch_prctl(ARCH_GET_CPUID) takes no pointer and changes nothing. A kernel that doesn't know
-    // it answers -1, and can't make CPUID fault either.
+    // SAFETY: arch_prctl(ARCH_GET_CPUID) takes no pointer and changes nothing. A kernel without it
+    // returns -1, and cannot make CPUID fault either.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_CPUID, 0) == 0 }
 }
 
 impl Serialize for CpuidLeaves {
-    /// A map from `"leaf.subleaf"` to `"eax ebx ecx edx"`, all hexadecimal.
+    /// Serializes to a map from `"leaf.subleaf"` to `"eax ebx ecx edx"`, all hexadecimal.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.table.iter().map(|row| {
             let [eax, ebx, ecx, edx] = row.answer;
@@ -268,13 +268,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_cpu_that_may_not_be_used_is_a_reason() {
+    fn a_forbidden_cpu_gives_a_reason() {
         assert!(CpuidLeaves::read_on(1_000_000).is_err());
         assert!(CpuidLeaves::read_on(1023).is_err_and(|why| why.contains("1023")));
     }
 
     #[test]
-    fn only_leaves_below_the_maximum_are_asked_for() {
+    fn only_leaves_up_to_the_maximum_are_read() {
         let recorded = emerald_rapids_vm();
         let leaves = CpuidLeaves::from_reader(|leaf, subleaf| {
             assert!(leaf != 0x4000_0010 && leaf != 0x21 && leaf >> 16 != 0xC000, "{leaf:x} doesn't exist");

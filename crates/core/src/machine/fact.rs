@@ -1,7 +1,8 @@
-//! A fact about the machine that may be unknown, with the reason; and the small files that facts come from.
+//! Facts about the machine that may be unknown, with the reason; and the small files they come
+//! from.
 //!
-//! Containers hide `/sys` or `/proc`, hypervisors hide CPUID leaves, kernels restrict their log: a missing
-//! source is an ordinary answer here, never an error.
+//! Containers hide `/sys` or `/proc`, hypervisors hide CPUID leaves, and kernels restrict their
+//! log. So a missing source is an ordinary answer here, never an error.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -9,14 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value, or why this machine doesn't report it.
+/// A value, or the reason why this machine does not report it.
 ///
 /// In JSON: `{"value": …}`, or `{"value": null, "why": "…"}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact<T> {
     /// The value.
     Known(T),
-    /// Why there is none.
+    /// Why it is unknown.
     Unknown(String),
 }
 
@@ -42,7 +43,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Turns the value into another one.
+    /// Converts the value.
     pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Fact::Known(value) => Fact::Known(into(value)),
@@ -58,7 +59,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// Itself when known, else the other source's answer.
+    /// Returns itself if known, else the other source's answer.
     pub fn or_else(self, other: impl FnOnce() -> Fact<T>) -> Fact<T> {
         match self {
             Fact::Known(value) => Fact::Known(value),
@@ -106,7 +107,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
     }
 }
 
-/// Where `/proc` and `/sys` are read from: the running system, or a folder that imitates one.
+/// Source of `/proc` and `/sys`: the running system, or a folder that stands in for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemFiles {
     root: PathBuf,
@@ -118,17 +119,17 @@ impl SystemFiles {
         SystemFiles { root: PathBuf::from("/") }
     }
 
-    /// Files below `root` instead of `/`: a recorded or an invented machine.
+    /// Files below `root` instead of `/`: a recorded or simulated machine.
     pub fn rooted_at(root: impl Into<PathBuf>) -> SystemFiles {
         SystemFiles { root: root.into() }
     }
 
-    /// Where `path` (absolute, such as `/proc/stat`) lies.
+    /// Location of `path`, which is absolute, such as `/proc/stat`.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The whole text of a small file without the white space at its end.
+    /// Reads the whole text of a small file, without trailing white space.
     pub fn read_text(&self, path: &str) -> Fact<String> {
         Fact::from(
             std::fs::read(self.path(path))
@@ -137,16 +138,16 @@ impl SystemFiles {
         )
     }
 
-    /// The number that is the only content of a file.
+    /// Reads the number that is the only content of a file.
     pub fn read_number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
         self.read_text(path).and_then(|text| {
             Fact::from(text.trim().parse().map_err(|_| format!("{path} contains {text:?}, not a number")))
         })
     }
 
-    /// The text of a file up to its first empty line.
+    /// Reads the text of a file up to its first empty line.
     ///
-    /// `/proc/cpuinfo` interrupts each CPU whose record is read, so one record is read and no more.
+    /// `/proc/cpuinfo` interrupts each CPU whose record is read, so no further record is read.
     pub fn read_first_record(&self, path: &str) -> Fact<String> {
         Fact::from(read_record(&self.path(path)).map_err(|error| explain_read_error(path, &error)))
     }
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_a_value_or_a_reason_in_json() {
+    fn a_fact_serializes_as_a_value_or_a_reason() {
         let known: Fact<u32> = Fact::Known(3);
         let unknown: Fact<u32> = Fact::unknown("hidden");
         assert_eq!(serde_json::to_string(&known).unwrap(), r#"{"value":3}"#);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_a_reason() {
+    fn a_missing_file_gives_a_reason() {
         let files = SystemFiles::rooted_at("/nonexistent");
         assert_eq!(files.read_text("/proc/stat").why(), Some("/proc/stat does not exist"));
         assert!(files.read_number::<u32>("/proc/stat").known().is_none());

@@ -1,7 +1,8 @@
-//! Where CPUID reports each feature, and which register state the system must have switched on for it.
+//! CPUID bits of each feature, and the register state that the system must enable for it.
 //!
-//! Sources: Intel SDM vol. 2A (CPUID) and vol. 1 chapter 13 (XSAVE-managed state); AMD APM vol. 3, appendix
-//! E; Zhaoxin's Padlock programming guide for C000_0001h; iced's documentation of each `CpuidFeature`.
+//! Sources: Intel SDM vol. 2A (CPUID) and vol. 1 chapter 13 (XSAVE-managed state); AMD APM vol. 3,
+//! appendix E; Zhaoxin's Padlock programming guide for C000_0001h; iced's documentation of each
+//! `CpuidFeature`.
 
 use iced_x86::CpuidFeature as F;
 
@@ -10,13 +11,13 @@ use super::cpuid_leaves::CpuidRegister::{self, Eax, Ebx, Ecx, Edx};
 /// Register state that the operating system must have enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegisterState {
-    /// No more than every 64-bit system has.
+    /// Enabled on every 64-bit system.
     Base,
     /// XMM and YMM: XCR0 bits 2:1.
     Ymm,
-    /// Opmask and ZMM besides: XCR0 bits 7:5.
+    /// Also opmask and ZMM: XCR0 bits 7:5.
     Zmm,
-    /// AMX tile configuration and data: XCR0 bits 18:17, and a permission for the process.
+    /// AMX tile configuration and data: XCR0 bits 18:17, and a permission of the process.
     Tile,
     /// Bound registers: XCR0 bits 4:3.
     Bounds,
@@ -25,7 +26,7 @@ pub(super) enum RegisterState {
 }
 
 impl RegisterState {
-    /// The bits that XCR0 must have (SDM vol. 1, 13.3).
+    /// Required XCR0 bits (SDM vol. 1, 13.3).
     pub(super) fn xcr0_bits(self) -> u64 {
         match self {
             RegisterState::Base => 0,
@@ -38,7 +39,7 @@ impl RegisterState {
     }
 }
 
-/// The CPUID bit of one feature.
+/// CPUID bit of one feature.
 pub(super) struct FeatureBit {
     pub feature: F,
     pub leaf: u32,
@@ -79,7 +80,7 @@ const fn leaf_7_1_bit(feature: F, register: CpuidRegister, position: u32, state:
 const EXTENDED_LEAF: u32 = 0x8000_0001;
 const SIZES_LEAF: u32 = 0x8000_0008;
 
-/// Features that one CPUID bit (and a register state) decides.
+/// Features that depend on one CPUID bit and a register state.
 pub(super) const FEATURE_BITS: &[FeatureBit] = &[
     base_bit(F::X64, EXTENDED_LEAF, Edx, 29),
     base_bit(F::FPU, 1, Edx, 0),
@@ -215,7 +216,7 @@ impl FeatureBit {
     }
 }
 
-/// Zhaoxin's features: two neighbouring bits of C000_0001h EDX, "exists" and "is enabled".
+/// Zhaoxin's features: two adjacent bits of C000_0001h EDX, "exists" and "is enabled".
 pub(super) const PADLOCK_BITS: &[(F, u32)] = &[
     (F::CENTAUR_AIS, 0),
     (F::PADLOCK_RNG, 2),
@@ -225,8 +226,8 @@ pub(super) const PADLOCK_BITS: &[(F, u32)] = &[
     (F::PADLOCK_PMM, 12),
 ];
 
-/// What every processor with 64-bit mode has (SDM vol. 1, chapter 5; APM vol. 1, 1.1), and what ENDBR needs:
-/// the instruction is a multi-byte NOP wherever branch tracking is off.
+/// Features of every processor with 64-bit mode (SDM vol. 1, chapter 5; APM vol. 1, 1.1). Includes
+/// the one for ENDBR: without branch tracking the instruction is a multi-byte NOP.
 pub(super) const ALWAYS_USABLE: &[F] = &[
     F::INTEL8086,
     F::INTEL186,
@@ -242,7 +243,7 @@ pub(super) const ALWAYS_USABLE: &[F] = &[
     F::CET_IBT,
 ];
 
-/// Features that no 64-bit mode has, or that user code can't learn of, each with the reason.
+/// Features that 64-bit mode never has, or that user code cannot detect, each with the reason.
 pub(super) const NEVER_USABLE: &[(F, &str)] = &[
     (F::INTEL8086_ONLY, NOT_64_BIT),
     (F::INTEL286_ONLY, NOT_64_BIT),

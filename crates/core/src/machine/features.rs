@@ -1,7 +1,8 @@
-//! Which instruction-set features this process can use: reported by CPUID *and* enabled by the system.
+//! Instruction-set features that this process can use: reported by CPUID *and* enabled by the
+//! system.
 //!
-//! A feature whose register state the kernel left off (XCR0) faults as an absent one does, so both are
-//! absent here, with different reasons.
+//! If the kernel left the register state of a feature off (XCR0), its instructions fault as if the
+//! processor lacked it. Both cases count as absent here, with different reasons.
 
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
@@ -12,22 +13,24 @@ use super::feature_table::{ALWAYS_USABLE, FEATURE_BITS, NEVER_USABLE, PADLOCK_BI
 use super::processor::{Processor, Vendor, cpuinfo_field};
 use crate::error::Unavailable;
 
-/// What makes LFENCE wait until all earlier instructions are done before any later one starts.
+/// Why LFENCE waits until all earlier instructions are done before any later one starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LfenceOrder {
     /// Its definition (Intel SDM vol. 2A, LFENCE).
     Architectural,
-    /// CPUID 8000_0021h EAX bit 2, LfenceAlwaysSerializing (AMD APM vol. 3), or a family that knows no other.
+    /// CPUID 8000_0021h EAX bit 2, LfenceAlwaysSerializing (AMD APM vol. 3), or a family whose
+    /// LFENCE always waits.
     AlwaysSerializing,
-    /// The kernel set MSR C001_1029h bit 1; older ones then show `lfence_rdtsc` in `/proc/cpuinfo`.
+    /// The kernel set MSR C001_1029h bit 1. Older kernels then show `lfence_rdtsc` in
+    /// `/proc/cpuinfo`.
     SetByKernel,
 }
 
 /// The features of the processor and system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuFeatures {
-    /// By `CpuidFeature as usize`: usable, or why not.
+    /// Indexed by `CpuidFeature as usize`: usable, or why not.
     support: Vec<Result<(), &'static str>>,
     xcr0: u64,
     lfence: Fact<LfenceOrder>,
@@ -46,7 +49,8 @@ pub struct SystemSupport {
     pub tile_permission: bool,
     /// CR4.FSGSBASE, which the kernel shows as bit 1 of AT_HWCAP2.
     pub fsgsbase: bool,
-    /// A user shadow stack in this thread (`arch_prctl(ARCH_SHSTK_STATUS)`, Documentation/arch/x86/shstk.rst).
+    /// A user shadow stack in this thread (`arch_prctl(ARCH_SHSTK_STATUS)`,
+    /// Documentation/arch/x86/shstk.rst).
     pub shadow_stack: bool,
 }
 
@@ -70,7 +74,7 @@ impl SystemSupport {
 }
 
 impl CpuFeatures {
-    /// Reads them for this process.
+    /// Detects them for this process.
     pub(crate) fn detect(leaves: &CpuidLeaves, cpu: &Processor, files: &SystemFiles) -> CpuFeatures {
         CpuFeatures::from_leaves(leaves, cpu, SystemSupport::read(leaves), detect_lfence_order(leaves, cpu, files))
     }
@@ -92,8 +96,8 @@ impl CpuFeatures {
             amx_exists: leaves.has_bit(7, 0, CpuidRegister::Edx, 24),
         };
         for row in FEATURE_BITS {
-            let told = leaves.has_bit(row.leaf, row.subleaf, row.register, row.bit);
-            features.set_support(row.feature, check_usable(told, row.state, &enabled));
+            let reported = leaves.has_bit(row.leaf, row.subleaf, row.register, row.bit);
+            features.set_support(row.feature, check_usable(reported, row.state, &enabled));
         }
         for &feature in ALWAYS_USABLE {
             features.set_support(feature, check_cpuid_bit(!leaves.is_empty()));
@@ -102,14 +106,14 @@ impl CpuFeatures {
             features.set_support(feature, Err(why));
         }
         for &(feature, bit) in PADLOCK_BITS {
-            let both = leaves.register(0xC000_0001, 0, CpuidRegister::Edx) >> bit & 0b11 == 0b11;
-            features.set_support(feature, check_cpuid_bit(both && cpu.vendor == Vendor::Zhaoxin));
+            let enabled_bits = leaves.register(0xC000_0001, 0, CpuidRegister::Edx) >> bit & 0b11 == 0b11;
+            features.set_support(feature, check_cpuid_bit(enabled_bits && cpu.vendor == Vendor::Zhaoxin));
         }
         features.set_derived_features(leaves, &enabled);
         features
     }
 
-    /// Those of a simulated processor, which refuses no instruction.
+    /// Features of a simulated processor, which supports every instruction.
     pub(crate) fn with_every_feature() -> CpuFeatures {
         CpuFeatures {
             support: vec![Ok(()); CpuidFeature::values().len()],
@@ -121,7 +125,7 @@ impl CpuFeatures {
         }
     }
 
-    /// Features that more than one bit decides.
+    /// Sets the features that depend on more than one bit.
     fn set_derived_features(&mut self, leaves: &CpuidLeaves, enabled: &SystemSupport) {
         use CpuidFeature as F;
         let either = |this: &CpuFeatures, a, b| if this.has(a) { Ok(()) } else { this.support[b as usize] };
@@ -161,27 +165,28 @@ impl CpuFeatures {
 
     /// Whether this process can use the feature.
     ///
-    /// Privileged instructions count as usable where the processor has them. ENDBR (`CET_IBT`) runs everywhere.
+    /// Privileged instructions count as usable if the processor has them. ENDBR (`CET_IBT`) runs
+    /// everywhere.
     pub fn has(&self, feature: CpuidFeature) -> bool {
         self.support[feature as usize].is_ok()
     }
 
-    /// Why the feature can't be used; `None` when it can.
+    /// Why the feature cannot be used; `None` if it can.
     pub(crate) fn why_not(&self, feature: CpuidFeature) -> Option<&'static str> {
         self.support[feature as usize].err()
     }
 
-    /// Those of `wanted` that can't be used, in the order given.
+    /// The features among `wanted` that cannot be used, in the given order.
     pub fn find_missing(&self, wanted: &[CpuidFeature]) -> Vec<CpuidFeature> {
         wanted.iter().copied().filter(|&feature| !self.has(feature)).collect()
     }
 
-    /// All usable features, in iced's order.
+    /// All usable features, in the order of iced.
     pub fn list_usable(&self) -> impl Iterator<Item = CpuidFeature> + '_ {
         CpuidFeature::values().filter(|&feature| self.has(feature))
     }
 
-    /// Succeeds when all of `wanted` are usable, else names what is missing and why.
+    /// Succeeds if all of `wanted` are usable. Otherwise names what is missing and why.
     pub fn require(&self, wanted: &[CpuidFeature]) -> Result<(), Unavailable> {
         let missing = self.find_missing(wanted);
         let Some(&first) = missing.first() else { return Ok(()) };
@@ -193,35 +198,35 @@ impl CpuFeatures {
         })
     }
 
-    /// RDTSCP exists (CPUID 8000_0001h EDX bit 27).
+    /// Whether RDTSCP exists (CPUID 8000_0001h EDX bit 27).
     pub fn has_rdtscp(&self) -> bool {
         self.has(CpuidFeature::RDTSCP)
     }
 
-    /// The TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX bit 8).
+    /// Whether the TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX bit 8).
     pub(crate) fn has_invariant_tsc(&self) -> bool {
         self.invariant_tsc
     }
 
-    /// User code may read and write the FS and GS bases.
+    /// Whether user code may read and write the FS and GS bases.
     #[cfg(test)]
     pub(crate) fn has_fsgsbase(&self) -> bool {
         self.has(CpuidFeature::FSGSBASE)
     }
 
-    /// What makes LFENCE order later instructions after earlier ones; unknown where nothing promises it.
+    /// Why LFENCE makes later instructions wait for earlier ones; unknown if nothing guarantees it.
     pub fn lfence_order(&self) -> &Fact<LfenceOrder> {
         &self.lfence
     }
 }
 
-/// The feature's name in results: iced's, in lower case.
+/// Name of the feature in results: that of iced, in lower case.
 pub fn feature_name(feature: CpuidFeature) -> String {
     format!("{feature:?}").to_lowercase()
 }
 
 fn check_cpuid_bit(by_cpuid: bool) -> Result<(), &'static str> {
-    if by_cpuid { Ok(()) } else { Err("the processor does not have it, or a hypervisor hides it") }
+    if by_cpuid { Ok(()) } else { Err("the processor lacks it, or a hypervisor hides it") }
 }
 
 fn check_usable(by_cpuid: bool, state: RegisterState, enabled: &SystemSupport) -> Result<(), &'static str> {
@@ -235,7 +240,8 @@ fn check_usable(by_cpuid: bool, state: RegisterState, enabled: &SystemSupport) -
     Ok(())
 }
 
-/// Leaf 21h names the TDX module inside of a trust domain (Intel TDX module specification, CPUID 21h).
+/// Whether leaf 21h names the TDX module, as it does inside a trust domain (Intel TDX module
+/// specification, CPUID 21h).
 fn is_tdx_guest([_, ebx, ecx, edx]: [u32; 4]) -> bool {
     super::cpuid_leaves::registers_to_text(&[ebx, edx, ecx]) == "IntelTDX    "
 }
@@ -244,8 +250,8 @@ fn detect_lfence_order(leaves: &CpuidLeaves, cpu: &Processor, files: &SystemFile
     if matches!(cpu.vendor, Vendor::Intel) {
         return Fact::Known(LfenceOrder::Architectural);
     }
-    // Families 0Fh and 11h have no such switch: LFENCE always waits (AMD, "Software techniques for managing
-    // speculation on AMD processors", mitigation G-2).
+    // Families 0Fh and 11h have no such setting: LFENCE always waits (AMD, "Software techniques for
+    // managing speculation on AMD processors", mitigation G-2).
     let old_amd = cpu.vendor == Vendor::Amd && matches!(cpu.family, 0x0F | 0x11);
     if old_amd || leaves.has_bit(0x8000_0021, 0, CpuidRegister::Eax, 2) {
         return Fact::Known(LfenceOrder::AlwaysSerializing);

@@ -1,7 +1,7 @@
-//! Findings: effects of the machine's facts on measurements, sorted, each with a remedy.
+//! Findings: how facts about the machine affect measurements, in a fixed order, each with a remedy.
 //!
-//! Each check is one function of the `Evidence`; it returns nothing where its facts are unknown and that
-//! itself matters to nobody.
+//! Each check is one function of the evidence. It returns nothing if its facts are unknown and that
+//! does not matter.
 
 mod core_findings;
 mod evidence;
@@ -15,7 +15,7 @@ pub use machine_finding::{FindingState, MachineFinding};
 
 type FindingCheck = fn(&FindingEvidence) -> Option<MachineFinding>;
 
-/// In the order of their report: what decides whether anything can be measured comes first.
+/// Checks in report order. Those that decide whether anything can be measured come first.
 const FINDING_CHECKS: &[FindingCheck] = &[
     tsc_findings::check_tsc,
     tsc_findings::check_invariant_tsc,

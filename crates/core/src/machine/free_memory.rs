@@ -1,12 +1,13 @@
-//! Memory that this process may take without others having to give some up.
+//! Memory that this process can take without pushing out others.
 
 use super::cgroup::group_folders;
 use super::fact::{Fact, SystemFiles};
 
-/// Bytes that are free: of the machine, and of the tightest limit of this process's groups.
+/// Free bytes: the smaller of the machine's and of the tightest limit of this process's groups.
 ///
-/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst), `memory.max`, `memory.current` and
-/// `memory.stat` (Documentation/admin-guide/cgroup-v2.rst); limits of version 1 are not looked for.
+/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst); `memory.max`,
+/// `memory.current` and `memory.stat` (Documentation/admin-guide/cgroup-v2.rst). Limits of cgroup
+/// version 1 are ignored.
 pub fn read_free_bytes(files: &SystemFiles) -> Fact<u64> {
     let machine = files.read_text("/proc/meminfo").and_then(|text| {
         parse_available_bytes(&text).map_or_else(|| Fact::unknown("/proc/meminfo has no MemAvailable"), Fact::Known)
@@ -14,7 +15,7 @@ pub fn read_free_bytes(files: &SystemFiles) -> Fact<u64> {
     let folders = group_folders(files).known().cloned().unwrap_or_default();
     let limits = folders.iter().filter_map(|folder| {
         let number = |name: &str| files.read_number::<u64>(&format!("{folder}/{name}")).known().copied();
-        // Files that are read no more can be dropped.
+        // The kernel can drop inactive file pages.
         let taken = number("memory.current")?.saturating_sub(read_inactive_bytes(files, folder));
         Some(number("memory.max")?.saturating_sub(taken))
     });
@@ -22,7 +23,7 @@ pub fn read_free_bytes(files: &SystemFiles) -> Fact<u64> {
     machine.map(|free| tightest.map_or(free, |limit| free.min(limit)))
 }
 
-/// Bytes of files in memory that a group has not used for long.
+/// Bytes of file pages in memory that a group has not used for long.
 fn read_inactive_bytes(files: &SystemFiles, folder: &str) -> u64 {
     let stat = files.read_text(&format!("{folder}/memory.stat")).known().cloned().unwrap_or_default();
     let line = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_memory_is_that_of_the_machine_or_of_the_tightest_group() {
+    fn free_memory_is_limited_by_the_machine_and_the_tightest_group() {
         let root = std::env::temp_dir().join(format!("cyclescope-memory-{}", std::process::id()));
         let write = |path: &str, text: &str| {
             let path = root.join(path);

@@ -1,18 +1,20 @@
 //! The TSC's rate as the kernel reported it at boot.
 //!
-//! The log needs `CAP_SYSLOG` where `kernel.dmesg_restrict` is 1, and forgets its oldest lines.
+//! Limits: the log needs `CAP_SYSLOG` if `kernel.dmesg_restrict` is 1, and it drops its oldest
+//! lines.
 
 use super::fact::Fact;
 use crate::unit::Hertz;
 
-/// The rates in the log: as detected first, and as refined against HPET or the ACPI timer a second later.
+/// Rates in the log: as first detected, and as refined a second later against HPET or the ACPI
+/// timer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KernelLog {
     /// `tsc: Detected … MHz`.
     pub detected: Fact<Hertz>,
     /// `tsc: Refined TSC clocksource calibration: … MHz`.
     pub refined: Fact<Hertz>,
-    /// Why the kernel gave up the TSC as a clock (`Marking TSC unstable due to …`).
+    /// Why the kernel stopped using the TSC as a clock (`Marking TSC unstable due to …`).
     pub unstable: Option<String>,
 }
 
@@ -21,7 +23,7 @@ const SYSLOG_ACTION_READ_ALL: libc::c_int = 3;
 const SYSLOG_ACTION_SIZE_BUFFER: libc::c_int = 10;
 
 impl KernelLog {
-    /// Reads the whole log (a few milliseconds).
+    /// Reads the whole log, in a few milliseconds.
     pub(crate) fn read() -> KernelLog {
         match read_log() {
             Ok(text) => KernelLog::parse(&text),
@@ -29,7 +31,7 @@ impl KernelLog {
         }
     }
 
-    /// Takes the rates out of a log's text.
+    /// Extracts the rates from the log's text.
     pub(crate) fn parse(text: &str) -> KernelLog {
         let rate = |marks: &[&str]| {
             let found = text.lines().rev().find_map(|line| {
@@ -38,7 +40,7 @@ impl KernelLog {
             });
             match found {
                 Some(megahertz) => Fact::Known(Hertz(megahertz * 1e6)),
-                None => Fact::unknown("the kernel's log has no such line"),
+                None => Fact::unknown("the kernel's log does not contain this line"),
             }
         };
         let unstable = text.lines().find_map(|line| Some(line.split_once("Marking TSC unstable due to ")?.1));
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_of_a_bare_metal_log() {
+    fn a_bare_metal_log_gives_both_rates() {
         let log = KernelLog::parse(
             "<6>[    0.000000] tsc: Fast TSC calibration using PIT\n\
              <6>[    0.000000] tsc: Detected 3600.163 MHz processor\n\
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn later_lines_count_and_absent_ones_are_reasons() {
+    fn the_last_line_counts_and_missing_lines_give_reasons() {
         let log = KernelLog::parse(
             "[0.0] tsc: Detected 2400.000 MHz processor\n[0.1] tsc: Detected 2592.000 MHz TSC\n\
              [9.0] tsc: Marking TSC unstable due to clocksource watchdog\n",
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_answers_or_says_why() {
+    fn this_machine_has_rates_or_gives_reasons() {
         let log = KernelLog::read();
         assert!(log.detected.known().is_some() != log.detected.why().is_some());
     }

@@ -1,36 +1,36 @@
 //! The kernel module of this project: whether it is present, and what prevents its use.
 //!
-//! [`KernelModule`] is what files report; [`ModuleStudy`] is what an opened module reports. The module decides
-//! what it refuses: everything before it is loaded is a forecast.
+//! [`KernelModule`] holds what files report; [`ModuleStudy`] holds what an opened module reports.
+//! Only the module itself decides what it rejects: facts from before it is loaded are a forecast.
 
 use serde::Serialize;
 
 use super::fact::{Fact, SystemFiles};
 use crate::unit::Hertz;
 
-/// There while any module can be.
+/// Exists if the kernel supports modules.
 const MODULES_FOLDER: &str = "/sys/module";
-/// There while the module is loaded.
+/// Exists while the module is loaded.
 const MODULE_FOLDER: &str = "/sys/module/cyclescope";
-/// File in which the loaded module reports why it refuses this machine.
+/// The loaded module reports here why it rejects this machine.
 const REFUSED_FILE: &str = "/sys/module/cyclescope/parameters/refused";
 
-/// What files report on the module and on a kernel that could load it.
+/// What files report about the module and about a kernel that could load it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelModule {
-    /// Whether it is loaded.
+    /// Whether the module is loaded.
     pub loaded: Fact<bool>,
-    /// Why the module that is loaded runs no code here, in its own words; the value is null where it does.
+    /// Why the loaded module runs no code here, in its own words; the value is null if it does.
     pub refused: Fact<Option<String>>,
-    /// Why it would run no code here, as far as files show.
+    /// Why it would run no code here, judging by files.
     pub forecast: Option<&'static str>,
-    /// The headers of the running kernel.
+    /// Headers of the running kernel.
     pub headers: Fact<String>,
-    /// Whether no module can be loaded before the next boot.
+    /// Whether modules cannot be loaded until the next boot.
     pub closed: Fact<bool>,
-    /// How the kernel is locked down; the value is null where it isn't.
+    /// Lockdown mode of the kernel; the value is null if it is not locked down.
     pub lockdown: Fact<Option<String>>,
-    /// Whether modules have to be signed.
+    /// Whether modules must be signed.
     pub signed_only: Fact<bool>,
     /// Whether this process may load modules (`CAP_SYS_MODULE`).
     pub may_load: Fact<CapabilityRight>,
@@ -38,15 +38,15 @@ pub struct KernelModule {
     pub may_use: Fact<CapabilityRight>,
 }
 
-/// Whether a process may do something that takes a capability.
+/// Whether a process may do something that needs a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapabilityRight {
-    /// It may.
+    /// The process may.
     Held,
-    /// Root might here.
+    /// Root may.
     AsRoot,
-    /// Not even root may: a container took it away.
+    /// Not even root may: a container dropped the capability.
     Never,
 }
 
@@ -55,43 +55,43 @@ pub enum CapabilityRight {
 pub struct ModuleObstacle {
     /// Description.
     pub text: String,
-    /// Shell command that removes it, where there is one.
+    /// Shell command that removes it, if there is one.
     pub remedy: Option<String>,
 }
 
-/// Facts from the opened module.
+/// Facts reported by the opened module.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModuleStudy {
-    /// The version of its interface.
+    /// Version of its interface.
     pub version: u32,
-    /// Whether it runs code here; markers it has either way.
+    /// Whether it runs code here. Markers work either way.
     pub code: bool,
     /// Whether a second CPU can end code that runs too long.
     pub deadline: bool,
-    /// Whether the processor counts APERF and MPERF.
+    /// Whether the processor has APERF and MPERF.
     pub aperf: bool,
-    /// The kernel's rate of the TSC.
+    /// The kernel's TSC rate.
     pub tsc: Hertz,
-    /// That rate less the one measured here, in parts per million.
+    /// That rate minus the one measured here, in parts per million.
     pub tsc_ppm: Option<f64>,
 }
 
 impl KernelModule {
-    /// Reads these files. `release` is the kernel's version, as `uname -r` prints it.
+    /// Reads the facts from files. `release` is the kernel version, as printed by `uname -r`.
     pub fn detect(files: &SystemFiles, release: &str) -> KernelModule {
-        let is = |path: &str| files.path(path).exists();
+        let exists = |path: &str| files.path(path).exists();
         let headers = format!("/lib/modules/{release}/build");
         KernelModule {
-            loaded: match is(MODULES_FOLDER) {
-                true => Fact::Known(is(MODULE_FOLDER)),
+            loaded: match exists(MODULES_FOLDER) {
+                true => Fact::Known(exists(MODULE_FOLDER)),
                 false => Fact::unknown(format!("{MODULES_FOLDER} does not exist")),
             },
-            // A pointer that is not set prints as (null).
+            // An unset pointer prints as (null).
             refused: files
                 .read_text(REFUSED_FILE)
                 .map(|text| Some(text).filter(|text| !text.is_empty() && text != "(null)")),
             forecast: forecast_refusal(files),
-            headers: match is(&format!("{headers}/Makefile")) {
+            headers: match exists(&format!("{headers}/Makefile")) {
                 true => Fact::Known(headers),
                 false => Fact::unknown(format!("there is no {headers}")),
             },
@@ -114,9 +114,9 @@ impl KernelModule {
         }
         match &self.closed {
             Fact::Known(true) => {
-                found.push(fixed("the kernel takes no modules until the next boot (kernel.modules_disabled)".into()));
+                found.push(fixed("the kernel loads no modules until the next boot (kernel.modules_disabled)".into()));
             }
-            Fact::Unknown(why) => found.push(fixed(format!("the kernel seems to take no modules: {why}"))),
+            Fact::Unknown(why) => found.push(fixed(format!("the kernel seems to load no modules: {why}"))),
             Fact::Known(false) => {}
         }
         if let Fact::Known(Some(how)) = &self.lockdown {
@@ -136,7 +136,7 @@ impl KernelModule {
             });
         }
         if self.signed_only == Fact::Known(true) {
-            let text = "the kernel takes signed modules only; docs/kernel-safety.md explains how to sign it";
+            let text = "the kernel loads only signed modules; docs/kernel-safety.md explains how to sign this one";
             let remedy = "sudo /lib/modules/$(uname -r)/build/scripts/sign-file sha256 KEY CERTIFICATE \
                           target/module/kernel/cyclescope.ko";
             found.push(ModuleObstacle { text: text.to_string(), remedy: Some(remedy.to_string()) });
@@ -145,7 +145,7 @@ impl KernelModule {
     }
 }
 
-/// The word in brackets; `none` gives `None`.
+/// Extracts the word in brackets; `None` for `none`.
 fn parse_lockdown(text: &str) -> Result<Option<String>, String> {
     let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     match word {
@@ -155,8 +155,8 @@ fn parse_lockdown(text: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Why the module would refuse this machine, in its own words. The flag `fred` is shown where the kernel uses FRED,
-/// `tdx_guest` in such guests alone; `sev_es` and `sev_snp` are shown by hosts as well.
+/// Why the module would reject this machine, in its own words. The kernel shows the flag `fred` if
+/// it uses FRED, and `tdx_guest` only in such guests. Hosts show `sev_es` and `sev_snp` too.
 fn forecast_refusal(files: &SystemFiles) -> Option<&'static str> {
     if files.read_text("/sys/hypervisor/guest_type").known().is_some_and(|kind| kind == "PV") {
         return Some("a Xen PV guest does not own its descriptor tables");

@@ -1,7 +1,8 @@
-//! A machine of given facts: the one that evidence was recorded on, or one that a simulation has.
+//! A machine with given parameters: that of recorded evidence, or a simulated one.
 //!
-//! Its TSC has a given rate and step, so that nothing reads the TSC of this computer. It has every feature, since
-//! nothing here runs its code, one CPU, and no file: all other facts are unknown.
+//! The TSC has a given rate and step, so that nothing reads this computer's TSC. The machine has
+//! every feature, since its code never runs here. It has one CPU and no file: all other facts are
+//! unknown.
 
 use super::Machine;
 use super::cpuid_leaves::CpuidLeaves;
@@ -15,9 +16,9 @@ use super::{CpuFacts, topology::Topology};
 /// Parameters of a simulated core and its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineParameters {
-    /// Its TSC.
+    /// Rate and step of its TSC.
     pub tsc: TscParameters,
-    /// Latency of `imul r64, r64` in core cycles, where that is a whole number.
+    /// Latency of `imul r64, r64` in core cycles, if that is a whole number.
     pub imul_latency: Option<u32>,
 }
 
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn its_tsc_is_the_given_one() {
+    fn the_tsc_has_the_given_rate_and_step() {
         let machine = machine();
         for reading in TscRead::ALL {
             assert_eq!(step_ticks(&machine.tsc, reading), Fact::Known(38.0));
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn no_experiment_takes_this_computers_tsc_for_its_own() {
+    fn no_experiment_reads_this_computers_tsc() {
         let machine = machine();
         let millisecond = Duration::from_millis(1);
         let refused = calibrate_tsc(&machine.tsc, millisecond).unwrap_err();
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_every_feature_and_a_core_of_its_own() {
+    fn it_has_every_feature_and_its_own_core() {
         let machine = machine();
         assert!(iced_x86::CpuidFeature::values().all(|feature| machine.features.has(feature)));
         assert_eq!(machine.cpu.imul_latency(), Some(3));

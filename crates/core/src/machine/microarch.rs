@@ -1,31 +1,32 @@
 //! Micro-architectures by family and model: names, and the latency of `imul r64, r64`.
 //!
-//! The clock ruler compares a chain of `add r, r` with one of `imul r, r`; their ratio is the only figure
-//! that has to be known beforehand. It is left out where published figures differ or were not available: a wrong
-//! one makes the ruler refuse good measurements, an absent one makes it accept any whole number.
+//! The clock ruler compares a chain of `add r, r` with one of `imul r, r`. Their ratio is the only
+//! figure it must know in advance. The ratio is omitted where published figures differ or are
+//! missing. A wrong ratio makes the ruler reject good measurements; a missing one makes it accept
+//! any whole number.
 //!
-//! Models: Linux `arch/x86/include/asm/intel-family.h`, `arch/x86/kernel/cpu/amd.c`; Intel SDM vol. 4,
-//! table 2-1. Latencies: Agner Fog's instruction tables, uops.info, LLVM's scheduling models.
+//! Models: Linux `arch/x86/include/asm/intel-family.h`, `arch/x86/kernel/cpu/amd.c`; Intel SDM vol.
+//! 4, table 2-1. Latencies: Agner Fog's instruction tables, uops.info, LLVM's scheduling models.
 
 use serde::Serialize;
 
 use super::cpuid_leaves::{CpuidLeaves, CpuidRegister};
 use super::vendor::{CoreType, Vendor};
 
-/// The names of one processor design.
+/// Names of one processor design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Microarchitecture {
-    /// The core's name, such as `Golden Cove` or `Zen 4`.
+    /// Core name, such as `Golden Cove` or `Zen 4`.
     pub name: &'static str,
-    /// The product line, such as `Sapphire Rapids`; equal to `name` where the two are not distinguished.
+    /// Product line, such as `Sapphire Rapids`; equal to `name` if the two are not distinguished.
     pub product: &'static str,
-    /// Latency of `imul r64, r64` in units of that of `add r64, r64`; `None` where it isn't certain.
+    /// Latency of `imul r64, r64` in units of the latency of `add r64, r64`; `None` if uncertain.
     pub imul_latency: Option<u32>,
 }
 
-/// Units that add integers, by the core's name: the most independent additions that it executes a cycle
-/// (Agner Fog, "The microarchitecture of Intel, AMD, and VIA CPUs"; vendors' optimisation manuals). A measured
-/// rate well below this means that something else uses the core.
+/// Integer adders by core name: the most independent additions per cycle (Agner Fog, "The
+/// microarchitecture of Intel, AMD, and VIA CPUs"; vendors' optimisation manuals). A measured rate
+/// well below this shows that another thread uses the core.
 const ADDERS_BY_DESIGN: &[(&str, u32)] = &[
     ("Nehalem", 3),
     ("Westmere", 3),
@@ -56,9 +57,9 @@ const ADDERS_BY_DESIGN: &[(&str, u32)] = &[
     ("Zen 5", 6),
 ];
 
-/// Features that tell designs apart (Intel SDM vol. 1, chapters
-/// 14 to 18; AMD APM vol. 3, appendix D; Agner Fog's instruction tables). Hypervisors may show another model than the
-/// machine's own and leave it its features: then the model tells nothing of the core.
+/// Features that distinguish designs (Intel SDM vol. 1, chapters 14 to 18; AMD APM vol. 3, appendix
+/// D; Agner Fog's instruction tables). Hypervisors may report a different model but keep the
+/// features of the real core. The model then says nothing about the core.
 const DESIGN_FEATURES: &[DesignFeature] = &[
     design_feature("AVX2", (7, 0, CpuidRegister::Ebx, 5), AVX2),
     design_feature("AVX512F", (7, 0, CpuidRegister::Ebx, 16), AVX512F),
@@ -151,14 +152,14 @@ const AVX_VNNI: &[&str] = &[
 const AMX: &[&str] = &["Golden Cove", "Raptor Cove", "Redwood Cove", "Panther Cove", "Coyote Cove or Arctic Wolf"];
 
 impl Microarchitecture {
-    /// A feature that CPUID announces and that this design never had.
+    /// A feature that CPUID reports although this design never had it.
     pub(crate) fn find_impossible_feature(&self, leaves: &CpuidLeaves) -> Option<&'static str> {
         let announced = |(leaf, subleaf, register, bit)| leaves.has_bit(leaf, subleaf, register, bit);
-        let other = |feature: &&DesignFeature| announced(feature.bit) && !feature.designs.contains(&self.name);
-        DESIGN_FEATURES.iter().find(other).map(|feature| feature.name)
+        let is_impossible = |feature: &&DesignFeature| announced(feature.bit) && !feature.designs.contains(&self.name);
+        DESIGN_FEATURES.iter().find(is_impossible).map(|feature| feature.name)
     }
 
-    /// Units that add integers; `None` where that isn't certain.
+    /// Number of integer adders; `None` if uncertain.
     pub fn adders(&self) -> Option<u32> {
         ADDERS_BY_DESIGN.iter().find(|(name, _)| *name == self.name).map(|(_, adders)| *adders)
     }
@@ -171,7 +172,7 @@ struct DesignRow {
     models: (u32, u32),
     /// First and last stepping.
     steppings: (u32, u32),
-    /// The core type that the row is for; `None` for any.
+    /// Core type that the row applies to; `None` for any.
     core: Option<CoreType>,
     design: Microarchitecture,
 }
@@ -185,8 +186,8 @@ const fn design_row(
     imul: u32,
 ) -> DesignRow {
     let imul_latency = if imul == 0 { None } else { Some(imul) };
-    let is = Microarchitecture { name, product, imul_latency };
-    DesignRow { vendor, family, models, steppings: (0, 15), core: None, design: is }
+    let design = Microarchitecture { name, product, imul_latency };
+    DesignRow { vendor, family, models, steppings: (0, 15), core: None, design }
 }
 
 const fn intel_row(model: u32, name: &'static str, product: &'static str, imul: u32) -> DesignRow {
@@ -216,7 +217,7 @@ const fn with_steppings(first: u32, last: u32, row: DesignRow) -> DesignRow {
     DesignRow { steppings: (first, last), ..row }
 }
 
-/// The first row that fits decides. An `imul` of 0 means "not certain".
+/// The first matching row decides. An `imul` of 0 means uncertain.
 const DESIGN_TABLE: &[DesignRow] = &[
     // Intel Core
     intel_row(0x0F, "Core", "Merom", 5),
@@ -366,7 +367,8 @@ const DESIGN_TABLE: &[DesignRow] = &[
     design_row(Vendor::Zhaoxin, 7, (0x5B, 0x5B), "YongFeng", "KX-7000", 0),
 ];
 
-/// The design of a processor; `core` decides on hybrid processors and is `None` where CPUID 1Ah is silent.
+/// Finds the design of a processor. `core` decides on hybrid processors; `None` if CPUID 1Ah is
+/// absent.
 pub(crate) fn find_microarchitecture(
     vendor: Vendor,
     family: u32,
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn models_have_their_names() {
+    fn models_map_to_their_names() {
         assert_eq!(name(Vendor::Intel, 6, 0xCF, 2, None), "Emerald Rapids");
         assert_eq!(name(Vendor::Intel, 6, 0x55, 7, None), "Cascade Lake");
         assert_eq!(name(Vendor::Amd, 0x19, 0x11, 1, None), "Genoa");
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn designs_with_a_feature_are_in_the_table() {
+    fn designs_named_by_features_are_in_the_table() {
         for feature in DESIGN_FEATURES {
             for design in feature.designs {
                 assert!(DESIGN_TABLE.iter().any(|row| row.design.name == *design), "{}: {design}", feature.name);
@@ -420,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_in_order_and_latencies_possible() {
+    fn ranges_are_ordered_and_latencies_plausible() {
         for row in DESIGN_TABLE {
             assert!(row.models.0 <= row.models.1 && row.steppings.0 <= row.steppings.1, "{}", row.design.product);
             assert!(row.design.imul_latency.is_none_or(|latency| (3..=6).contains(&latency)), "{}", row.design.product);

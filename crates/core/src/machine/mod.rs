@@ -1,9 +1,11 @@
-//! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
+//! The machine under measurement: processor, features, time stamp counter, CPUs, sources of noise.
 //!
-//! [`Machine::detect`] collects the facts that are available at once; `Counters` adds those that need slow system
-//! calls, [`TscStudy`](tsc_study::TscStudy) those that need experiments, and `findings` evaluates all of them. These
-//! are plain values: nothing here is global, and every source may be missing (a container without `/sys`, a hypervisor
-//! without CPUID leaves), which is a [`Fact`] with a reason.
+//! [`Machine::detect`] collects the facts that are available at once. `Counters` adds those that
+//! need slow system calls, [`TscStudy`](tsc_study::TscStudy) those that need experiments, and
+//! `findings` evaluates all of them. All are plain values; nothing here is global.
+//!
+//! Every source may be missing, such as `/sys` in a container or CPUID leaves under a hypervisor.
+//! The value is then a [`Fact`] with the reason.
 
 pub mod cache;
 pub(crate) mod cgroup;
@@ -47,7 +49,7 @@ use processor::{Hypervisor, Processor};
 use topology::{Topology, read_numa_node, read_siblings};
 use tsc::TscFacts;
 
-/// All that is known about the machine without an experiment.
+/// Everything known about the machine without an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// The processor.
@@ -58,39 +60,40 @@ pub struct Machine {
     pub tsc: TscFacts,
     /// The CPUs.
     pub topology: Topology,
-    /// The hypervisor, where CPUID admits to one.
+    /// The hypervisor, if CPUID reports one.
     pub hypervisor: Option<Hypervisor>,
-    /// The kernel's version.
+    /// Kernel version.
     pub kernel: String,
-    /// The kernel module of this project, and what prevents its use.
+    /// Kernel module of this project, and what prevents its use.
     pub kernel_module: KernelModule,
-    /// The CPU to measure on, and its surroundings; `None` where the affinity is unknown. `cpu` and `cpuid`
-    /// describe this CPU on a hybrid processor.
+    /// The CPU to measure on, with its surroundings; `None` if the affinity is unknown. On a hybrid
+    /// processor, `cpu` and `cpuid` describe this CPU.
     pub target: Option<CpuFacts>,
-    /// The tightest CPU quota of this process's control groups, in CPUs; the value is `None` without one.
+    /// Tightest CPU quota of this process's control groups, in CPUs; the value is `None` without
+    /// one.
     pub quota: Fact<Option<f64>>,
-    /// CPUID as it was read.
+    /// The CPUID table as read.
     pub cpuid: CpuidLeaves,
-    /// Where its `/proc` and `/sys` are read from.
+    /// Source of its `/proc` and `/sys`.
     #[serde(skip)]
     pub files: SystemFiles,
 }
 
-/// The kernel's version.
+/// Kernel version.
 pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// What belongs to one CPU.
+/// Facts about one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuFacts {
-    /// Its number.
+    /// CPU number.
     pub cpu: u32,
-    /// Other CPUs on the same core, as the kernel believes.
+    /// Other CPUs on the same core, according to the kernel.
     pub siblings: Fact<Vec<u32>>,
-    /// Its NUMA node.
+    /// NUMA node.
     pub node: Fact<u32>,
-    /// Its power management.
+    /// Power management settings.
     pub power: PowerSettings,
 }
 
@@ -103,7 +106,8 @@ impl CpuFacts {
 }
 
 impl Machine {
-    /// Reads everything that takes no experiment; about a third of a millisecond. The target is the default CPU.
+    /// Reads everything that needs no experiment, in about a third of a millisecond. The target is
+    /// the default CPU.
     pub fn detect() -> Machine {
         let cpuid = CpuidLeaves::read();
         let machine = Machine::from_sources(cpuid, &SystemFiles::system());
@@ -113,7 +117,7 @@ impl Machine {
         }
     }
 
-    /// The same with `cpu` as the target.
+    /// Same as [`Machine::detect`], with `cpu` as the target.
     pub fn detect_on(cpu: u32) -> Result<Machine, Unavailable> {
         let files = SystemFiles::system();
         let cpuid = CpuidLeaves::read_on(cpu).map_err(|why| {
@@ -128,8 +132,8 @@ impl Machine {
         Ok(Machine { target: Some(CpuFacts::detect(&files, cpu)), ..Machine::from_sources(cpuid, &files) })
     }
 
-    /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
-    /// XCR0, `prctl`) is still asked of it.
+    /// Builds the facts from a CPUID table and a folder of files. Facts that only the running
+    /// kernel knows (affinity, XCR0, `prctl`) still come from it.
     pub(crate) fn from_sources(cpuid: CpuidLeaves, files: &SystemFiles) -> Machine {
         let cpu = Processor::detect(&cpuid, files);
         let features = CpuFeatures::detect(&cpuid, &cpu, files);
@@ -150,20 +154,20 @@ impl Machine {
         }
     }
 
-    /// Whether the processor is QEMU's emulation, where no time is a core's.
+    /// Whether QEMU emulates the processor. Its times are then not those of a core.
     pub fn is_emulated(&self) -> bool {
         self.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
     }
 
-    /// The number of the CPU to measure on; 0 where the system does not say which are allowed.
+    /// Number of the CPU to measure on; 0 if the allowed CPUs are unknown.
     pub fn target_cpu(&self) -> u32 {
         self.target.as_ref().map_or(0, |target| target.cpu)
     }
 
-    /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
-    /// siblings, then the nearest numbers.
+    /// The allowed CPUs other than the target: the first `most`, and the rest. Siblings according
+    /// to the kernel come first, then the nearest numbers.
     pub fn other_cpus(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
-        let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
+        let Some(target) = &self.target else { return Fact::unknown("the allowed CPUs are unknown") };
         self.topology.allowed.clone().map(|allowed| {
             let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
             let mut others: Vec<u32> = allowed.into_iter().filter(|&cpu| cpu != target.cpu).collect();
@@ -179,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn detects_without_any_file() {
+    fn detection_works_without_any_file() {
         let machine = Machine::from_sources(CpuidLeaves::read(), &SystemFiles::rooted_at("/nonexistent"));
         assert!(machine.target.is_some());
         assert!(machine.tsc.clocksource.why().is_some() && machine.quota.why().is_some());
@@ -188,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn detects_without_cpuid() {
+    fn detection_works_without_cpuid() {
         let machine = Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"));
         assert_eq!(machine.features.list_usable().count(), 0);
         assert!(machine.hypervisor.is_none() && !machine.tsc.invariant);
     }
 
     #[test]
-    fn a_named_cpu_is_the_target_or_refused() {
+    fn a_requested_cpu_becomes_the_target_or_is_rejected() {
         let allowed = Machine::detect().topology.allowed;
         let first = allowed.known().unwrap()[0];
         assert_eq!(Machine::detect_on(first).unwrap().target.unwrap().cpu, first);
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_believed_siblings_then_the_nearest() {
+    fn other_cpus_lists_siblings_then_nearest_numbers() {
         let mut machine = Machine::detect();
         machine.topology.allowed = Fact::Known(vec![0, 1, 2, 3, 7]);
         if let Some(target) = &mut machine.target {
@@ -212,7 +216,8 @@ mod tests {
         }
     }
 
-    /// `prctl` and `arch_prctl` act on the thread alone, so a thread imitates a process with these settings.
+    /// Runs `check` in a thread with these settings. `prctl` and `arch_prctl` affect only the
+    /// thread, so it behaves like a process of its own.
     fn in_thread_with(call: impl FnOnce() -> bool + Send + 'static, check: fn()) {
         let worked = std::thread::spawn(move || {
             let worked = call();
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_tsc_is_unavailable_and_not_a_signal() {
+    fn a_forbidden_tsc_is_reported_without_a_signal() {
         // SAFETY: PR_SET_TSC takes a number and no pointer.
         let forbid = || unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) == 0 };
         in_thread_with(forbid, || {
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_cpuid_is_no_signal() {
+    fn a_forbidden_cpuid_raises_no_signal() {
         const ARCH_SET_CPUID: libc::c_int = 0x1012;
         // SAFETY: ARCH_SET_CPUID takes a number and no pointer.
         let forbid = || unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0 };
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn is_one_line_of_json() {
+    fn serializes_to_one_line_of_json() {
         let text = serde_json::to_string(&Machine::detect()).unwrap();
         assert!(text.starts_with('{') && !text.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -1,6 +1,7 @@
 //! External disturbances of a measurement: stolen time, interrupts, other tasks, quotas.
 //!
-//! Take a [`NoiseCounts`] before and one after; their difference shows what happened between.
+//! Read [`NoiseCounts`] before and after a measurement. Their difference shows what happened
+//! between.
 
 use serde::Serialize;
 
@@ -9,19 +10,19 @@ use super::fact::{Fact, SystemFiles};
 /// Counts since boot, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NoiseCounts {
-    /// The CPU that they are for.
+    /// CPU of the per-CPU counts.
     pub cpu: u32,
-    /// Time that the hypervisor gave to others, in clock ticks of 1/100 s (`/proc/stat`, proc(5)).
+    /// Time that the hypervisor took for others, in clock ticks of 1/100 s (`/proc/stat`, proc(5)).
     pub steal: Fact<u64>,
-    /// Interrupts that the CPU took (`/proc/interrupts`), its local timer included.
+    /// Interrupts on the CPU (`/proc/interrupts`), including its local timer.
     pub interrupts: Fact<u64>,
     /// Context switches on all CPUs (`/proc/stat`).
     pub switches: Fact<u64>,
-    /// Context switches of this thread that it didn't ask for (getrusage(2)).
+    /// Involuntary context switches of this thread (getrusage(2)).
     pub preempted: Fact<u64>,
-    /// Tasks that are running or ready on all CPUs, averaged over a minute (`/proc/loadavg`).
+    /// Tasks that run or are ready on all CPUs, averaged over a minute (`/proc/loadavg`).
     pub load: Fact<f64>,
-    /// Number of times that the cgroup's quota stopped its tasks (`cpu.stat`).
+    /// How often the cgroup's quota paused its tasks (`cpu.stat`).
     pub throttled: Fact<u64>,
 }
 
@@ -34,14 +35,14 @@ pub struct NoiseBetween {
     pub interrupts: Fact<u64>,
     /// Context switches on all CPUs.
     pub switches: Fact<u64>,
-    /// Context switches that this thread didn't ask for.
+    /// Involuntary context switches of this thread.
     pub preempted: Fact<u64>,
-    /// Stops by the cgroup's quota.
+    /// Pauses by the cgroup's quota.
     pub throttled: Fact<u64>,
 }
 
 impl NoiseCounts {
-    /// Reads the counts for `cpu`; the thread's own switches belong to the calling thread.
+    /// Reads the counts for `cpu`. Involuntary switches are those of the calling thread.
     pub fn read(files: &SystemFiles, cpu: u32) -> NoiseCounts {
         let stat = files.read_text("/proc/stat");
         let from_stat = |parse: &dyn Fn(&str) -> Option<u64>, what: &str| match &stat {
@@ -79,7 +80,8 @@ impl NoiseCounts {
     }
 }
 
-/// Steal counts can go back a little (Documentation/filesystems/proc.rst), which reads as nothing.
+/// Difference of two counts. Steal counts can go back a little
+/// (Documentation/filesystems/proc.rst), which counts as zero.
 fn count_difference(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
     match (later, earlier) {
         (Fact::Known(later), Fact::Known(earlier)) => Fact::Known(later.saturating_sub(*earlier)),
@@ -87,7 +89,7 @@ fn count_difference(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
     }
 }
 
-/// The eighth number of the CPU's line (proc(5)): user nice system idle iowait irq softirq steal.
+/// Eighth number in the CPU's line (proc(5)): user nice system idle iowait irq softirq steal.
 fn parse_steal(stat: &str, cpu: u32) -> Option<u64> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
@@ -99,7 +101,8 @@ fn parse_first_number(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Sum of the CPU's column. The header names the online CPUs, so columns don't count from 0.
+/// Sum of the CPU's column. The header lists only online CPUs, so column numbers differ from CPU
+/// numbers.
 fn parse_interrupts(text: &str, cpu: u32) -> Option<u64> {
     let mut lines = text.lines();
     let name = format!("CPU{cpu}");
@@ -117,32 +120,34 @@ fn read_preemptions() -> Fact<u64> {
     if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
 }
 
-/// Number of threads that run or are ready on `cpu` now, without those of this process and its children, as far as
-/// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
+/// Number of threads that run or are ready on `cpu` now, except those of this process and its
+/// children. Only sees the processes in `/proc`, which in a container are its own. Takes about 10
+/// µs per process.
 pub fn count_runnable(files: &SystemFiles, cpu: u32) -> Fact<u32> {
-    let own = std::process::id();
+    let own_process = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {
         Ok(entries) => entries,
         Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
     };
-    if !files.path(&format!("/proc/{own}")).exists() {
+    if !files.path(&format!("/proc/{own_process}")).exists() {
         return Fact::unknown("/proc does not show this process");
     }
     let processes = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut count = 0;
-    for process in processes.filter(|&process| process != own) {
+    for process in processes.filter(|&process| process != own_process) {
         let Ok(tasks) = std::fs::read_dir(files.path(&format!("/proc/{process}/task"))) else { continue };
         for task in tasks.flatten() {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-            // A child of this process is a worker of its own.
-            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own));
+            // A child of this process is one of its workers.
+            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own_process));
         }
     }
     Fact::Known(count)
 }
 
-/// Parent and CPU of a task that runs or is ready (state R). The name in parentheses may hold anything, so
-/// fields count from the last `)`: the state is field 3, the parent 4, the CPU 39 (proc_pid_stat(5)).
+/// Parent and CPU of a task that runs or is ready (state R). The name in parentheses may contain
+/// anything, so fields count from the last `)`. The state is field 3, the parent 4, the CPU 39
+/// (proc_pid_stat(5)).
 fn parse_runnable(stat: &str) -> Option<(u32, u32)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     if fields.next()? != "R" {
@@ -160,7 +165,7 @@ mod tests {
                         cpu10 5 0 10 150 2 0 0 9 0 0\nintr 5 0 1\nctxt 242900\nbtime 1\n";
 
     #[test]
-    fn counts_of_proc_stat() {
+    fn counts_are_read_from_proc_stat() {
         assert_eq!(parse_steal(STAT, 0), Some(2));
         assert_eq!(parse_steal(STAT, 10), Some(9));
         assert_eq!(parse_steal(STAT, 1), None);
@@ -168,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_of_one_column() {
+    fn interrupts_of_one_cpu_are_summed() {
         let text = "           CPU0       CPU2\n  0:         22          1   IO-APIC   2-edge  timer\n\
                     LOC:       1000       2000   Local timer interrupts\nERR:          7\n";
         assert_eq!(parse_interrupts(text, 2), Some(2001));
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn runnable_tasks_with_any_name() {
+    fn runnable_tasks_are_parsed_with_any_name() {
         let rest =
             "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 3 0";
         assert_eq!(parse_runnable(&format!("77 (a) R (b) R {rest}")), Some((1, 3)));
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_this_machine() {
+    fn differences_on_this_machine_are_known() {
         let files = SystemFiles::system();
         let before = NoiseCounts::read(&files, 0);
         let between = NoiseCounts::read(&files, 0).since(&before);

@@ -1,21 +1,21 @@
-//! Power management that moves the core clock: governor, preference, turbo, huge pages.
+//! Power management that changes the core clock (governor, preference, turbo), and huge pages.
 
 use serde::Serialize;
 
 use super::fact::{Fact, SystemFiles};
 
-/// What the kernel does to the clock of one CPU, and to memory.
+/// How the kernel manages the clock of one CPU, and memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PowerSettings {
-    /// The frequency governor, such as `performance` or `schedutil`.
+    /// Frequency governor, such as `performance` or `schedutil`.
     pub governor: Fact<String>,
-    /// The driver below it, such as `intel_pstate`.
+    /// Driver below it, such as `intel_pstate`.
     pub driver: Fact<String>,
-    /// The energy/performance preference of intel_pstate or amd_pstate.
+    /// Energy/performance preference of intel_pstate or amd_pstate.
     pub preference: Fact<String>,
     /// Whether the core may exceed its base frequency.
     pub turbo: Fact<bool>,
-    /// The file that switches turbo, with the value that switches it off.
+    /// File that controls turbo, and the value that switches turbo off.
     #[serde(skip)]
     pub turbo_switch: Option<(&'static str, &'static str)>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
@@ -26,7 +26,8 @@ const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 
 impl PowerSettings {
-    /// Reads the state of `cpu` (Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; mm/transhuge.rst).
+    /// Reads the settings of `cpu` (Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst;
+    /// mm/transhuge.rst).
     pub(crate) fn detect(files: &SystemFiles, cpu: u32) -> PowerSettings {
         let policy = |name: &str| files.read_text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
         let no_turbo = files.read_number::<u32>(NO_TURBO).map(|off| off == 0);
@@ -49,7 +50,7 @@ impl PowerSettings {
     }
 }
 
-/// The word in brackets of a kernel choice such as `always [madvise] never`.
+/// Extracts the word in brackets from a kernel setting such as `always [madvise] never`.
 fn parse_selected(text: &str) -> Result<String, String> {
     text.split_whitespace()
         .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_selected_choice() {
+    fn the_word_in_brackets_is_selected() {
         assert_eq!(parse_selected("always [madvise] never").unwrap(), "madvise");
         assert_eq!(parse_selected("[always] madvise never\n").unwrap(), "always");
         assert!(parse_selected("always never").is_err());

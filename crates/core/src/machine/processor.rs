@@ -1,4 +1,4 @@
-//! Which processor this is: vendor, family, model, stepping, names, microcode, hypervisor, core types.
+//! The processor: vendor, family, model, stepping, names, microcode, hypervisor, core types.
 
 use serde::Serialize;
 
@@ -12,28 +12,29 @@ pub use super::vendor::{CoreType, Vendor};
 pub struct Processor {
     /// Who designed it.
     pub vendor: Vendor,
-    /// The vendor's twelve characters, as CPUID gives them.
+    /// The vendor's twelve characters from CPUID.
     pub vendor_text: String,
-    /// Family with the extended family added (SDM vol. 2A, CPUID 01h).
+    /// Family, including the extended family (SDM vol. 2A, CPUID 01h).
     pub family: u32,
-    /// Model with the extended model in its upper digit.
+    /// Model, including the extended model in its upper digit.
     pub model: u32,
     /// Stepping, 0 to 15.
     pub stepping: u32,
-    /// The marketing name, which hypervisors may shorten.
+    /// Marketing name, which hypervisors may shorten.
     pub brand: Fact<String>,
-    /// Microcode revision. Behaviour such as the loop buffer and LFENCE depends on it.
+    /// Microcode revision. Features such as the loop buffer and LFENCE depend on it.
     pub microcode: Fact<u32>,
-    /// Names of the design, or that it is not in the table.
+    /// Names of the design; unknown if it is not in the table.
     pub microarchitecture: Fact<Microarchitecture>,
-    /// Whether it mixes core types (CPUID 07h EDX bit 15).
+    /// Whether it has several core types (CPUID 07h EDX bit 15).
     pub hybrid: bool,
-    /// The type of the core that the reading thread ran on; unknown where the processor doesn't report it.
+    /// Core type of the core that the reading thread ran on; unknown if the processor does not
+    /// report it.
     pub core_type: Fact<CoreType>,
 }
 
 impl Processor {
-    /// Reads the facts out of the CPUID table and `/proc/cpuinfo`.
+    /// Extracts the facts from the CPUID table and `/proc/cpuinfo`.
     pub fn detect(leaves: &CpuidLeaves, files: &SystemFiles) -> Processor {
         let vendor_text = leaves.vendor_text();
         let vendor = Vendor::from_text(&vendor_text);
@@ -54,7 +55,7 @@ impl Processor {
         }
     }
 
-    /// The micro-architecture's name, or `unknown (family 0x6, model 0xff)`.
+    /// Name of the micro-architecture, or `unknown (family 0x6, model 0xff)`.
     pub fn name(&self) -> String {
         match self.microarchitecture.known() {
             Some(found) if found.name == found.product => found.name.to_string(),
@@ -63,7 +64,7 @@ impl Processor {
         }
     }
 
-    /// Latency of `imul r64, r64` in units of that of `add r64, r64`, where it is certain.
+    /// Latency of `imul r64, r64` in units of the latency of `add r64, r64`; `None` if uncertain.
     pub fn imul_latency(&self) -> Option<u32> {
         self.microarchitecture.known().and_then(|found| found.imul_latency)
     }
@@ -80,7 +81,7 @@ fn find_design(
     match (found(core), found(Some(CoreType::Performance))) {
         (Some(found), _) => Fact::Known(found),
         (None, Some(hybrid)) => Fact::unknown(format!(
-            "{} mixes two core types, and CPUID 1Ah doesn't report which one this is",
+            "{} mixes two core types, and CPUID 1Ah does not report the type of this core",
             hybrid.product
         )),
         (None, None) => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
@@ -91,14 +92,15 @@ fn reject_hidden_model(found: Microarchitecture, leaves: &CpuidLeaves) -> Fact<M
     match found.find_impossible_feature(leaves) {
         None => Fact::Known(found),
         Some(feature) => Fact::unknown(format!(
-            "CPUID shows the model of {} and {feature}, which that design never had: a hypervisor hides the real model",
+            "CPUID reports the model of {} and {feature}, which that design never had: a hypervisor hides the \
+             real model",
             found.product
         )),
     }
 }
 
-/// Family, model and stepping from CPUID 01h EAX (SDM vol. 2A, CPUID; APM vol. 3, appendix E.3.2). The
-/// extended model counts for families 6 and 15 and above, the extended family for family 15 only.
+/// Family, model and stepping from CPUID 01h EAX (SDM vol. 2A, CPUID; APM vol. 3, appendix E.3.2).
+/// The extended model counts for families 6, 15 and above; the extended family only for family 15.
 fn parse_signature(eax: u32) -> (u32, u32, u32) {
     let base_family = eax >> 8 & 0xF;
     let family = if base_family == 0xF { 0xF + (eax >> 20 & 0xFF) } else { base_family };
@@ -115,7 +117,7 @@ fn read_brand(leaves: &CpuidLeaves) -> Fact<String> {
     }
 }
 
-/// The core type from CPUID 1Ah EAX.
+/// Core type from CPUID 1Ah EAX.
 pub(super) fn parse_core_type(eax: u32) -> Fact<CoreType> {
     match eax >> 24 {
         0x40 => Fact::Known(CoreType::Performance),
@@ -129,22 +131,22 @@ fn read_microcode(files: &SystemFiles) -> Fact<u32> {
     files.read_first_record("/proc/cpuinfo").and_then(|record| parse_microcode(&record))
 }
 
-/// The `microcode` line of a `/proc/cpuinfo` record. Hypervisors put 1 or ffff_ffff there when they hide the
-/// revision.
+/// Parses the `microcode` line of a `/proc/cpuinfo` record. Hypervisors that hide the revision
+/// report 1 or ffff_ffff.
 fn parse_microcode(record: &str) -> Fact<u32> {
     let Some(text) = cpuinfo_field(record, "microcode") else {
         return Fact::unknown("/proc/cpuinfo has no microcode line");
     };
     match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
         Ok(hidden @ (1 | u32::MAX)) => {
-            Fact::unknown(format!("the revision is {hidden:#x}, which hypervisors put in place of the real one"))
+            Fact::unknown(format!("the revision is {hidden:#x}, which hypervisors report instead of the real one"))
         }
         Ok(revision) => Fact::Known(revision),
         Err(_) => Fact::unknown(format!("/proc/cpuinfo gives the microcode revision as {text:?}")),
     }
 }
 
-/// The value of `key` in a `/proc/cpuinfo` record.
+/// Value of `key` in a `/proc/cpuinfo` record.
 pub(super) fn cpuinfo_field<'a>(record: &'a str, key: &str) -> Option<&'a str> {
     record
         .lines()
@@ -156,14 +158,15 @@ pub(super) fn cpuinfo_field<'a>(record: &'a str, key: &str) -> Option<&'a str> {
 /// The hypervisor between this system and the processor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hypervisor {
-    /// Its signature from CPUID 4000_0000h, such as `KVMKVMKVM`; empty where it hides that too.
+    /// Signature from CPUID 4000_0000h, such as `KVMKVMKVM`; empty if the hypervisor hides it.
     pub signature: String,
-    /// Its usual name.
+    /// Common name.
     pub name: String,
 }
 
 impl Hypervisor {
-    /// The hypervisor that CPUID admits to (leaf 1 ECX bit 31); `None` on bare metal or under one that hides.
+    /// The hypervisor that CPUID reports (leaf 1 ECX bit 31); `None` on bare metal or under one
+    /// that hides itself.
     pub(crate) fn detect(leaves: &CpuidLeaves) -> Option<Hypervisor> {
         if !leaves.has_bit(1, 0, CpuidRegister::Ecx, 31) {
             return None;
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_of_both_vendors() {
+    fn signatures_of_both_vendors_are_parsed() {
         assert_eq!(parse_signature(0x000c06f2), (6, 0xCF, 2));
         assert_eq!(parse_signature(0x00a10f11), (0x19, 0x11, 1));
         assert_eq!(parse_signature(0x00100f42), (0x10, 4, 2));
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_vm() {
+    fn a_recorded_vm_is_identified() {
         let leaves = emerald_rapids_vm();
         let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nonexistent"));
         assert_eq!(cpu.name(), "Raptor Cove (Emerald Rapids)");
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_whose_features_are_of_another_one() {
+    fn a_model_with_features_of_another_design_is_rejected() {
         let recorded = emerald_rapids_vm();
         let leaves = CpuidLeaves::from_reader(|leaf, subleaf| match leaf {
             // Family 6, model 0xA7: a core without AVX512-FP16.
@@ -233,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hybrid_processor_that_hides_its_core_type() {
+    fn a_hybrid_processor_without_core_type_is_unknown() {
         let why = find_design(Vendor::Intel, 6, 0x97, 2, None);
         assert!(why.why().unwrap().starts_with("Alder Lake mixes two core types"));
         assert!(find_design(Vendor::Amd, 0x19, 0xFE, 2, None).why().unwrap().contains("not in the table"));
     }
 
     #[test]
-    fn nothing_known_is_no_error() {
+    fn missing_cpuid_is_not_an_error() {
         let leaves = CpuidLeaves::default();
         let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nonexistent"));
         assert_eq!(cpu.vendor, Vendor::Other);
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn microcode_revisions() {
+    fn microcode_revisions_are_parsed() {
         let revision = |value: &str| parse_microcode(&format!("model\t\t: 17\nmicrocode\t: {value}\nfpu : yes"));
         assert_eq!(revision("0xa101148").known(), Some(&0xa101148));
         assert!(revision("0x1").why().unwrap().contains("hypervisors"));

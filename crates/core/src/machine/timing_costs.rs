@@ -1,8 +1,10 @@
-//! What the timing instructions cost here, which shows whether a hypervisor or the kernel intercepts them,
+//! Costs of the timing instructions, which show whether a hypervisor or the kernel intercepts them;
 //! and the proof that LFENCE waits.
 //!
-//! Costs are medians in TSC ticks over a warm loop of the instruction alone, less an empty loop: good enough
-//! to distinguish 30 from 3 000, no substitute for a measurement in core cycles.
+//! A cost is the median over a warm loop of the instruction alone, minus an empty loop, in TSC
+//! ticks.
+//!
+//! Limits: good enough to distinguish 30 from 3 000; use a measurement in core cycles for more.
 
 use std::arch::asm;
 
@@ -19,28 +21,28 @@ use crate::error::Unavailable;
 pub struct TimingCosts {
     /// One CPUID (leaf 0).
     pub cpuid: Fact<f64>,
-    /// One RDTSC in a row of them.
+    /// One RDTSC in a series.
     pub rdtsc: f64,
-    /// One RDTSCP in a row of them.
+    /// One RDTSCP in a series.
     pub rdtscp: Fact<f64>,
-    /// One LFENCE; RDTSC in a row of them.
+    /// One LFENCE; RDTSC in a series.
     pub lfence_rdtsc: f64,
     /// Whether LFENCE waits for earlier instructions, by experiment.
     pub lfence: LfenceProof,
 }
 
-/// A CPUID that stays in the processor takes 25 to 250 ticks, one that exits a thousand and more (measured:
-/// 12 970 core cycles on a Zen 4 VM).
+/// A CPUID that stays in the processor takes 25 to 250 ticks. One that exits takes 1 000 and more
+/// (12 970 core cycles on a Zen 4 VM).
 pub const CPUID_EXITS_ABOVE: f64 = 1000.0;
-/// A read of the TSC takes 10 to 80 ticks, one that exits or is emulated 500 and more.
+/// A TSC read takes 10 to 80 ticks. One that exits or is emulated takes 500 and more.
 pub(crate) const TSC_EXITS_ABOVE: f64 = 500.0;
 
 impl TimingCosts {
-    /// Measures all of them in a few milliseconds.
+    /// Measures all costs in a few milliseconds.
     pub(crate) fn measure(tsc: &TscFacts, features: &CpuFeatures) -> Result<TimingCosts, Unavailable> {
         tsc.require_readable()?;
-        // SAFETY (of all reads below): `require` has made sure that RDTSC doesn't fault; RDTSCP is executed
-        // only where the features have it.
+        // SAFETY (of all reads below): `require` checked that RDTSC does not fault; RDTSCP runs
+        // only if the features include it.
         let rdtscp = if features.has_rdtscp() {
             Fact::Known(measure_cost(16, || {
                 // SAFETY: see above.
@@ -64,18 +66,19 @@ impl TimingCosts {
         })
     }
 
-    /// Whether CPUID leaves the processor for a hypervisor.
+    /// Whether CPUID exits to a hypervisor.
     pub fn cpuid_exits(&self) -> Option<bool> {
         self.cpuid.known().map(|&ticks| ticks > CPUID_EXITS_ABOVE)
     }
 
-    /// Whether reading the TSC leaves the processor.
+    /// Whether reading the TSC exits the processor.
     pub fn tsc_exits(&self) -> bool {
         self.rdtsc > TSC_EXITS_ABOVE
     }
 }
 
-/// No features at all means that CPUID could not be executed ([`super::cpuid_leaves::CpuidLeaves::read`]).
+/// An empty feature list means that CPUID could not run
+/// ([`super::cpuid_leaves::CpuidLeaves::read`]).
 fn measure_cpuid_cost(features: &CpuFeatures) -> Fact<f64> {
     if !features.has(iced_x86::CpuidFeature::CPUID) {
         return Fact::unknown("CPUID faults in this process");
@@ -87,7 +90,7 @@ fn measure_cpuid_cost(features: &CpuFeatures) -> Fact<f64> {
 
 const COST_REPETITIONS: usize = 31;
 
-/// Median ticks of one `run` in a row of `count`, less the median of an empty bracket.
+/// Median ticks of one `run` in a series of `count`, minus the median of an empty bracket.
 fn measure_cost(count: u32, run: impl Fn()) -> f64 {
     let bracket = |rounds: u32| {
         median_of_runs(COST_REPETITIONS, || {
@@ -110,24 +113,25 @@ fn median_of_runs(count: usize, measure: impl Fn() -> u64) -> u64 {
     found[count / 2]
 }
 
-/// The experiment on LFENCE: a chain of multiplications before a read of the TSC.
+/// Experiment on LFENCE: a chain of multiplications before a TSC read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LfenceProof {
-    /// Ticks that 128 more multiplications add to a very long chain: what they really take.
+    /// Ticks that 128 more multiplications add to a very long chain: their real cost.
     pub chain: f64,
-    /// Ticks that they add in front of LFENCE; RDTSC.
+    /// Ticks that they add before LFENCE; RDTSC.
     pub fenced: f64,
-    /// Ticks that they add in front of a bare RDTSC. Less than `chain` where RDTSC overtakes them.
+    /// Ticks that they add before a bare RDTSC. Less than `chain` if RDTSC overtakes them.
     pub bare: f64,
-    /// LFENCE waits for the chain: `fenced` is at least 70 % of `chain`.
+    /// Whether LFENCE waits for the chain: `fenced` is at least 70 % of `chain`.
     pub waits: bool,
 }
 
-/// A chain this long outlasts any reorder buffer, so the bare read after it can overtake only its end.
+/// A chain this long exceeds any reorder buffer, so a bare read can overtake only its end.
 const LONG_CHAIN_BLOCKS: u32 = 64;
 
-/// A chain of 128 multiplications (a few hundred core cycles) fits into a reorder buffer: a read that isn't
-/// held back comes before its end, so that one or two of them in front make no difference.
+/// Runs the experiment. A chain of 128 multiplications (a few hundred core cycles) fits into a
+/// reorder buffer. A read that does not wait completes before the chain ends, so one or two such
+/// chains before it make no difference.
 fn prove_lfence() -> LfenceProof {
     // SAFETY (of both reads): only called after `TscFacts::require`.
     let after = |blocks: u32, read: fn() -> u64| {
@@ -148,12 +152,12 @@ fn prove_lfence() -> LfenceProof {
     LfenceProof { chain, fenced, bare, waits: chain > 0.0 && fenced >= 0.7 * chain }
 }
 
-/// `blocks` times 128 dependent `imul rax, rax`.
+/// Executes `blocks` times 128 dependent `imul rax, rax`.
 #[inline(always)]
 fn run_multiplications(blocks: u32) {
     let mut chain = 1u64;
     for _ in 0..blocks {
-        // SAFETY: multiplications of a register with itself.
+        // SAFETY: multiplies a register by itself.
         unsafe {
             asm!(".rept 128", "imul {0}, {0}", ".endr", inout(reg) chain, options(nomem, nostack));
         }
@@ -166,17 +170,18 @@ mod tests {
     use super::super::Machine;
     use super::*;
 
-    /// The fence adds what the chain takes, neither less nor more, in the middle of five experiments: another task on this
-    /// CPU, or a clock that moves between its parts, spoils one or two.
+    /// The fence adds the cost of the chain, neither less nor more, in the middle of five
+    /// experiments. Another task on this CPU, or a clock that changes between the parts, disturbs
+    /// one or two.
     #[test]
-    fn lfence_is_proved_where_it_is_promised() {
+    fn lfence_waits_where_it_is_guaranteed() {
         let machine = Machine::detect();
         let tries: Result<Vec<TimingCosts>, _> =
             (0..5).map(|_| TimingCosts::measure(&machine.tsc, &machine.features)).collect();
         let mut tries = match tries {
             Err(refused) => return cyclescope_skipped::report_skipped(refused),
             Ok(_) if machine.features.lfence_order().known().is_none() => {
-                return cyclescope_skipped::report_skipped("nothing promises here that LFENCE waits");
+                return cyclescope_skipped::report_skipped("nothing guarantees here that LFENCE waits");
             }
             Ok(tries) => tries,
         };

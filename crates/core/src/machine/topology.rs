@@ -1,6 +1,6 @@
-//! The CPUs of this system as its kernel believes them to be, and which of them this process may use.
+//! The CPUs of this system according to its kernel, and which of them this process may use.
 //!
-//! In a VM the siblings and caches reported here may be invented; only a measurement shows a busy sibling.
+//! Limits: a VM may report invented siblings and caches. Only a measurement shows a busy sibling.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::cpuid_leaves::{CpuidLeaves, CpuidRegister, run_on_cpu};
 use super::fact::{Fact, SystemFiles};
 use super::processor::{CoreType, parse_core_type};
 
-/// CPUs and how they hang together.
+/// The CPUs and their relations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Topology {
     /// CPUs that this process may run on (sched_getaffinity), ascending.
@@ -20,17 +20,17 @@ pub struct Topology {
     pub isolated: Fact<Vec<u32>>,
     /// CPUs without a timer tick while one task runs (`nohz_full=`).
     pub tickless: Fact<Vec<u32>>,
-    /// CPUs of the efficient kind: none but on hybrid processors. From the kernel's `cpu_atom` event source,
-    /// else by asking CPUID 1Ah on each allowed CPU.
+    /// Efficient cores; empty except on hybrid processors. From the kernel's `cpu_atom` event
+    /// source, else from CPUID 1Ah on each allowed CPU.
     pub efficient: Fact<Vec<u32>>,
-    /// Whether hyper-threading is `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
+    /// State of hyper-threading: `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
     pub smt: Fact<String>,
-    /// Caches that the reading thread's CPU sees, from CPUID.
+    /// Caches of the reading thread's CPU, from CPUID.
     pub caches: Vec<Cache>,
 }
 
 impl Topology {
-    /// Reads `/sys` and asks for the process's affinity.
+    /// Reads `/sys` and the process's affinity.
     pub(crate) fn detect(leaves: &CpuidLeaves, files: &SystemFiles) -> Topology {
         let list = |path: &str| files.read_text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
         let allowed = read_allowed_cpus();
@@ -51,8 +51,8 @@ impl Topology {
         }
     }
 
-    /// The CPU to measure on unless the user names one: the last allowed one, since systems put their
-    /// interrupts and start their tasks on the first.
+    /// CPU to measure on unless the user names one: the last allowed CPU. Systems put interrupts
+    /// and start tasks on the first ones.
     pub(crate) fn default_cpu(&self) -> Option<u32> {
         self.allowed.known().and_then(|cpus| cpus.last().copied())
     }
@@ -63,7 +63,7 @@ impl Topology {
     }
 }
 
-/// The other CPUs that share a core with `cpu`, as the kernel believes.
+/// Other CPUs that share a core with `cpu`, according to the kernel.
 pub(crate) fn read_siblings(files: &SystemFiles, cpu: u32) -> Fact<Vec<u32>> {
     files
         .read_text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
@@ -71,7 +71,7 @@ pub(crate) fn read_siblings(files: &SystemFiles, cpu: u32) -> Fact<Vec<u32>> {
         .map(|cpus| cpus.into_iter().filter(|&other| other != cpu).collect())
 }
 
-/// The NUMA node that `cpu` belongs to.
+/// NUMA node of `cpu`.
 pub(crate) fn read_numa_node(files: &SystemFiles, cpu: u32) -> Fact<u32> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let node = std::fs::read_dir(files.path(&folder)).ok().and_then(|entries| {
@@ -82,8 +82,8 @@ pub(crate) fn read_numa_node(files: &SystemFiles, cpu: u32) -> Fact<u32> {
     node.map_or_else(|| Fact::unknown(format!("{folder} names no node")), Fact::Known)
 }
 
-/// The kernel's list format, such as `0-3,8,10-11`; empty for no CPU (Documentation/admin-guide/cputopology.rst).
-/// A `cpuset` may write `(null)` for an empty list.
+/// Parses the kernel's list format, such as `0-3,8,10-11`; empty for no CPU
+/// (Documentation/admin-guide/cputopology.rst). A `cpuset` may write `(null)` for an empty list.
 pub(crate) fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     let text = text.trim();
     if text.is_empty() || text == "(null)" {
@@ -105,7 +105,7 @@ pub(crate) fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// A list in the kernel's format; the CPUs are in ascending order.
+/// Formats CPUs in ascending order as a list in the kernel's format.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -140,7 +140,7 @@ fn find_efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
 }
 
 pub(super) fn read_allowed_cpus() -> Fact<Vec<u32>> {
-    // The kernel refuses a mask smaller than its own, so this one fits the largest.
+    // The kernel rejects a mask smaller than its own, so this one fits the largest.
     let mut mask = [0u64; MOST_CPUS as usize / 64];
     // SAFETY: the kernel writes at most the given number of bytes into the array.
     let written =
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus() {
+    fn cpu_lists_are_parsed_and_formatted() {
         assert_eq!(parse_cpu_list("0-3,8,10-11\n").unwrap(), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(format_cpu_list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(parse_cpu_list("5").unwrap(), [5]);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_may_run_somewhere() {
+    fn this_process_has_an_allowed_cpu() {
         let topology = Topology::detect(&CpuidLeaves::read(), &SystemFiles::system());
         let cpu = topology.default_cpu().unwrap();
         assert!(topology.allows(cpu));

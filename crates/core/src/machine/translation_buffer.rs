@@ -1,42 +1,43 @@
-//! Translations of data addresses that a core keeps, from CPUID 18h or 02h (Intel) and 8000_0005h and 8000_0006h (AMD).
+//! The data TLBs of a core, from CPUID 18h or 02h (Intel) and 8000_0005h and 8000_0006h (AMD).
 //!
-//! Only those of 4 KiB pages. Hypervisors change these leaves more than others: zeros mean that nothing is told.
+//! Limits: only 4 KiB pages. Hypervisors change these leaves more often than others; all zeros
+//! means unknown.
 
 use super::cpuid_leaves::{CpuidLeaves, MOST_TRANSLATIONS};
 
-/// A buffer of translations as CPUID describes it.
+/// A TLB as CPUID describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TranslationBuffer {
     /// Level, from 1.
     pub level: u32,
-    /// Entries for pages of 4 KiB that loads use.
+    /// Entries that loads use for 4 KiB pages.
     pub entries: u64,
 }
 
-/// Those of the table's CPU, from the first level on; none where CPUID tells none.
+/// Data TLBs of the CPU in the table, first level first; empty if CPUID reports none.
 pub fn read_data_buffers(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
     let sources = [read_subleaves(leaves), read_descriptors(leaves), read_amd_leaves(leaves)];
     let found = sources.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
-    // Of two buffers of one level nothing says how they go together.
+    // Nothing specifies how two buffers of one level work together.
     let alone = |buffer: &&TranslationBuffer| found.iter().filter(|other| other.level == buffer.level).count() == 1;
     found.iter().filter(alone).copied().collect()
 }
 
-/// Leaf 18h (SDM vol. 2A, CPUID): a buffer by subleaf.
+/// Leaf 18h (SDM vol. 2A, CPUID): one TLB per subleaf.
 fn read_subleaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
-    let of = |[_, ebx, ecx, edx]: [u32; 4]| {
-        // Of data, of both, or of loads alone.
-        let of_loads = matches!(edx & 0x1F, 1 | 3 | 4);
+    let parse_subleaf = |[_, ebx, ecx, edx]: [u32; 4]| {
+        // For data, unified, or for loads only.
+        let serves_loads = matches!(edx & 0x1F, 1 | 3 | 4);
         let entries = u64::from(ebx >> 16) * u64::from(ecx);
-        (of_loads && ebx & 1 == 1 && entries > 0).then_some(TranslationBuffer { level: edx >> 5 & 7, entries })
+        (serves_loads && ebx & 1 == 1 && entries > 0).then_some(TranslationBuffer { level: edx >> 5 & 7, entries })
     };
     let mut found: Vec<TranslationBuffer> =
-        (0..MOST_TRANSLATIONS).map_while(|subleaf| leaves.find_leaf(0x18, subleaf)).filter_map(of).collect();
+        (0..MOST_TRANSLATIONS).map_while(|subleaf| leaves.find_leaf(0x18, subleaf)).filter_map(parse_subleaf).collect();
     found.sort_by_key(|buffer| buffer.level);
     found
 }
 
-/// Descriptors of leaf 02h that are of data translations for 4 KiB pages: the byte, the level, the entries (SDM vol. 2A, CPUID,
+/// Leaf 02h descriptors of data TLBs for 4 KiB pages: byte, level, entries (SDM vol. 2A, CPUID,
 /// table 3-12).
 const DESCRIPTORS: &[(u8, u32, u64)] = &[
     (0x03, 1, 64),
@@ -60,18 +61,18 @@ const DESCRIPTORS: &[(u8, u32, u64)] = &[
 
 fn read_descriptors(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
     let registers = leaves.find_leaf(2, 0).unwrap_or_default();
-    // A register whose highest bit is set has none, and the lowest byte of EAX is a count.
-    let told = registers.iter().filter(|register| **register >> 31 == 0);
-    let bytes: Vec<u8> = told.flat_map(|register| register.to_le_bytes()).collect();
+    // A register with its highest bit set has no descriptors. The lowest byte of EAX is a count.
+    let descriptors = registers.iter().filter(|register| **register >> 31 == 0);
+    let bytes: Vec<u8> = descriptors.flat_map(|register| register.to_le_bytes()).collect();
     let rows = DESCRIPTORS.iter().filter(|(byte, ..)| bytes.contains(byte));
     rows.map(|(_, level, entries)| TranslationBuffer { level: *level, entries: *entries }).collect()
 }
 
-/// Leaves 8000_0005h and 8000_0006h (APM vol. 3): EBX has the entries for 4 KiB pages.
+/// Leaves 8000_0005h and 8000_0006h (APM vol. 3): EBX holds the entries for 4 KiB pages.
 fn read_amd_leaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
     let [_, first, ..] = leaves.find_leaf(0x8000_0005, 0).unwrap_or_default();
     let [_, second, ..] = leaves.find_leaf(0x8000_0006, 0).unwrap_or_default();
-    // No ways: the second level is not there.
+    // Zero ways: there is no second level.
     let second = if second >> 28 == 0 { 0 } else { second >> 16 & 0xFFF };
     let levels = [(1, first >> 16 & 0xFF), (2, second)].into_iter().filter(|(_, entries)| *entries > 0);
     levels.map(|(level, entries)| TranslationBuffer { level, entries: u64::from(entries) }).collect()
@@ -81,44 +82,44 @@ fn read_amd_leaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
 mod tests {
     use super::*;
 
-    fn found(rows: &[(u32, u32, [u32; 4])]) -> Vec<(u32, u64)> {
+    fn read_table(rows: &[(u32, u32, [u32; 4])]) -> Vec<(u32, u64)> {
         read_data_buffers(&CpuidLeaves::from_table(rows)).iter().map(|buffer| (buffer.level, buffer.entries)).collect()
     }
 
     #[test]
-    fn buffers_by_subleaf_are_those_of_loads_in_small_pages() {
+    fn subleaves_count_only_loads_of_small_pages() {
         let subleaves = [
             (0x18, 0, [3, 0, 0, 0]),
-            // Unified, of small and large pages; stores alone; loads alone; instructions.
+            // Unified with small and large pages; stores only; loads only; instructions.
             (0x18, 1, [0, 0x0008_0003, 256, 0x4043]),
             (0x18, 2, [0, 0x0010_0001, 1, 0x25]),
             (0x18, 3, [0, 0x0006_0001, 16, 0x4024]),
             (0x18, 4, [0, 0x0008_0001, 32, 0x4022]),
         ];
-        assert_eq!(found(&subleaves), [(1, 96), (2, 2048)]);
+        assert_eq!(read_table(&subleaves), [(1, 96), (2, 2048)]);
     }
 
     #[test]
-    fn two_buffers_of_a_level_tell_nothing() {
+    fn two_buffers_of_one_level_are_ignored() {
         let subleaves = [
             (0x18, 0, [3, 0, 0, 0]),
             (0x18, 1, [0, 0x0008_0003, 128, 0x4043]),
             (0x18, 2, [0, 0x0008_0009, 128, 0x4043]),
             (0x18, 3, [0, 0x0006_0001, 16, 0x4024]),
         ];
-        assert_eq!(found(&subleaves), [(1, 96)]);
+        assert_eq!(read_table(&subleaves), [(1, 96)]);
     }
 
     #[test]
-    fn descriptors_are_bytes_of_registers() {
-        assert_eq!(found(&[(2, 0, [0x7603_6301, 0x00F0_B5FF, 0, 0x00C3_0000])]), [(1, 64), (2, 1536)]);
-        assert_eq!(found(&[(2, 0, [0x00FE_FF01, 0xF0, 0, 0x80C3_0000])]), []);
+    fn descriptors_are_read_from_register_bytes() {
+        assert_eq!(read_table(&[(2, 0, [0x7603_6301, 0x00F0_B5FF, 0, 0x00C3_0000])]), [(1, 64), (2, 1536)]);
+        assert_eq!(read_table(&[(2, 0, [0x00FE_FF01, 0xF0, 0, 0x80C3_0000])]), []);
     }
 
     #[test]
-    fn registers_of_amd_have_both_levels() {
+    fn amd_leaves_give_both_levels() {
         let amd = [(0x8000_0005, 0, [0, 0xFF48_FF40, 0, 0]), (0x8000_0006, 0, [0, 0x6C00_6400, 0, 0])];
-        assert_eq!(found(&amd), [(1, 72), (2, 3072)]);
-        assert_eq!(found(&[(0x8000_0006, 0, [0, 0x0800_0000, 0, 0])]), []);
+        assert_eq!(read_table(&amd), [(1, 72), (2, 3072)]);
+        assert_eq!(read_table(&[(0x8000_0006, 0, [0, 0x0800_0000, 0, 0])]), []);
     }
 }

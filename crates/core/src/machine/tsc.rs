@@ -1,4 +1,5 @@
-//! Facts about the time stamp counter that need no measurement, and its rate by each source.
+//! Facts about the time stamp counter (TSC) that need no measurement, and its rate from each
+//! source.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::unit::Hertz;
 /// Facts about the TSC from CPUID and the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscFacts {
-    /// Why RDTSC would fault in this process; `None` when it may be executed.
+    /// Why RDTSC would fault in this process; `None` if it works.
     pub disabled: Option<String>,
     /// Runs at one rate in all power states (CPUID 8000_0007h EDX bit 8, SDM vol. 3B, 19.17.1).
     pub invariant: bool,
@@ -28,10 +29,10 @@ pub struct TscFacts {
     pub rdtscp: bool,
     /// The kernel's clock source, such as `tsc` or `kvm-clock`.
     pub clocksource: Fact<String>,
-    /// The rate from every source that needs no time to ask.
+    /// The rate from every source that answers at once.
     pub sources: Vec<RateSource>,
-    /// Rate and step of a TSC that this process can't read: a simulated machine's, or a recorded one's. `None` for
-    /// the TSC of the processor that this process runs on, which is measured when its rate or step is asked for.
+    /// Rate and step of a TSC that this process cannot read: that of a simulated or recorded
+    /// machine. `None` for this processor's TSC, which is measured on demand.
     #[serde(skip)]
     pub given: Option<TscParameters>,
 }
@@ -39,16 +40,16 @@ pub struct TscFacts {
 /// Facts about a TSC that this process cannot read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TscParameters {
-    /// Its rate.
+    /// Rate of the TSC.
     pub rate: Hertz,
-    /// Its readings are multiples of this many ticks.
+    /// Step: its readings are multiples of this many ticks.
     pub step: f64,
 }
 
-/// One source's word on the rate of the TSC.
+/// Rate of the TSC according to one source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateSource {
-    /// The source, such as `cpuid 15h` or `kernel log, refined`.
+    /// Name of the source, such as `cpuid 15h` or `kernel log, refined`.
     #[serde(deserialize_with = "crate::error::constant")]
     pub name: StaticText,
     /// The rate in hertz.
@@ -56,14 +57,15 @@ pub struct RateSource {
 }
 
 impl RateSource {
-    /// The source's rate less the calibrated one, in parts per million; `None` where the source has no rate.
+    /// Rate from the source minus the calibrated rate, in parts per million; `None` if the source
+    /// has no rate.
     pub(crate) fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
         self.rate.known().map(|rate| rate.ppm_above(calibrated))
     }
 }
 
 impl TscFacts {
-    /// Asks CPUID, `prctl` and the kernel's files. Reads no TSC.
+    /// Collects the facts from CPUID, `prctl` and the kernel's files. Does not read the TSC.
     pub(crate) fn detect(
         leaves: &CpuidLeaves,
         cpu: &Processor,
@@ -98,7 +100,7 @@ impl TscFacts {
         }
     }
 
-    /// Fails where RDTSC would fault, with the reason.
+    /// Fails with the reason if RDTSC would fault.
     pub fn require(&self) -> Result<(), Unavailable> {
         match &self.disabled {
             None => Ok(()),
@@ -110,8 +112,8 @@ impl TscFacts {
         }
     }
 
-    /// Fails where an experiment of this process can't read the TSC that is meant: RDTSC would fault, or it would read
-    /// another machine's.
+    /// Fails if this process cannot read the TSC in question: RDTSC would fault, or the TSC belongs
+    /// to another machine.
     pub(crate) fn require_readable(&self) -> Result<(), Unavailable> {
         self.require()?;
         match self.given {
@@ -125,7 +127,8 @@ impl TscFacts {
     }
 }
 
-/// A process inherits PR_TSC_SIGSEGV (CR4.TSD) from its parent; seccomp's old strict mode sets it too.
+/// Why RDTSC would fault. A process inherits PR_TSC_SIGSEGV (CR4.TSD) from its parent; seccomp's
+/// old strict mode sets it too.
 fn why_disabled(leaves: &CpuidLeaves) -> Option<String> {
     if !leaves.is_empty() && !leaves.has_bit(1, 0, CpuidRegister::Edx, 4) {
         return Some("the processor has no TSC (CPUID 01h EDX[4])".to_string());
@@ -137,14 +140,14 @@ fn why_disabled(leaves: &CpuidLeaves) -> Option<String> {
         .then(|| "this process was started with prctl(PR_SET_TSC, PR_TSC_SIGSEGV)".to_string())
 }
 
-/// CPUID 15h: TSC = crystal × EBX / EAX (SDM vol. 3B, 19.7.3). Where the crystal is left out, Linux takes
-/// it from the base frequency in 16h (arch/x86/kernel/tsc.c, native_calibrate_tsc).
+/// CPUID 15h: TSC = crystal × EBX / EAX (SDM vol. 3B, 19.7.3). If the crystal's rate is missing,
+/// Linux derives it from the base frequency in 16h (arch/x86/kernel/tsc.c, native_calibrate_tsc).
 fn crystal_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
     if cpu.vendor != Vendor::Intel {
         return Fact::unknown("only Intel defines this leaf");
     }
     let Some([denominator, numerator, crystal, _]) = leaves.find_leaf(0x15, 0) else {
-        return Fact::unknown("the processor has no such leaf");
+        return Fact::unknown("the processor does not have this leaf");
     };
     if denominator == 0 || numerator == 0 {
         return Fact::unknown("the leaf is zero");
@@ -155,20 +158,20 @@ fn crystal_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
     Fact::Known(Hertz(f64::from(crystal) * f64::from(numerator) / f64::from(denominator)))
 }
 
-/// CPUID 16h EAX: the base frequency in MHz, which the TSC's rate is rounded to.
+/// CPUID 16h EAX: the base frequency in MHz, which is the rounded rate of the TSC.
 fn base_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
     if cpu.vendor != Vendor::Intel {
         return Fact::unknown("only Intel defines this leaf");
     }
     match leaves.find_leaf(0x16, 0).map(|[eax, ..]| eax & 0xFFFF) {
-        None => Fact::unknown("the processor has no such leaf"),
+        None => Fact::unknown("the processor does not have this leaf"),
         Some(0) => Fact::unknown("the leaf is zero"),
         Some(megahertz) => Fact::Known(Hertz(f64::from(megahertz) * 1e6)),
     }
 }
 
-/// Hypervisor leaf 4000_0010h EAX: the TSC's rate in kHz, VMware's convention that KVM users may set too
-/// (Linux arch/x86/kernel/cpu/vmware.c; QEMU `vmware-cpuid-freq`).
+/// Hypervisor leaf 4000_0010h EAX: the TSC's rate in kHz. A VMware convention that KVM users can
+/// enable too (Linux arch/x86/kernel/cpu/vmware.c; QEMU `vmware-cpuid-freq`).
 fn hypervisor_rate(leaves: &CpuidLeaves) -> Fact<Hertz> {
     match leaves.find_leaf(0x4000_0010, 0).map(|[eax, ..]| eax) {
         None => Fact::unknown("there is no leaf 4000_0010h"),
@@ -177,9 +180,9 @@ fn hypervisor_rate(leaves: &CpuidLeaves) -> Fact<Hertz> {
     }
 }
 
-/// With a TSC the kernel does not time its delay loop but sets it from the TSC's rate, and prints twice that
-/// rate in MHz as "bogomips", cut to two digits (init/calibrate.c, arch/x86/kernel/cpu/proc.c). The middle of
-/// the cut interval is at most 2.5 kHz off.
+/// Rate from "bogomips" in `/proc/cpuinfo`. With a TSC the kernel sets its delay loop from the
+/// TSC's rate. It prints twice that rate in MHz, cut to two digits (init/calibrate.c,
+/// arch/x86/kernel/cpu/proc.c). The middle of the cut interval is at most 2.5 kHz off.
 fn bogomips_rate(record: &str) -> Fact<Hertz> {
     let Some(text) = cpuinfo_field(record, "bogomips") else {
         return Fact::unknown("/proc/cpuinfo has no bogomips line");
@@ -190,7 +193,8 @@ fn bogomips_rate(record: &str) -> Fact<Hertz> {
     }
 }
 
-/// The base frequency that intel_pstate or amd_pstate reports, in kHz (Documentation/admin-guide/pm).
+/// The base frequency that intel_pstate or amd_pstate reports, in kHz
+/// (Documentation/admin-guide/pm).
 fn cpufreq_base(files: &SystemFiles) -> Fact<Hertz> {
     files.read_number("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency").map(|khz: f64| Hertz(khz * 1e3))
 }
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_from_cpuid() {
+    fn cpuid_gives_the_rates() {
         let leaves = CpuidLeaves::from_table(&[
             (0x15, 0, [2, 216, 24_000_000, 0]),
             (0x16, 0, [2600, 4500, 100, 0]),
@@ -217,16 +221,16 @@ mod tests {
     }
 
     #[test]
-    fn silent_sources_say_why() {
+    fn sources_without_a_rate_give_a_reason() {
         let leaves = emerald_rapids_vm();
         assert_eq!(crystal_rate(&leaves, &intel()).why(), Some("the leaf is zero"));
-        assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor has no such leaf"));
+        assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor does not have this leaf"));
         assert!(hypervisor_rate(&leaves).why().is_some());
         assert!(cpufreq_base(&SystemFiles::rooted_at("/nonexistent")).why().is_some());
     }
 
     #[test]
-    fn rate_from_bogomips() {
+    fn bogomips_give_the_rate() {
         let rate = bogomips_rate("fpu : yes\nbogomips\t: 4599.99\nclflush size\t: 64");
         assert!(rate.known().unwrap().ppm_above(Hertz(2.299_998e9)).abs() < 3.0);
         assert!(bogomips_rate("fpu : yes").why().is_some());

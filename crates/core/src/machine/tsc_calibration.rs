@@ -1,12 +1,12 @@
-//! The rate of the TSC measured with `CLOCK_MONOTONIC_RAW`.
+//! The rate of the TSC, measured with `CLOCK_MONOTONIC_RAW`.
 //!
-//! Each point brackets a read of the clock between two reads of the TSC and keeps the tightest bracket of
-//! several; a line through the points of a window is a rate. Two windows must agree.
+//! Each point brackets a read of the clock between two reads of the TSC, and keeps the tightest of
+//! several brackets. A line through the points of a window gives a rate. Two windows must agree.
 //!
-//! Limit: where the kernel keeps time with the TSC (clock source `tsc`, `kvm-clock`), this clock *is* the TSC,
-//! scaled by the rate that the kernel found at boot. The interval then says how well that rate was read back.
-//! How far it is from true seconds only NTP knows (`ntp_correction`): some 10 ppm without it, a crystal's
-//! tolerance.
+//! Limits: if the kernel keeps time with the TSC (clock source `tsc`, `kvm-clock`), this clock *is*
+//! the TSC, scaled by the rate that the kernel found at boot. The interval then only shows how well
+//! that rate was read back. Only NTP knows the difference from true seconds (`ntp_correction`).
+//! Without NTP it is some 10 ppm, the tolerance of a crystal.
 
 use std::time::{Duration, Instant};
 
@@ -21,21 +21,23 @@ use crate::unit::Hertz;
 /// The rate of the TSC with a 95 % interval, relative to `CLOCK_MONOTONIC_RAW`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscCalibration {
-    /// The rate.
+    /// Rate of the TSC.
     pub hertz: Hertz,
     /// Lower end of the interval.
     pub low: Hertz,
     /// Upper end of the interval.
     pub high: Hertz,
-    /// Whether the last two windows agreed within their intervals; if not, the interval contains both.
+    /// Whether the last two windows agreed within their intervals. If not, the interval contains
+    /// both.
     pub agreed: bool,
     /// Time from the first to the last point, in nanoseconds.
     pub span_ns: u64,
-    /// Median width of the brackets, in ticks: what reading the clock costs.
+    /// Median width of the brackets in ticks: the cost of reading the clock.
     pub bracket_ticks: u64,
-    /// The clock is made from the TSC itself, so that this is the kernel's own figure read back.
+    /// Whether the clock is derived from the TSC itself. The result is then the kernel's own
+    /// figure.
     pub clock_is_tsc: Fact<bool>,
-    /// By how many ppm the kernel's clock runs slow according to NTP.
+    /// Parts per million by which the kernel's clock runs slow according to NTP.
     pub ntp_ppm: Fact<f64>,
 }
 
@@ -50,7 +52,7 @@ struct CalibrationPoint {
     width: f64,
 }
 
-/// A rate in ticks per nanosecond with the half width of its 95 % interval.
+/// A rate in ticks per nanosecond, with the half width of its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TickRate {
     value: f64,
@@ -60,23 +62,23 @@ struct TickRate {
 const WINDOW_POINTS: usize = 24;
 const BRACKET_TRIES: usize = 12;
 const MOST_WINDOWS: u32 = 4;
-/// Below this a window is shorter than a scheduler's time slice and its interval useless.
+/// A shorter window would not exceed a scheduler's time slice, and its interval would be useless.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 
-/// Calibrates across a span that something else fills: a measurement's own duration.
+/// Calibrates over a span filled by other work, such as a measurement.
 #[derive(Debug)]
 pub enum TscStopwatch {
-    /// The TSC and the clock when the span began, and the width of their bracket.
+    /// TSC and clock at the start of the span, and the width of their bracket.
     Running {
-        /// Ticks, nanoseconds, ticks.
+        /// Ticks before, nanoseconds, ticks after.
         start: (u64, u64, u64),
     },
-    /// The rate is given with the machine, whose TSC this process can't read.
+    /// The rate is given with the machine, whose TSC this process cannot read.
     Given(Hertz),
 }
 
 impl TscStopwatch {
-    /// Begins the span.
+    /// Starts the span.
     pub fn start(tsc: &TscFacts) -> Result<TscStopwatch, Unavailable> {
         tsc.require()?;
         Ok(match tsc.given {
@@ -85,7 +87,7 @@ impl TscStopwatch {
         })
     }
 
-    /// The rate since the start, with the bounds that the widths of the two brackets set.
+    /// Rate since the start, with the bounds given by the widths of the two brackets.
     pub fn rate_bounds(&self) -> [Hertz; 3] {
         let (ticks, nanos, width) = match self {
             TscStopwatch::Given(rate) => return [*rate; 3],
@@ -99,12 +101,12 @@ impl TscStopwatch {
     }
 }
 
-/// The tightest of some brackets.
+/// The tightest of several brackets.
 fn tightest_bracket() -> (u64, u64, u64) {
     (0..BRACKET_TRIES).map(|_| read_bracket()).min_by_key(|found| found.2).unwrap_or_default()
 }
 
-/// Calibrates in at most about `budget` (half of it when the first two windows agree).
+/// Calibrates within about `budget`, or half of it if the first two windows agree.
 ///
 /// 100 ms give an interval of about ± 0.1 ppm.
 pub(crate) fn calibrate_tsc(tsc: &TscFacts, budget: Duration) -> Result<TscCalibration, Unavailable> {
@@ -126,12 +128,13 @@ pub(crate) fn calibrate_tsc(tsc: &TscFacts, budget: Duration) -> Result<TscCalib
     })
 }
 
-/// Clock sources that count TSC ticks (Linux arch/x86/kernel/tsc.c, kvmclock.c, hyperv_timer.c, xen/time.c).
+/// Clock sources that count TSC ticks (Linux arch/x86/kernel/tsc.c, kvmclock.c, hyperv_timer.c,
+/// xen/time.c).
 fn is_made_from_tsc(name: &str) -> bool {
     matches!(name, "tsc" | "tsc-early" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
 }
 
-/// The rates of the last two windows.
+/// Rates of the last two windows.
 fn last_two_rates(windows: &[Vec<CalibrationPoint>]) -> [TickRate; 2] {
     let last = windows.len() - 1;
     [fit_line(&windows[last - 1]), fit_line(&windows[last])]
@@ -141,7 +144,7 @@ fn do_rates_agree([first, second]: [TickRate; 2]) -> bool {
     (first.value - second.value).abs() <= first.half + second.half
 }
 
-/// The calibration from all windows; the facts that are not measured are left open.
+/// Calibration from all windows; facts that are not measured stay unknown.
 fn evaluate_windows(windows: &[Vec<CalibrationPoint>]) -> TscCalibration {
     let pair = last_two_rates(windows);
     let agreed = do_rates_agree(pair);
@@ -167,10 +170,10 @@ fn evaluate_windows(windows: &[Vec<CalibrationPoint>]) -> TscCalibration {
     }
 }
 
-/// Least squares of ticks over nanoseconds.
+/// Least-squares line of ticks over nanoseconds.
 ///
-/// The half width adds to the statistical error what is systematic: the clock counts whole nanoseconds, and
-/// is read somewhere inside of the bracket, anywhere that brackets of different widths leave open.
+/// The half width adds systematic errors to the statistical error. The clock counts whole
+/// nanoseconds, and its read may lie anywhere inside the bracket.
 fn fit_line(points: &[CalibrationPoint]) -> TickRate {
     let count = points.len() as f64;
     let mean = |value: fn(&CalibrationPoint) -> f64| points.iter().map(value).sum::<f64>() / count;
@@ -186,7 +189,7 @@ fn fit_line(points: &[CalibrationPoint]) -> TickRate {
     let span = points[points.len() - 1].nanos - points[0].nanos;
     let mut widths: Vec<f64> = points.iter().map(|point| point.width).collect();
     widths.sort_unstable_by(f64::total_cmp);
-    // The tenth and ninetieth percentile: one wide bracket moves the line less than it moves the range.
+    // The 10 % and 90 % quantiles: one wide bracket moves the line less than it moves the range.
     let spread = widths[widths.len() * 9 / 10] - widths[widths.len() / 10];
     let half = approximate_t_quantile(count - 2.0) * (variance / sxx).sqrt() + (value + spread / 2.0) / span;
     TickRate { value, half }
@@ -197,7 +200,7 @@ fn approximate_t_quantile(freedom: f64) -> f64 {
     1.96 + 2.4 / freedom + 3.0 / freedom.powi(2)
 }
 
-/// The first point, which all others are counted from to keep them small enough for `f64`.
+/// The first point. All others are counted from it, to stay small enough for `f64`.
 struct CalibrationOrigin {
     ticks: u64,
     nanos: u64,
@@ -214,7 +217,7 @@ fn take_window(origin: &CalibrationOrigin, length: Duration) -> Vec<CalibrationP
     let start = Instant::now();
     (0..WINDOW_POINTS)
         .map(|index| {
-            // The first point is taken at once, the last one at the window's end.
+            // The first point is taken at once, the last one at the end of the window.
             let due = length * index as u32 / (WINDOW_POINTS as u32 - 1);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
             let (ticks, nanos, width) = tightest_bracket();
@@ -227,10 +230,12 @@ fn take_window(origin: &CalibrationOrigin, length: Duration) -> Vec<CalibrationP
         .collect()
 }
 
-/// One read of the clock between two of the TSC: middle and width of the bracket in ticks, and the clock.
+/// One read of the clock between two of the TSC: middle and width of the bracket in ticks, and the
+/// clock.
 fn read_bracket() -> (u64, u64, u64) {
-    // SAFETY: `calibrate` checked that RDTSC doesn't fault. The first fence keeps the clock's loads behind the
-    // first read's predecessors, the second makes the clock's value final before the second read.
+    // SAFETY: `calibrate_tsc` checked that RDTSC does not fault. The first fence completes the
+    // first read before the clock's loads; the second completes the clock's value before the second
+    // read.
     let before = unsafe { lfence_rdtsc() };
     let nanos = monotonic_raw();
     // SAFETY: as above.
@@ -239,7 +244,7 @@ fn read_bracket() -> (u64, u64, u64) {
     (before.wrapping_add(width / 2), nanos, width)
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds: not steered by NTP (clock_gettime(2)).
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds, which NTP does not adjust (clock_gettime(2)).
 pub(crate) fn monotonic_raw() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills the structure; this clock exists since Linux 2.6.28.
@@ -247,10 +252,10 @@ pub(crate) fn monotonic_raw() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// By how many ppm NTP makes the system's clock run faster than the kernel's own rate (adjtimex(2)); the true
-/// rate of the TSC is lower than the kernel's by as much.
+/// Parts per million by which NTP speeds up the system's clock relative to the kernel's own rate
+/// (adjtimex(2)). The TSC's true rate is lower than the kernel's by the same amount.
 pub(crate) fn ntp_correction() -> Fact<f64> {
-    // SAFETY: all-zero is a valid timex; modes = 0 asks and changes nothing.
+    // SAFETY: all-zero is a valid timex; modes = 0 only reads.
     let (state, status) = unsafe {
         let mut status: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&mut status), status)
@@ -261,7 +266,7 @@ pub(crate) fn ntp_correction() -> Fact<f64> {
     if status.status & libc::STA_UNSYNC != 0 {
         return Fact::unknown("the system's clock is not synchronised");
     }
-    // The unit is 2^-16 ppm.
+    // Unit: 2^-16 ppm.
     Fact::Known(status.freq as f64 / 65536.0)
 }
 
@@ -269,7 +274,7 @@ pub(crate) fn ntp_correction() -> Fact<f64> {
 mod tests {
     use super::*;
 
-    /// Points of a TSC at `rate` ticks per nanosecond, `jitter` ns wide on both sides.
+    /// Points of a TSC at `rate` ticks per nanosecond, with `jitter` ns on both sides.
     fn points(rate: f64, from: f64, jitter: f64) -> Vec<CalibrationPoint> {
         (0..WINDOW_POINTS)
             .map(|index| {
@@ -291,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_disagree_widen_the_interval() {
+    fn disagreeing_windows_widen_the_interval() {
         let mut second = points(2.597, 24e6, 5.0);
         for point in &mut second {
             point.ticks -= 24e6 * 0.001;
@@ -302,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn student_quantiles() {
+    fn student_quantiles_are_within_one_percent() {
         for (freedom, quantile) in [(5.0, 2.571), (10.0, 2.228), (22.0, 2.074), (46.0, 2.013)] {
             assert!((approximate_t_quantile(freedom) / quantile - 1.0).abs() < 0.01, "{freedom}");
         }
     }
 
     #[test]
-    fn this_machine_is_calibrated() {
+    fn this_machine_can_be_calibrated() {
         let machine = crate::machine::Machine::detect();
         match calibrate_tsc(&machine.tsc, Duration::from_millis(20)) {
             Ok(found) => {

@@ -1,12 +1,12 @@
-//! The instructions that read the TSC, as functions for this module's own experiments.
+//! The instructions that read the TSC, as functions for the experiments of this module.
 //!
-//! Programs under measurement never call these: their clock reads are part of the emitted code.
+//! Measured programs never call them: their clock reads are part of the emitted code.
 
 use std::arch::asm;
 
 use serde::{Deserialize, Serialize};
 
-/// A way of reading the TSC whose step and cost are of interest.
+/// A sequence that reads the TSC and whose step and cost are of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TscRead {
@@ -19,10 +19,10 @@ pub enum TscRead {
 }
 
 impl TscRead {
-    /// All ways of reading, RDTSCP among them whether it exists or not.
+    /// All sequences, including RDTSCP even if the processor lacks it.
     pub(crate) const ALL: [TscRead; 3] = [TscRead::Rdtsc, TscRead::Rdtscp, TscRead::LfenceRdtsc];
 
-    /// The instructions, in assembly language.
+    /// The instructions in assembly language.
     pub fn text(self) -> &'static str {
         match self {
             TscRead::Rdtsc => "rdtsc",
@@ -39,7 +39,8 @@ impl TscRead {
 #[inline(always)]
 pub(crate) unsafe fn rdtsc() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller has checked that the instruction doesn't fault; it touches EAX and EDX only.
+    // SAFETY: the caller has checked that the instruction doesn't fault; it touches EAX and EDX
+    // only.
     unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
     u64::from(high) << 32 | u64::from(low)
 }
@@ -51,7 +52,8 @@ pub(crate) unsafe fn rdtsc() -> u64 {
 #[inline(always)]
 pub(crate) unsafe fn lfence_rdtsc() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller has checked that RDTSC doesn't fault; LFENCE belongs to SSE2, which 64-bit mode has.
+    // SAFETY: the caller has checked that RDTSC doesn't fault; LFENCE belongs to SSE2, which 64-bit
+    // mode has.
     unsafe { asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
     u64::from(high) << 32 | u64::from(low)
 }
@@ -70,8 +72,8 @@ pub(crate) unsafe fn rdtscp() -> (u64, u32) {
     (u64::from(high) << 32 | u64::from(low), aux)
 }
 
-/// The CPU number in TSC_AUX: Linux keeps the NUMA node in bits 31:12 and the CPU in bits 11:0
-/// (arch/x86/include/asm/segment.h, vdso_encode_cpunode). A pair of RDTSCPs that disagree has migrated.
+/// CPU number in TSC_AUX. Linux keeps the NUMA node in bits 31:12 and the CPU in bits 11:0
+/// (arch/x86/include/asm/segment.h, vdso_encode_cpunode). Two RDTSCPs that differ show a migration.
 #[cfg(test)]
 pub(crate) fn cpu_from_aux(aux: u32) -> u32 {
     aux & 0xFFF
@@ -83,12 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aux_holds_node_and_cpu() {
+    fn tsc_aux_contains_node_and_cpu() {
         assert_eq!(cpu_from_aux(0x3005), 5);
     }
 
     #[test]
-    fn time_goes_forward_and_aux_names_an_online_cpu() {
+    fn the_tsc_increases_and_aux_is_an_online_cpu() {
         let machine = Machine::detect();
         if machine.tsc.require().is_err() || !machine.features.has_rdtscp() {
             cyclescope_skipped::report_skipped("no RDTSCP here");

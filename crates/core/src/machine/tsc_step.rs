@@ -1,13 +1,14 @@
-//! The step of the TSC: reads return multiples of some number of ticks (2, 4, 26, 38 …), as seen by each way
-//! of reading it.
+//! The step of the TSC: reads return multiples of some number of ticks (2, 4, 26, 38 …). It is
+//! measured for each reading sequence.
 //!
-//! Idea: deltas between two reads with a random delay between lie on a lattice. The Fourier transform of
-//! their histogram has a peak at each multiple of one over the step; the lowest is the step. Unlike a gcd it
-//! survives deltas that are off by one (5 to 11 % of bare RDTSC pairs on Zen 4) and steps that are no whole
-//! number (a TSC that the hypervisor scales).
+//! Idea: two reads with a random delay between them differ by multiples of the step, so their
+//! deltas lie on a lattice. The Fourier transform of the histogram has a peak at each multiple of
+//! 1/step; the lowest peak gives the step. Unlike a gcd, this survives deltas that are off by one
+//! (5 to 11 % of bare RDTSC pairs on Zen 4). It also finds fractional steps, as of a TSC that the
+//! hypervisor scales.
 //!
-//! Limits: steps from 2 to about 100 ticks; one that is no whole number and below 3.5 reads as 1. A core
-//! whose clock is slower than the TSC sees its own period as a step.
+//! Limits: steps from 2 to about 100 ticks. A fractional step below 3.5 reads as 1. A core whose
+//! clock is slower than the TSC sees its own period as a step.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +16,15 @@ use super::fact::Fact;
 use super::tsc::TscFacts;
 use super::tsc_read::{TscRead, lfence_rdtsc, rdtsc, rdtscp};
 
-/// The step found in a set of deltas.
+/// Step found in a set of deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TscStep {
-    /// The step in TSC ticks; 1 where the deltas show none.
+    /// Step in TSC ticks; 1 if the deltas show none.
     pub ticks: f64,
-    /// Share of deltas on the lattice: whole multiples of the step (rounded, where it is no whole number).
+    /// Share of deltas on the lattice: whole multiples of the step, rounded if the step is
+    /// fractional.
     pub on_lattice: f64,
-    /// Share of deltas one tick beside a multiple, for steps of 4 and more; else 0.
+    /// Share of deltas one tick off a multiple, for steps of 4 and more; else 0.
     pub off_by_one: f64,
     /// The smallest delta, in ticks.
     pub least: u64,
@@ -30,29 +32,32 @@ pub struct TscStep {
     pub median: u64,
 }
 
-/// Deltas up to this many ticks above the least one are looked at: the random delays stay well below it,
-/// interrupts above.
+/// Width of the histogram above the least delta, in ticks. The random delays stay well below it;
+/// interrupts exceed it.
 const HISTOGRAM_TICKS: usize = 512;
-/// Frequencies that the transform is taken at, between 0 and 1/2 a tick: four to each width of a peak.
+/// Frequencies of the transform, between 0 and 1/2 per tick: four per width of a peak.
 const FREQUENCIES: usize = 4 * HISTOGRAM_TICKS / 2;
-/// A lattice with 10 % of deltas one tick off has a peak of 0.8 at a step of 2, and more above.
+/// A lattice with 10 % of deltas one tick off has a peak of 0.8 at a step of 2, and a higher one at
+/// larger steps.
 const LEAST_PEAK_STRENGTH: f64 = 0.7;
-/// The transform of the delays themselves has to fall below this first, or there is too little spread.
+/// The transform of the delays themselves must first fall below this, or the deltas spread too
+/// little.
 const LOBE_END_STRENGTH: f64 = 0.4;
-/// A peak that rises through `PEAK` has its top within this many frequencies.
+/// Distance in frequencies from the rise through `LEAST_PEAK_STRENGTH` to the top of the peak, at
+/// most.
 const PEAK_WIDTH: usize = 6;
-/// Fewer deltas than this, or fewer different ones, show nothing.
+/// Fewer deltas, or fewer different ones, show nothing.
 const FEWEST_DELTAS: usize = 500;
 const FEWEST_DISTINCT: usize = 4;
 
-/// Finds the step in deltas between two reads, in ticks.
+/// Finds the step from deltas between two reads, in ticks.
 pub(crate) fn find_step(deltas: &[u64]) -> Fact<TscStep> {
     if deltas.len() < FEWEST_DELTAS {
         return Fact::unknown(format!("{} deltas are too few", deltas.len()));
     }
     let mut sorted = deltas.to_vec();
     sorted.sort_unstable();
-    // One spurious low delta must not move the window: the least one is the 0.1 % quantile.
+    // One spurious low delta must not move the window, so the 0.1 % quantile is used as the least.
     let least = sorted[sorted.len() / 1000];
     let histogram = delta_histogram(&sorted, least);
     let distinct = histogram.iter().filter(|&&count| count > 0.0).count();
@@ -67,7 +72,7 @@ pub(crate) fn find_step(deltas: &[u64]) -> Fact<TscStep> {
     Fact::Known(TscStep { ticks, on_lattice, off_by_one, least: sorted[0], median: sorted[sorted.len() / 2] })
 }
 
-/// Counts by distance from `least`, as shares of those in the window.
+/// Histogram of the distance from `least`, as shares of the deltas in the window.
 fn delta_histogram(sorted: &[u64], least: u64) -> Vec<f64> {
     let mut counts = vec![0.0; HISTOGRAM_TICKS];
     for &delta in sorted {
@@ -79,7 +84,8 @@ fn delta_histogram(sorted: &[u64], least: u64) -> Vec<f64> {
     counts.iter().map(|count| count / total).collect()
 }
 
-/// The period of the lowest peak above the lobe at frequency 0; 1.0 for none, `None` where the lobe does not end.
+/// Period of the lowest peak above the lobe at frequency 0; 1.0 without a peak. `None` if the
+/// lobe does not end.
 fn find_lattice_period(histogram: &[f64]) -> Option<f64> {
     let frequency = |index: usize| index as f64 / (2.0 * FREQUENCIES as f64);
     let mut index = 1;
@@ -98,18 +104,20 @@ fn find_lattice_period(histogram: &[f64]) -> Option<f64> {
     Some(1.0)
 }
 
-/// The size of the histogram's Fourier component, 1 where all deltas lie on one lattice of this frequency.
+/// Magnitude of the histogram's Fourier component; 1 if all deltas lie on one lattice of this
+/// frequency.
 fn component_strength(histogram: &[f64], frequency: f64) -> f64 {
     let (sin, cos) = (std::f64::consts::TAU * frequency).sin_cos();
     let (mut re, mut im) = (0.0, 0.0);
-    // Horner's scheme in powers of e^(iω): one multiplication for each bin and no table of sines.
+    // Horner's scheme in powers of e^(iω): one multiplication per bin, and no table of sines.
     for &share in histogram.iter().rev() {
         (re, im) = (re * cos - im * sin + share, re * sin + im * cos);
     }
     re.hypot(im)
 }
 
-/// The frequency of the peak whose slope begins at `start`, searched over `width` upward, to 1 part in 200 of it.
+/// Frequency of the peak whose slope begins at `start`, searched over `width` upward, to 1 part in
+/// 200 of that.
 fn find_peak_frequency(histogram: &[f64], start: f64, width: f64) -> f64 {
     let (mut best, mut height) = (start, 0.0);
     for part in 0..=200 {
@@ -122,19 +130,19 @@ fn find_peak_frequency(histogram: &[f64], start: f64, width: f64) -> f64 {
     best
 }
 
-/// The whole number next to `period` where the deltas fit it at least as well: they then share it exactly.
+/// Rounds `period` to the nearest whole number if the deltas fit that at least as well.
 fn snap_to_whole(period: f64, sorted: &[u64]) -> f64 {
     let whole = period.round();
     let fits = (period - whole).abs() < 0.02 * period && lattice_shares(sorted, whole).0 >= LEAST_PEAK_STRENGTH;
     if fits { whole } else { period }
 }
 
-/// Shares of deltas on the lattice and one tick beside it.
+/// Shares of deltas on the lattice, and one tick off it.
 fn lattice_shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
     let (mut on, mut beside) = (0usize, 0usize);
     for &delta in sorted {
         let multiple = (delta as f64 / ticks).round() * ticks;
-        // Half a tick is rounding, which a step that is a whole number never needs.
+        // Half a tick of rounding, which a whole step never needs.
         let distance = (delta as f64 - multiple).abs();
         if distance <= if ticks.fract() == 0.0 { 0.0 } else { 1.0 } {
             on += 1;
@@ -146,11 +154,11 @@ fn lattice_shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
     (share(on), if ticks >= 4.0 { share(beside) } else { 0.0 })
 }
 
-/// Pairs of readings that show a step well enough to plan with, in about a millisecond.
+/// Pairs of readings that show the step well enough for planning, in about a millisecond.
 const PLANNING_PAIRS: usize = 8_000;
 
-/// The step of one way of reading a machine's TSC, in ticks: as given with the machine, else measured on the CPU that
-/// the calling thread runs on, in about a millisecond.
+/// Step of one reading sequence on a machine's TSC, in ticks. Given with the machine, else measured
+/// on the calling thread's CPU in about a millisecond.
 pub fn step_ticks(tsc: &TscFacts, reading: TscRead) -> Fact<f64> {
     if let Some(given) = tsc.given {
         return Fact::Known(given.step);
@@ -161,13 +169,14 @@ pub fn step_ticks(tsc: &TscFacts, reading: TscRead) -> Fact<f64> {
     if reading == TscRead::Rdtscp && !tsc.rdtscp {
         return Fact::unknown("the processor has no RDTSCP");
     }
-    // SAFETY: RDTSC does not fault, and RDTSCP exists where it is to be executed: both were checked above.
+    // SAFETY: RDTSC does not fault, and RDTSCP exists if it is used: both were checked above.
     unsafe { measure_step(reading, PLANNING_PAIRS) }.map(|step| step.ticks)
 }
 
-/// The step of the system's clock in nanoseconds (CLOCK_MONOTONIC_RAW): as it follows from what was given with the
-/// machine, else measured on the CPU that the calling thread runs on, in some milliseconds. It is the step of what the
-/// kernel counts with, such as the TSC's; the resolution that `clock_getres` reports is that of the timers, 1 ns.
+/// Step of the system's clock (CLOCK_MONOTONIC_RAW) in nanoseconds. Derived from the parameters
+/// given with the machine, else measured on the calling thread's CPU in some milliseconds. It is
+/// the step of the kernel's counter, such as the TSC. `clock_getres` reports the resolution of
+/// timers instead, 1 ns.
 pub fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
     match tsc.given {
         Some(given) => Fact::Known(given.step / given.rate.0 * 1e9),
@@ -178,11 +187,12 @@ pub fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
     }
 }
 
-/// A value that fewer deltas have than this share is a disturbance.
+/// Rarer values are disturbances.
 const FREQUENT_SHARE: f64 = 0.02;
 
-/// The least distance between two frequent deltas, for a clock with steps beyond the window of [`find_step`]: few values
-/// are frequent there, and those within two units of each other are one multiple of the step, rounded both ways.
+/// Smallest distance between two frequent deltas, for clocks with steps beyond the window of
+/// [`find_step`]. Few values are frequent there. Those within two units of each other are one
+/// multiple of the step, rounded up and down.
 fn find_coarse_step(deltas: &[u64]) -> Fact<f64> {
     let mut sorted = deltas.to_vec();
     sorted.sort_unstable();
@@ -203,7 +213,8 @@ fn monotonic_raw() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Measures the step of one way of reading, from `pairs` pairs of reads (100 000 take about 10 ms).
+/// Measures the step of one reading sequence, from `pairs` pairs of reads (100 000 take about 10
+/// ms).
 ///
 /// # Safety
 /// RDTSC must not fault here, and for [`TscRead::Rdtscp`] the processor must have it.
@@ -219,8 +230,8 @@ pub(crate) unsafe fn measure_step(reading: TscRead, pairs: usize) -> Fact<TscSte
     find_step(&deltas)
 }
 
-/// Deltas with a random delay between the reads: a chain of 0 to 255 additions. The delay changes by single
-/// core cycles, so that it shows no lattice of its own.
+/// Deltas with a random delay between the reads: a chain of 0 to 255 additions. The delay varies by
+/// single core cycles, so that it has no lattice of its own.
 fn measure_deltas(pairs: usize, read: impl Fn() -> u64) -> Vec<u64> {
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     let mut deltas = Vec::with_capacity(pairs);
@@ -258,9 +269,9 @@ mod tests {
     use crate::machine::tsc::TscParameters;
     use crate::unit::Hertz;
 
-    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `spoiled` % of them off by one and
-    /// one in 500 interrupted.
-    fn synthetic(step: f64, spoiled: u64) -> Vec<u64> {
+    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `off_by_one` % of them
+    /// off by one and 1 in 500 interrupted.
+    fn simulate_deltas(step: f64, off_by_one: u64) -> Vec<u64> {
         let mut random = 1u64;
         (0..100_000)
             .map(|_| {
@@ -270,36 +281,37 @@ mod tests {
                 let stepped = |time: f64| ((time / step).floor() * step).floor() as u64;
                 random = xorshift(random);
                 let interrupt = if random.is_multiple_of(500) { 5000 + random % 999 } else { 0 };
-                let spoiler = u64::from(random / 1000 % 100 < spoiled);
-                stepped(end + interrupt as f64) - stepped(start) + spoiler
+                let extra_tick = u64::from(random / 1000 % 100 < off_by_one);
+                stepped(end + interrupt as f64) - stepped(start) + extra_tick
             })
             .collect()
     }
 
     #[test]
-    fn finds_whole_steps_through_spoilers() {
+    fn whole_steps_are_found_despite_disturbances() {
         for step in [1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 26.0, 38.0, 100.0] {
-            for spoiled in [0, 5, 11] {
-                let found = find_step(&synthetic(step, spoiled));
+            for off_by_one in [0, 5, 11] {
+                let found = find_step(&simulate_deltas(step, off_by_one));
                 let found = found.known().unwrap_or_else(|| panic!("{step}: {:?}", found.why()));
-                assert_eq!(found.ticks, step, "{spoiled} % off by one: {found:?}");
-                let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - spoiled as f64 / 100.0 };
+                assert_eq!(found.ticks, step, "{off_by_one} % off by one: {found:?}");
+                let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - off_by_one as f64 / 100.0 };
                 assert!((found.on_lattice - on_lattice).abs() < 0.01, "{step}: {found:?}");
             }
         }
     }
 
     #[test]
-    fn finds_steps_of_a_scaled_counter() {
+    fn steps_of_a_scaled_counter_are_found() {
         for step in [25.96, 37.37, 7.3, 4.6] {
-            let found = *find_step(&synthetic(step, 5)).known().unwrap();
+            let found = *find_step(&simulate_deltas(step, 5)).known().unwrap();
             assert!((found.ticks / step - 1.0).abs() < 0.01, "{step}: {found:?}");
         }
     }
 
     #[test]
-    fn finds_steps_of_the_systems_clock() {
-        // An ACPI timer (3.579545 MHz) in whole nanoseconds: four to six steps, one value in a hundred interrupted.
+    fn steps_of_the_system_clock_are_found() {
+        // An ACPI timer (3.579545 MHz) in whole nanoseconds: four to six steps, 1 value in 100
+        // interrupted.
         let step = 1e9 / 3_579_545.0;
         let deltas: Vec<u64> = (0..8000u32)
             .map(|index| match index % 100 {
@@ -317,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_to_tell_is_unknown() {
+    fn too_few_deltas_give_unknown() {
         assert!(find_step(&[26; 100]).why().is_some());
         assert!(find_step(&[26; 10_000]).why().unwrap().contains("1 different"));
         let narrow: Vec<u64> = (0..10_000).map(|index| 100 + index % 3).collect();

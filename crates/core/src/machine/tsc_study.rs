@@ -1,5 +1,5 @@
-//! What only experiments show about the TSC: its rate, its step for each way of reading, what reads cost, and
-//! whether LFENCE waits.
+//! TSC properties that only experiments show: its rate, its step for each reading sequence, the
+//! cost of reads, and whether LFENCE waits.
 
 use std::time::Duration;
 
@@ -16,45 +16,46 @@ use super::tsc_read::TscRead;
 use super::tsc_step::{TscStep, measure_step};
 use crate::error::Unavailable;
 
-/// The results of the experiments on the TSC, made on the CPU that the calling thread runs on.
+/// Results of the experiments on the TSC, made on the calling thread's CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscStudy {
-    /// The rate.
+    /// Measured rate.
     pub calibration: TscCalibration,
-    /// The rate by every source, with its distance from the calibration.
+    /// Rate by every source, with its difference from the calibration.
     pub sources: Vec<ComparedSource>,
-    /// The step of each way of reading.
+    /// Step of each reading sequence.
     pub steps: Vec<ReadingStep>,
     /// Costs of the timing instructions.
     pub traps: TimingCosts,
-    /// Why the kernel doesn't trust this TSC; `None` where it does, or its log is silent.
+    /// Why the kernel does not trust this TSC; `None` if it does, or if its log does not say.
     pub unstable: Option<String>,
 }
 
-/// A source's word and its distance from the calibration.
+/// Rate from one source, with its difference from the calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSource {
     /// The source and its rate.
     #[serde(flatten)]
     pub source: RateSource,
-    /// Parts per million by which it lies above the calibration; `None` where the source is silent.
+    /// Difference from the calibration in parts per million, positive if the source is higher.
+    /// `None` if the source has no rate.
     pub ppm: Option<f64>,
 }
 
-/// The step of one way of reading the TSC.
+/// Step of one reading sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingStep {
-    /// The way of reading.
+    /// Reading sequence.
     pub reading: TscRead,
-    /// The step found.
+    /// Measured step.
     pub step: Fact<TscStep>,
 }
 
 const STEP_READ_PAIRS: usize = 100_000;
 
 impl TscStudy {
-    /// Makes the experiments: calibration within `budget`, then about 50 ms for the rest. The caller pins the
-    /// thread to the CPU of interest.
+    /// Runs the experiments: calibration within `budget`, then about 50 ms for the rest. The caller
+    /// pins the thread to the CPU of interest.
     pub fn measure(machine: &Machine, counters: &CounterFacts, budget: Duration) -> Result<TscStudy, Unavailable> {
         let calibration = calibrate_tsc(&machine.tsc, budget)?;
         let log = KernelLog::read();
@@ -75,7 +76,7 @@ impl TscStudy {
         })
     }
 
-    /// The step of `reading`.
+    /// Step of `reading`, if measured.
     pub fn find_step(&self, reading: TscRead) -> Option<&TscStep> {
         self.steps.iter().find(|found| found.reading == reading)?.step.known()
     }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_studied_or_says_why() {
+    fn this_machine_is_studied_or_gives_a_reason() {
         let machine = Machine::detect();
         let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
         match TscStudy::measure(&machine, &counters, Duration::from_millis(20)) {

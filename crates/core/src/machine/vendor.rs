@@ -1,4 +1,4 @@
-//! Who designed the processor, and which kinds of core it may have.
+//! Processor vendors and core types of hybrid processors.
 
 use serde::Serialize;
 
@@ -12,9 +12,9 @@ pub enum Vendor {
     Amd,
     /// Hygon, whose cores derive from AMD's Zen.
     Hygon,
-    /// Zhaoxin and its forerunner Centaur (VIA).
+    /// Zhaoxin and its predecessor Centaur (VIA).
     Zhaoxin,
-    /// Anyone else, or CPUID is hidden.
+    /// Any other vendor, or CPUID is hidden.
     Other,
 }
 

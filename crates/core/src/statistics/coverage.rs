@@ -1,46 +1,47 @@
-//! How often intervals hold the truth, and whether that is as often as they say.
+//! Coverage: how often intervals contain the true value, and whether that matches their confidence.
 //!
-//! An interval that is too wide is as wrong as one that is too narrow, so shares are judged from both sides, and only where
-//! there are enough trials: a share of few says nothing.
+//! An interval that is too wide is as wrong as one that is too narrow, so shares are judged in both
+//! directions. A verdict needs enough trials: the share of a few says nothing.
 
-/// What is a good share at a level, from the least to the most. At 95 % they are DESIGN.md's, 93 to 98 %; at the others they are
-/// about as strict in standard deviations of the error.
+/// Accepted shares per confidence level, lowest and highest. At 95 % they are those of DESIGN.md,
+/// 93 to 98 %. At other levels they are about as strict in standard deviations of the error.
 const GOOD_SHARES: [(f64, [f64; 2]); 4] =
     [(0.5, [0.45, 0.58]), (0.8, [0.76, 0.86]), (0.95, [0.93, 0.98]), (0.99, [0.975, 1.0])];
 
-/// Standard deviations of chance by which a right share may be off before it is refused: once in a thousand trials.
+/// Standard deviations by which chance may move a good share before it is rejected: once in 1000
+/// trials.
 const CHANCE_DEVIATIONS: f64 = 3.1;
 
-/// What a number of intervals says of their calibration.
+/// Calibration of a set of intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoverageVerdict {
-    /// They hold the truth as often as they say.
+    /// They contain the truth as often as they claim.
     Right,
-    /// They hold it less or more often.
+    /// They contain it less or more often than they claim.
     Wrong,
-    /// There are too few to tell.
+    /// There are too few to decide.
     TooFew,
 }
 
-/// Trials, of intervals at one of the levels 0.5, 0.8, 0.95 and 0.99, that tell a good share from a bad one: one that is as it
-/// should be is found [`CoverageVerdict::Wrong`] once in a thousand times. At 95 % that are 1142, and a share of 91 or of 99 % is
-/// then found wrong in 99 of a hundred times.
+/// Number of trials that separates a good share from a bad one, at level 0.5, 0.8, 0.95 or 0.99. A
+/// correct share is then judged [`CoverageVerdict::Wrong`] once in 1000 times. At 95 %, 1142 trials
+/// are needed. A share of 91 or 99 % is then judged wrong in 99 of 100 cases.
 ///
 /// # Panics
 ///
-/// At another level.
+/// Panics at any other level.
 pub fn trials_needed(level: f64) -> usize {
     let [low, high] = good_shares(level);
-    // Beyond a bound of 1 no share can be.
+    // No share can exceed a bound of 1.
     let nearest = (level - low).min(if high < 1.0 { high - level } else { f64::INFINITY });
     (CHANCE_DEVIATIONS.powi(2) * level * (1.0 - level) / nearest.powi(2)).ceil() as usize
 }
 
-/// Judges how many intervals of a level held the truth.
+/// Judges how many intervals of one level contained the truth.
 ///
 /// # Panics
 ///
-/// At a level that [`trials_needed`] does not know.
+/// Panics at a level that [`trials_needed`] does not support.
 pub fn judge_coverage(level: f64, held: usize, trials: usize) -> CoverageVerdict {
     let [low, high] = good_shares(level);
     let share = held as f64 / trials as f64;
@@ -52,7 +53,7 @@ pub fn judge_coverage(level: f64, held: usize, trials: usize) -> CoverageVerdict
 }
 
 fn good_shares(level: f64) -> [f64; 2] {
-    GOOD_SHARES.iter().find(|(known, _)| *known == level).expect("one of four levels").1
+    GOOD_SHARES.iter().find(|(listed, _)| *listed == level).expect("one of four levels").1
 }
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The share of experiments with this true coverage that are found wrong.
+    /// Share of experiments with this true coverage that are judged wrong.
     fn found_wrong(level: f64, truth: f64) -> f64 {
         const EXPERIMENTS: usize = 1000;
         let (trials, mut random) = (trials_needed(level), Random::new(5));

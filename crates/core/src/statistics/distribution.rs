@@ -1,16 +1,16 @@
-//! Quantiles of the normal distribution and of Student's.
+//! Quantiles of the normal distribution and of Student's t distribution.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::f64::consts::PI;
 
-/// Degrees of freedom from which Fisher's expansion around the normal quantile is exact to 1e-10.
+/// Degrees of freedom above which Fisher's expansion around the normal quantile is exact to 1e-10.
 const NEARLY_NORMAL: f64 = 1e5;
 
 /// The standard normal quantile.
 ///
 /// # Panics
 ///
-/// Where `p` is not inside (0, 1).
+/// Panics unless `p` lies inside (0, 1).
 pub fn normal_quantile(p: f64) -> f64 {
     assert!(p > 0.0 && p < 1.0, "no quantile {p} of the normal distribution");
     Normal::standard().inverse_cdf(p)
@@ -20,15 +20,15 @@ fn evaluate_polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// The quantile of Student's t distribution with any number of degrees of freedom from 1 on, whole or not;
-/// relative accuracy better than 1e-9.
+/// Quantile of Student's t distribution. The degrees of freedom may be any number from 1 on, also a
+/// fraction. Relative accuracy is better than 1e-9.
 ///
-/// Newton's method on ln t, against the logarithm of the tail (or of the central part, where `p` is near a
-/// half): both are concave in ln t, so it converges from anywhere.
+/// Newton's method on ln t, against the logarithm of the tail (or of the central part if `p` is
+/// near 1/2). Both are concave in ln t, so it converges from any start.
 ///
 /// # Panics
 ///
-/// Where `p` is not inside (0, 1) or there is less than one degree of freedom.
+/// Panics unless `p` lies inside (0, 1), or with less than one degree of freedom.
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     assert!(p > 0.0 && p < 1.0, "no quantile {p} of Student's distribution");
     assert!(freedom >= 1.0, "{freedom} degrees of freedom");
@@ -38,7 +38,7 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     if freedom >= NEARLY_NORMAL {
         return fisher_expansion(normal_quantile(p), freedom);
     }
-    // Both are exact where they are used.
+    // Each is exact where it is used.
     let (tail, central) = (p.min(1.0 - p), (p - 0.5).abs());
     let student = StudentDistribution::new(freedom);
     let mut log_t = normal_quantile(p).abs().ln();
@@ -72,7 +72,7 @@ fn fisher_expansion(z: f64, freedom: f64) -> f64 {
     evaluate_polynomial(&terms, 1.0 / freedom)
 }
 
-/// Student's distribution for positive t, in logarithms.
+/// Student's t distribution for positive t, in logarithms.
 struct StudentDistribution {
     freedom: f64,
     /// ln Γ((ν+1)/2) / (Γ(ν/2) √π)
@@ -105,8 +105,8 @@ impl StudentDistribution {
         if self.tail_converges(t) { (0.5 - self.tail_by_fraction(t).exp()).ln() } else { self.central_by_fraction(t) }
     }
 
-    /// The continued fraction of I_x(a, b) converges fast below x = (a+1)/(a+b+2), that of its complement
-    /// above: DLMF 8.17(v).
+    /// Whether the continued fraction of the tail converges fast. That of I_x(a, b) does below x =
+    /// (a+1)/(a+b+2), that of its complement above (DLMF 8.17(v)).
     fn tail_converges(&self, t: f64) -> bool {
         let a = self.freedom / 2.0;
         (-self.log_spread(t)).exp() < (a + 1.0) / (a + 2.5)
@@ -133,21 +133,22 @@ impl StudentDistribution {
     }
 }
 
-/// Γ(a + 1/2) / Γ(a), by its expansion for large a (DLMF 5.11.13) after recurrence up to there.
+/// Γ(a + 1/2) / Γ(a): recurrence up to a large a, then the expansion of DLMF 5.11.13.
 fn gamma_ratio(a: f64) -> f64 {
     let (mut a, mut factor) = (a, 1.0);
     while a < 20.0 {
         factor *= a / (a + 0.5);
         a += 1.0;
     }
-    // ln(ratio / √a) = −1/8a + 1/192a³ − 1/640a⁵ + 17/14336a⁷ − …; the next term is below 1e-14 here.
+    // ln(ratio / √a) = −1/8a + 1/192a³ − 1/640a⁵ + 17/14336a⁷ − …; the next term is below 1e-14
+    // here.
     let inverse = 1.0 / a;
     let series = evaluate_polynomial(&[-1.0 / 8.0, 1.0 / 192.0, -1.0 / 640.0, 17.0 / 14_336.0], inverse * inverse);
     factor * a.sqrt() * (series * inverse).exp()
 }
 
-/// The continued fraction of the incomplete beta function, DLMF 8.17.22, from its front by the method of
-/// Lentz as modified by Thompson and Barnett, Journal of Computational Physics 64 (1986).
+/// Continued fraction of the incomplete beta function (DLMF 8.17.22). Evaluated from the front by
+/// Lentz's method as modified by Thompson and Barnett, Journal of Computational Physics 64 (1986).
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     let nonzero = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
     let mut c = 1.0;
@@ -177,13 +178,13 @@ mod tests {
     use proptest::prelude::*;
     use statrs::distribution::StudentsT;
 
-    fn close(value: f64, truth: f64, accuracy: f64) -> bool {
+    fn is_close(value: f64, truth: f64, accuracy: f64) -> bool {
         (value - truth).abs() <= accuracy * truth.abs()
     }
 
     #[test]
-    fn tables_agree() {
-        // As R's qt() prints them.
+    fn quantiles_match_published_tables() {
+        // Values printed by R's qt().
         for (p, freedom, t) in [
             (0.975, 1.0, 12.706_204_736_174_7),
             (0.975, 2.0, 4.302_652_729_749_46),
@@ -192,60 +193,61 @@ mod tests {
             (0.995, 10.0, 3.169_272_672_616_95),
             (0.975, 30.0, 2.042_272_456_301_24),
         ] {
-            assert!(close(t_quantile(p, freedom), t, 1e-12), "{} for {t}", t_quantile(p, freedom));
+            assert!(is_close(t_quantile(p, freedom), t, 1e-12), "{} for {t}", t_quantile(p, freedom));
         }
-        assert!(close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-15));
+        assert!(is_close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-15));
     }
 
     #[test]
-    fn closed_forms_agree() {
+    fn quantiles_match_closed_forms() {
         for exponent in 1..=60 {
             for p in [0.5f64.powi(exponent), 0.5 - 0.5f64.powi(exponent + 1), 0.3f64.powi(exponent)] {
-                // One degree of freedom is Cauchy's distribution, two have an algebraic quantile.
+                // With one degree of freedom this is the Cauchy distribution; with two the quantile
+                // is algebraic.
                 let cauchy = if p < 0.25 { -1.0 / (PI * p).tan() } else { (PI * (p - 0.5)).tan() };
                 let two = (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt();
-                assert!(close(t_quantile(p, 1.0), cauchy, 1e-12), "{p}");
-                assert!(close(t_quantile(p, 2.0), two, 1e-12), "{p}");
+                assert!(is_close(t_quantile(p, 1.0), cauchy, 1e-12), "{p}");
+                assert!(is_close(t_quantile(p, 2.0), two, 1e-12), "{p}");
             }
         }
     }
 
     #[test]
-    fn both_methods_meet_where_they_change_over() {
+    fn both_methods_agree_at_the_switch() {
         for p in [1e-12, 1e-5, 0.025, 0.2, 0.4, 0.499_999] {
             let (below, above) = (t_quantile(p, NEARLY_NORMAL * (1.0 - 1e-15)), t_quantile(p, NEARLY_NORMAL));
-            assert!(close(below, above, 1e-10), "{below} {above}");
+            assert!(is_close(below, above, 1e-10), "{below} {above}");
         }
-        assert!(close(t_quantile(0.01, f64::INFINITY), normal_quantile(0.01), 1e-15));
+        assert!(is_close(t_quantile(0.01, f64::INFINITY), normal_quantile(0.01), 1e-15));
     }
 
     #[test]
     #[should_panic(expected = "quantile 1")]
-    fn there_is_no_quantile_of_certainty() {
+    fn the_quantile_of_one_is_rejected() {
         t_quantile(1.0, 5.0);
     }
 
     proptest! {
         #[test]
-        fn normal_quantiles_are_those_of_statrs(log_p in -30.0..-0.7f64) {
+        fn normal_quantiles_match_statrs(log_p in -30.0..-0.7f64) {
             let p = log_p.exp();
             let normal = Normal::new(0.0, 1.0).expect("a distribution");
-            prop_assert!(close(normal.cdf(normal_quantile(p)), p, 1e-9));
+            prop_assert!(is_close(normal.cdf(normal_quantile(p)), p, 1e-9));
             prop_assert_eq!(normal_quantile(0.25), -normal_quantile(0.75));
         }
 
         #[test]
-        fn t_quantiles_are_those_of_statrs(log_p in -20.0..-0.7f64, log_freedom in 0.0..8f64) {
+        fn t_quantiles_match_statrs(log_p in -20.0..-0.7f64, log_freedom in 0.0..8f64) {
             let (p, freedom) = (log_p.exp(), log_freedom.exp());
             let student = StudentsT::new(0.0, 1.0, freedom).expect("a distribution");
             let t = t_quantile(p, freedom);
-            prop_assert!(close(student.cdf(t), p, 1e-9), "{} for {p}", student.cdf(t));
+            prop_assert!(is_close(student.cdf(t), p, 1e-9), "{} for {p}", student.cdf(t));
         }
 
         #[test]
-        fn t_quantiles_are_odd_and_ascend(p in 0.001..0.499f64, freedom in 1.0..300f64) {
+        fn t_quantiles_are_odd_and_increasing(p in 0.001..0.499f64, freedom in 1.0..300f64) {
             let t = t_quantile(p, freedom);
-            prop_assert!(close(t_quantile(1.0 - p, freedom), -t, 1e-10));
+            prop_assert!(is_close(t_quantile(1.0 - p, freedom), -t, 1e-10));
             prop_assert!(t < t_quantile(p + 0.001, freedom));
             prop_assert!(t < t_quantile(p, freedom + 0.5), "tails grow lighter");
         }

@@ -1,8 +1,9 @@
 //! Statistics of small samples: means, quantiles, confidence intervals, and modes.
 //!
-//! Pure functions of plain numbers. They assume independent values; the caller chooses them (such as one value a
-//! layout, and not one a call). The t-intervals also assume values that are roughly normal; with eight or more layouts
-//! that are not strongly skewed their coverage is close to the confidence.
+//! Pure functions of plain numbers. They assume independent values; the caller chooses them, such
+//! as one value per layout and not one per call. The t-intervals also assume roughly normal values.
+//! With eight or more layouts that are not strongly skewed, their coverage is close to the
+//! confidence.
 
 mod coverage;
 mod distribution;
@@ -28,7 +29,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval that reaches equally far to both sides.
+    /// Interval that extends equally far to both sides.
     pub fn with_margin(value: f64, margin: f64) -> Interval {
         Interval { value, low: value - margin, high: value + margin }
     }
@@ -38,7 +39,7 @@ impl Interval {
         (self.high - self.low) / 2.0
     }
 
-    /// The interval widened by an independent error whose margin at the same confidence is given.
+    /// Widens the interval by an independent error with this margin at the same confidence.
     pub fn widen_by(self, margin: f64) -> Interval {
         let share = |bound: f64| (bound - self.value).hypot(margin);
         Interval { low: self.value - share(self.low), high: self.value + share(self.high), ..self }
@@ -50,18 +51,18 @@ impl Interval {
     }
 }
 
-/// The arithmetic mean; NaN of no values.
+/// Arithmetic mean; NaN without values.
 ///
-/// Summed as distances from the first value, so that no digits are lost where large values differ little.
+/// Sums distances from the first value, so that large values with small differences lose no digits.
 pub fn mean(values: &[f64]) -> f64 {
     let Some(origin) = values.first() else { return f64::NAN };
     origin + values.iter().map(|value| value - origin).sum::<f64>() / values.len() as f64
 }
 
-/// The unbiased sample variance, by the two-pass formula; NaN of fewer than two values.
+/// Unbiased sample variance by the two-pass formula; NaN for fewer than two values.
 ///
-/// The second pass also corrects the mean's rounding: Chan, Golub and LeVeque, "Algorithms for computing the
-/// sample variance", The American Statistician 37 (1983), formula 1.7.
+/// The second pass also corrects the mean's rounding (Chan, Golub and LeVeque, "Algorithms for
+/// computing the sample variance", The American Statistician 37 (1983), formula 1.7).
 pub fn sample_variance(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return f64::NAN;
@@ -72,12 +73,13 @@ pub fn sample_variance(values: &[f64]) -> f64 {
     (squares - rest * rest / count) / (count - 1.0)
 }
 
-/// The quantile of values in ascending order, between two of them by linear interpolation: definition 7 of
-/// Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50 (1996).
+/// Quantile of values in ascending order, with linear interpolation between two values. This is
+/// definition 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The American
+/// Statistician 50 (1996).
 ///
 /// # Panics
 ///
-/// Without values, or where `p` is not in [0, 1].
+/// Panics without values, or unless `p` is in [0, 1].
 pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     assert!(!sorted.is_empty() && (0.0..=1.0).contains(&p), "no quantile {p} of {} values", sorted.len());
     debug_assert!(sorted.is_sorted_by(|a, b| a.total_cmp(b).is_le()), "values are in ascending order");
@@ -87,11 +89,11 @@ pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
 }
 
-/// These quantiles of values in any order: see [`quantile`].
+/// Several quantiles of values in any order: see [`quantile`].
 ///
 /// # Panics
 ///
-/// Without values.
+/// Panics without values.
 pub fn quantiles<const N: usize>(values: &mut [f64], shares: [f64; N]) -> [f64; N] {
     values.sort_by(f64::total_cmp);
     shares.map(|share| quantile(values, share))
@@ -101,17 +103,17 @@ pub fn quantiles<const N: usize>(values: &mut [f64], shares: [f64; N]) -> [f64; 
 ///
 /// # Panics
 ///
-/// Without values.
+/// Panics without values.
 pub fn quartiles(values: &mut [f64]) -> [f64; 3] {
     quantiles(values, [0.25, 0.5, 0.75])
 }
 
-/// The standard deviation of a normal distribution with the interquartile range of these values: a few that something
-/// disturbed do not change it.
+/// Standard deviation of the normal distribution with the same interquartile range. A few outliers
+/// do not change it.
 ///
 /// # Panics
 ///
-/// Without values.
+/// Panics without values.
 pub fn quartile_deviation(values: &mut [f64]) -> f64 {
     /// The interquartile range of a normal distribution, in standard deviations.
     const NORMAL: f64 = 1.349;
@@ -119,7 +121,7 @@ pub fn quartile_deviation(values: &mut [f64]) -> f64 {
     (high - low) / NORMAL
 }
 
-/// The least and the largest of some values; infinite and the wrong way round of none.
+/// The least and the largest value; infinite and in reverse order without values.
 pub fn value_range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
     let none = [f64::INFINITY, f64::NEG_INFINITY];
     values.into_iter().fold(none, |[low, high], value| [low.min(value), high.max(value)])
@@ -129,12 +131,12 @@ pub fn value_range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
 ///
 /// # Panics
 ///
-/// Without values.
+/// Panics without values.
 pub fn median(values: &mut [f64]) -> f64 {
     quantiles(values, [0.5])[0]
 }
 
-/// Student's interval for the mean of the population that the values come from; `None` for fewer than two values.
+/// Student's interval for the population mean; `None` for fewer than two values.
 pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     if values.len() < 2 {
         return None;
@@ -144,11 +146,11 @@ pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval::with_margin(mean(values), t_margin(error, count - 1.0, confidence)))
 }
 
-/// Welch's interval for the mean of `a`'s population less that of `b`'s, whose variances may differ; `None` where
-/// either has fewer than two values.
+/// Welch's interval for the population mean of `a` minus that of `b`, whose variances may differ.
+/// `None` if either has fewer than two values.
 ///
-/// B. L. Welch, "The generalization of Student's problem when several different population variances are
-/// involved", Biometrika 34 (1947).
+/// B. L. Welch, "The generalization of Student's problem when several different population
+/// variances are involved", Biometrika 34 (1947).
 pub fn welch_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     if a.len() < 2 || b.len() < 2 {
         return None;
@@ -160,14 +162,14 @@ pub fn welch_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval>
     if total == 0.0 {
         return Some(Interval::with_margin(difference, 0.0));
     }
-    // Relative shares, for squares of tiny variances would vanish.
+    // Relative shares, because squares of tiny variances would underflow.
     let (part_a, part_b) = (share_a / total, share_b / total);
     let freedom = 1.0 / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
     Some(Interval::with_margin(difference, t_margin(total.sqrt(), freedom.max(1.0), confidence)))
 }
 
 fn t_margin(error: f64, freedom: f64, confidence: f64) -> f64 {
-    // Both tails together hold what the confidence leaves; the lower one keeps its digits near 1.
+    // Both tails share the error probability. The lower one keeps its digits near 1.
     -t_quantile((1.0 - confidence) / 2.0, freedom) * error
 }
 
@@ -178,8 +180,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn published_examples_come_out() {
-        // Hand-checked: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
+    fn published_examples_are_reproduced() {
+        // Checked by hand: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and sum of squared distances 32.
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         assert_eq!(mean(&values), 5.0);
         assert!((sample_variance(&values) - 32.0 / 7.0).abs() < 1e-12);
@@ -209,21 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn equal_halves_make_welch_the_pooled_interval() {
+    fn welch_equals_the_pooled_interval_for_equal_variances() {
         let (a, b) = ([1.0, 2.0, 3.0, 4.0], [2.5, 3.5, 4.5, 5.5]);
         let interval = welch_interval(&a, &b, 0.9).expect("four values each");
         let margin = t_quantile(0.95, 6.0) * (2.0 * (5.0f64 / 3.0) / 4.0).sqrt();
         assert!((interval.value + 1.5).abs() < 1e-12 && (interval.high + 1.5 - margin).abs() < 1e-12);
     }
 
-    /// The share of 20 000 simulated intervals that hold the truth.
+    /// Share of 20 000 simulated intervals that contain the truth.
     fn coverage(mut covers: impl FnMut(&mut Random) -> bool) -> f64 {
         let mut random = Random::new(7);
         (0..20_000).filter(|_| covers(&mut random)).count() as f64 / 20_000.0
     }
 
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn coverage_matches_the_confidence() {
         for confidence in [0.5, 0.8, 0.95, 0.99] {
             let draw = |random: &mut Random, n: usize, sd: f64| -> Vec<f64> {
                 (0..n).map(|_| 3.0 + sd * random.normal()).collect()
@@ -243,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn moments_move_and_scale_with_the_values(
+        fn mean_and_variance_follow_shift_and_scale(
             values in prop::collection::vec(-1e3..1e3f64, 2..40), shift in -1e3..1e3f64, factor in 0.1..10f64,
         ) {
             let moved: Vec<f64> = values.iter().map(|value| value * factor + shift).collect();
@@ -253,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn quantiles_lie_between_and_ascend(
+        fn quantiles_stay_in_range_and_increase(
             mut values in prop::collection::vec(-1e3..1e3f64, 1..40), p in 0.0..=1f64, more in 0.0..=1f64,
         ) {
             values.sort_by(f64::total_cmp);
@@ -263,7 +265,7 @@ mod tests {
         }
 
         #[test]
-        fn welch_turns_with_its_arguments(
+        fn welch_changes_sign_with_swapped_arguments(
             a in prop::collection::vec(-1e3..1e3f64, 2..20), b in prop::collection::vec(-1e3..1e3f64, 2..20),
         ) {
             let there = welch_interval(&a, &b, 0.95).expect("two values each");

@@ -1,14 +1,14 @@
-//! Means that a few outliers do not change.
+//! Trimmed means, which a few outliers do not change, and their intervals.
 
 use super::{Interval, mean, sample_variance, t_margin};
 use std::ops::Range;
 
-/// The share of the values that is left out at each end: 20 % is what Wilcox, "Introduction to Robust Estimation and
-/// Hypothesis Testing", recommends.
+/// Share of the values dropped at each end. Wilcox, "Introduction to Robust Estimation and
+/// Hypothesis Testing", recommends 20 %.
 const TRIMMED_SHARE: f64 = 0.2;
 
-/// Yuen's interval for the trimmed mean of the population that the values come from, where a fifth is left out at each
-/// end; for a symmetric population that is its mean. `None` for fewer than five values.
+/// Yuen's interval for the population's trimmed mean, with a fifth of the values dropped at each
+/// end. For a symmetric population the trimmed mean is the mean. `None` for fewer than five values.
 ///
 /// K. K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974).
 pub fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
@@ -20,7 +20,7 @@ pub fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     sorted.sort_by(f64::total_cmp);
     let kept = untrimmed_range(count);
     let value = mean(&sorted[kept.clone()]);
-    // Winsorised: what is left out counts as the outermost value that is kept.
+    // Winsorised: each dropped value counts as the outermost kept value.
     let [low, high] = [sorted[kept.start], sorted[kept.end - 1]];
     sorted.iter_mut().for_each(|value| *value = value.clamp(low, high));
     let h = kept.len() as f64;
@@ -28,7 +28,7 @@ pub fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval::with_margin(value, t_margin(error, h - 1.0, confidence)))
 }
 
-/// Which of this number of sorted values count.
+/// Range of the kept values among this number of sorted values.
 pub fn untrimmed_range(count: usize) -> Range<usize> {
     let left_out = (TRIMMED_SHARE * count as f64) as usize;
     left_out..count - left_out
@@ -40,9 +40,9 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn a_worked_example_comes_out() {
-        // Of 1 … 10, two are left out at each end: mean 5.5, winsorised 3 3 3 4 5 6 7 8 8 8 with squares 42.5 about
-        // their mean, so the error is the root of 42.5 / 30; t(0.975, 5) = 2.570582.
+    fn a_worked_example_is_reproduced() {
+        // Of 1 … 10, two are dropped at each end: mean 5.5. Winsorised 3 3 3 4 5 6 7 8 8 8 has
+        // squares 42.5 about the mean, so the error is √(42.5 / 30). t(0.975, 5) = 2.570582.
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
         let interval = trimmed_interval(&values, 0.95).unwrap();
         assert_eq!(interval.value, 5.5);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_beside_wild_values() {
+    fn intervals_cover_the_truth_despite_outliers() {
         for (wild, count) in [(0.0, 12), (0.1, 24), (0.2, 48)] {
             let mut random = Random::new(9);
             let mut covers = || {

@@ -1,15 +1,16 @@
-/* Whether readings of cyclescope.h wait for the code around them. In ticks: a long chain, and what a region shows of it that is behind it; a short
-   chain, and what a region shows that it is in. How long the chains are is told by LFENCE and RDTSC alone, without the header's methods. */
+/* Tests whether readings of cyclescope.h wait for the code around them. Prints ticks: a long chain, and the part
+   of it that a region after it shows; a short chain, and the part of it that a region around it shows. LFENCE and
+   RDTSC alone measure the lengths of the chains, without the header's methods. */
 #include "cyclescope.h"
 #include <stdio.h>
 
 enum { SAMPLES = 1001 };
 
-/* Few instructions, so that code behind them may run before: a core's queues have room for fifty and more. */
+/* Few instructions, so that later code may run before them: a core's queues hold fifty or more. */
 #define LONG(value) __asm__ __volatile__(CYCLESCOPE_REPEATED(24, "divsd %0, %0", "divsd %0, %0") : "+x"(value))
 #define SHORT(value) __asm__ __volatile__(CYCLESCOPE_REPEATED(20, "imul %0, %0", "imul %0, %0") : "+r"(value) : : "cc")
 
-/* The same code once and twice, in turns: the difference is its own time. */
+/* Times the code once and twice, in turns: the difference is its own time. */
 #define OF(once, twice, code) \
     do { \
         start = fenced(); \

@@ -1,4 +1,4 @@
-//! Evidence as one JSON value, so that it can be changed as a value and written with checksums that are right.
+//! Evidence as one JSON value, so that tests can change it and write it with valid checksums.
 
 use cyclescope::executor::Sample;
 use cyclescope::result::container::{
@@ -14,17 +14,17 @@ use std::io;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A file of results.
+/// A result file.
 pub const RESULTS: &str = include_str!("results.jsonl");
 
-/// The first line of a file of results.
+/// The session in the first line of a result file.
 pub fn session() -> Value {
     let line = RESULTS.lines().next().expect("a line");
     serde_json::from_str(line).expect("JSON")
 }
 
-/// What is in a container.
-pub fn of(container: &EvidenceContainer) -> Value {
+/// Reads a container as one value.
+pub fn from_container(container: &EvidenceContainer) -> Value {
     let Manifest { origin, facts, .. } = &container.manifest;
     let mut events = container.events().expect("events");
     let mut all = Vec::new();
@@ -36,11 +36,11 @@ pub fn of(container: &EvidenceContainer) -> Value {
     json!({ "study": origin.study, "repro": origin.repro, "facts": facts, "events": all, "records": records })
 }
 
-/// A directory in memory where there is one, and gone at the end.
+/// A temporary directory, in memory if possible, removed when dropped.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
-    /// One that does not exist yet.
+    /// A path that does not exist yet.
     pub fn new() -> Directory {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -57,19 +57,19 @@ impl Drop for Directory {
     }
 }
 
-/// An event, as far as it is any.
+/// Reads an event, if the value is one.
 pub fn event(event: &Value) -> Option<(StudyEvent, Vec<Sample>)> {
     let (event, samples): (StudyEvent, Vec<[u64; 2]>) = Deserialize::deserialize(event).ok()?;
     Some((event, samples.into_iter().map(|[start, end]| Sample { start, end }).collect()))
 }
 
-/// Writes a value as evidence, as far as it is any.
+/// Writes a value as evidence; invalid parts become empty.
 fn write(dossier: &Value, directory: &Path) -> io::Result<()> {
     let events: Vec<_> = dossier["events"].as_array().into_iter().flatten().map(event).collect();
     write_events(dossier, &events.iter().collect::<Vec<_>>(), directory)
 }
 
-/// The same with these events.
+/// Writes a value as evidence, with these events.
 fn write_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>], directory: &Path) -> io::Result<()> {
     let text = |name: &str| dossier[name].as_str().unwrap_or_default().to_string();
     let origin = EvidenceOrigin { study: text("study"), repro: text("repro"), machine: json!({ "cpu": {} }) };
@@ -84,7 +84,7 @@ fn write_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>], 
     writer.finish()
 }
 
-/// Reads evidence and computes its result again.
+/// Reads evidence and recomputes its result.
 fn replay(directory: &Path) {
     if let Ok(container) = EvidenceContainer::open(directory) {
         let _ = cyclescope::study::replay_evidence(&container);
@@ -92,7 +92,7 @@ fn replay(directory: &Path) {
     }
 }
 
-/// Evidence whose checksums are right, whatever it says.
+/// Replays arbitrary evidence with valid checksums.
 pub fn replayed(bytes: &[u8]) {
     let Ok(dossier) = serde_json::from_slice::<Value>(bytes) else { return };
     let directory = Directory::new();
@@ -100,7 +100,7 @@ pub fn replayed(bytes: &[u8]) {
     replay(&directory.0);
 }
 
-/// Evidence with these events, whose checksums are right.
+/// Replays evidence with these events and valid checksums.
 pub fn replayed_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>]) {
     let directory = Directory::new();
     write_events(dossier, events, &directory.0).expect("there is room");
@@ -108,11 +108,11 @@ pub fn replayed_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sampl
 }
 
 thread_local! {
-    /// Good evidence, of which one file is replaced.
+    /// Valid evidence, in which tests replace one file.
     static GOOD: RefCell<Option<(Directory, Manifest)>> = const { RefCell::new(None) };
 }
 
-/// Makes evidence the one of which [`manifest`] and [`readings`] replace a file.
+/// Sets the evidence in which [`manifest`] and [`readings`] replace a file.
 pub fn set_good(dossier: &Value) {
     let directory = Directory::new();
     write(dossier, &directory.0).expect("there is room");
@@ -120,7 +120,7 @@ pub fn set_good(dossier: &Value) {
     GOOD.set(Some((directory, manifest)));
 }
 
-/// The bytes of a file of the good evidence, decompressed where it is compressed.
+/// The bytes of a file of the valid evidence, decompressed.
 pub fn good(name: &str) -> Vec<u8> {
     GOOD.with_borrow(|good| {
         let (directory, _) = good.as_ref().expect("it was set");
@@ -135,13 +135,13 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Evidence with these bytes in place of the manifest.
+/// Reads evidence with these bytes in place of the manifest.
 pub fn manifest(bytes: &[u8]) {
     GOOD.with_borrow(|good| {
         let Some((directory, manifest)) = good else { return };
         std::fs::write(directory.0.join("manifest.json"), bytes).expect("there is room");
         replay(&directory.0);
-        // With a checksum that is right.
+        // With a valid checksum.
         if let Ok(forged) = serde_json::from_slice::<Manifest>(bytes) {
             forged.write(&directory.0).expect("there is room");
             replay(&directory.0);
@@ -150,7 +150,7 @@ pub fn manifest(bytes: &[u8]) {
     });
 }
 
-/// Evidence with these bytes in place of the readings, compressed, with a checksum that is right.
+/// Reads evidence with these bytes in place of the readings, compressed and with a valid checksum.
 pub fn readings(bytes: &[u8]) {
     const FILE: &str = "readings.gz";
     GOOD.with_borrow(|good| {

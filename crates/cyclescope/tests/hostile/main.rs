@@ -1,4 +1,5 @@
-//! Files that somebody else made: every reader answers whatever it gets. See `cyclescope_fuzz` for longer runs.
+//! Untrusted files: every reader handles any input without a panic. For longer runs see
+//! `cyclescope_fuzz`.
 
 mod dossier;
 mod readers;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 fn check(name: &str) {
     let reader = READERS.iter().find(|reader| reader.name == name).expect("a reader");
-    let seeds = seeds::of(name);
+    let seeds = seeds::inputs_of(name);
     if seeds.is_empty() {
         return cyclescope_skipped::report_skipped(format_args!("there are no good inputs for {name} here"));
     }
@@ -19,81 +20,81 @@ fn check(name: &str) {
 }
 
 #[test]
-fn any_assembly_is_answered() {
+fn any_assembly_is_handled() {
     check("assembly");
 }
 
 #[test]
-fn any_evidence_of_an_evaluation_is_answered() {
+fn any_evidence_of_an_evaluation_is_handled() {
     check("evidence_evaluate");
 }
 
 #[test]
-fn any_evidence_of_a_survey_is_answered() {
+fn any_evidence_of_a_survey_is_handled() {
     check("evidence_instr");
 }
 
 #[test]
-fn any_evidence_of_markers_is_answered() {
+fn any_evidence_of_markers_is_handled() {
     check("evidence_marker");
 }
 
 #[test]
-fn any_evidence_of_points_is_answered() {
+fn any_evidence_of_points_is_handled() {
     check("evidence_points");
 }
 
 #[test]
-fn any_evidence_of_a_run_is_answered() {
+fn any_evidence_of_a_run_is_handled() {
     check("evidence_run");
 }
 
 #[test]
-fn any_evidence_of_a_core_is_answered() {
+fn any_evidence_of_a_core_is_handled() {
     check("evidence_uarch");
 }
 
 #[test]
-fn any_list_of_instructions_is_answered() {
+fn any_list_of_instructions_is_handled() {
     check("forms");
 }
 
 #[test]
-fn any_manifest_is_answered() {
+fn any_manifest_is_handled() {
     check("manifest");
 }
 
 #[test]
-fn any_published_table_is_answered() {
+fn any_published_table_is_handled() {
     check("published");
 }
 
 #[test]
-fn any_readings_are_answered() {
+fn any_readings_are_handled() {
     check("readings");
 }
 
 #[test]
-fn any_results_are_answered() {
+fn any_results_are_handled() {
     check("results");
 }
 
 #[test]
-fn any_samples_of_benchmarks_are_answered() {
+fn any_samples_of_benchmarks_are_handled() {
     check("samples");
 }
 
 #[test]
-fn any_first_line_is_answered() {
+fn any_first_line_is_handled() {
     check("session");
 }
 
 #[test]
-fn any_list_of_snippets_is_answered() {
+fn any_list_of_snippets_is_handled() {
     check("snippets");
 }
 
-/// Where the numbers of a value are, but of long lists only the first items.
+/// Finds the numbers in a value; in long lists only those of the first items.
 fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
     const ITEMS: usize = 3;
     match value {
@@ -109,12 +110,12 @@ fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-/// In these studies the plan and the first answers decide how much is asked for.
+/// In these studies the plan and the first answers decide how much is requested.
 #[test]
-fn each_number_of_a_plan_may_be_any() {
+fn each_number_of_a_plan_may_have_any_value() {
     const VALUES: [&str; 7] = ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
     for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run", "evidence_uarch"] {
-        let Some(seed) = seeds::of(name).into_iter().next() else { continue };
+        let Some(seed) = seeds::inputs_of(name).into_iter().next() else { continue };
         let mut good: Value = serde_json::from_slice(&seed).expect("JSON");
         let mut pointers = Vec::new();
         numbers(&good["facts"], "/facts", &mut pointers);

@@ -1,4 +1,5 @@
-//! The library's readers of files, each as a function that takes any bytes and answers. `fuzz/` has a target for each, too.
+//! The library's readers of files, each as a function that takes any bytes. `fuzz/` has a target
+//! for each, too.
 
 use super::dossier;
 use cyclescope::asm;
@@ -16,17 +17,17 @@ use cyclescope_fuzz::InputShape;
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// A reader, by the name of its target.
+/// A reader and its fuzz target.
 pub struct Reader {
-    /// Its name.
+    /// Name of its fuzz target.
     pub name: &'static str,
-    /// What it reads.
+    /// Kind of input.
     pub shape: InputShape,
-    /// Reads, and uses what it read as the command does.
+    /// Reads the bytes, and uses the result as the command does.
     pub read: fn(&[u8]),
 }
 
-/// All of them.
+/// All readers.
 pub const READERS: &[Reader] = &[
     Reader { name: "assembly", shape: InputShape::Bytes, read: assembly },
     Reader { name: "evidence_evaluate", shape: InputShape::WholeJson, read: dossier::replayed },
@@ -74,7 +75,7 @@ fn snippets(bytes: &[u8]) {
     let _ = points::read_list(text);
 }
 
-/// A published table, which rows are compared with.
+/// A published table, compared with measured rows.
 fn published(bytes: &[u8]) {
     static ROWS: OnceLock<Vec<InstrRow>> = OnceLock::new();
     let rows = ROWS.get_or_init(|| InstrTable::read(dossier::RESULTS.as_bytes()).expect("good rows").rows);
@@ -82,7 +83,7 @@ fn published(bytes: &[u8]) {
     used(&compare_with_reference(rows, &reference, Tolerance::PUBLISHED));
 }
 
-/// A file of results, compared with itself, summed up and exported.
+/// A result file, compared with itself, summarised and exported.
 fn results(bytes: &[u8]) {
     let Ok(table) = InstrTable::read(bytes) else { return };
     let _ = table.processor();
@@ -101,7 +102,7 @@ fn used(comparison: &compare::TableComparison) {
     let _ = comparison.differences.iter().map(serde_json::to_string).count();
 }
 
-/// The first line of a file that is resumed.
+/// The first line of a resumed file.
 fn session(bytes: &[u8]) {
     let Ok(line) = serde_json::from_slice::<Value>(bytes) else { return };
     let now: session::InstrSession =

@@ -1,4 +1,4 @@
-//! Good inputs: small evidence of each study, lists, tables and snippets.
+//! Valid inputs: small evidence of each study, lists, tables and snippets.
 
 use super::dossier::{self, Directory};
 use cyclescope::clock::Clock;
@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The good inputs of a reader.
-pub fn of(name: &str) -> Vec<Vec<u8>> {
+/// The valid inputs of a reader.
+pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
     let texts: &[&str] = match name {
         "assembly" => &ASSEMBLY,
         "forms" => &FORMS,
@@ -83,7 +83,7 @@ fn bytes(dossier: &Value) -> Vec<u8> {
     dossier.to_string().into_bytes()
 }
 
-/// Measures, and takes the evidence of it. None where this machine can't.
+/// Measures and returns the evidence; `None` if this machine can't.
 fn recorded(study: &mut dyn Study) -> Option<Value> {
     let directory = Directory::new();
     let origin = EvidenceOrigin {
@@ -94,8 +94,8 @@ fn recorded(study: &mut dyn Study) -> Option<Value> {
     let evidence = Rc::new(EvidenceRecorder::create(&directory.0, origin).expect("there is room"));
     let plan = study.plan().expect("plain data");
     evidence.write_with(|writer| writer.set_facts(&plan));
-    let mut told = Vec::new();
-    match study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut told) {
+    let mut records = Vec::new();
+    match study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records) {
         Ok(()) => {}
         Err(StopReason::Failed(why)) => {
             cyclescope_skipped::report_left_out(format_args!("evidence of {}: {why}", study.name()));
@@ -103,13 +103,13 @@ fn recorded(study: &mut dyn Study) -> Option<Value> {
         }
         Err(StopReason::Requested) => unreachable!("nobody asked"),
     }
-    for record in &told {
+    for record in &records {
         evidence.write_with(|writer| writer.add_result_line(&record.line));
     }
     evidence.finish().expect("there is room");
     let container = EvidenceContainer::open(&directory.0).expect("whole evidence");
     cyclescope::study::replay_evidence(&container).expect("it is the same again");
-    Some(dossier::of(&container))
+    Some(dossier::from_container(&container))
 }
 
 fn plan() -> Plan {
@@ -146,7 +146,7 @@ fn points() -> Value {
 fn uarch() -> Value {
     let info = cyclescope::study::find_study("uarch").and_then(|study| study.generic).expect("a study without a front");
     let machine = Machine::detect();
-    // Few counts of the caches: each changed input computes all again.
+    // Few counts of the caches, since each changed input computes all again.
     let subjects = vec!["stores_in_flight", "data_caches"];
     let (plan, open, memory) = (plan(), simulated(), 16 << 10);
     let kept = Vec::new();
@@ -154,7 +154,7 @@ fn uarch() -> Value {
     recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 
-/// What a form takes with little effort.
+/// A cheap survey of a form.
 const EFFORT: SurveyEffort = SurveyEffort {
     passes: 1,
     layouts: 2,

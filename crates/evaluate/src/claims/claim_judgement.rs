@@ -1,4 +1,4 @@
-//! From intervals to a verdict.
+//! Turns intervals into a verdict on a claim.
 
 use crate::contamination::{Contamination, TOLERANCE_CYCLES};
 use crate::method_evaluation::MethodEvaluation;
@@ -13,17 +13,17 @@ use cyclescope_exec::{DEFAULT_OFFER, ExecutorOffer};
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// A figure that was measured for a claim.
+/// A figure measured for a claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClaimFigure {
-    /// Of what.
+    /// Description of the figure.
     pub what: String,
     /// The figure with its interval.
     #[serde(flatten)]
     pub quantity: Quantity,
 }
 
-/// What was found for one claim.
+/// The result for one claim.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClaimJudgement {
     pub(super) holds: Option<bool>,
@@ -32,22 +32,22 @@ pub(super) struct ClaimJudgement {
     pub(super) stand_in: Option<&'static str>,
 }
 
-/// A judgement, or why there is none.
+/// A judgement, or the reason for having none.
 pub(super) type ClaimResult = Result<ClaimJudgement, String>;
 
 impl ClaimJudgement {
-    /// Nothing can be told.
+    /// An undecided claim, with the reason.
     pub(super) fn new_undecided(why: &str) -> ClaimJudgement {
         ClaimJudgement { why: why.to_string(), ..ClaimJudgement::default() }
     }
 
-    /// By figures, which also are the reason.
+    /// A judgement whose figures are also its reason.
     pub(super) fn from_figures(holds: Option<bool>, figures: Vec<ClaimFigure>) -> ClaimJudgement {
         let why: Vec<String> = figures.iter().map(ClaimFigure::describe).collect();
         ClaimJudgement { holds, figures, why: why.join("; "), stand_in: None }
     }
 
-    /// With a remark behind the figures.
+    /// Adds a remark after the figures.
     pub(super) fn with_remark(mut self, remark: &str) -> ClaimJudgement {
         self.why = format!("{}; {remark}", self.why);
         self
@@ -59,7 +59,7 @@ impl ClaimFigure {
         ClaimFigure { what: what.into(), quantity: Quantity::new(interval, unit) }
     }
 
-    /// One that is counted and has no error.
+    /// A counted figure without an error.
     pub(super) fn new_exact(what: impl Into<String>, value: f64, unit: Unit) -> ClaimFigure {
         let quantity = Quantity { value: Some(value), low: None, high: None, unit };
         ClaimFigure { what: what.into(), quantity }
@@ -82,7 +82,7 @@ impl ClaimFigure {
     }
 }
 
-/// Whether a figure lies below a bound with all of its interval; `None` where it lies across.
+/// Whether the whole interval lies below the bound; `None` if it crosses the bound.
 pub(super) fn is_below(interval: &Interval, bound: f64) -> Option<bool> {
     if interval.high <= bound {
         return Some(true);
@@ -90,7 +90,8 @@ pub(super) fn is_below(interval: &Interval, bound: f64) -> Option<bool> {
     (interval.low > bound).then_some(false)
 }
 
-/// Whether a figure lies within a distance of 0 with all of its interval, or beyond it with all; else `None`.
+/// Whether the whole interval lies within `bound` of 0; `Some(false)` if all of it lies beyond,
+/// `None` otherwise.
 pub(super) fn is_near_zero(interval: &Interval, bound: f64) -> Option<bool> {
     if interval.low >= -bound && interval.high <= bound {
         return Some(true);
@@ -98,7 +99,7 @@ pub(super) fn is_near_zero(interval: &Interval, bound: f64) -> Option<bool> {
     (interval.low > bound || interval.high < -bound).then_some(false)
 }
 
-/// All of them: one that does not hold decides, else one that can't be told.
+/// Whether all hold. One that fails decides; otherwise one that is undecided.
 pub(super) fn all_hold(holds: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     let mut all = Some(true);
     for one in holds {
@@ -111,42 +112,42 @@ pub(super) fn all_hold(holds: impl IntoIterator<Item = Option<bool>>) -> Option<
     all
 }
 
-/// The difference of two independent figures.
+/// Difference of two independent figures.
 pub(super) fn subtract_intervals(one: &Interval, other: &Interval) -> Interval {
     Interval::with_margin(one.value - other.value, one.half_width().hypot(other.half_width()))
 }
 
-/// Below how many core cycles nothing can be told from 0 by a clock whose step takes this number of them: half a step,
-/// and no less than what a contrast of two programs may be wrong by.
+/// Smallest cost in core cycles that is distinguishable from 0, for a clock whose step is `step`
+/// core cycles. Half a step, and at least the possible error of a contrast of two programs.
 pub(super) fn detection_bound(step: f64) -> f64 {
     (step / 2.0).max(2.0 * TOLERANCE_CYCLES)
 }
 
-/// What claims are judged by.
+/// The results that claims are judged by.
 #[derive(Clone, Copy)]
 pub(crate) struct ClaimEvidence<'a> {
     pub methods: &'a [MethodEvaluation],
     pub not_run: &'a [RefusedMethod],
-    /// The rows of [`crate::contamination::STAND_IN`], where it was measured.
+    /// The rows of [`crate::contamination::STAND_IN`], if it was measured.
     pub stand_in: Option<&'a [Contamination]>,
     pub facts: &'a TimingFacts,
 }
 
 impl<'a> ClaimEvidence<'a> {
-    /// What was found about a method, or what it takes to find it.
+    /// The results for a method, or the way to obtain them.
     pub(super) fn find_method(&self, name: &str) -> Result<&'a MethodEvaluation, String> {
         let mut methods = self.methods.iter();
         if let Some(found) = methods.find(|found| found.candidate.clock.name == name) {
             return Ok(found);
         }
-        let of = |not: &&RefusedMethod| not.candidate.clock.name == name;
-        let why = self.not_run.iter().find(of).map(|not| not.why.why.as_str());
+        let is_named = |refused: &&RefusedMethod| refused.candidate.clock.name == name;
+        let why = self.not_run.iter().find(is_named).map(|refused| refused.why.why.as_str());
         let ring0 = Clock::find_named(name).is_some_and(Clock::needs_ring0);
         Err(match (why, ring0) {
             (Some(why), true) => format!("{name} was not run: {why}; {}", ring0_option()),
             (Some(why), false) => format!("{name} was not run: {why}"),
             (None, true) => format!("it needs {name}, which runs in ring 0 only; {}", ring0_option()),
-            (None, false) => format!("it needs {name}, which was not among the clocks: --clock {name}"),
+            (None, false) => format!("it needs {name}, which was not selected: --clock {name}"),
         })
     }
 
@@ -160,13 +161,13 @@ impl<'a> ClaimEvidence<'a> {
         self.require_samples(name)?.overhead.ok_or_else(|| format!("the overhead of {name} could not be measured"))
     }
 
-    /// A step of a method's clock in core cycles.
+    /// Step of a method's clock in core cycles.
     pub(super) fn require_step(&self, name: &str) -> Result<f64, String> {
         let trimmed = self.require_samples(name)?.trimmed;
-        trimmed.map(|summary| summary.step_cycles).ok_or_else(|| format!("no ruler beside {name} was sane"))
+        trimmed.map(|summary| summary.step_cycles).ok_or_else(|| format!("no ruler of {name} was valid"))
     }
 
-    /// What a CPUID takes where it leaves the guest, in TSC ticks.
+    /// Cost of a CPUID in TSC ticks, if it exits to the hypervisor.
     pub(super) fn cpuid_exit_cost(&self) -> Option<f64> {
         let traps = &self.facts.tsc.known()?.traps;
         traps.cpuid.known().copied().filter(|cost| *cost > CPUID_EXITS_ABOVE)
@@ -178,7 +179,7 @@ impl<'a> ClaimEvidence<'a> {
     }
 }
 
-/// How to run what only ring 0 can.
+/// The option that runs code in ring 0.
 fn ring0_option() -> String {
     let offers = cyclescope_exec::EXECUTOR_OFFERS.iter();
     let other = offers.filter(|offer| offer.name != DEFAULT_OFFER.name).map(|offer: &ExecutorOffer| offer.name).next();

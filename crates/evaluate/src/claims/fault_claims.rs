@@ -1,10 +1,12 @@
-//! Claims about code around a reading, by the contamination that was provoked.
+//! Claims about code around a reading, judged by the provoked contamination.
 //!
-//! A fault is of one side of a pair. Methods whose sides are the same are provoked in the same way, at different moments: what
-//! they show is taken together, and where they contradict each other nothing is told. This matters with CPUID, which leaves the
-//! guest in a virtual machine: in some spells the code behind it begins 20 to 30 core cycles early, in others nothing of it is
-//! seen (Zen 5, family 26, model 2, in a guest of KVM), for it has to be fetched again first. So that nothing is seen to begin
-//! early behind it proves nothing there, and contradicts nothing.
+//! A fault concerns one side of a pair. Methods with the same side get the same trials, at
+//! different times. Their results are combined, and a contradiction leaves the claim undecided.
+//!
+//! This matters with CPUID, which exits to the hypervisor in a virtual machine. The code after it
+//! must be fetched again. At some times it begins 20 to 30 core cycles early, at others no early
+//! start is visible (Zen 5, family 26, model 2, in a guest of KVM). A missing early start after
+//! CPUID therefore neither proves nor contradicts anything.
 
 use super::claim_judgement::{
     ClaimEvidence, ClaimFigure, ClaimJudgement, ClaimResult, all_hold, is_near_zero, subtract_intervals,
@@ -28,7 +30,7 @@ fn fault_figure(fault: ContaminationFault, cost: Interval) -> ClaimFigure {
     ClaimFigure::new(fault.describe(), cost, Unit::CoreCycles)
 }
 
-/// What one method's row says of a fault.
+/// The result of one method for a fault.
 struct FaultWitness<'a> {
     found: &'a MethodEvaluation,
     row: &'a Contamination,
@@ -45,14 +47,14 @@ impl<'a> FaultWitness<'a> {
         bound: f64,
     ) -> Result<FaultWitness<'a>, String> {
         let (row, cost) = find_cost_row(&found.contamination, fault)?;
-        let leaves_the_guest =
+        let exits_to_hypervisor =
             found.candidate.clock.start.contains(&ClockStep::Cpuid) && seen.cpuid_exit_cost().is_some();
-        let hidden = row.fault == ContaminationFault::BodyStartedEarly && leaves_the_guest;
+        let hidden = row.fault == ContaminationFault::BodyStartedEarly && exits_to_hypervisor;
         let excluded = is_fault_excluded(row, &cost, bound).filter(|excluded| !(*excluded && hidden));
         Ok(FaultWitness { found, row, cost, excluded })
     }
 
-    /// Whether one of them surely finds no fault and the other has another figure.
+    /// Whether one of them certainly excludes the fault and the other has another figure.
     fn contradicts(&self, other: &FaultWitness) -> bool {
         let apart = self.cost.high < other.cost.low || other.cost.high < self.cost.low;
         let one_excludes = (self.excluded == Some(true)) != (other.excluded == Some(true));
@@ -60,7 +62,7 @@ impl<'a> FaultWitness<'a> {
     }
 }
 
-/// What was found about a fault of a method: its own row, and those of the methods with the same side.
+/// The evidence for a fault of a method: its own row, and the rows of methods with the same side.
 struct FaultEvidence<'a> {
     own: &'a MethodEvaluation,
     witnesses: Vec<FaultWitness<'a>>,
@@ -74,26 +76,27 @@ impl<'a> FaultEvidence<'a> {
     ) -> Result<FaultEvidence<'a>, String> {
         let own = seen.find_method(method)?;
         let bound = seen.detection_bound(method)?;
-        let alike = |found: &&MethodEvaluation| {
+        let has_same_trials = |found: &&MethodEvaluation| {
             found.candidate.executor == own.candidate.executor
                 && is_measured_alike(found.candidate.clock, own.candidate.clock, fault)
         };
         let witness = |found| FaultWitness::from_method(seen, found, fault, bound);
         let witnesses: Vec<FaultWitness> =
-            seen.methods.iter().filter(alike).filter_map(|found| witness(found).ok()).collect();
+            seen.methods.iter().filter(has_same_trials).filter_map(|found| witness(found).ok()).collect();
         if witnesses.is_empty() {
             return witness(own).map(|own_row| FaultEvidence { own, witnesses: vec![own_row] });
         }
         Ok(FaultEvidence { own, witnesses })
     }
 
-    /// Whether two of them contradict each other.
+    /// Whether two of the rows contradict each other.
     fn is_contradictory(&self) -> bool {
         let pair = |one: &FaultWitness| self.witnesses.iter().any(|other| one.contradicts(other));
         self.witnesses.iter().any(pair)
     }
 
-    /// Whether the fault does not happen, by all of them alike; `None` where they contradict each other.
+    /// Whether the fault does not occur, according to all rows; `None` if they contradict each
+    /// other.
     fn is_excluded(&self) -> Option<bool> {
         let says = |answer| self.witnesses.iter().any(|witness| witness.excluded == Some(answer));
         match (self.is_contradictory(), says(false), says(true)) {
@@ -106,14 +109,14 @@ impl<'a> FaultEvidence<'a> {
         witness.found.candidate.clock.name == self.own.candidate.clock.name
     }
 
-    /// The method's own figure, and the first one of the others that says something else.
+    /// The method's own figure, and the first contradicting one.
     fn figures(&self) -> Vec<ClaimFigure> {
         let own = self.witnesses.iter().find(|witness| self.is_own(witness));
         let other = |witness: &&FaultWitness| {
             own.is_none_or(|own| own.excluded != witness.excluded || own.contradicts(witness))
         };
-        let said = |witness: &&FaultWitness| witness.excluded.is_some();
-        let other = self.witnesses.iter().filter(said).find(other);
+        let is_decided = |witness: &&FaultWitness| witness.excluded.is_some();
+        let other = self.witnesses.iter().filter(is_decided).find(other);
         let text = |witness: &FaultWitness| {
             let ClaimFigure { what, quantity } = fault_figure(witness.row.fault, witness.cost);
             match self.is_own(witness) {
@@ -130,8 +133,8 @@ impl<'a> FaultEvidence<'a> {
 
 const CONTRADICTORY: &str = "methods with the same side contradict each other";
 
-/// Whether a fault does not happen: it surely does where its own verdict says so, and surely does not where all of its
-/// interval is nearer to 0 than the bound.
+/// Whether a fault does not occur. It does if the row's verdict says so. It does not if the whole
+/// interval is closer to 0 than the bound.
 fn is_fault_excluded(row: &Contamination, cost: &Interval, bound: f64) -> Option<bool> {
     match row.verdict.fault_happens() {
         Some(true) => Some(false),
@@ -139,8 +142,8 @@ fn is_fault_excluded(row: &Contamination, cost: &Interval, bound: f64) -> Option
     }
 }
 
-/// Whether a row decides nothing: neither surely seen nor surely absent. Of stores that have yet to drain there is no
-/// bound.
+/// Whether a row is undecided: the fault is neither certainly present nor certainly absent.
+/// Undrained stores have no bound.
 pub(super) fn is_row_undecided(row: &Contamination, cost: &Interval, bound: f64) -> bool {
     match row.fault {
         ContaminationFault::StoresNotDrained => row.verdict.fault_happens().is_none(),
@@ -148,7 +151,7 @@ pub(super) fn is_row_undecided(row: &Contamination, cost: &Interval, bound: f64)
     }
 }
 
-/// A method excludes these faults.
+/// Judges whether a method excludes these faults.
 pub(super) fn judge_excludes(seen: &ClaimEvidence, method: &str, faults: &[ContaminationFault]) -> ClaimResult {
     let evidence = faults.iter().map(|fault| FaultEvidence::collect_witnesses(seen, method, *fault));
     let evidence: Vec<FaultEvidence> = evidence.collect::<Result<_, _>>()?;
@@ -160,7 +163,7 @@ pub(super) fn judge_excludes(seen: &ClaimEvidence, method: &str, faults: &[Conta
     })
 }
 
-/// A method lets a fault happen.
+/// Judges whether a method lets a fault occur.
 pub(super) fn judge_lets_in(seen: &ClaimEvidence, method: &str, fault: ContaminationFault) -> ClaimResult {
     let evidence = FaultEvidence::collect_witnesses(seen, method, fault)?;
     let happens = evidence.is_excluded() == Some(false);
@@ -172,13 +175,14 @@ pub(super) fn judge_lets_in(seen: &ClaimEvidence, method: &str, fault: Contamina
     })
 }
 
-/// A method does not wait for stores.
+/// Judges whether a method ignores pending stores.
 pub(super) fn judge_leaves_stores(seen: &ClaimEvidence, method: &str) -> ClaimResult {
     let (row, cost) = find_cost_row(&seen.find_method(method)?.contamination, ContaminationFault::StoresNotDrained)?;
     Ok(ClaimJudgement::from_figures(row.verdict.fault_happens(), vec![fault_figure(row.fault, cost)]))
 }
 
-/// Two methods differ by less than a step, in what their pair takes and in what code around it does to it.
+/// Judges whether two methods differ by less than a step, in the cost of their pair and in these
+/// faults.
 pub(super) fn judge_alike(seen: &ClaimEvidence, [one, other]: [&str; 2], faults: &[ContaminationFault]) -> ClaimResult {
     let step = seen.require_step(one)?;
     let in_steps = |what: String, one: &Interval, other: &Interval| {
@@ -201,8 +205,8 @@ pub(super) fn judge_alike(seen: &ClaimEvidence, [one, other]: [&str; 2], faults:
     Ok(ClaimJudgement::from_figures(holds, compared.into_iter().map(|(_, figure)| figure).collect()))
 }
 
-/// The paper's CR0 method has nothing after its second reading: whether following code comes in its way. SERIALIZE in
-/// place of the write to CR0 stands in for it in user mode.
+/// Judges whether following code interferes with the paper's CR0 method, which has nothing after
+/// its second reading. In user mode, SERIALIZE replaces the write to CR0.
 pub(super) fn judge_nothing_behind(seen: &ClaimEvidence) -> ClaimResult {
     let fault = ContaminationFault::FollowingInTheWay;
     let refused = match seen.find_method(CR0_METHOD) {

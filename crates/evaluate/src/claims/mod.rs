@@ -1,10 +1,10 @@
-//! What the documents say about timing methods, and what this machine says about it.
+//! Claims of the documents about timing methods, and whether they hold on this machine.
 //!
-//! A claim is one entry of a table: a quotation, what is tested of it, when it holds, and the experiment that decides.
-//! Where times are compared, the unit is the step of the TSC, which no reading sees through: half a step is the bound
-//! of what counts as nothing. A claim holds where the whole interval of its figure lies on one side of the bound, does
-//! not hold where it lies on the other, and can't be told where it lies across. What a document says *may* happen holds
-//! where it is seen; that it is not seen refutes nothing.
+//! A claim is one entry of a table: a quotation, a tested statement, a criterion and the experiment
+//! that decides. Times are compared in steps of the TSC, the finest that a single reading resolves.
+//! Half a step counts as nothing. A claim holds if the whole interval of its figure lies on one
+//! side of the bound, fails if it lies on the other, and is undecided otherwise. An event that
+//! *may* occur confirms its claim when observed. Its absence refutes nothing.
 
 mod claim_entry;
 mod claim_judgement;
@@ -27,33 +27,33 @@ use claim_judgement::ClaimJudgement;
 use cyclescope_core::statistics::Interval;
 use serde::Serialize;
 
-/// A claim, and what this machine says about it, kind `evaluate.claim`.
+/// A claim and its result on this machine, kind `evaluate.claim`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DocumentClaim {
-    /// A name for it.
+    /// Identifier of the claim.
     pub id: &'static str,
-    /// What was tested.
+    /// The tested statement.
     pub text: &'static str,
-    /// What the document says.
+    /// Quotation from the document.
     pub quote: &'static str,
-    /// The document and the section.
+    /// Document and section.
     pub source: String,
-    /// Whether `text` is our inference: the document does not say it in these words.
+    /// Whether `text` is our inference, in other words than the document's.
     pub ours: bool,
-    /// When it holds, and when it does not.
+    /// The conditions under which it holds and fails.
     pub criterion: &'static str,
-    /// Whether it holds here; `None` where that can't be told.
+    /// Whether it holds here; `None` if undecided.
     pub holds: Option<bool>,
-    /// The figures that say so.
+    /// The figures that decide.
     pub figures: Vec<ClaimFigure>,
-    /// The same in words, or why nothing can be told.
+    /// The reason in words.
     pub why: String,
-    /// The method that stood in for one that can't run here.
+    /// The method that replaced one that cannot run here.
     pub stand_in: Option<&'static str>,
 }
 
 impl DocumentClaim {
-    /// The verdict in words.
+    /// The verdict as text.
     pub fn verdict(&self) -> &'static str {
         match self.holds {
             Some(true) => "holds",
@@ -79,17 +79,18 @@ impl DocumentClaim {
     }
 }
 
-/// All claims: the paper's, then those of the notes.
+/// All claims: the paper's, then the notes'.
 fn list_entries() -> impl Iterator<Item = &'static ClaimEntry> {
     paper_claims::CLAIMS.iter().chain(notes_claims::CLAIMS)
 }
 
-/// The documents' claims, as this machine has them. Of a method that two executors ran, the first one's figures count.
+/// Judges all claims by this machine's results. For a method with two executors, the first one's
+/// figures count.
 pub(crate) fn judge_claims(seen: &ClaimEvidence) -> Vec<DocumentClaim> {
     list_entries().map(|entry| DocumentClaim::from_judgement(entry, run_claim_test(&entry.test, seen))).collect()
 }
 
-/// The claims where nothing can be told of any of them, for this reason.
+/// All claims, undecided for this reason.
 pub(crate) fn undecided_claims(why: &str) -> Vec<DocumentClaim> {
     list_entries().map(|entry| DocumentClaim::from_judgement(entry, ClaimJudgement::new_undecided(why))).collect()
 }
@@ -122,14 +123,15 @@ fn run_claim_test(test: &ClaimTest, seen: &ClaimEvidence) -> ClaimJudgement {
     judged.unwrap_or_else(|why| ClaimJudgement::new_undecided(&why))
 }
 
-/// Below how many core cycles a clock of this step, in raw units, can't tell a figure from 0, by the core clock as it was
-/// watched.
+/// Smallest cost in core cycles that this clock distinguishes from 0, at the observed core clock.
+/// `step` is in raw units.
 pub(crate) fn clock_detection_bound(step: f64, facts: &TimingFacts) -> f64 {
     let rate = facts.series.known().map_or(1.0, |series| series.raw_per_cycle[1]);
     claim_judgement::detection_bound(step / rate)
 }
 
-/// Whether a claim rests on this row of a method, and its interval is too wide to decide it.
+/// Whether a claim depends on this row of a method, and the row's interval is too wide to decide
+/// it.
 pub(crate) fn leaves_claim_open(method: &str, row: &Contamination, bound: f64) -> bool {
     let asked = list_entries().any(|entry| entry.test.asks_about(method, row.fault));
     let open = |cost: &Interval| fault_claims::is_row_undecided(row, cost, bound);

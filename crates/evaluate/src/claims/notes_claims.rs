@@ -6,7 +6,7 @@ use super::claim_entry::{
 use crate::contamination::ContaminationFault;
 use cyclescope_code::clock::{ClockSide, ClockStep};
 
-/// In the order of the notes.
+/// In order of appearance in the notes.
 pub(super) const CLAIMS: &[ClaimEntry] = &[
     ClaimEntry {
         id: "notes-rdtsc-leading",
@@ -43,7 +43,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on rdtsc, fourth problem",
         quote: "the following_code could have started its execution, taking up hardware resources",
-        text: "code that follows delays bare RDTSC",
+        text: "following code delays bare RDTSC",
         ours: false,
         criterion: LETS_IN_CRITERION,
         test: ClaimTest::LetsIn { method: "rdtsc", fault: ContaminationFault::FollowingInTheWay },
@@ -55,7 +55,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         quote: "it does not wait for previous stores to be globally visible",
         text: "RDTSCP does not wait for stores",
         ours: false,
-        criterion: "holds: it is surely seen; does not: surely not",
+        criterion: "holds: it is certainly seen; fails: certainly not",
         test: ClaimTest::LeavesStores { method: "rdtscp" },
     },
     ClaimEntry {
@@ -63,7 +63,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on cpuid",
         quote: "This way all the problems are solved.",
-        text: "RDTSCP, CPUID keeps all other code out and all of the code in",
+        text: "RDTSCP, CPUID counts all of the code and no other code",
         ours: false,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: "rdtscp-cpuid", faults: FAULTS_BUT_STORES },
@@ -83,7 +83,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on cpuid",
         quote: "Turns out that the lfence instruction is a better choice.",
-        text: "RDTSCP, LFENCE takes less than RDTSCP, CPUID",
+        text: "RDTSCP, LFENCE costs less than RDTSCP, CPUID",
         ours: true,
         criterion: "holds: less by more than a step of the TSC",
         test: ClaimTest::Cheaper { one: "rdtscp-lfence", other: "rdtscp-cpuid" },
@@ -93,7 +93,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on lfence",
         quote: "Basically speaking lfence fits our needs here.",
-        text: "RDTSCP, LFENCE keeps all other code out and all of the code in",
+        text: "RDTSCP, LFENCE counts all of the code and no other code",
         ours: true,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: "rdtscp-lfence", faults: FAULTS_BUT_STORES },
@@ -104,9 +104,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "on lfence",
         quote: "LFENCE does not execute until all prior instructions have completed locally, and no later instruction \
                 begins execution until LFENCE completes.",
-        text: "LFENCE waits here, as the notes say of Intel's and of recent AMD processors and not of earlier ones",
+        text: "LFENCE waits here, as the notes say of Intel and recent AMD processors but not of older AMD ones",
         ours: false,
-        criterion: "holds: RDTSC behind LFENCE sees 70 % of a chain in front of both at least",
+        criterion: "holds: RDTSC after LFENCE sees at least 70 % of a chain before both",
         test: ClaimTest::LfenceWaits,
     },
     ClaimEntry {
@@ -114,9 +114,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on lfence",
         quote: "a lfence;rdtsc sequence is roughly equavalent to rdtscp",
-        text: "LFENCE, RDTSC and RDTSCP take the same, and other code does the same to them",
+        text: "LFENCE, RDTSC and RDTSCP cost the same, and other code affects them equally",
         ours: false,
-        criterion: "holds: every difference is within a step of the TSC; does not: one is beyond",
+        criterion: "holds: every difference is within a step of the TSC; fails: one is beyond",
         test: ClaimTest::Alike { one: "lfence-rdtsc", other: "rdtscp" },
     },
     ClaimEntry {
@@ -126,7 +126,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         quote: "Cycles taken to complete the first lfence [...] two movs [...] the latter rdtscp",
         text: "LFENCE, the moves and the second RDTSCP add up to the pair's time",
         ours: false,
-        criterion: "holds: what remains is within half a step of the TSC",
+        criterion: "holds: the rest is within half a step of the TSC",
         test: ClaimTest::AddsUp { method: "rdtscp-lfence" },
     },
     ClaimEntry {
@@ -134,10 +134,10 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on the overhead",
         quote: "the measuring overhead is quite consistent while being considerably large",
-        text: "the pair of RDTSCP, LFENCE varies by no more than counting in steps makes",
+        text: "the pair of RDTSCP, LFENCE varies by no more than rounding to steps",
         ours: false,
-        criterion: "holds: less than half a squared step of the TSC, twice what counting in steps makes at most; readings 4 steps or \
-                    more above the least around them are dropped; not told where fewer than 6 of 10 remain",
+        criterion: "holds: less than half a squared step of the TSC, twice the most from rounding to steps; readings \
+             at least 4 steps above the minimum of their block are dropped; undecided if fewer than 6 of 10 remain",
         test: ClaimTest::Noisy { method: "rdtscp-lfence", noisy: false },
     },
     ClaimEntry {
@@ -157,7 +157,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         quote: "no matter what frequency the processor is running at the rdtscp clock reading remains to be multiple of 38",
         text: "the step is the same at any core clock",
         ours: false,
-        criterion: "holds: readings are multiples of one step at the slowest and the fastest clock alike",
+        criterion: "holds: readings are multiples of one step at both the slowest and the fastest clock",
         test: ClaimTest::StepIsSteady,
     },
     ClaimEntry {
@@ -165,9 +165,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Notes,
         section: "on the step",
         quote: "repeated measurements have to be conducted for higher time resolution",
-        text: "the mean of many readings tells less than half a step of the TSC",
+        text: "the mean of many readings resolves less than half a step of the TSC",
         ours: false,
-        criterion: "holds: less than half a step, where a step is more than two core cycles",
+        criterion: "holds: less than half a step, if a step exceeds two core cycles",
         test: ClaimTest::FinerByMany,
     },
     ClaimEntry {
@@ -177,7 +177,8 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         quote: "with constant tsc the processor clock and the tsc clock is essentially running asynchronously",
         text: "a core cycle is not a TSC tick",
         ours: false,
-        criterion: "holds: the median is beside 1, or a change is seen, by 1 % and by five times the noise of a look",
+        criterion: "holds: the median differs from 1, or a change is seen, by 1 % and by five times the noise of a \
+             measurement",
         test: ClaimTest::Asynchronous,
     },
 ];

@@ -1,4 +1,4 @@
-//! Claims about what a pair of readings takes, by its parts.
+//! Claims about the cost of a pair of readings, judged by its steps.
 
 use super::claim_judgement::{
     ClaimEvidence, ClaimFigure, ClaimJudgement, ClaimResult, is_near_zero, subtract_intervals,
@@ -10,10 +10,10 @@ use cyclescope_core::unit::Unit;
 
 fn require_breakdown<'a>(seen: &ClaimEvidence<'a>, method: &str) -> Result<&'a PairBreakdown, String> {
     let parts = seen.find_method(method)?.parts.as_ref();
-    parts.ok_or_else(|| format!("too much disturbed the pair of {method} while it was taken apart"))
+    parts.ok_or_else(|| format!("too many rounds of the pair of {method} were disturbed"))
 }
 
-/// Whether a step takes time of a method's pair.
+/// Judges whether a step adds to the time of a method's pair.
 pub(super) fn judge_step_time(
     seen: &ClaimEvidence,
     method: &str,
@@ -21,25 +21,29 @@ pub(super) fn judge_step_time(
     step: ClockStep,
     time: bool,
 ) -> ClaimResult {
-    let part =
-        require_breakdown(seen, method)?.find_step(side, step).ok_or_else(|| format!("{method} has no such step"))?;
+    let part = require_breakdown(seen, method)?.find_step(side, step).ok_or_else(|| {
+        format!(
+            "{method} does not contain this \
+             step"
+        )
+    })?;
     let nothing = is_near_zero(&part.cost, seen.detection_bound(method)?);
     let holds = nothing.map(|nothing| nothing != time);
     Ok(ClaimJudgement::from_figures(holds, vec![ClaimFigure::new(part.step, part.cost, Unit::CoreCycles)]))
 }
 
-/// Whether the parts of a method's pair are all that it takes.
+/// Judges whether the steps of a method's pair add up to its cost.
 pub(super) fn judge_adds_up(seen: &ClaimEvidence, method: &str) -> ClaimResult {
     let parts = require_breakdown(seen, method)?;
     let between = parts.parts.iter().filter(|part| part.between);
     let figure = |what: &str, cost: Interval| ClaimFigure::new(what, cost, Unit::CoreCycles);
     let mut figures = vec![figure("the pair", parts.whole)];
     figures.extend(between.map(|part| figure(part.step, part.cost)));
-    figures.push(figure("what remains", parts.rest));
+    figures.push(figure("the rest", parts.rest));
     Ok(ClaimJudgement::from_figures(is_near_zero(&parts.rest, seen.detection_bound(method)?), figures))
 }
 
-/// Whether one method's pair takes less than another's, by more than a step.
+/// Judges whether one method's pair is cheaper than another's by more than a step.
 pub(super) fn judge_cheaper(seen: &ClaimEvidence, one: &str, other: &str) -> ClaimResult {
     let (first, second) = (seen.require_overhead(one)?, seen.require_overhead(other)?);
     let more = subtract_intervals(&second, &first);

@@ -8,7 +8,7 @@ use super::fault_claims::CR0_METHOD;
 use crate::contamination::ContaminationFault;
 use cyclescope_code::clock::{ClockSide, ClockStep};
 
-/// In the paper's order.
+/// In order of appearance in the paper.
 pub(super) const CLAIMS: &[ClaimEntry] = &[
     ClaimEntry {
         id: "paper-cpuid-serialises",
@@ -16,7 +16,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "2.2",
         quote: "By doing so we guarantee that only the code that is under measurement will be executed in between the \
                 RDTSC calls and that no part of that code will be executed outside the calls.",
-        text: "CPUID before both RDTSCs keeps all other code out and all of the code in",
+        text: "CPUID before both RDTSCs counts all of the code and no other code",
         ours: false,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: FIRST_METHOD, faults: FAULTS_BUT_STORES },
@@ -27,10 +27,10 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "2.2",
         quote: "there is a lot of variance (in terms of clock cycles) that is intrinsically associated with the CPUID \
                 instruction execution itself",
-        text: "a reading with CPUID in the pair varies by more than counting in steps makes",
+        text: "a reading with CPUID in the pair varies by more than rounding to steps",
         ours: false,
-        criterion: "holds: more than half a squared step of the TSC, twice what counting in steps makes at most; readings 4 steps or \
-                    more above the least around them are dropped; not told where fewer than 6 of 10 remain",
+        criterion: "holds: more than half a squared step of the TSC, twice the most from rounding to steps; readings \
+             at least 4 steps above the minimum of their block are dropped; undecided if fewer than 6 of 10 remain",
         test: ClaimTest::Noisy { method: FIRST_METHOD, noisy: true },
     },
     ClaimEntry {
@@ -59,7 +59,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "3.2",
         quote: "The RDTSCP instruction waits until all previous instructions have been executed before reading the \
                 counter.",
-        text: "RDTSCP waits for what comes before it",
+        text: "RDTSCP waits for earlier instructions",
         ours: false,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: "rdtscp", faults: FAULTS_BEFORE_READING },
@@ -69,7 +69,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.2",
         quote: "However, subsequent instructions may begin execution before the read operation is performed.",
-        text: "code behind RDTSCP begins before it has read",
+        text: "code after RDTSCP begins before it has read",
         ours: false,
         criterion: LETS_IN_CRITERION,
         test: ClaimTest::LetsIn { method: "rdtscp", fault: ContaminationFault::BodyStartedEarly },
@@ -79,7 +79,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.2",
         quote: "in the source code that come after the RDTSCP will occur in the code under measurement",
-        text: "without CPUID behind RDTSCP, code that follows delays the second reading",
+        text: "without CPUID after RDTSCP, following code delays the second reading",
         ours: true,
         criterion: LETS_IN_CRITERION,
         test: ClaimTest::LetsIn { method: "cpuid-rdtsc-rdtscp", fault: ContaminationFault::FollowingInTheWay },
@@ -90,7 +90,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "3.2.1",
         quote: "the first CPUID call implements a barrier to avoid out-of-order execution of the instructions above and \
                 below the RDTSC instruction",
-        text: "nothing above or below the first RDTSC crosses it",
+        text: "nothing before or after the first RDTSC crosses it",
         ours: false,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: IMPROVED_METHOD, faults: FAULTS_AROUND_START },
@@ -100,9 +100,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.2.1",
         quote: "Nevertheless, this call does not affect the measurement since it comes before the RDTSC",
-        text: "the first CPUID takes no time of the pair",
+        text: "the first CPUID adds nothing to the pair's time",
         ours: false,
-        criterion: "holds: less than half a step of the TSC; does not: more",
+        criterion: "holds: less than half a step of the TSC; fails: more",
         test: ClaimTest::Takes { method: IMPROVED_METHOD, side: ClockSide::Start, step: ClockStep::Cpuid, time: false },
     },
     ClaimEntry {
@@ -111,7 +111,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "3.2.1",
         quote: "Finally a CPUID call guarantees that a barrier is implemented again so that it is impossible that any \
                 instruction coming afterwards is executed before CPUID itself",
-        text: "code that follows does not come in the way of the second reading",
+        text: "following code does not affect the second reading",
         ours: false,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::Excludes { method: IMPROVED_METHOD, faults: &[ContaminationFault::FollowingInTheWay] },
@@ -142,7 +142,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         section: "3.2.3",
         quote: "Such a method is not as good as the one presented in Section 3.2.1, but it is still much better than the \
                 one using CPUID to serialize code execution.",
-        text: "the CR0 method's pair takes less than that of the first method",
+        text: "the CR0 method's pair costs less than the first method's",
         ours: true,
         criterion: "holds: less by more than a step of the TSC",
         test: ClaimTest::Cheaper { one: CR0_METHOD, other: FIRST_METHOD },
@@ -152,7 +152,7 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.2.3",
         quote: "Read the timestamp register the second time by RDTSC and store the value in memory",
-        text: "the CR0 method needs nothing after its second reading: following code does not come in its way",
+        text: "the CR0 method needs nothing after its second reading: following code does not affect it",
         ours: true,
         criterion: EXCLUDES_CRITERION,
         test: ClaimTest::NothingBehind,
@@ -173,9 +173,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.3.1",
         quote: "as we increase the complexity of the measured loop, the minimum measured time monotonically increases",
-        text: "the least reading never falls as the loop grows",
+        text: "the shortest reading never falls as the loop grows",
         ours: false,
-        criterion: "holds: no length's least reading is below that of the length before, of 100 000 readings each",
+        criterion: "holds: no length's shortest reading is below the preceding length's, with 100 000 readings each",
         test: ClaimTest::Monotone { method: IMPROVED_METHOD },
     },
     ClaimEntry {
@@ -183,9 +183,9 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         document: ClaimDocument::Paper,
         section: "3.3.1",
         quote: "the resolution of this benchmarking method is two assembly instructions",
-        text: "the least reading moves with every two iterations of the loop: a step of the TSC is no longer than they",
+        text: "the shortest reading changes with every two iterations of the loop: a step of the TSC takes no longer",
         ours: true,
-        criterion: "holds: a step of the TSC lasts 2.5 iterations at most",
+        criterion: "holds: a step of the TSC lasts at most 2.5 iterations",
         test: ClaimTest::Resolves { method: IMPROVED_METHOD, most: 2.5 },
     },
 ];

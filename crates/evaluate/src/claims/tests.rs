@@ -1,4 +1,4 @@
-//! Claims on planted figures.
+//! Claims judged on simulated figures.
 
 use super::claim_entry::ClaimTest;
 use super::claim_judgement::{all_hold, is_below, is_near_zero};
@@ -29,15 +29,15 @@ use std::time::Duration;
 
 const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
-/// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
+/// Step of the simulated TSC in ticks. A core cycle is three quarters of a tick.
 const STEP: u64 = 26;
 
-/// A method whose faults cost this much, to this margin: seen where it is beyond the tolerance.
+/// A method whose faults have these costs and this margin. A fault beyond the tolerance is seen.
 fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> MethodEvaluation {
     sampled(name, costs, margin, 2000, &Scenario { step: STEP, ..Scenario::default() })
 }
 
-/// The same with this number of readings in an ensemble, on this machine.
+/// The same with `samples` readings per ensemble, on a machine with this scenario.
 fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Scenario) -> MethodEvaluation {
     let clock = Clock::find_named(name).unwrap();
     let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
@@ -54,7 +54,7 @@ fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Sc
         let cost = Interval::with_margin(cost, margin);
         let seen = cost.low.abs().min(cost.high.abs()) > 1.0 && !cost.contains(0.0);
         let verdict = if seen { PromiseVerdict::Visible } else { PromiseVerdict::Unclear };
-        let (promised, neighbour) = (false, "planted");
+        let (promised, neighbour) = (false, "simulated");
         Contamination {
             fault: *fault,
             promised,
@@ -88,7 +88,7 @@ fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Sc
     }
 }
 
-/// Facts of a machine about which nothing was found.
+/// Facts of a machine without any results.
 fn facts() -> TimingFacts {
     let tsc = TscParameters { rate: Hertz(2.3e9), step: STEP as f64 };
     let machine = Machine::from(MachineParameters { tsc, imul_latency: None });
@@ -103,7 +103,7 @@ fn facts() -> TimingFacts {
     }
 }
 
-/// A TSC of which nothing matters but what a CPUID takes beside it, in its ticks.
+/// TSC results that contain only the cost of a CPUID, in ticks.
 fn exiting(cpuid: f64) -> TscStudy {
     let unknown = "not examined";
     let calibration = TscCalibration {
@@ -131,7 +131,7 @@ fn holds(claims: &[DocumentClaim], id: &str) -> Option<bool> {
 }
 
 #[test]
-fn entries_are_whole() {
+fn every_entry_is_complete() {
     for (at, entry) in list_entries().enumerate() {
         assert!(list_entries().take(at).all(|other| other.id != entry.id), "{}", entry.id);
         let texts = [entry.section, entry.quote, entry.text, entry.criterion];
@@ -148,27 +148,30 @@ fn entries_are_whole() {
 }
 
 #[test]
-fn intervals_across_a_bound_tell_nothing() {
-    let of = |value, margin| Interval::with_margin(value, margin);
-    assert_eq!([0.2, 0.6, 1.2].map(|value| is_below(&of(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
-    assert_eq!([0.0, -5.0, 9.0].map(|value| is_near_zero(&of(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
+fn intervals_across_a_bound_are_undecided() {
+    let interval = |value, margin| Interval::with_margin(value, margin);
+    assert_eq!([0.2, 0.6, 1.2].map(|value| is_below(&interval(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
+    assert_eq!([0.0, -5.0, 9.0].map(|value| is_near_zero(&interval(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
     assert_eq!(all_hold([Some(true), None, Some(false)]), Some(false));
     assert_eq!((all_hold([Some(true), None]), all_hold([Some(true); 2])), (None, Some(true)));
 }
 
 #[test]
-fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
-    let of = |early, margin| {
+fn a_barrier_needs_narrow_intervals_near_zero() {
+    let barrier_holds = |early, margin| {
         let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], margin)]);
         holds(&claims, "paper-first-cpuid-is-a-barrier")
     };
-    // Half a step is 17 core cycles: 28 of them are no nothing, though less than a step.
-    assert_eq!([of(0.0, 5.0), of(-28.0, 9.0), of(-10.0, 20.0)], [Some(true), Some(false), None]);
+    // Half a step is 17 core cycles. A cost of 28 is not nothing, although less than a step.
+    assert_eq!(
+        [barrier_holds(0.0, 5.0), barrier_holds(-28.0, 9.0), barrier_holds(-10.0, 20.0)],
+        [Some(true), Some(false), None]
+    );
 }
 
 #[test]
 fn methods_with_the_same_side_are_judged_together() {
-    let of = |[own, own_margin]: [f64; 2], [other, margin]: [f64; 2], name: &str| {
+    let judge = |[own, own_margin]: [f64; 2], [other, margin]: [f64; 2], name: &str| {
         let faults = |early| [0.0, early, 0.0, 0.0, 0.0];
         let methods =
             [evaluated("cpuid-rdtsc-rdtscp-cpuid", faults(own), own_margin), evaluated(name, faults(other), margin)];
@@ -177,53 +180,56 @@ fn methods_with_the_same_side_are_judged_together() {
         (claim.holds, claim.why.contains(name), claim.why.contains("contradict"))
     };
     let alike = "cpuid-rdtsc";
-    assert_eq!(of([0.0, 30.0], [-28.0, 9.0], alike), (Some(false), true, false), "shown by the other");
-    assert_eq!(of([0.0, 30.0], [0.0, 5.0], alike), (Some(true), true, false), "excluded by the other");
-    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], alike), (None, true, true), "one each");
-    assert_eq!(of([-28.0, 9.0], [0.0, 5.0], alike), (None, true, true), "and the other way round");
-    // Its start waits behind RDTSC, too.
-    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], "cpuid-rdtsc-cpuid"), (Some(true), false, false));
+    assert_eq!(judge([0.0, 30.0], [-28.0, 9.0], alike), (Some(false), true, false), "shown by the other");
+    assert_eq!(judge([0.0, 30.0], [0.0, 5.0], alike), (Some(true), true, false), "excluded by the other");
+    assert_eq!(judge([0.0, 5.0], [-28.0, 9.0], alike), (None, true, true), "one each");
+    assert_eq!(judge([-28.0, 9.0], [0.0, 5.0], alike), (None, true, true), "and the other way round");
+    // Its start also waits after RDTSC.
+    assert_eq!(judge([0.0, 5.0], [-28.0, 9.0], "cpuid-rdtsc-cpuid"), (Some(true), false, false));
 }
 
 #[test]
-fn behind_a_cpuid_that_leaves_the_guest_nothing_seen_proves_nothing() {
-    let of = |early| {
+fn an_exiting_cpuid_proves_no_absence() {
+    let judge = |early| {
         let methods = [evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], 5.0)];
         let facts = TimingFacts { tsc: Fact::Known(exiting(12_970.0)), ..facts() };
         let claims = judge_claims(&ClaimEvidence { methods: &methods, not_run: &[], stand_in: None, facts: &facts });
         ["paper-first-cpuid-is-a-barrier", "paper-last-cpuid-is-a-barrier"].map(|id| holds(&claims, id))
     };
-    assert_eq!([of(0.0), of(-28.0)], [[None, Some(true)], [Some(false), Some(true)]]);
+    assert_eq!([judge(0.0), judge(-28.0)], [[None, Some(true)], [Some(false), Some(true)]]);
 }
 
 #[test]
-fn what_may_happen_is_not_refuted() {
+fn an_unobserved_possible_fault_refutes_nothing() {
     let seen = evaluated("rdtscp", [0.0, -30.0, 0.0, 0.0, -500.0], 5.0);
     let unseen = evaluated("rdtscp", [0.0, 0.0, 0.0, 0.0, 0.0], 5.0);
-    let of = |method, id| holds(&judged(&[method]), id);
-    assert_eq!(of(seen.clone(), "paper-rdtscp-lets-begin"), Some(true));
-    assert_eq!(of(unseen, "paper-rdtscp-lets-begin"), None);
-    assert_eq!(of(seen.clone(), "paper-rdtscp-waits"), Some(true));
-    assert_eq!(of(seen, "notes-rdtscp-leaves-stores"), Some(true));
+    let claim_holds = |method, id| holds(&judged(&[method]), id);
+    assert_eq!(claim_holds(seen.clone(), "paper-rdtscp-lets-begin"), Some(true));
+    assert_eq!(claim_holds(unseen, "paper-rdtscp-lets-begin"), None);
+    assert_eq!(claim_holds(seen.clone(), "paper-rdtscp-waits"), Some(true));
+    assert_eq!(claim_holds(seen, "notes-rdtscp-leaves-stores"), Some(true));
 }
 
 #[test]
-fn methods_are_alike_within_a_step() {
-    let of = |early: f64, margin| {
+fn methods_within_a_step_are_alike() {
+    let alike_holds = |early: f64, margin| {
         let one = evaluated("lfence-rdtsc", [0.0; 5], margin);
         let other = evaluated("rdtscp", [0.0, early, 0.0, 0.0, 0.0], margin);
         holds(&judged(&[one, other]), "notes-lfence-rdtsc-is-rdtscp")
     };
     // A step is 35 core cycles.
-    assert_eq!([of(-10.0, 5.0), of(-90.0, 5.0), of(-35.0, 9.0)], [Some(true), Some(false), None]);
+    assert_eq!(
+        [alike_holds(-10.0, 5.0), alike_holds(-90.0, 5.0), alike_holds(-35.0, 9.0)],
+        [Some(true), Some(false), None]
+    );
 }
 
 #[test]
-fn parts_say_what_is_counted() {
-    let of = |name, id| holds(&judged(&[evaluated(name, [0.0; 5], 1.0)]), id);
-    assert_eq!(of("cpuid-rdtsc-rdtscp-cpuid", "paper-first-cpuid-is-free"), Some(true));
-    assert_eq!(of("rdtscp-cpuid", "notes-first-cpuid-is-counted"), Some(false));
-    assert_eq!(of("rdtscp-lfence", "notes-overhead-parts"), Some(true));
+fn step_costs_decide_what_the_pair_includes() {
+    let claim_holds = |name, id| holds(&judged(&[evaluated(name, [0.0; 5], 1.0)]), id);
+    assert_eq!(claim_holds("cpuid-rdtsc-rdtscp-cpuid", "paper-first-cpuid-is-free"), Some(true));
+    assert_eq!(claim_holds("rdtscp-cpuid", "notes-first-cpuid-is-counted"), Some(false));
+    assert_eq!(claim_holds("rdtscp-lfence", "notes-overhead-parts"), Some(true));
 }
 
 #[test]
@@ -235,46 +241,47 @@ fn a_steady_simulated_pair_is_constant_and_its_loop_is_finer_than_the_step() {
     assert_eq!(holds(&claims, "paper-minimum-grows"), None);
 }
 
-/// Interrupts are the machine's: they decide neither claim about a variance. Where most readings are far above the least ones,
-/// what remains does not decide it either.
+/// Interrupts belong to the machine and decide neither claim about a variance. If most readings lie
+/// far above the shortest, the rest do not decide either.
 #[test]
-fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
+fn a_variance_is_judged_by_undisturbed_readings() {
     let ids = ["paper-improved-variance", "notes-overhead-is-consistent"];
-    let of = |noise, samples| {
+    let judge_both = |noise, samples| {
         let scenario = Scenario { step: STEP, noise, ..Scenario::default() };
         let names = ["cpuid-rdtsc-rdtscp-cpuid", "rdtscp-lfence"];
         let claims = judged(&names.map(|name| sampled(name, [0.0; 5], 1.0, samples, &scenario)));
-        let of = |id| claims.iter().find(|claim| claim.id == id).unwrap();
-        ids.map(|id| (of(id).holds, of(id).figures[1].quantity.value == Some(0.0)))
+        let find_claim = |id| claims.iter().find(|claim| claim.id == id).unwrap();
+        ids.map(|id| (find_claim(id).holds, find_claim(id).figures[1].quantity.value == Some(0.0)))
     };
     let rare = SimulatedNoise::LogNormal { probability: 0.01, median: 30_000.0, sigma: 1.0 };
     let most = SimulatedNoise::LogNormal { probability: 0.6, median: 30_000.0, sigma: 1.0 };
     for samples in [200, 2000] {
-        assert_eq!(of(SimulatedNoise::None, samples), [(Some(true), true); 2], "{samples}");
-        assert_eq!(of(rare.clone(), samples), [(Some(true), false); 2], "{samples}");
-        assert_eq!(of(most.clone(), samples), [(None, false); 2], "{samples}");
+        assert_eq!(judge_both(SimulatedNoise::None, samples), [(Some(true), true); 2], "{samples}");
+        assert_eq!(judge_both(rare.clone(), samples), [(Some(true), false); 2], "{samples}");
+        assert_eq!(judge_both(most.clone(), samples), [(None, false); 2], "{samples}");
     }
 }
 
-/// The core clock as looks at this many ticks a core cycle in turn, each off by this share to either side.
+/// A core clock series that alternates between these ticks per core cycle. Each measurement is off
+/// by this share in both directions.
 fn series(levels: [f64; 2], off: f64) -> CoreSeries {
-    let look = |at: usize| {
+    let sample = |at: usize| {
         let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];
         CoreClockSample { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
     };
-    let looks: Vec<CoreClockSample> = (0..400).map(look).collect();
-    CoreSeries::from_samples(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
+    let samples: Vec<CoreClockSample> = (0..400).map(sample).collect();
+    CoreSeries::from_samples(&samples, 0, "rdtscp", Unit::TscTicks, None).unwrap()
 }
 
 #[test]
-fn scatter_of_looks_is_no_other_clock() {
-    let of = |levels, off| {
+fn scatter_of_measurements_is_not_another_clock() {
+    let judge = |levels, off| {
         let facts = TimingFacts { series: Fact::Known(series(levels, off)), ..facts() };
         let claims = judge_claims(&ClaimEvidence { methods: &[], not_run: &[], stand_in: None, facts: &facts });
         holds(&claims, "notes-asynchronous")
     };
-    assert_eq!([of([1.0; 2], 0.001), of([1.0; 2], 0.03)], [Some(false), None]);
-    assert_eq!([of([0.7; 2], 0.03), of([0.99, 1.01], 0.001)], [Some(true); 2]);
+    assert_eq!([judge([1.0; 2], 0.001), judge([1.0; 2], 0.03)], [Some(false), None]);
+    assert_eq!([judge([0.7; 2], 0.03), judge([0.99, 1.01], 0.001)], [Some(true); 2]);
 }
 
 #[test]
@@ -291,23 +298,23 @@ fn a_claim_says_which_method_it_needs() {
 }
 
 #[test]
-fn serialize_stands_in_for_the_write_to_cr0() {
+fn serialize_replaces_the_write_to_cr0() {
     let method = evaluated("rdtscp-lfence", [0.0; 5], 1.0);
     let row = |cost: f64| evaluated("serialize-rdtsc", [0.0, 0.0, 0.0, cost, 0.0], 2.0).contamination;
-    let of = |rows: &[Contamination]| {
+    let judge = |rows: &[Contamination]| {
         let methods = std::slice::from_ref(&method);
         let seen = ClaimEvidence { methods, not_run: &[], stand_in: Some(rows), facts: &facts() };
         let claims = judge_claims(&seen);
         let claim = claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap();
         (claim.holds, claim.stand_in.is_some())
     };
-    assert_eq!([of(&row(0.0)), of(&row(40.0))], [(Some(true), true), (Some(false), true)]);
+    assert_eq!([judge(&row(0.0)), judge(&row(40.0))], [(Some(true), true), (Some(false), true)]);
     let refused = list_rows_not_run(&method.candidate.clock.promises, "only ring 0 may");
-    assert_eq!(of(&refused).0, None);
+    assert_eq!(judge(&refused).0, None);
 }
 
 #[test]
-fn only_rows_that_a_claim_rests_on_are_measured_again() {
+fn only_rows_that_a_claim_depends_on_are_remeasured() {
     let wide = evaluated("rdtscp", [0.0; 5], 30.0).contamination;
     let narrow = evaluated("rdtscp", [0.0; 5], 3.0).contamination;
     let open = |rows: &[Contamination], name: &str| {

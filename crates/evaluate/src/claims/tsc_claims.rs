@@ -1,4 +1,4 @@
-//! Claims about the TSC itself, by what was found about the machine.
+//! Claims about the TSC itself, judged by the results about the machine.
 
 use super::claim_judgement::{ClaimEvidence, ClaimFigure, ClaimJudgement, ClaimResult};
 use cyclescope_core::machine::tsc_read::TscRead;
@@ -6,9 +6,10 @@ use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The share of readings that must lie on multiples of the step.
+/// Share of readings that must be multiples of the step.
 const NEARLY_ALL: f64 = 0.99;
-/// By how much the core clock differs from the TSC at least, as a share, to be called another one.
+/// Smallest relative difference between the core clock and the TSC that makes them different
+/// clocks.
 const OTHER_CLOCK_SHARE: f64 = 0.01;
 
 fn require_tsc_study<'a>(seen: &ClaimEvidence<'a>) -> Result<&'a TscStudy, String> {
@@ -16,7 +17,7 @@ fn require_tsc_study<'a>(seen: &ClaimEvidence<'a>) -> Result<&'a TscStudy, Strin
     tsc.known().ok_or_else(|| tsc.why().unwrap_or_default().to_string())
 }
 
-/// Whether differences of RDTSCP readings are multiples of one number larger than 1.
+/// Judges whether differences of RDTSCP readings are multiples of one number larger than 1.
 pub(super) fn judge_multiples(seen: &ClaimEvidence) -> ClaimResult {
     let step = require_tsc_study(seen)?.find_step(TscRead::Rdtscp).ok_or("the step of RDTSCP is not known")?;
     let figures = vec![
@@ -26,7 +27,7 @@ pub(super) fn judge_multiples(seen: &ClaimEvidence) -> ClaimResult {
     Ok(ClaimJudgement::from_figures(Some(step.ticks > 1.0 && step.on_lattice >= NEARLY_ALL), figures))
 }
 
-/// Whether the step stays the same when the core clock changes.
+/// Judges whether the step stays the same when the core clock changes.
 pub(super) fn judge_steady_step(seen: &ClaimEvidence) -> ClaimResult {
     let series = &seen.facts.series;
     let series = series.known().ok_or_else(|| series.why().unwrap_or_default().to_string())?;
@@ -41,18 +42,18 @@ pub(super) fn judge_steady_step(seen: &ClaimEvidence) -> ClaimResult {
     Ok(ClaimJudgement::from_figures(Some(steady.steady), figures))
 }
 
-/// Whether LFENCE waits for all instructions before it.
+/// Judges whether LFENCE waits for all instructions before it.
 pub(super) fn judge_lfence(seen: &ClaimEvidence) -> ClaimResult {
     let lfence = require_tsc_study(seen)?.traps.lfence;
     let figures = vec![
         ClaimFigure::new_exact("a chain of multiplications", lfence.chain, Unit::TscTicks),
-        ClaimFigure::new_exact("in front of LFENCE, RDTSC", lfence.fenced, Unit::TscTicks),
-        ClaimFigure::new_exact("in front of RDTSC", lfence.bare, Unit::TscTicks),
+        ClaimFigure::new_exact("before LFENCE, RDTSC", lfence.fenced, Unit::TscTicks),
+        ClaimFigure::new_exact("before RDTSC", lfence.bare, Unit::TscTicks),
     ];
     Ok(ClaimJudgement::from_figures(Some(lfence.waits), figures))
 }
 
-/// Whether the core clock and the TSC run at different rates.
+/// Judges whether the core clock and the TSC run at different rates.
 pub(super) fn judge_asynchrony(seen: &ClaimEvidence) -> ClaimResult {
     let series = &seen.facts.series;
     let series = series.known().ok_or_else(|| series.why().unwrap_or_default().to_string())?;
@@ -62,10 +63,11 @@ pub(super) fn judge_asynchrony(seen: &ClaimEvidence) -> ClaimResult {
     let [low, value, high] = series.raw_per_cycle;
     let ratio = Interval { value, low, high };
     let figures = vec![
-        ClaimFigure::new("TSC ticks in a core cycle, least to most", ratio, Unit::Ratio),
-        ClaimFigure::new_exact("the least change that its looks tell", series.least_change, Unit::Share),
+        ClaimFigure::new("TSC ticks per core cycle, minimum to maximum", ratio, Unit::Ratio),
+        ClaimFigure::new_exact("smallest detectable change", series.least_change, Unit::Share),
     ];
-    // Least and most grow apart with the number of looks; a change is one that the series tells from their noise.
+    // The extremes move apart with the number of measurements. A change must exceed the noise of
+    // the series.
     let holds = match (value - 1.0).abs() > series.least_change || series.has_changed() {
         true => Some(true),
         false => (series.least_change <= OTHER_CLOCK_SHARE).then_some(false),

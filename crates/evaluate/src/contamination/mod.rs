@@ -1,19 +1,20 @@
-//! What neighbouring code does to a reading.
+//! How neighbouring code contaminates a reading.
 //!
-//! The notes name four ways in which code around a pair of readings contaminates it; stores that have executed but
-//! are not yet visible are a fifth, for LFENCE and RDTSCP do not wait for them (Intel SDM vol. 2, LFENCE). Each is
-//! provoked by a crafted neighbour and measured, and the result compared with what the method promises
-//! ([`cyclescope_code::clock::OrderingPromises`]).
+//! The notes name four ways in which code around a pair of readings contaminates it. A fifth are
+//! stores that have executed but are not yet visible, because LFENCE and RDTSCP do not wait for
+//! them (Intel SDM vol. 2, LFENCE). Crafted neighbouring code provokes each fault. The measured
+//! cost is then compared with the method's promise ([`cyclescope_code::clock::OrderingPromises`]).
 //!
 //! # What is measured
 //!
-//! The cost of a contamination is what a body *seems* to cost with the method between such neighbours, less the
-//! method's own empty pair, less what the body truly costs: negative where the method misses something, positive
-//! where it counts something that is not the body's. All of it is in core cycles, by the ruler, which runs in every round.
+//! The cost of a contamination is the apparent cost of a body between such neighbours, minus the
+//! method's own empty pair, minus the true cost of the body. It is negative if the method misses a
+//! part of the body, and positive if it counts foreign code. All costs are in core cycles, from the
+//! ruler, which runs in every round.
 //!
-//! A method has two sides, and each is tried against a fenced other side that reads the same counter. With its own
-//! pair one side's fault would hide the other's: two bare RDTSCs both read before the leading code is done, and
-//! their difference shows nothing of it.
+//! A method has two sides. Each is tested with a fenced other side that reads the same counter. In
+//! the method's own pair one side's fault would hide the other's: two bare RDTSCs both read before
+//! the leading code is done, and their difference does not show it.
 //!
 //! | Fault | Contrast (`L` leading code, `B` body, `F` following code, `\|` a fence) |
 //! |---|---|
@@ -23,46 +24,51 @@
 //! | following code in the way | `fenced B [end] F`, less `fenced B [end] \| F` |
 //! | stores not drained | `fenced stores [end]` less `fenced [end]`, less the same with an end that drains |
 //!
-//! Programs of one contrast differ in as little as they can, so that what the first instructions after a fence cost
-//! cancels: a body there runs beside the loads that restore its registers, and seems five cycles shorter than it is,
-//! with every method alike (Xeon, family 6, model 207). That is why the truth is what fenced readings see of the same
-//! body, in the same round, and not its known latency; and why what an end may miss follows other code (`A`).
+//! Programs of one contrast differ as little as possible, so that the cost of the first
+//! instructions after a fence cancels. A body there overlaps with the loads that restore its
+//! registers. It seems five cycles shorter than it is, with every method (Xeon, family 6, model
+//! 207). The true cost is therefore the cost by fenced readings in the same round, and not the
+//! known latency. For the same reason, the part that an end may miss follows other code (`A`).
 //!
-//! A fence that takes time of its own is not simply added to the body in front of it: some of that time may pass beside
-//! the body's tail. MFENCE takes 66 core cycles in an empty pair, and 57 behind one square root as behind 54 of them
-//! (Zen 5, family 26, model 2). What is hidden so does not grow with the body, as what an end misses does, and is at
-//! most the fence's own time. `A` is there with and without `B`, and where it is as long as the end's own time the same
-//! is hidden twice and cancels. Where it is shorter, as much as the end takes longer than `A` is not counted as missed.
+//! The time of a fence is not simply added to the body before it: some of it may overlap the body's
+//! tail. MFENCE takes 66 core cycles in an empty pair, and 57 after 1 to 54 square roots (Zen 5,
+//! family 26, model 2). The hidden time does not grow with the body, unlike the part that an end
+//! misses. It is at most the fence's own time. `A` is present with and without `B`. If `A` is as
+//! long as the end's own time, the same time is hidden twice and cancels. If `A` is shorter, the
+//! difference is not counted as missed.
 //!
-//! Programs begin with an empty store buffer. Stores that their caller left would keep an end waiting that waits for
-//! stores, behind a short body longer than behind a long one.
+//! Programs begin with an empty store buffer. Otherwise an end that waits for stores would also
+//! wait for the caller's, and longer after a short body than after a long one.
 //!
-//! The first two faults add up: what bare RDTSC gets wrong about a body behind unfinished leading code is the sum of
-//! both rows.
+//! The first two faults add up. The error of a bare RDTSC for a body after unfinished leading code
+//! is the sum of both rows.
 //!
 //! # When a promise counts as broken
 //!
-//! One interval of ninety in a table misses the truth now and then, and one kind of code may meet a habit of the core
-//! that has nothing to do with the fault. So a method is called one that breaks its promise only where a second
-//! neighbour of another kind, in layouts of its own, shows the same:
+//! One interval in ninety occasionally misses the true value. One kind of code may trigger a
+//! peculiarity of the core that has nothing to do with the fault. So a broken promise needs
+//! confirmation by a second kind of neighbouring code, in its own layouts:
 //!
-//! - the fault costs something beside the second neighbour, too;
-//! - it no longer does where the fence that the method should have stands between it and the neighbour;
-//! - of a body that is unfinished, more is missed beside twice the neighbour: what a fence hides of its own time does not
-//!   grow with the body. Both lengths are short enough to be in flight as a whole: what a bare RDTSC misses stops growing
-//!   at some 230 cycles, where nothing further fits into the core (Zen 5, family 26, model 2).
+//! - the fault also has a cost next to the second neighbour;
+//! - the cost vanishes with the missing fence between method and neighbour;
+//! - for an unfinished body, twice the neighbour increases the missed part, whereas the hidden time
+//!   of a fence does not grow with the body. Both lengths fit into the core's window: the part that
+//!   a bare RDTSC misses stops growing at about 230 cycles (Zen 5, family 26, model 2).
 //!
-//! All of these differences lie beyond the tolerance at every point of their intervals, each of which is wrong in one
-//! case of two thousand on that side. Otherwise the verdict is `unclear`. What is not promised needs no second neighbour.
+//! All of these differences lie beyond the tolerance at every point of their intervals. Each
+//! interval is wrong on that side in one case of two thousand. Otherwise the verdict is `unclear`.
+//! A fault that the method does not exclude needs no second neighbour.
 //!
 //! # Limits
 //!
-//! - The reference is fenced by LFENCE, so rows of methods with the same steps are zero by construction. Where LFENCE
-//!   does not wait for earlier instructions (AMD cores whose operating system has not made it dispatch-serialising)
-//!   the reference does not see the whole neighbour, and the rows say so instead of comparing.
-//! - A busy sibling changes what readings cost by some cycles. Layouts beside one are left out; where too few others
-//!   remain only what is far larger has a verdict.
-//! - That nothing is seen says that these neighbours did nothing on this core, not that no code can.
+//! - The reference is fenced by LFENCE, so rows of methods with the same steps are zero by
+//!   construction. On AMD cores whose operating system has not made LFENCE dispatch-serialising, it
+//!   does not wait for earlier instructions. The reference then misses a part of the neighbour, and
+//!   the rows say so instead of comparing.
+//! - A busy sibling changes the cost of readings by some cycles. Layouts with one are excluded. If
+//!   too few others remain, only much larger costs have a verdict.
+//! - A fault that is not seen was not provoked by these neighbours on this core. Other code may
+//!   provoke it.
 
 mod fault;
 mod neighbour_code;
@@ -91,36 +97,36 @@ use std::time::Duration;
 use trial::ContaminationTrial;
 use trial_runner::{TrialOutcome, TrialRunner};
 
-/// The same where the core was shared with a busy sibling: what an empty pair takes moved by up to 10 cycles then
+/// The tolerance with a busy sibling. The cost of an empty pair then moved by up to 10 cycles
 /// (Xeon, family 6, model 207).
 pub(crate) const TOLERANCE_SHARED: f64 = 10.0;
 
-/// What a measured contamination says about a method's promise.
+/// The result for a method's promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromiseVerdict {
-    /// Promised not to happen, and it does not.
+    /// The method promises to exclude it, and it does not occur.
     Kept,
-    /// Promised not to happen, and it surely does, beside two kinds of neighbours: a finding.
+    /// The method promises to exclude it, and two kinds of neighbouring code provoke it: a finding.
     Broken,
-    /// Not promised, and it happens.
+    /// The method makes no promise, and it occurs.
     Visible,
-    /// Not promised, and these neighbours do not make it happen on this core.
+    /// The method makes no promise, and these neighbours do not provoke it on this core.
     NotVisible,
-    /// The interval is too wide to tell, or one neighbour speaks against the method and the other does not.
+    /// The interval is too wide to decide, or only one of two neighbours indicates a breach.
     Unclear,
-    /// Not measured; the cost says why.
+    /// Not measured. The cost contains the reason.
     NotRun,
 }
 
-/// Whether a fault is seen in an interval of what it costs, measured under these conditions; `None` where that can't be
-/// told.
+/// Whether the interval of a cost shows a fault, under these conditions; `None` if undecided.
 ///
-/// Seen is what lies beyond the tolerance at every point of the interval, on the side to which the fault moves a
-/// reading. Not seen is what lies within twice the tolerance, to both sides: the other one is for the interval's
-/// own width, which the instrument alone makes 0.7 cycles each way ([`cyclescope_measure::ruler::INSTRUMENT_CYCLES`]). A
-/// cost on the wrong side comes from something else, and leaves the question open. So does a part of a body that
-/// seems missed and is no larger than what the end's own time may hide.
+/// The fault is seen if the whole interval lies beyond the tolerance, on the side to which the
+/// fault shifts a reading. It is not seen if the interval lies within twice the tolerance on both
+/// sides. The second tolerance covers the interval's own width, to which the instrument alone
+/// contributes 0.7 cycles each way ([`cyclescope_measure::ruler::INSTRUMENT_CYCLES`]). A cost on
+/// the wrong side has another cause and leaves the question open. So does a missing part no larger
+/// than the time that the end may hide.
 fn is_fault_seen(fault: ContaminationFault, cost: &Interval, conditions: &TrialConditions) -> Option<bool> {
     let TrialConditions { size, overlap, alone } = *conditions;
     let tolerance = fault.tolerance_cycles(size).max(if alone { 0.0 } else { TOLERANCE_SHARED });
@@ -134,7 +140,7 @@ fn is_fault_seen(fault: ContaminationFault, cost: &Interval, conditions: &TrialC
 }
 
 impl PromiseVerdict {
-    /// What it means for a promise that a fault is seen, or not. `None` where that can't be told.
+    /// The verdict for a seen or unseen fault. `None` is undecided.
     fn from_observation(promised: bool, seen: Option<bool>) -> PromiseVerdict {
         match (promised, seen) {
             (true, Some(true)) => PromiseVerdict::Broken,
@@ -145,7 +151,7 @@ impl PromiseVerdict {
         }
     }
 
-    /// Whether the contamination happens; `None` where that can't be decided.
+    /// Whether the contamination occurs; `None` if undecided.
     pub fn fault_happens(self) -> Option<bool> {
         match self {
             PromiseVerdict::Broken | PromiseVerdict::Visible => Some(true),
@@ -155,45 +161,50 @@ impl PromiseVerdict {
     }
 }
 
-/// One fault of one timing method.
+/// The result for one fault of one timing method.
 #[derive(Debug, Clone, Serialize)]
 pub struct Contamination {
     /// The fault.
     pub fault: ContaminationFault,
-    /// Whether the method promises that it does not happen.
+    /// Whether the method promises to exclude it.
     pub promised: bool,
-    /// The neighbour that provoked it, in words. Of several kinds of following code the one that cost most.
+    /// The neighbouring code that provoked it, described. For following code, the kind with the
+    /// highest cost.
     pub neighbour: &'static str,
-    /// What the neighbour itself takes, in core cycles: about the most that could be missed or counted.
+    /// Cost of the neighbouring code itself, in core cycles: roughly the most that can be missed or
+    /// counted.
     pub size: Option<f64>,
-    /// What it costs, in core cycles, at a level of [`CONFIDENCE`]; negative where something is missed.
+    /// Cost of the fault in core cycles, at a level of [`CONFIDENCE`]; negative if a part is
+    /// missed.
     pub cost: Fact<Interval>,
-    /// Whether the core was shared with a busy sibling meanwhile, as far as can be seen: the tolerance is then
-    /// 10 core cycles.
+    /// Whether a busy sibling was detected on the core. The tolerance is then 10 core cycles.
     pub shared: bool,
-    /// What another kind of neighbour says; none where the first does not speak against the method.
+    /// The test with a second kind of neighbouring code; `None` unless the first indicates a
+    /// breach.
     pub second: Option<SecondOpinion>,
-    /// What that says about the promise.
+    /// Verdict on the promise.
     pub verdict: PromiseVerdict,
 }
 
-/// What another kind of neighbour says of a breach that one neighbour has shown.
+/// The test of a suspected breach with a second kind of neighbouring code.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SecondOpinion {
-    /// The neighbour, in words.
+    /// Description of the neighbouring code.
     pub neighbour: &'static str,
-    /// What the fault costs beside it, in core cycles, at a level of [`CONFIDENCE`]; none where something disturbed
-    /// every attempt.
+    /// Cost of the fault next to it, in core cycles, at a level of [`CONFIDENCE`]; `None` if every
+    /// attempt was disturbed.
     pub cost: Option<Interval>,
-    /// Whether it shows the breach, too, and all that must then be seen with it.
+    /// Whether it shows the breach and everything that a breach implies.
     pub confirms: bool,
 }
 
-/// Measures all faults of a timing method, in this time or, where the intervals are soon narrow, in less, in the
-/// order of [`FAULTS`]. A sibling that is always busy shows only where the core's width is known.
+/// Measures all faults of a timing method, in the order of [`FAULTS`].
 ///
-/// Each fault has an equal part of the time, whatever a reading costs: a method that leaves the guest with CPUID gets
-/// fewer rounds, wider intervals and, where they are too wide, no verdict.
+/// Takes at most `time`, and less if the intervals become narrow sooner. A permanently busy sibling
+/// is only detected if the core's width is known.
+///
+/// Each fault gets an equal part of the time. A method that exits to the hypervisor with CPUID gets
+/// fewer rounds and wider intervals. If they are too wide, it gets no verdict.
 pub fn measure_contamination(
     executor: &mut dyn Executor,
     tested: &TestedClock,
@@ -205,7 +216,7 @@ pub fn measure_contamination(
     FAULTS.iter().map(|&fault| run_fault_trials(&mut means, tested, fault, part)).collect()
 }
 
-/// Measures one fault of a timing method, in this time.
+/// Measures one fault of a timing method in this time.
 pub(crate) fn measure_fault(
     executor: &mut dyn Executor,
     tested: &TestedClock,
@@ -216,12 +227,12 @@ pub(crate) fn measure_fault(
     run_fault_trials(&mut TrialRunner::new(executor, random, tested), tested, fault, time)
 }
 
-/// Whether a fault is provoked and measured in the same way with two methods, so that what one shows is shown of both.
+/// Whether two methods have the same trials for a fault, so that the result of one applies to both.
 pub(crate) fn is_measured_alike(one: &Clock, other: &Clock, fault: ContaminationFault) -> bool {
     trial::has_same_trials(one, other, fault)
 }
 
-/// The rows of a method that can't be run here, and why.
+/// The rows of a method that cannot run here, with the reason.
 pub fn list_rows_not_run(promises: &OrderingPromises, why: &str) -> Vec<Contamination> {
     let row = |fault| {
         new_unmeasured(fault, promises, neighbour_code::choose_neighbours(fault)[0], PromiseVerdict::NotRun, why)
@@ -263,16 +274,10 @@ fn run_fault_trials(
     let promises = &tested.clock.promises;
     let outcome = means.run_trial(&ContaminationTrial::new(tested.clock, fault, neighbour), time)?;
     let Some(TrialOutcome { costs, conditions }) = outcome else {
-        return Ok(new_unmeasured(
-            fault,
-            promises,
-            neighbour,
-            PromiseVerdict::Unclear,
-            "something disturbed every attempt",
-        ));
+        return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, "every attempt was disturbed"));
     };
     if neighbour.least > 0.0 && conditions.size < neighbour.least {
-        let why = "LFENCE does not hold code back here, so there is nothing to compare with";
+        let why = "LFENCE does not wait for earlier code here, so there is no reference to compare with";
         return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, why));
     }
     let (promised, cost) = (fault.is_excluded_by(promises), costs[0]);
@@ -295,7 +300,7 @@ fn run_fault_trials(
     })
 }
 
-/// Asks another neighbour about a breach, in layouts of its own.
+/// Tests a suspected breach with a second neighbour, in its own layouts.
 fn confirm_breach(
     means: &mut TrialRunner,
     tested: &TestedClock,
@@ -314,8 +319,8 @@ fn confirm_breach(
     Ok(SecondOpinion { neighbour: words, cost: costs.first().copied(), confirms })
 }
 
-/// The two kinds of following code that cost most. They are chosen in layouts of their own, so that the cost that is
-/// reported is not the largest of many, and its interval holds.
+/// The two kinds of following code with the highest cost. Separate layouts select them, so that the
+/// reported cost is not the maximum of many and its interval stays valid.
 fn find_worst_following(
     means: &mut TrialRunner,
     tested: &TestedClock,

@@ -1,24 +1,25 @@
-//! The crafted neighbours, as data.
+//! The crafted neighbouring code, as data.
 //!
-//! Chains are of square roots: twelve cycles and more for four bytes of code (uops.info, SQRTSD), so that no window of a
-//! core fills up and no code fetch shows. The square root of what vector registers hold at first is a fixed point.
+//! Chains consist of square roots: at least twelve cycles for four bytes of code (uops.info,
+//! SQRTSD). They fill no window of a core and cause no fetch stall. The initial values of vector
+//! registers are fixed points of the square root.
 
 use super::fault::ContaminationFault;
 use cyclescope_code::asm;
 
-/// Code as a piece of text and how often it is repeated.
+/// A piece of code and the number of its copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CodePiece {
-    /// Intel syntax.
+    /// Assembly text in Intel syntax.
     pub(super) text: &'static str,
-    /// Copies.
+    /// Number of copies.
     pub(super) times: usize,
 }
 
 impl CodePiece {
     const NONE: CodePiece = CodePiece { text: "", times: 0 };
 
-    /// As many again.
+    /// The same code with twice the copies.
     pub(super) fn with_double_copies(self) -> CodePiece {
         CodePiece { times: 2 * self.times, ..self }
     }
@@ -29,36 +30,38 @@ impl CodePiece {
     }
 }
 
-/// What provokes a fault.
+/// Code that provokes a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NeighbourCode {
-    /// In words.
+    /// Description for readers.
     pub(super) words: &'static str,
-    /// The code that the fault lets in, or leaves out.
+    /// The code that the fault counts or misses.
     pub(super) code: CodePiece,
-    /// What lies between the readings meanwhile, or before the part of the body that the end may miss.
+    /// The code between the readings, or before the part that the end may miss.
     pub(super) body: CodePiece,
-    /// Core cycles that the code takes on any core. Where fenced readings see less they are not fenced, and nothing
-    /// can be compared with them.
+    /// Fewest core cycles that the code takes on any core. A lower reading proves that the
+    /// reference is not fenced, and rules out a comparison.
     pub(super) least: f64,
 }
 
-/// Some 200 cycles: longer than any start takes to read its counter, so that a body has the time to begin.
+/// About 200 cycles: longer than any start takes to read its counter, so that a body has time to
+/// begin.
 pub(super) const LEADING_CHAIN: CodePiece = CodePiece { text: "sqrtsd xmm0, xmm0", times: 16 };
 
-/// Before what an end may miss. It is longer than what follows a fence at first, and than an end needs to be decoded.
+/// Code before the part that an end may miss. It outlasts effects after a fence and the decoding of
+/// an end.
 const BODY_CHAIN: CodePiece = CodePiece { text: "sqrtsd xmm0, xmm0", times: 6 };
 /// Core cycles of a square root in a chain, less than on any core.
 const SQUARE_ROOT_CYCLES: f64 = 8.0;
 
-/// The other kind of code than square roots: it waits for another unit and in other registers, and has many more
-/// instructions in flight at a time.
+/// The second kind of code. It uses another unit and other registers than square roots, and keeps
+/// many more instructions in flight.
 const MULTIPLICATION_CODE: &str = "imul r8, r8";
-/// Core cycles of a multiplication in a chain on any core, but for what a fenced reading may be off.
+/// Core cycles of a multiplication in a chain on any core, minus the error of a fenced reading.
 const MULTIPLICATION_CYCLES: f64 = 2.0;
 
-/// Two neighbours of a fault that differ in kind; of following code, two of many ([`FOLLOWING`]). The second is asked
-/// where the first speaks against a method.
+/// Two neighbours of a fault that differ in kind; for following code, two of many ([`FOLLOWING`]).
+/// The second one is used if the first indicates a breach.
 pub(super) fn choose_neighbours(fault: ContaminationFault) -> [&'static NeighbourCode; 2] {
     match fault {
         ContaminationFault::LeadingUnfinished => [&LEADING_CODE[0], &LEADING_CODE[1]],
@@ -84,16 +87,16 @@ const LEADING_CODE: [NeighbourCode; 2] = [
     },
 ];
 
-/// Of another register than the leading chain's.
+/// Uses another register than the leading chain.
 const EARLY_BODY: [NeighbourCode; 2] = [
     NeighbourCode {
-        words: "a chain of square roots behind an unfinished one",
+        words: "a chain of square roots after an unfinished one",
         code: CodePiece { text: "sqrtsd xmm1, xmm1", times: 10 },
         body: CodePiece::NONE,
         least: 10.0 * SQUARE_ROOT_CYCLES,
     },
     NeighbourCode {
-        words: "a chain of multiplications behind an unfinished one of square roots",
+        words: "a chain of multiplications after an unfinished one of square roots",
         code: CodePiece { text: MULTIPLICATION_CODE, times: 40 },
         body: CodePiece::NONE,
         least: 40.0 * MULTIPLICATION_CYCLES,
@@ -107,8 +110,8 @@ const LATE_BODY: [NeighbourCode; 2] = [
         body: BODY_CHAIN,
         least: 12.0 * SQUARE_ROOT_CYCLES,
     },
-    // Twice as many still fit into the scheduler of a core that has 64 places for waiting instructions, once some of the
-    // first have executed.
+    // Twice the copies still fit into a scheduler with 64 entries, once some of the first have
+    // executed.
     NeighbourCode {
         words: "a chain of multiplications before the end",
         code: CodePiece { text: MULTIPLICATION_CODE, times: 24 },
@@ -117,8 +120,8 @@ const LATE_BODY: [NeighbourCode; 2] = [
     },
 ];
 
-/// A whole line, which leaves its write-combining buffer at once; several lines, or parts of one that have to
-/// be merged in memory, drain in times that differ by a tenth and more.
+/// A whole line, which leaves its write-combining buffer at once. The drain time of several lines,
+/// or of partial lines merged in memory, varies by a tenth or more.
 const STORE_LINE: [NeighbourCode; 2] = [
     NeighbourCode {
         words: "a line of non-temporal stores before the end",
@@ -142,12 +145,13 @@ const STORE_LINE: [NeighbourCode; 2] = [
     },
 ];
 
-/// Following code that competes with a body or with the reading itself, one or two for each kind of resource. It has to be
-/// ready at once, and to keep its unit busy while the end waits. Registers that an end may change are not used.
+/// Following code that competes with a body or with the reading itself, one or two kinds per
+/// resource. It must be ready at once and keep its unit busy while the end waits. It avoids the
+/// registers that an end may change.
 pub(super) const FOLLOWING: [NeighbourCode; 6] = [
-    // The divider, which takes an operation every few cycles only.
+    // The divider, which accepts an operation every few cycles.
     NeighbourCode {
-        words: "independent square roots after the end, behind a chain of them",
+        words: "independent square roots after the end, with a chain of them before it",
         code: CodePiece {
             text: "sqrtsd xmm1, xmm15; sqrtsd xmm2, xmm15; sqrtsd xmm3, xmm15; sqrtsd xmm4, xmm15; \
                    sqrtsd xmm5, xmm15; sqrtsd xmm6, xmm15; sqrtsd xmm7, xmm15; sqrtsd xmm8, xmm15",
@@ -158,12 +162,12 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     },
     // The multiplier.
     NeighbourCode {
-        words: "independent multiplications after the end, behind a chain of them",
+        words: "independent multiplications after the end, with a chain of them before it",
         code: CodePiece { text: "imul r9, r9; imul r10, r10; imul r11, r11; imul rbx, rbx; imul r12, r12", times: 16 },
         body: CodePiece { text: "imul r8, r8", times: 40 },
         least: 0.0,
     },
-    // The multiplier again, beside nothing but the reading.
+    // The multiplier, competing only with the reading.
     NeighbourCode {
         words: "independent multiplications after the end",
         code: CodePiece {
@@ -180,7 +184,7 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
         body: CodePiece::NONE,
         least: 0.0,
     },
-    // The divider again, beside nothing but the reading.
+    // The divider, competing only with the reading.
     NeighbourCode {
         words: "independent divisions after the end",
         code: CodePiece {

@@ -1,13 +1,13 @@
-//! The sides that a method's sides are compared with: the same counter between fences.
+//! Reference sides for comparison with a method's sides: the same counter between fences.
 
 use cyclescope_code::clock::{Clock, ClockStep};
 
-/// A clock's counter, read so that nothing crosses the reading.
+/// A reading of a clock's counter that no instruction crosses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ReferenceReading {
     /// LFENCE before: all earlier instructions have executed. LFENCE after: no later one has begun.
     pub(super) fenced: &'static [ClockStep],
-    /// MFENCE before these: earlier stores are globally visible, too.
+    /// The same after MFENCE: earlier stores are also globally visible.
     pub(super) draining: &'static [ClockStep],
 }
 

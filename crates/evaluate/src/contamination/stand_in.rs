@@ -1,11 +1,11 @@
-//! What stands in for a method that can't run here.
+//! The replacement for a method that cannot run here.
 
 use cyclescope_code::clock::{Clock, ClockStep, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
-/// The paper's CR0 method for user mode, with SERIALIZE in place of the write to CR0: both serialise, and both leave
-/// the second reading alone with what follows. It replaces the method in the claim about its second reading, and
-/// is no timing method of its own.
+/// The paper's CR0 method for user mode, with SERIALIZE in place of the write to CR0. Both
+/// serialise, and both leave nothing after the second reading. It replaces the method in the claim
+/// about the second reading. It is not offered as a timing method.
 pub const STAND_IN: Clock = Clock {
     name: "cpuid-rdtsc-serialize-rdtsc",
     also: &[],

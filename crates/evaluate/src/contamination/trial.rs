@@ -1,4 +1,4 @@
-//! One fault of one method as programs beside the ruler, and how they are weighed.
+//! The programs and contrasts that test one fault of one method.
 
 use super::fault::ContaminationFault;
 use super::neighbour_code::{CodePiece, LEADING_CHAIN, NeighbourCode};
@@ -9,25 +9,29 @@ use cyclescope_measure::contrast::Contrast;
 
 /// `lfence`: all earlier instructions have executed, no later one has begun.
 const LFENCE: &[u8] = &[0x0f, 0xae, 0xe8];
-/// `mfence`: what stores are left does not meet the next program of the round.
+/// `mfence`: pending stores do not reach the next program of the round.
 const MFENCE: &[u8] = &[0x0f, 0xae, 0xf0];
 
-/// `mfence; lfence` before all else: stores that the program's caller left in the store buffer are globally visible, so
-/// that an end which waits for stores does not wait for those. With a store to an uncached line before each call MFENCE
-/// added 403 core cycles behind 6 square roots and 104 behind 24; with the store buffer drained first it added 56.1 to
-/// 57.4 behind 1 to 54 (Zen 5, family 26, model 2, in a guest of KVM).
+/// `mfence; lfence` first: stores of the program's caller become globally visible, so that the end
+/// does not wait for them.
+///
+/// With a store to an uncached line before each call, MFENCE added 403 core cycles after 6 square
+/// roots and 104 after 24. With the store buffer drained first, it added 56.1 to 57.4 after 1 to 54
+/// (Zen 5, family 26, model 2, in a guest of KVM).
 const DRAIN_STORES: &[u8] = &[0x0f, 0xae, 0xf0, 0x0f, 0xae, 0xe8];
 
-/// Programs that run beside the ruler, and what they are for.
+/// Programs that run together with the ruler, and the contrasts between them.
 pub(super) struct ContaminationTrial {
-    /// The pair that reads the ruler: a fenced one, for the method under trial may not see the end of a chain.
+    /// The method that reads the ruler. It is fenced, because the tested method may miss the end of
+    /// a chain.
     pub(super) ruler: Clock,
     pub(super) programs: Vec<Program>,
-    /// What contaminations cost: sums of programs' times.
+    /// Costs of contaminations: sums of programs' times.
     pub(super) costs: Vec<Contrast>,
-    /// What the neighbour takes; none where nobody asks.
+    /// Cost of the neighbouring code; `None` if not needed.
     pub(super) size: Option<Contrast>,
-    /// By how much the end's own time exceeds that of the code before what it may miss; none where nobody asks.
+    /// The end's own time minus the time of the code before the part that it may miss; `None` if
+    /// not needed.
     pub(super) overlap: Option<Contrast>,
 }
 
@@ -51,7 +55,7 @@ impl<'a> TrialBuilder<'a> {
         TrialBuilder { clock, reference: ReferenceReading::from_clock(clock), programs: Vec::new() }
     }
 
-    /// Adds the program with these sides; returns its number.
+    /// Adds the program with these sides and returns its number.
     fn add_program(
         &mut self,
         start: &'static [ClockStep],
@@ -60,7 +64,7 @@ impl<'a> TrialBuilder<'a> {
     ) -> usize {
         let clock = Clock { start, end, ..*self.clock };
         let recipe = ProgramRecipe {
-            // Chains of square roots need numbers in vector registers.
+            // Chains of square roots need numeric values in vector registers.
             world: EntryState { vectors: VectorSetup::Legacy, ..EntryState::default() },
             init: &[DRAIN_STORES, around.leading].concat(),
             snippet: around.body,
@@ -72,7 +76,7 @@ impl<'a> TrialBuilder<'a> {
         self.programs.len() - 1
     }
 
-    /// What some code takes between fenced readings.
+    /// Adds the programs for the cost of some code between fenced readings.
     fn add_size_contrast(&mut self, code: CodePiece) -> Contrast {
         let fenced = self.reference.fenced;
         let with =
@@ -98,19 +102,20 @@ fn difference_contrast(with: usize, without: usize) -> Contrast {
 }
 
 impl ContaminationTrial {
-    /// The trial of one fault beside one neighbour.
+    /// The trial of one fault with one kind of neighbouring code.
     pub(super) fn new(clock: &Clock, fault: ContaminationFault, neighbour: &NeighbourCode) -> ContaminationTrial {
         let mut bench = TrialBuilder::new(clock);
         let (cost, size) = bench.add_fault_contrast(fault, neighbour, &[]);
         bench.complete_trial(fault, neighbour, vec![cost], size)
     }
 
-    /// The trial that speaks for a breach where each of its contrasts shows it: beside this neighbour, and
+    /// The trial that confirms a breach if each of its contrasts shows it:
     ///
-    /// - less what is still to be seen where a fence that the method should have stands between it and the neighbour
-    ///   (for leading and following code that is the cost already);
-    /// - of a body that is unfinished, beside twice the neighbour, and by how much that is more. What a fence hides of
-    ///   its own time behind a body does not grow with the body.
+    /// - the cost next to this neighbour;
+    /// - the same minus the cost with the missing fence between method and neighbour (leading and
+    ///   following code have that cost already);
+    /// - for an unfinished body, the cost with twice the neighbour, and its increase. The hidden
+    ///   time of a fence after a body does not grow with the body.
     pub(super) fn confirming_breach(
         clock: &Clock,
         fault: ContaminationFault,
@@ -131,7 +136,7 @@ impl ContaminationTrial {
         bench.complete_trial(fault, neighbour, costs, size)
     }
 
-    /// The trial of several kinds of following code, which only compares them.
+    /// The trial that compares several kinds of following code.
     pub(super) fn comparing_following(clock: &Clock, candidates: &[NeighbourCode]) -> ContaminationTrial {
         let mut bench = TrialBuilder::new(clock);
         let costs = candidates.iter().map(|candidate| contrast_following_in_the_way(&mut bench, candidate)).collect();
@@ -139,15 +144,15 @@ impl ContaminationTrial {
     }
 }
 
-/// Whether the trials of a fault are the same for two methods: they differ in nothing but the side of the pair that the fault
-/// does not concern.
+/// Whether two methods have the same trials for a fault: they differ only in the side that the
+/// fault does not concern.
 pub(super) fn has_same_trials(one: &Clock, other: &Clock, fault: ContaminationFault) -> bool {
     let same_side = if fault.is_of_start() { one.start == other.start } else { one.end == other.end };
     same_side && one.counts == other.counts && ReferenceReading::from_clock(one) == ReferenceReading::from_clock(other)
 }
 
-/// The fence between a neighbour and the side of a method that lets nothing of it through; none where the cost of the
-/// fault is the difference to such a fence.
+/// The fence that excludes the fault when placed between neighbour and method; `None` if the cost
+/// is already the difference to such a fence.
 fn find_missing_fence(fault: ContaminationFault) -> Option<&'static [u8]> {
     match fault {
         ContaminationFault::LeadingUnfinished | ContaminationFault::FollowingInTheWay => None,
@@ -157,7 +162,8 @@ fn find_missing_fence(fault: ContaminationFault) -> Option<&'static [u8]> {
 }
 
 impl TrialBuilder<'_> {
-    /// What a fault costs beside a neighbour, with these bytes between it and the method, and the size of the neighbour.
+    /// Adds the contrast for the cost of a fault. The bytes `between` separate neighbour and
+    /// method. Also returns the size of the neighbour.
     fn add_fault_contrast(
         &mut self,
         fault: ContaminationFault,
@@ -190,7 +196,7 @@ impl TrialBuilder<'_> {
     }
 }
 
-/// The leading code with a fence before it, or behind: equally long.
+/// The leading code with a fence before it or after it. Both programs are equally long.
 fn contrast_leading_unfinished(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (start, fenced) = (bench.clock.start, bench.reference.fenced);
     let code = neighbour.code.assemble();
@@ -201,7 +207,7 @@ fn contrast_leading_unfinished(bench: &mut TrialBuilder, neighbour: &NeighbourCo
     difference_contrast(unfinished, done)
 }
 
-/// The body behind leading code, with the method's start and with a fenced one.
+/// The body after leading code, with the method's start and with a fenced one.
 fn contrast_body_started_early(
     bench: &mut TrialBuilder,
     neighbour: &NeighbourCode,
@@ -218,7 +224,7 @@ fn contrast_body_started_early(
     (seems.minus(&truly), truly)
 }
 
-/// The last part of a body before the method's end, and before one that waits for it.
+/// The last part of a body before the method's end, and before an end that waits for it.
 fn contrast_end_too_early(
     bench: &mut TrialBuilder,
     neighbour: &NeighbourCode,
@@ -238,7 +244,8 @@ fn contrast_end_too_early(
     (seems.minus(&truly), truly)
 }
 
-/// What the method's end takes on its own, less the first part of a body: both beside what a fenced end takes.
+/// The time of the method's end minus the time of a body's first part, each relative to a fenced
+/// end.
 fn contrast_overlap(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
     let alone = bench.add_program(fenced, end, SurroundingCode { following: MFENCE, ..SurroundingCode::default() });
@@ -251,7 +258,7 @@ fn contrast_overlap(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Cont
     difference_contrast(alone, first)
 }
 
-/// Following code that begins at once, or behind a fence: equally long.
+/// Following code that begins at once or after a fence. Both programs are equally long.
 fn contrast_following_in_the_way(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
     let (body, code) = (neighbour.body.assemble(), neighbour.code.assemble());

@@ -1,4 +1,4 @@
-//! Runs a trial's programs beside the ruler, for as long as they need and there is time.
+//! Runs a trial's programs together with the ruler until the intervals are narrow or time is up.
 
 use super::fault::{CONFIDENCE, TrialConditions};
 use super::trial::ContaminationTrial;
@@ -13,54 +13,55 @@ use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::sibling::KeptReplicates;
 use std::time::Duration;
 
-/// Layouts that are aimed at, and fewer where rounds are slow: the interval is over layouts.
+/// Target number of layouts, fewer if rounds are slow. The interval is over layouts.
 const LAYOUTS: usize = 48;
-/// Layouts at least: with fewer the t-quantile at the level that is used grows quickly.
+/// Fewest layouts. Below this the t-quantile at the confidence level grows quickly.
 const LAYOUTS_LEAST: usize = 12;
-/// Rounds of a layout at least, so that some remain where an interrupt hit.
+/// Fewest rounds of a layout. Some remain after an interrupt.
 const ROUNDS_LEAST: usize = 8;
-/// Rounds of a layout at most, some half a millisecond: a sibling that comes and goes leaves whole layouts alone. Time
-/// that is left goes to further layouts.
+/// Most rounds of a layout, about half a millisecond. An intermittent sibling then leaves whole
+/// layouts undisturbed. Remaining time goes to further layouts.
 const ROUNDS_MOST: usize = 16;
-/// Layouts and rounds of the pilot, which tells how long a round takes.
+/// Layouts and rounds of the pilot, which measures the time of a round.
 const PILOT_SIZE: (usize, u32) = (2, 4);
-/// A round of the ruler takes longer than this, in seconds, on any machine that is not simulated.
+/// Shortest possible round of the ruler in seconds, on a machine that is not simulated.
 const SHORTEST_ROUND: f64 = 1e-6;
-/// How narrow an interval is wanted, in core cycles to each side: less than what counts as a contamination, so that
-/// nothing and something are distinguished. The instrument alone makes 0.66.
+/// Target half width of an interval in core cycles. It is below the tolerance, so that presence and
+/// absence are distinguished. The instrument alone contributes 0.66.
 const TARGET_HALF_WIDTH: f64 = 0.9;
 
-/// What trials run on.
+/// The environment of a trial: executor, randomness and machine parameters.
 pub(super) struct TrialRunner<'a> {
     pub(super) executor: &'a mut dyn Executor,
     pub(super) random: &'a mut Random,
-    /// The step of the readings in raw units.
+    /// Step of the readings, in raw units.
     pub(super) step: f64,
     pub(super) imul_latency: f64,
-    /// The width of a core of its own: it grows with the best that was seen.
+    /// Width of an unshared core. It grows with the best observation.
     quiet: UnsharedWidth,
-    /// What data say of it.
+    /// The same according to published data.
     width: Option<f64>,
 }
 
-/// What a trial found.
+/// The result of a trial.
 pub(super) struct TrialOutcome {
-    /// What each of the contrasts costs, in core cycles.
+    /// Cost by each contrast, in core cycles.
     pub(super) costs: Vec<Interval>,
     pub(super) conditions: TrialConditions,
 }
 
 impl<'a> TrialRunner<'a> {
-    /// For readings of this method.
+    /// A runner for readings of this method.
     pub(super) fn new(executor: &'a mut dyn Executor, random: &'a mut Random, tested: &TestedClock) -> TrialRunner<'a> {
         let TestedClock { step, imul_latency, width, .. } = *tested;
         TrialRunner { executor, random, step, imul_latency, quiet: UnsharedWidth::default(), width }
     }
 
-    /// Runs a trial until all intervals are narrow or the time is over. `None` where too many rounds were disturbed.
+    /// Runs a trial until all intervals are narrow or time is up. `None` if too many rounds were
+    /// disturbed.
     ///
-    /// It ends by the width of the intervals and not by what they say, for to stop where something seems to be seen
-    /// would find it too often.
+    /// Only the width of the intervals ends it. Ending when an effect seems visible would report
+    /// effects too often.
     pub(super) fn run_trial(
         &mut self,
         trial: &ContaminationTrial,
@@ -94,11 +95,11 @@ impl<'a> TrialRunner<'a> {
         let KeptReplicates { used, shared, .. } = select_unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| estimate_contrast(&used, self.imul_latency, contrast, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
-        let known = |contrast: &Option<Contrast>| match contrast {
+        let estimate_or_zero = |contrast: &Option<Contrast>| match contrast {
             Some(contrast) => weigh(contrast),
             None => Some(Interval::with_margin(0.0, 0.0)),
         };
-        let (size, overlap) = (known(&trial.size)?.value, known(&trial.overlap)?.high.max(0.0));
+        let (size, overlap) = (estimate_or_zero(&trial.size)?.value, estimate_or_zero(&trial.overlap)?.high.max(0.0));
         Some(TrialOutcome { costs: costs?, conditions: TrialConditions { size, overlap, alone: !shared } })
     }
 }

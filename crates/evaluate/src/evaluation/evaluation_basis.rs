@@ -1,7 +1,7 @@
-//! What must be known of the machine before its timing methods are evaluated.
+//! The machine parameters needed before timing methods are evaluated.
 //!
-//! Its experiments run in this process and on several CPUs, so that a replay can't make them again: what they find is
-//! one answer of the machine.
+//! The experiments run in this process and on several CPUs, so a replay cannot repeat them. Their
+//! results form a single answer of the machine.
 
 use super::executor_set::ExecutorHost;
 use crate::contamination::STAND_IN;
@@ -20,7 +20,7 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::result::caveat::Caveat;
 use serde::{Deserialize, Serialize};
 
-/// What is known of the core.
+/// Parameters of the core.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct CoreParameters {
     /// See [`TestedClock::imul_latency`].
@@ -31,11 +31,11 @@ pub(super) struct CoreParameters {
     pub(super) emulated: bool,
 }
 
-/// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
+/// Latency of `imul r64, r64` on most cores, for a core without data or experiment.
 const USUAL_IMUL_LATENCY: u32 = 3;
 
 impl CoreParameters {
-    /// By data where there are some, else by experiment.
+    /// From published data if available, otherwise from the experiment.
     pub(super) fn from_machine(machine: &Machine, study: Option<&CoreStudy>) -> CoreParameters {
         let found = study.and_then(|study| study.imul_used);
         let latency = machine.cpu.imul_latency().or(found).unwrap_or(USUAL_IMUL_LATENCY);
@@ -47,7 +47,7 @@ impl CoreParameters {
         }
     }
 
-    /// A method on it.
+    /// The method with these parameters and its ruler.
     pub(super) fn tested_clock(&self, candidate: MethodCandidate, ruled: RulerChoice) -> TestedClock<'static> {
         let MethodCandidate { clock, executor } = candidate;
         let RulerChoice { ruler, step } = ruled;
@@ -56,7 +56,7 @@ impl CoreParameters {
     }
 }
 
-/// What the readings of a method are compared with.
+/// The ruler and the step of a method.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct RulerChoice {
     /// See [`TestedClock::ruler`].
@@ -67,21 +67,21 @@ pub(super) struct RulerChoice {
 }
 
 impl RulerChoice {
-    /// Of a method on a machine whose default method is known, where it has one.
+    /// The ruler of a method on this machine. Prefers the machine's default method, if known.
     pub(super) fn for_clock(clock: &'static Clock, default: Option<&'static Clock>, known: WatchFacts) -> RulerChoice {
         let ruler = default.filter(|_| clock.counts == Unit::TscTicks).unwrap_or(clock);
         RulerChoice { ruler, step: clock_step(clock, known.tsc, known.study) }
     }
 }
 
-/// What the course goes by.
+/// The parameters that the rest of the evaluation depends on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EvaluationBasis {
     pub(super) facts: TimingFacts,
     pub(super) core: CoreParameters,
-    /// Of each candidate.
+    /// One entry per candidate.
     ruled: Vec<RulerChoice>,
-    /// Of [`STAND_IN`], where it is needed and can run.
+    /// For [`STAND_IN`], if needed and supported.
     stand_in: Option<RulerChoice>,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct ExperimentSeeds {
 }
 
 impl EvaluationBasis {
-    /// Makes the experiments, with an executor on the target CPU.
+    /// Runs the experiments with an executor on the target CPU.
     pub(super) fn measure(
         host: &ExecutorHost,
         executor: &mut dyn Executor,
@@ -120,7 +120,7 @@ impl EvaluationBasis {
             }
         };
         let default = default.ok();
-        let ruled = |of: &MethodCandidate| RulerChoice::for_clock(of.clock, default, known);
+        let ruled = |candidate: &MethodCandidate| RulerChoice::for_clock(candidate.clock, default, known);
         let can_stand_in = || capabilities.require_clock(&STAND_IN, machine).is_ok();
         let stand_in = default.filter(|_| plan.needs_stand_in() && can_stand_in());
         EvaluationBasis {
@@ -139,7 +139,7 @@ impl EvaluationBasis {
         }
     }
 
-    /// Whether each number is one that a machine can have: evidence may be forged.
+    /// Whether each number is possible for a machine: evidence may be forged.
     pub(super) fn is_sound(&self, plan: &EvaluatePlan) -> bool {
         let plausible = |value: f64| value > 0.0 && value < 1e6;
         let ruled = self.ruled.iter().chain(&self.stand_in);
@@ -155,7 +155,7 @@ impl EvaluationBasis {
         candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
     }
 
-    /// The replacement of a method that can't run here, on this executor.
+    /// The stand-in for a method that cannot run here, on this executor.
     pub(super) fn stand_in(&self, executor: &'static str) -> Option<TestedClock<'static>> {
         let candidate = MethodCandidate { clock: &STAND_IN, executor };
         self.stand_in.map(|ruled| self.core.tested_clock(candidate, ruled))

@@ -1,4 +1,4 @@
-//! Who runs the programs of an evaluation.
+//! The executors of an evaluation.
 
 use crate::{MethodCandidate, TestedClock};
 use cyclescope_core::error::{Error, RunError, Unavailable};
@@ -6,25 +6,25 @@ use cyclescope_core::machine::Machine;
 use cyclescope_exec::{DEFAULT_OFFER, Executor, ExecutorOffer, LockState, OpenError, OpenOptions, OpenResult};
 use cyclescope_measure::result::answers::MachineAnswers;
 
-/// Opens an executor of this name on a machine's target CPU.
+/// Opens the executor of this name on a machine's target CPU.
 pub(crate) type OpenNamed = fn(&'static str, &Machine, &OpenOptions) -> OpenResult;
 
-/// What live answers come from.
+/// The source of live answers.
 #[derive(Debug, Clone)]
 pub(crate) struct ExecutorHost {
-    /// The machine, with its target CPU.
+    /// The machine and its target CPU.
     pub machine: Machine,
-    /// How its executors are opened.
+    /// Options for opening executors.
     pub options: OpenOptions,
-    /// What opens them.
+    /// Opens an executor by name.
     pub open: OpenNamed,
 }
 
-/// Opens an executor that is on offer.
+/// Opens one of the available executors.
 pub(crate) fn open_offered(name: &'static str, machine: &Machine, options: &OpenOptions) -> OpenResult {
     let offer = ExecutorOffer::find_by_name(name).ok_or_else(|| Unavailable {
         what: format!("executor {name}"),
-        why: "there is none of this name".to_string(),
+        why: "no executor has this name".to_string(),
         remedy: String::new(),
     })?;
     (offer.open)(machine, options)
@@ -36,7 +36,7 @@ impl ExecutorHost {
         (self.open)(asked.name, &self.machine, &options)
     }
 
-    /// The default executor on another CPU.
+    /// Opens the default executor on another CPU.
     pub(super) fn open_on_cpu(&self, cpu: u32) -> Result<Box<dyn Executor>, RunError> {
         let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
         (self.open)(DEFAULT_OFFER.name, &machine, &self.options).map_err(|error| match error {
@@ -46,7 +46,7 @@ impl ExecutorHost {
     }
 }
 
-/// An executor that the course needs.
+/// An executor that the evaluation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ExecutorRequest {
     name: &'static str,
@@ -54,7 +54,8 @@ struct ExecutorRequest {
     counter: bool,
 }
 
-/// The executors of an evaluation: the default one first, which the facts about the machine are found with.
+/// The executors of an evaluation. The default one comes first; it measures the facts about the
+/// machine.
 pub(super) struct ExecutorSet<'a> {
     host: Option<&'a ExecutorHost>,
     answers: &'a MachineAnswers,
@@ -62,7 +63,7 @@ pub(super) struct ExecutorSet<'a> {
 }
 
 impl<'a> ExecutorSet<'a> {
-    /// Opens the default one, and each further one that candidates name.
+    /// Opens the default executor and each other one that candidates name.
     pub(super) fn open(
         host: Option<&'a ExecutorHost>,
         answers: &'a MachineAnswers,
@@ -75,18 +76,19 @@ impl<'a> ExecutorSet<'a> {
         Ok(executors)
     }
 
-    /// Their names, that of the default one first.
+    /// Their names, the default executor's first.
     pub(super) fn names(&self) -> Vec<&'static str> {
         let plain = self.opened.iter().filter(|(asked, _)| !asked.counter);
         plain.map(|(asked, _)| asked.name).collect()
     }
 
-    /// The default one.
+    /// The default executor.
     pub(super) fn default_executor(&mut self) -> &mut dyn Executor {
         &mut *self.opened[0].1
     }
 
-    /// The one that a method needs. The default one reads performance counters only where that was asked for.
+    /// The executor for a method. The default one reads performance counters only if opened for
+    /// that.
     pub(super) fn for_clock(&mut self, tested: &TestedClock) -> Result<&mut dyn Executor, Error> {
         let name = tested.executor;
         let counter = name == DEFAULT_OFFER.name && tested.clock.reads_counter();
@@ -94,22 +96,23 @@ impl<'a> ExecutorSet<'a> {
     }
 
     fn open_or_reuse(&mut self, asked: ExecutorRequest) -> Result<&mut dyn Executor, Error> {
-        let known = self.opened.iter().position(|(opened, _)| *opened == asked);
-        let index = known.unwrap_or(self.opened.len());
-        if known.is_none() {
+        let position = self.opened.iter().position(|(opened, _)| *opened == asked);
+        let index = position.unwrap_or(self.opened.len());
+        if position.is_none() {
             let executor = self.answers.open_executor(|| Ok(self.require_host()?.open_executor(asked)?))?;
             self.opened.push((asked, executor));
         }
         Ok(&mut *self.opened[index].1)
     }
 
-    /// Where live answers come from.
+    /// The source of live answers, or an error in a replay.
     pub(super) fn require_host(&self) -> Result<&'a ExecutorHost, Error> {
-        let how = "a study of evidence has no machine to ask".to_string();
+        let how = "a replay has no machine to ask".to_string();
         self.host.ok_or_else(|| RunError::Replay { how }.into())
     }
 
-    /// How the lock of the CPU was found: by whichever did not have it to itself, else by the default one.
+    /// State of the CPU's lock: from the executor without exclusive use, otherwise from the default
+    /// one.
     pub(super) fn lock_state(&self) -> Option<LockState> {
         let states = || self.opened.iter().filter_map(|(_, executor)| executor.lock_state());
         states().find(|state| **state != LockState::Taken).or_else(|| states().next()).cloned()

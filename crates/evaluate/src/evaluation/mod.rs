@@ -1,5 +1,5 @@
-//! The course of an evaluation: facts of the machine, then each method's neighbours and resolution, and last the
-//! samples, which take whatever time is left.
+//! Runs an evaluation: facts of the machine, then contamination and resolution of each method. The
+//! samples come last and take the remaining time.
 
 mod evaluation_basis;
 mod executor_set;
@@ -37,28 +37,29 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What was found. Of an evaluation that ended early it is what was complete.
+/// The results of an evaluation. If it ended early, the completed part.
 pub struct Evaluation {
-    /// About the machine.
+    /// Results about the machine.
     pub facts: TimingFacts,
-    /// About each method whose samples are complete, in the order of the plan.
+    /// Results for each method with complete samples, in the order of the plan.
     pub methods: Vec<MethodEvaluation>,
-    /// What the documents claim.
+    /// The documents' claims and their results.
     pub claims: Vec<DocumentClaim>,
-    /// What follows from all of it, for each executor.
+    /// The conclusions for each executor.
     pub verdicts: Vec<EvaluationVerdict>,
-    /// Whether it came to its end.
+    /// Whether the evaluation finished.
     pub complete: bool,
 }
 
-/// A row that a claim rests on is measured again while its interval leaves the claim open: a spell of other work makes it wide.
-const REMEASURE_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+/// A row that leaves a claim open is measured again: a temporary background load widens its
+/// interval.
+const OPEN_ROW_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 
-/// How far the course has come, by the default executor's time.
+/// Progress of the evaluation, by the default executor's clock.
 #[derive(Clone, Copy)]
 struct EvaluationPace {
     started: Duration,
-    /// Seconds that all of it should take.
+    /// Expected total duration in seconds.
     expected: f64,
 }
 
@@ -72,7 +73,7 @@ impl EvaluationPace {
     }
 }
 
-/// What an evaluation is about.
+/// The request for an evaluation.
 #[derive(Clone, Copy)]
 pub(super) struct EvaluationRequest<'a> {
     pub(super) plan: &'a EvaluatePlan,
@@ -81,14 +82,14 @@ pub(super) struct EvaluationRequest<'a> {
     pub(super) machine: &'a Value,
 }
 
-/// What is measured of a method before its samples.
+/// The measurements of a method that precede its samples.
 struct MethodExamination {
     contamination: Vec<Contamination>,
     resolution: Resolution,
     parts: Option<PairBreakdown>,
 }
 
-/// An evaluation under way.
+/// A running evaluation.
 pub(super) struct EvaluationRun<'a> {
     asked: EvaluationRequest<'a>,
     executors: ExecutorSet<'a>,
@@ -115,12 +116,12 @@ impl<'a> EvaluationRun<'a> {
         Ok(EvaluationRun { asked, executors, answers, pace, random: Random::new(plan.seed), follow })
     }
 
-    /// How the lock of the CPU was found.
+    /// State of the CPU's lock.
     pub(super) fn lock_state(&self) -> Option<LockState> {
         self.executors.lock_state()
     }
 
-    /// Takes it to its end. What is complete is there however it ends.
+    /// Runs the evaluation to its end. If it ends early, `complete` holds the completed part.
     pub(super) fn run(&mut self, complete: &mut Option<Evaluation>) -> Result<(), StopReason> {
         let found = self.measure_basis()?;
         let facts = found.facts.clone();
@@ -152,7 +153,7 @@ impl<'a> EvaluationRun<'a> {
     }
 
     fn measure_basis(&mut self) -> Result<EvaluationBasis, StopReason> {
-        self.report_progress("looking at the machine")?;
+        self.report_progress("examining the machine")?;
         let plan = self.asked.plan;
         let seeds = ExperimentSeeds { examination: self.random.next_bits(), watch: self.random.next_bits() };
         let found = self.answers.ask_machine(|| {
@@ -160,14 +161,14 @@ impl<'a> EvaluationRun<'a> {
             Ok::<_, Error>(EvaluationBasis::measure(host, self.executors.default_executor(), plan, seeds))
         })?;
         if !found.is_sound(plan) {
-            return Err(self.answers.damage_error("what was found about the machine is out of its range").into());
+            return Err(self.answers.damage_error("a machine parameter is out of range").into());
         }
         self.write_record("machine", self.asked.machine)?;
         self.write_record("evaluate.tsc", &TimingFactsRecord::new(&found.facts))?;
         Ok(found)
     }
 
-    /// Provokes neighbours of a method and measures its resolution.
+    /// Measures contamination and resolution of a method.
     fn examine_method(
         &mut self,
         tested: &TestedClock<'static>,
@@ -192,16 +193,18 @@ impl<'a> EvaluationRun<'a> {
     }
 
     fn measure_contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, StopReason> {
-        self.report_progress(&format!("provoking neighbours: {}", tested.candidate()))?;
+        self.report_progress(&format!("measuring contamination: {}", tested.candidate()))?;
         let executor = self.executors.for_clock(tested)?;
         let time = self.asked.plan.times.contamination;
         Ok(measure_contamination(executor, tested, time, &mut self.random)?)
     }
 
-    /// Measures those rows again, in more time, that a claim rests on and whose interval leaves it open. The new
-    /// interval replaces the one before, which was chosen for its width. A spell of other work on the CPU makes an interval
-    /// wide, so that there are several attempts; one wrong verdict in two thousand attempts stays one in several hundred
-    /// rows.
+    /// Measures rows again, in more time, if a claim depends on them and their interval leaves it
+    /// open.
+    ///
+    /// The new interval replaces the old one, which was selected for its width. A temporary
+    /// background load widens an interval, so there are several attempts. One wrong verdict in two
+    /// thousand attempts remains one in several hundred rows.
     fn remeasure_open_rows(
         &mut self,
         tested: &TestedClock<'static>,
@@ -210,16 +213,16 @@ impl<'a> EvaluationRun<'a> {
     ) -> Result<Vec<Contamination>, StopReason> {
         let time = self.asked.plan.times.contamination;
         let bound = claims::clock_detection_bound(tested.step, facts);
-        let again = |course: &mut Self, mut row: Contamination| {
-            let mut retries = REMEASURE_POLICY.start_retries();
+        let remeasure = |course: &mut Self, mut row: Contamination| {
+            let mut retries = OPEN_ROW_RETRY_POLICY.start_retries();
             while claims::leaves_claim_open(tested.clock.name, &row, bound) && retries.use_retry() {
-                course.report_progress(&format!("provoking neighbours again: {}", tested.candidate()))?;
+                course.report_progress(&format!("measuring contamination again: {}", tested.candidate()))?;
                 let (executor, random) = (course.executors.for_clock(tested)?, &mut course.random);
                 row = contamination::measure_fault(executor, tested, row.fault, time, random)?;
             }
             Ok(row)
         };
-        rows.into_iter().map(|row| again(self, row)).collect()
+        rows.into_iter().map(|row| remeasure(self, row)).collect()
     }
 
     fn write_contamination(&mut self, candidate: MethodCandidate, rows: &[Contamination]) -> Result<(), StopReason> {
@@ -227,33 +230,33 @@ impl<'a> EvaluationRun<'a> {
         rows.try_for_each(|row| self.write_record("evaluate.contamination", &ContaminationRecord::new(candidate, row)))
     }
 
-    /// Measures what a method tells apart. A number of readings that was asked for may take minutes, so that it says how
-    /// long.
+    /// Measures the resolution of a method. A requested number of readings may take minutes, so it
+    /// reports progress.
     fn measure_resolution(&mut self, tested: &TestedClock<'static>) -> Result<Resolution, StopReason> {
         let plan = self.asked.plan;
-        let message = format!("climbing the staircase: {}", tested.candidate());
+        let message = format!("measuring the staircase: {}", tested.candidate());
         self.report_progress(&message)?;
         let (pace, follow) = (self.pace, &mut *self.follow);
         let effort = ResolutionEffort { time: plan.times.resolution, readings: plan.resolution_samples };
         let readings = plan.resolution_samples.unwrap_or_default();
-        let mut tell = |climbed: &StaircaseProgress| {
+        let mut follower = |climbed: &StaircaseProgress| {
             let left = climbed.left.as_secs_f64();
             let message = format!("{message}, {readings} readings of each length, {left:.0} s left");
             check_stop(follow.report_progress(pace.progress_at(climbed.now, &message)))
         };
-        measure_resolution(self.executors.for_clock(tested)?, tested, effort, &mut self.random, &mut tell)
+        measure_resolution(self.executors.for_clock(tested)?, tested, effort, &mut self.random, &mut follower)
     }
 
-    /// Takes the pair of a method apart.
+    /// Measures the cost of each step of a method's pair.
     fn measure_breakdown(&mut self, tested: &TestedClock<'static>) -> Result<Option<PairBreakdown>, StopReason> {
         let candidate = tested.candidate();
-        self.report_progress(&format!("taking the pair apart: {candidate}"))?;
+        self.report_progress(&format!("measuring the steps of the pair: {candidate}"))?;
         let parts = break_down_pair(self.executors.for_clock(tested)?, tested, &mut self.random)?;
         self.write_record("evaluate.parts", &PairBreakdownRecord::new(candidate, parts.as_ref()))?;
         Ok(parts)
     }
 
-    /// The rows of a method that replaces one which can't run here.
+    /// The rows of the stand-in for a method that cannot run here.
     fn measure_stand_in(&mut self, found: &EvaluationBasis) -> Result<Option<Vec<Contamination>>, StopReason> {
         let default = self.executors.default_executor().name();
         match found.stand_in(default).filter(|_| !found.facts.emulated) {
@@ -262,7 +265,7 @@ impl<'a> EvaluationRun<'a> {
         }
     }
 
-    /// The rows of methods that were not run.
+    /// Writes the rows of methods that were not run.
     fn write_refused(&mut self) -> Result<(), StopReason> {
         let plan = self.asked.plan;
         plan.not_run.iter().try_for_each(|not| {
@@ -271,7 +274,7 @@ impl<'a> EvaluationRun<'a> {
         })
     }
 
-    /// What others published, with ours beside it.
+    /// Writes the published evaluations compared with ours.
     fn write_published(&mut self, methods: &[MethodEvaluation]) -> Result<(), StopReason> {
         let (pairs, stairs) =
             (published_comparison::compare_pairs(methods), published_comparison::compare_stairs(methods));
@@ -279,7 +282,7 @@ impl<'a> EvaluationRun<'a> {
         stairs.iter().try_for_each(|row| self.write_record("evaluate.published_stairs", row))
     }
 
-    /// The documents' claims, by all that was measured.
+    /// Judges the documents' claims by all measurements.
     fn judge_claims(
         &mut self,
         found: &Evaluation,
@@ -296,7 +299,7 @@ impl<'a> EvaluationRun<'a> {
         Ok(claims)
     }
 
-    /// The samples of all methods, in the time that is left.
+    /// Samples all methods in the remaining time.
     fn sample_methods(
         &mut self,
         tested_clocks: &[TestedClock<'static>],
@@ -311,19 +314,19 @@ impl<'a> EvaluationRun<'a> {
             waiting.push(WaitingMethod::new(tested.clock, cost, complete.facts.tsc_hertz()));
         }
         let budget = plan.budget.as_secs_f64();
-        let wanted: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
-        self.pace.expected = (self.pace.elapsed_seconds(self.executors.default_executor().now()) + wanted).min(budget);
+        let needed: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
+        self.pace.expected = (self.pace.elapsed_seconds(self.executors.default_executor().now()) + needed).min(budget);
         let mut quiet = Vec::new();
         for (at, (tested, examined)) in tested_clocks.iter().zip(examined).enumerate() {
             let from = self.executors.for_clock(tested)?.now();
             let left = (budget - self.pace.elapsed_seconds(from)).max(0.0);
             let (size, seconds) = share_budget(&waiting[at..], left, plan);
-            // The core is as wide with all methods that have the same ruler, step and executor.
-            let alike = |(other, _): &&(&TestedClock, UnsharedWidth)| {
+            // The core's width is the same for all methods with the same ruler, step and executor.
+            let has_same_width = |(other, _): &&(&TestedClock, UnsharedWidth)| {
                 let same = other.ruler.name == tested.ruler.name && other.step == tested.step;
                 same && other.executor == tested.executor
             };
-            let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
+            let earlier = quiet.iter().filter(has_same_width).map(|(_, quiet)| *quiet);
             let earlier = earlier.fold(UnsharedWidth::default(), UnsharedWidth::or_earlier);
             let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let span = SamplingSpan { from, until: from.saturating_add(time) };
@@ -361,7 +364,7 @@ impl<'a> EvaluationRun<'a> {
         Ok(method)
     }
 
-    /// What follows for each executor that ran a method.
+    /// Writes the conclusions for each executor that ran a method.
     fn decide_verdicts(&mut self, found: &Evaluation) -> Result<Vec<EvaluationVerdict>, StopReason> {
         let Evaluation { facts, methods, .. } = found;
         let measured = |executor: &&'static str| methods.iter().any(|found| found.candidate.executor == *executor);

@@ -1,52 +1,57 @@
-//! Whether the means of neighbouring lengths are distinguished.
+//! Whether the means of adjacent lengths are distinguishable.
 //!
-//! Each pass over the lengths gives each difference of two neighbours once, at another time and in another order, so
-//! the spread of a difference over the passes is its error, whatever the error comes from. A few passes tell that
-//! badly for one difference, well for a stretch of them.
+//! Each pass over the lengths gives each difference of adjacent lengths once, at a new time and in
+//! a new order. The spread of a difference over the passes is therefore its error, whatever the
+//! cause. A few passes determine that error poorly for one difference, but well for a range of
+//! them.
 
 use super::confidence::CONFIDENCE;
 use cyclescope_core::statistics::{mean, normal_quantile};
 use serde::Serialize;
 
-/// Differences to each side whose spreads over the passes are pooled: with two passes 33 degrees of freedom, from
-/// where a normal quantile serves, and still few enough to follow an error that grows with the length.
+/// Differences on each side whose spreads over the passes are pooled. With two passes this gives 33
+/// degrees of freedom, enough for a normal quantile. It is still narrow enough to follow an error
+/// that grows with the length.
 const POOLING_WINDOW: usize = 16;
 
-/// The share of differences that must be distinguished before "it resolves one" is said. With an error that leaves a
-/// test the usual power of 80 % (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988, section
-/// 2.4) this share is, where each takes the same.
+/// Share of differences that must be distinguishable for a positive verdict. It is the usual power
+/// of a test, 80 % (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988,
+/// section 2.4). With that power, this share is distinguished if each costs the same.
 const RESOLVED_SHARE: f64 = 0.8;
 
-/// The differences between the means of neighbouring lengths, in core cycles.
+/// The differences between the means of adjacent lengths, in core cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AdjacentLengths {
-    /// How many differences there are.
+    /// Number of differences.
     pub differences: usize,
-    /// Those above zero.
+    /// Number of differences above zero.
     pub positive: usize,
-    /// Those from which one instruction (or iteration) is distinguished from none: what the difference has above the
-    /// cost of all but one of those between the two lengths is above zero, at a confidence of 0.95.
+    /// Number of differences that distinguish one instruction (or iteration) from none. The cost of
+    /// all but one of the instructions between the two lengths is subtracted; the remainder must
+    /// exceed zero at a confidence of 0.95.
     pub told_apart: usize,
-    /// The standard error of a difference, from its spread over the passes: root mean square over all.
+    /// Standard error of a difference, from its spread over the passes, as a root mean square over
+    /// all differences.
     pub error: f64,
-    /// The least difference that these means tell apart at a confidence of 0.95.
+    /// Smallest difference that these means distinguish at a confidence of 0.95.
     pub margin: f64,
-    /// The standard deviation of the differences around those of a straight line. Above `error` where the core itself
-    /// takes more cycles for some lengths than for others.
+    /// Standard deviation of the differences from those of a straight line. Exceeds `error` if the
+    /// core itself takes more cycles at some lengths.
     pub scatter: f64,
-    /// Whether these means resolve one instruction (or iteration): four of five differences are distinguished. Not so
-    /// where the error is too large, nor where one more often takes no longer, since it hides.
+    /// Whether these means resolve one instruction (or iteration): four of five differences are
+    /// distinguishable. False if the error is too large, or if one more often adds no time because
+    /// it is hidden.
     pub resolved: bool,
 }
 
-/// A difference of two neighbours in each pass.
+/// The difference of two adjacent lengths in each pass.
 #[derive(Debug, Clone)]
 struct LengthDifference {
-    /// By how much the length grows.
+    /// Difference of the lengths.
     gap: f64,
-    /// Core cycles, over the passes.
+    /// Mean over the passes, in core cycles.
     value: f64,
-    /// The sum of squares around that, and one less than the number of passes.
+    /// Sum of squares around the mean, and the number of passes minus one.
     squares: (f64, f64),
 }
 
@@ -61,16 +66,16 @@ impl LengthDifference {
     }
 }
 
-/// Judges the means of each length in each pass, in core cycles, against a slope in core cycles; none of fewer than
-/// two passes or lengths.
+/// Compares the means of each length in each pass with a slope. All are in core cycles. `None` for
+/// fewer than two passes or lengths.
 pub(super) fn compare_adjacent_lengths(
     lengths: &[u32],
     passes: &[Vec<Option<f64>>],
     slope: f64,
 ) -> Option<AdjacentLengths> {
     let difference = |index: usize| {
-        let of = |pass: &Vec<Option<f64>>| Some(pass[index + 1]? - pass[index]?);
-        let values: Vec<f64> = passes.iter().filter_map(of).collect();
+        let pass_difference = |pass: &Vec<Option<f64>>| Some(pass[index + 1]? - pass[index]?);
+        let values: Vec<f64> = passes.iter().filter_map(pass_difference).collect();
         LengthDifference::new(f64::from(lengths[index + 1] - lengths[index]), &values)
     };
     let differences: Vec<LengthDifference> = (0..lengths.len().saturating_sub(1)).filter_map(difference).collect();
@@ -116,10 +121,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_larger_than_their_spread_are_told_apart() {
+    fn differences_larger_than_their_spread_are_distinguished() {
         let lengths: Vec<u32> = (0..100).collect();
         let stairs = |size: f64, noise: f64| {
-            // Two passes that differ by the same number everywhere, and by ± noise.
+            // Two passes that differ by a constant and by ± noise.
             let pass = |sign: f64| {
                 lengths
                     .iter()
@@ -141,18 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_many_instructions_tells_of_one_by_its_error() {
+    fn a_difference_of_many_instructions_is_judged_for_one() {
         let lengths = [0, 10, 20, 30];
         let pass = |noise: f64| vec![Some(0.0), Some(10.0 + noise), Some(20.0), Some(30.0 + noise)];
         let sharp = compare_adjacent_lengths(&lengths, &[pass(0.1), pass(-0.1)], 1.0).unwrap();
         assert_eq!((sharp.told_apart, sharp.resolved), (3, true), "{sharp:?}");
-        // Ten instructions would be distinguished, one is not.
+        // Ten instructions are distinguishable, one is not.
         let blunt = compare_adjacent_lengths(&lengths, &[pass(1.0), pass(-1.0)], 1.0).unwrap();
         assert_eq!((blunt.positive, blunt.told_apart, blunt.resolved), (3, 0, false), "{blunt:?}");
     }
 
     #[test]
-    fn what_was_read_once_has_no_error() {
+    fn a_single_pass_has_no_error() {
         assert_eq!(compare_adjacent_lengths(&[0, 1], &[vec![Some(1.0), Some(2.0)]], 1.0), None);
         let holed = [vec![Some(1.0), None, Some(3.0)], vec![Some(1.0), Some(2.0), Some(3.0)]];
         assert_eq!(compare_adjacent_lengths(&[0, 1, 2], &holed, 1.0), None);

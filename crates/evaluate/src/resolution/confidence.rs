@@ -1,4 +1,4 @@
-//! How sure the resolution is.
+//! The confidence level of the resolution.
 
-/// The level of every interval, and at which differences count as distinguished.
+/// Confidence level of every interval, and of distinguishing differences.
 pub(crate) const CONFIDENCE: f64 = 0.95;

@@ -1,20 +1,25 @@
-//! The smallest difference that a method can tell: the paper's staircase, and how it falls with more readings.
+//! The smallest difference that a method resolves: the paper's staircase, and its improvement with
+//! more readings.
 //!
-//! The paper (section 3.3) lets a loop grow from 0 to 999 iterations and looks at the least reading of each length:
-//! the resolution is the number of "assembly instructions" by which the code must grow until it moves. Its
-//! `measured_loop` grows by an iteration a step, though, not by an instruction, and where the clock counts in steps of
-//! several ticks or the core's frequency changes, minima in ticks say more about these than about the method. So there
-//! are two staircases here, that of the paper and one of single instructions of one core cycle each, and beside the
-//! paper's figures, in raw units and as its program computes them, there are figures in core cycles: means of readings
-//! that nothing disturbed, each divided by the ruler of its own round.
+//! The paper (section 3.3) grows a loop from 0 to 999 iterations and takes the shortest reading of
+//! each length. The resolution is the number of "assembly instructions" by which the code must grow
+//! until that reading moves. However, its `measured_loop` grows by an iteration per step, not by an
+//! instruction. With a clock that counts in steps of several ticks, or a varying core frequency,
+//! minima in ticks describe these more than the method.
 //!
-//! A mean of many readings sees through the clock's step. How far is the second question here: which difference
-//! a number of readings resolves, found from the spread of groups of readings and not by the rule of the square root,
-//! which knows nothing of drift.
+//! So there are two staircases, the paper's and one of single instructions of one core cycle each.
+//! The paper's figures, in raw units and by its program's formulas, are complemented by figures in
+//! core cycles. These are means of undisturbed readings, each divided by the ruler of its own
+//! round.
 //!
-//! Limits: one place within a page, so that alignment is no confound, and no figure for what alignment does. A core takes
-//! a cycle more or less where a body ends here or there, so that neighbouring lengths differ by more or less than one
-//! even where the method resolves one.
+//! A mean of many readings resolves less than the clock's step. The second question is the
+//! difference that a number of readings resolves. The answer comes from the spread of groups of
+//! readings, because the square-root rule ignores drift.
+//!
+//! Limits: the code has one fixed offset within a page, so alignment cannot confound the result,
+//! but its effect is not measured. A core takes a cycle more or less depending on where a body
+//! ends. Adjacent lengths then differ by more or less than one cycle even if the method resolves
+//! one.
 
 mod adjacent_lengths;
 mod confidence;
@@ -43,71 +48,73 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::study::StopReason;
 use std::time::Duration;
 
-/// Time for one method: three fifths for the staircase of additions, which tell one core cycle from the next, and a fifth
-/// each for the paper's loop and for the readings by number. Then some 290 readings of each length tell four of five
-/// neighbours apart where a pair takes 50 ticks (Xeon, 3 GHz); in a third of the time half of them.
+/// Time for one method. Three fifths go to the staircase of additions, which distinguishes core
+/// cycles. The paper's loop and the readings by number get one fifth each.
+///
+/// With a pair of 50 ticks, about 290 readings of each length then distinguish four of five
+/// adjacent lengths (Xeon, 3 GHz). A third of the time distinguishes half of them.
 pub const RESOLUTION_TIME: Duration = Duration::from_millis(500);
 
-/// The same in a hurry, in which one addition is not distinguished from the next.
+/// Time for one method in a quick evaluation, which does not distinguish single additions.
 pub(crate) const RESOLUTION_TIME_QUICK: Duration = Duration::from_millis(120);
 
-/// Readings that one reading of each length makes: two staircases of a thousand.
+/// Number of readings for one reading of each length: two staircases of a thousand.
 pub(crate) const READINGS_PER_REPETITION: f64 = 2000.0;
-/// Readings of each length at most, as in the paper.
+/// Most readings of each length, as in the paper.
 pub const READINGS_MOST: u32 = 100_000;
 
 /// The resolution of one timing method.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Resolution {
-    /// The method.
+    /// Name of the method.
     pub clock: &'static str,
-    /// The method that reads the ruler.
+    /// Name of the method that reads the ruler.
     pub ruler_clock: &'static str,
-    /// What raw units are.
+    /// Unit of raw readings.
     pub unit: Unit,
-    /// The step of its readings, in raw units.
+    /// Step of its readings, in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles, which core cycles are derived with.
+    /// Latency of `imul r64, r64` in core cycles, from which core cycles are derived.
     pub imul_latency: f64,
-    /// The level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
-    /// The staircases: the paper's loop and single additions.
+    /// The staircases: the paper's loop, and single additions.
     pub staircases: Vec<Staircase>,
-    /// What many readings tell apart: of short and of long code.
+    /// The differences that many readings resolve, for short and for long code.
     pub by_samples: Vec<ReadingLadder>,
-    /// How long all of it took, in seconds.
+    /// Total duration in seconds.
     pub seconds: f64,
-    /// What to know before believing the numbers: where the machine is emulated there are none in core cycles.
+    /// Reasons to distrust the numbers. On an emulated machine there are none in core cycles.
     pub caveats: Vec<Caveat>,
 }
 
 impl Resolution {
-    /// The staircase of one kind of body.
+    /// The staircase of this kind of body.
     pub fn staircase(&self, body: StaircaseBody) -> Option<&Staircase> {
         self.staircases.iter().find(|staircase| staircase.body == body)
     }
 }
 
-/// How much to measure.
+/// The effort to spend.
 #[derive(Debug, Clone, Copy)]
 pub struct ResolutionEffort {
     /// Time for one method.
     pub time: Duration,
-    /// Readings of each length of the staircases, whatever time they take.
+    /// Readings of each length of the staircases, regardless of time.
     pub readings: Option<u32>,
 }
 
 /// Measures the resolution of a timing method.
 ///
-/// In a given time methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of
-/// each length, and fewer lengths where that does not suffice. A given number of readings is taken of all lengths; `tell`
-/// hears of each pass then, and may end it all.
+/// With limited time, a slow method gets fewer readings of each length, and then fewer lengths.
+/// Methods with CPUID in a virtual machine are an example. A requested number of readings is taken
+/// at all lengths. `follower` then receives each pass and may stop the measurement.
 pub fn measure_resolution(
     executor: &mut dyn Executor,
     tested: &TestedClock,
     effort: ResolutionEffort,
     random: &mut Random,
-    tell: &mut StaircaseFollower,
+    follower: &mut StaircaseFollower,
 ) -> Result<Resolution, StopReason> {
     let start = executor.now();
     let part = effort.time / 5;
@@ -118,8 +125,8 @@ pub fn measure_resolution(
             Some(readings) => staircase_experiment::StaircasePlan::for_readings(tested, readings),
             None => staircase_experiment::StaircasePlan::fit_to_time(executor, tested, body, time, random)?,
         };
-        let tell = effort.readings.is_some().then_some(&mut *tell);
-        staircases.push(staircase::measure_staircase(executor, tested, body, &plan, random, tell)?);
+        let follower = effort.readings.is_some().then_some(&mut *follower);
+        staircases.push(staircase::measure_staircase(executor, tested, body, &plan, random, follower)?);
     }
     let by_samples = match tested.emulated {
         true => Vec::new(),

@@ -1,11 +1,13 @@
-//! Which difference a number of readings resolves.
+//! The difference that a number of readings resolves.
 //!
-//! Two chains of `add` that differ by one core cycle are read in the same rounds, with the ruler. The undisturbed
-//! rounds are cut into groups of N that follow each other; how far the means of groups lie apart says which difference
-//! N readings tell apart at 95 %: z times the standard deviation of such a difference. Were readings independent, it
-//! would fall with the root of N for ever. It does not: the core's frequency moves, and so does whatever else makes
-//! one moment differ from another. Each layout calls in another order, for a call takes a little longer after one
-//! program than after another.
+//! Two chains of `add` that differ by one core cycle are read in the same rounds, together with the
+//! ruler. The undisturbed rounds are split into consecutive groups of N. The spread of the group
+//! means gives the difference that N readings resolve at 95 %: z times the standard deviation of
+//! such a difference.
+//!
+//! For independent readings it would fall with √N forever. It does not, because the core's
+//! frequency and other conditions change over time. Each layout uses a new call order, because the
+//! time of a call depends slightly on the preceding program.
 
 use super::confidence::CONFIDENCE;
 use super::round_ruler::{self, RoundRuler, TESTED};
@@ -21,11 +23,11 @@ use cyclescope_measure::schedule::{self, Schedule};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Lengths of each pair of chains: code so short that nothing but the reading matters, and as long as the
-/// staircase's end, where the core's frequency does too.
+/// Lengths of each pair of chains. The first is so short that only the reading matters. The second
+/// is as long as the staircase's end, where the core's frequency matters too.
 const CHAIN_LENGTHS: [[u32; 2]; 2] = [[100, 101], [900, 901]];
 
-/// Iterations of the ruler: about as long as the four chains, and what lies between calls, together.
+/// Iterations of the ruler: about as long as the four chains and the time between calls together.
 const RULER_LOOPS: u64 = 100;
 
 /// Rounds of each layout.
@@ -33,58 +35,59 @@ const ROUNDS: u32 = 32;
 
 /// Layouts of the first batch.
 const FIRST_LAYOUTS: usize = 4;
-/// More layouts than this in a batch are a large command; some thousand still fit.
+/// Most layouts in a batch. More make a large command; a few thousand still fit.
 const BATCH_MOST: usize = 2048;
-/// A batch takes this share of the time that is left at most, so that a wrong guess does no harm.
+/// Largest share of the remaining time for a batch, so that a wrong estimate does no harm.
 const BATCH_SHARE: f64 = 0.25;
-/// Layouts at all: half a million rounds, 24 MB.
+/// Most layouts in total: half a million rounds, 24 MB.
 const LAYOUTS_MOST: usize = 1 << 14;
 
-/// Groups of each size at least: the standard deviation of ten is known to a quarter.
+/// Fewest groups of each size. Ten determine a standard deviation to a quarter.
 const GROUPS_LEAST: usize = 10;
 
-/// A figure above the rule of the root by this factor is not chance: with ten groups one in 10 000 is.
+/// Factor above the square-root rule that is not due to chance. With ten groups, one in 10 000
+/// exceeds it.
 const FLOOR_FACTOR: f64 = 2.0;
 
-/// What a number of readings resolves.
+/// The difference that a number of readings resolves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LadderRung {
     /// Readings of each of the two programs.
     pub readings: usize,
-    /// Groups of that many readings that the figures come from.
+    /// Number of groups behind the figures.
     pub groups: usize,
-    /// The least difference resolved at a confidence of 0.95, in core cycles, where the two programs are read in turn
-    /// and the ruler with them.
+    /// Smallest difference resolved at a confidence of 0.95, in core cycles, with interleaved
+    /// readings of the two programs and the ruler.
     pub interleaved: f64,
-    /// The same for two programs that are read at different times, each with the ruler.
+    /// The same for two programs measured at different times, each with the ruler.
     pub apart: f64,
     /// The same without a ruler: in raw units, divided by the mean rate of all rounds.
     pub unruled: f64,
-    /// The share of groups in which the longer program came out longer, ties half.
+    /// Share of groups in which the longer program took longer. A tie counts half.
     pub right: f64,
 }
 
-/// What readings tell apart, by their number.
+/// The differences that readings resolve, by number of readings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReadingLadder {
-    /// Additions in the two programs; each takes one core cycle.
+    /// Additions in the two programs. Each takes one core cycle.
     pub adds: [u32; 2],
     /// Undisturbed readings of each program.
     pub readings: usize,
-    /// The share of rounds that were dropped: an interrupt or a change of frequency hit them, or the core was shared
-    /// with a busy sibling at the time.
+    /// Share of rounds dropped because of an interrupt, a change of frequency or a busy sibling.
     pub dropped: f64,
-    /// Whether it was shared nearly all the time, so that such rounds are used.
+    /// Whether a sibling was busy nearly all the time, so that such rounds are used.
     pub shared: bool,
-    /// By how many core cycles the two differ, as measured over all of them: one, and what it matters to the core where
-    /// a body ends.
+    /// Difference of the two programs in core cycles, over all readings: one, plus the effect of
+    /// where a body ends.
     pub difference: Option<Interval>,
-    /// 1, 3, 10, 30 … readings.
+    /// One entry each for 1, 3, 10, 30 … readings.
     pub rungs: Vec<LadderRung>,
-    /// Readings from which one core cycle is resolved, read in turn.
+    /// Number of interleaved readings that resolve one core cycle.
     pub one_cycle_from: Option<usize>,
-    /// Readings from which more no longer help as they should: the figure is twice what the root of their number
-    /// has it, from the first rung. `floor_apart` and `floor_unruled` are the same for the other two.
+    /// Number of readings at which the resolution is twice the value of the square-root rule,
+    /// extrapolated from the first rung. `floor_apart` and `floor_unruled` are the same for the
+    /// other two figures.
     pub floor_interleaved: Option<usize>,
     /// See `floor_interleaved`.
     pub floor_apart: Option<usize>,
@@ -92,17 +95,17 @@ pub struct ReadingLadder {
     pub floor_unruled: Option<usize>,
 }
 
-/// How much to measure.
+/// The effort to spend.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LadderEffort {
-    /// As much as fits.
+    /// As many layouts as fit into this time.
     Time(Duration),
-    /// A number of layouts.
+    /// This number of layouts.
     #[cfg(test)]
     Layouts(usize),
 }
 
-/// Measures both pairs.
+/// Measures both pairs of chains.
 pub(super) fn measure_ladders(
     executor: &mut dyn Executor,
     tested: &TestedClock,
@@ -148,7 +151,7 @@ fn run_for_time(
     }
 }
 
-/// Runs `count` layouts that differ in the order of their calls.
+/// Runs `count` layouts with different call orders.
 fn run_layouts(
     executor: &mut dyn Executor,
     schedule: &mut Schedule,
@@ -162,7 +165,8 @@ fn run_layouts(
     schedule.measure(executor)
 }
 
-/// One undisturbed round of one pair: raw units a core cycle, and what each program took in raw units.
+/// One undisturbed round of one pair: raw units per core cycle, and the time of each program in raw
+/// units.
 #[derive(Debug, Clone, Copy)]
 struct PairTurn {
     rate: f64,
@@ -182,7 +186,7 @@ fn build_ladders(layouts: &[LayoutSamples], chain: &RoundRuler) -> Vec<ReadingLa
     CHAIN_LENGTHS.iter().enumerate().map(pair).collect()
 }
 
-/// The undisturbed rounds.
+/// Selects the undisturbed rounds.
 fn undisturbed_turns(
     layouts: &[LayoutSamples],
     columns: [usize; 2],
@@ -201,12 +205,12 @@ fn undisturbed_turns(
 
 fn build_ladder(adds: [u32; 2], turns: &[PairTurn]) -> ReadingLadder {
     let rungs: Vec<LadderRung> = ladder_sizes(turns.len()).map(|readings| build_rung(turns, readings)).collect();
-    let floor = |of: fn(&LadderRung) -> f64| {
-        let first = rungs.first().map_or(0.0, of);
-        let above = |rung: &&LadderRung| of(rung) > FLOOR_FACTOR * first / (rung.readings as f64).sqrt();
+    let floor = |figure: fn(&LadderRung) -> f64| {
+        let first = rungs.first().map_or(0.0, figure);
+        let above = |rung: &&LadderRung| figure(rung) > FLOOR_FACTOR * first / (rung.readings as f64).sqrt();
         rungs.iter().find(above).map(|rung| rung.readings)
     };
-    // Groups as large as can be are the most independent.
+    // The largest groups are the most independent.
     let groups = turns.chunks_exact((turns.len() / GROUPS_LEAST).max(1)).map(|group| {
         let [one, other] = group_cycles(group);
         other - one
@@ -225,7 +229,7 @@ fn build_ladder(adds: [u32; 2], turns: &[PairTurn]) -> ReadingLadder {
     }
 }
 
-/// 1, 3, 10, 30 … while there are groups enough.
+/// 1, 3, 10, 30 … as long as there are enough groups.
 fn ladder_sizes(readings: usize) -> impl Iterator<Item = usize> {
     let decades = (0..).map(|power| 10usize.pow(power)).flat_map(|decade| [decade, 3 * decade]);
     decades.take_while(move |size| size * GROUPS_LEAST <= readings)
@@ -240,8 +244,9 @@ fn group_cycles(group: &[PairTurn]) -> [f64; 2] {
 fn build_rung(turns: &[PairTurn], readings: usize) -> LadderRung {
     let groups: Vec<&[PairTurn]> = turns.chunks_exact(readings).collect();
     let z = normal_quantile(0.5 + CONFIDENCE / 2.0);
-    let variance =
-        |of: &dyn Fn(&[PairTurn]) -> f64| sample_variance(&groups.iter().map(|group| of(group)).collect::<Vec<_>>());
+    let variance = |figure: &dyn Fn(&[PairTurn]) -> f64| {
+        sample_variance(&groups.iter().map(|group| figure(group)).collect::<Vec<_>>())
+    };
     let rate = mean(&turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
     let raw = |group: &[PairTurn], which: usize| {
         group.iter().map(|turn| turn.raw[which]).sum::<f64>() / group.len() as f64 / rate
@@ -250,8 +255,9 @@ fn build_rung(turns: &[PairTurn], readings: usize) -> LadderRung {
         let [one, other] = group_cycles(group);
         other - one
     };
-    let sum =
-        |of: &dyn Fn(&[PairTurn], usize) -> f64| variance(&|group| of(group, 0)) + variance(&|group| of(group, 1));
+    let sum = |figure: &dyn Fn(&[PairTurn], usize) -> f64| {
+        variance(&|group| figure(group, 0)) + variance(&|group| figure(group, 1))
+    };
     let right = |group: &&[PairTurn]| match difference(group).total_cmp(&0.0) {
         std::cmp::Ordering::Greater => 1.0,
         std::cmp::Ordering::Equal => 0.5,

@@ -1,8 +1,9 @@
-//! Rounds of calls with the ruler among them, and which of them are fit for use.
+//! Rounds of calls that include the ruler, and the selection of undisturbed rounds.
 //!
-//! The ruler is the chain of `imul` at two lengths, with the width sentinel, as in [`cyclescope_measure::ruler`]; the programs under
-//! test are called among them, in another order in each layout. The ruler is read by a fenced and cheap method that
-//! counts the same: one that can't read the ruler well would spoil each of its readings twice.
+//! The ruler is the chain of `imul` at two lengths, with the width sentinel, as in
+//! [`cyclescope_measure::ruler`]. The programs under test are called between its parts, in a new
+//! order in each layout. A fenced and cheap method with the same counter reads the ruler. A method
+//! that reads the ruler poorly would spoil each of its readings twice.
 
 use crate::TestedClock;
 use cyclescope_code::program::Program;
@@ -15,13 +16,13 @@ use cyclescope_measure::ruler::{
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout};
 use cyclescope_measure::sibling::SiblingPolicy;
 
-/// The columns of the programs under test begin behind those of the ruler.
+/// Column of the first program under test, after those of the ruler.
 pub(super) use column::BRIEF as TESTED;
 
-/// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
+/// Untimed rounds at the start of each layout, which warm up caches and predictors.
 const WARM_UP: u32 = 1;
 
-/// Of thousands of rounds a share is enough.
+/// A share of thousands of rounds is enough.
 const SHARED_ROUNDS_POLICY: SiblingPolicy = SiblingPolicy { least: 0, ..SiblingPolicy::USUAL };
 
 /// The ruler of a round.
@@ -29,48 +30,50 @@ pub(super) struct RoundRuler {
     programs: [Program; TESTED],
     loops: u64,
     gauge: Gauge,
-    /// The step of the readings in raw units.
+    /// Step of the readings, in raw units.
     step: f64,
 }
 
 impl RoundRuler {
-    /// The ruler of a tested clock, with this number of iterations.
+    /// The ruler for a tested clock, with this number of iterations.
     pub(super) fn new(tested: &TestedClock, loops: u64) -> RoundRuler {
         let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(tested.ruler);
         let gauge = Gauge::brief_ruler(loops, sentinel_loops(tested.step), tested.imul_latency);
         RoundRuler { programs: [short, long, sentinel], loops, gauge, step: tested.step }
     }
 
-    /// Its programs, the first of each batch.
+    /// Its programs, which come first in each batch.
     pub(super) fn ruler_programs(&self) -> [Program; TESTED] {
         self.programs.clone()
     }
 
-    /// What the instrument may be wrong by, in core cycles a copy: see [`Gauge::systematic_error`].
+    /// Possible error of the instrument in core cycles per copy: see [`Gauge::systematic_error`].
     pub(super) fn systematic_error(&self, cost: f64, copies: f64) -> f64 {
         self.gauge.systematic_error(cost, copies)
     }
 
-    /// What the ruler of this round says; none where a reading ran backwards or the long chain was not longer.
+    /// The scale from the ruler of this round; `None` if a reading ran backwards or the long chain
+    /// was not longer.
     pub(super) fn read_scale(&self, round: &[f64]) -> Option<RulerScale> {
         Some(self.gauge.read(round)).filter(RulerScale::is_sane)
     }
 
-    /// A round's width, and its standard error as a share of it.
+    /// Width in a round, and its standard error as a share of it.
     fn width_with_error(&self, scale: &RulerScale) -> (f64, f64) {
         (scale.width, self.gauge.width_error(scale, self.step, 1))
     }
 
-    /// Whether a round's width is that of a core of its own.
+    /// Whether the width of a round is that of an unshared core.
     fn is_alone(&self, scale: &RulerScale, quiet: &UnsharedWidth) -> bool {
         let (width, error) = self.width_with_error(scale);
         quiet.is_alone(width, error)
     }
 
-    /// What the ruler of an undisturbed round says, from all of these rounds; none where no round has a rate.
+    /// Characteristics of undisturbed rulers, from all of these rounds; `None` if no round has a
+    /// rate.
     ///
-    /// An interrupt in either reading, and a change of frequency between the two, shows in what the short one takes
-    /// beside its chain; a busy sibling in the sentinel.
+    /// An interrupt in either reading, and a change of frequency between them, affect the time that
+    /// the short reading takes beyond its chain. A busy sibling affects the sentinel.
     pub(super) fn find_sound_rulers<'a>(&self, rounds: impl Iterator<Item = &'a [f64]>) -> Option<SoundRulers> {
         let scales: Vec<RulerScale> = rounds.filter_map(|round| self.read_scale(round)).collect();
         if scales.is_empty() {
@@ -84,7 +87,7 @@ impl RoundRuler {
         Some(SoundRulers { overhead, quiet: if shared { UnsharedWidth::default() } else { quiet }, shared, step })
     }
 
-    /// A layout's rounds whose ruler is sound, and which a busy sibling did not come near, each with its rate.
+    /// The rounds of a layout with a valid ruler and without a busy sibling, each with its rate.
     pub(super) fn usable_rounds<'a>(
         &'a self,
         layout: &'a LayoutSamples,
@@ -103,8 +106,8 @@ impl RoundRuler {
         })
     }
 
-    /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
-    /// the iterations of each call.
+    /// A layout that calls the programs of `code`, the ruler's first, as often as `tested`
+    /// requests. Its entries are the place in `code` and the iterations of each call.
     pub(super) fn build_stage(
         &self,
         code: Vec<PlacedProgram>,
@@ -116,7 +119,7 @@ impl RoundRuler {
     }
 }
 
-/// How layouts of this many rounds run.
+/// The pace of layouts with this number of rounds.
 pub(super) fn layout_pace(rounds: u32) -> BatchPace {
     BatchPace { warm_up: WARM_UP, rounds, ..BatchPace::default() }
 }
@@ -128,23 +131,25 @@ pub(super) fn flatten_rounds<'a>(
     layouts.flat_map(LayoutSamples::rounds)
 }
 
-/// What undisturbed rulers are like.
+/// Characteristics of undisturbed rulers.
 pub(super) struct SoundRulers {
     overhead: UndisturbedBand,
-    /// The width of a core of its own.
+    /// Width of an unshared core.
     quiet: UnsharedWidth,
-    /// Whether the core was shared with a busy sibling nearly all the time, so that such rounds are used.
+    /// Whether a sibling was busy nearly all the time, so that such rounds are used.
     pub(super) shared: bool,
     /// One step of the readings in core cycles.
     step: f64,
 }
 
-/// Core cycles by which the readings of a body with branches may differ, times what [`UndisturbedBand`] allows, before they
-/// count as disturbed: 48 are twice a mispredicted branch, which belongs to the body, and far below an interrupt.
+/// Acceptable difference between readings of a body with branches, in core cycles before the factor
+/// of [`UndisturbedBand`]. The product is 48: twice a mispredicted branch, which belongs to the
+/// body, and far below an interrupt.
 const BRANCH_SCALE: f64 = 8.0;
 
 impl SoundRulers {
-    /// Where a body's undisturbed readings lie, from all of them in core cycles; none without readings.
+    /// The range of a body's undisturbed readings, from all of its readings in core cycles; `None`
+    /// without readings.
     pub(super) fn reading_band(&self, cycles: Vec<f64>, branches: bool) -> Option<UndisturbedBand> {
         UndisturbedBand::from_values(cycles, if branches { self.step.max(BRANCH_SCALE) } else { self.step })
     }

@@ -1,7 +1,7 @@
-//! A body that grows by one, from 0 to 999, as a timing method sees it.
+//! A body that grows by one, from 0 to 999, as measured by a timing method.
 //!
-//! All lengths are measured once in each of several passes, in random order. The passes are the replicates:
-//! the slope and the differences of neighbours have their errors from what differs between them.
+//! Several passes each measure all lengths once, in random order. The passes are the replicates.
+//! Their differences give the errors of the slope and of adjacent differences.
 
 use super::adjacent_lengths::{AdjacentLengths, compare_adjacent_lengths};
 use super::confidence::CONFIDENCE;
@@ -17,48 +17,48 @@ use cyclescope_measure::study::StopReason;
 use serde::Serialize;
 use std::time::Duration;
 
-/// More passes than this are more memory and no more insight.
+/// Most passes. More would only take memory.
 const PASSES_MOST: usize = 64;
 
 /// A staircase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Staircase {
-    /// What grows.
+    /// The growing code.
     pub body: StaircaseBody,
-    /// The lengths that could be read, in ascending order. Not all of 0 to 999 where time did not suffice: then
-    /// they are spread evenly.
+    /// The lengths that could be read, in ascending order. If time did not suffice for all of 0 to
+    /// 999, they are evenly spread.
     pub points: Vec<StaircasePoint>,
-    /// Lengths of which no reading was undisturbed.
+    /// Number of lengths without an undisturbed reading.
     pub lost: usize,
-    /// How often all lengths were measured.
+    /// Number of passes over all lengths.
     pub passes: usize,
-    /// Readings of each length, those that were disturbed included.
+    /// Readings of each length, including disturbed ones.
     pub readings: usize,
-    /// The share of the readings that are in no mean: an interrupt or a change of frequency hit them, or the ruler
-    /// beside them, or the core was shared with a busy sibling at the time.
+    /// Share of the readings that no mean includes, because of an interrupt, a change of frequency
+    /// or a busy sibling. A disturbed ruler counts as well.
     pub dropped: f64,
-    /// Whether it was shared nearly all the time, so that such readings are in the means.
+    /// Whether a sibling was busy nearly all the time, so that the means include such readings.
     pub shared: bool,
     /// The paper's figures.
     pub totals: StaircaseTotals,
-    /// Lengths whose least reading is less than that of the length before, in core cycles; none where the machine is
-    /// emulated.
+    /// Number of lengths whose shortest reading is less than that of the preceding length, in core
+    /// cycles; `None` if the machine is emulated.
     pub spurious_minima_cycles: Option<usize>,
-    /// Core cycles by which the longer half of the lengths grows with each instruction or iteration. The first ones
-    /// can hide under the readings, and do with methods that let the body begin early.
+    /// Core cycles per instruction or iteration over the longer half of the lengths. The first ones
+    /// may be hidden by the readings, with methods that let the body begin early.
     pub slope: Option<Interval>,
-    /// The same in each pass.
+    /// The slope of each pass.
     pub slopes: Vec<f64>,
-    /// Core cycles by which the empty body takes longer than that line has it: that part of a body hides under the pair
-    /// of readings. Negative where bodies pay for something once that the empty one does not, such as the exit of a
-    /// loop that was not foreseen.
+    /// Core cycles by which the empty body exceeds that line: the part of a body hidden by the pair
+    /// of readings. Negative if nonempty bodies have a one-time cost, such as a mispredicted loop
+    /// exit.
     pub hidden: Option<f64>,
-    /// How well neighbouring lengths are distinguished.
+    /// Whether adjacent lengths are distinguishable.
     pub neighbours: Option<AdjacentLengths>,
 }
 
 impl Staircase {
-    /// Without what is in core cycles.
+    /// The staircase without figures in core cycles.
     fn without_cycles(mut self) -> Staircase {
         for point in &mut self.points {
             (point.mean_cycles, point.minimum_cycles) = (None, None);
@@ -74,16 +74,16 @@ impl Staircase {
     }
 }
 
-/// How far a staircase has come.
+/// Progress of a staircase.
 #[derive(Debug, Clone, Copy)]
 pub struct StaircaseProgress {
-    /// When a pass ended, by the executor's time.
+    /// End of the last pass, by the executor's clock.
     pub now: Duration,
-    /// How long the others should take.
+    /// Expected time for the remaining passes.
     pub left: Duration,
 }
 
-/// Hears of each pass, and may end it all.
+/// Receives each pass and may stop the measurement.
 pub type StaircaseFollower<'a> = dyn FnMut(&StaircaseProgress) -> Result<(), StopReason> + 'a;
 
 /// Measures a staircase.
@@ -93,13 +93,13 @@ pub(super) fn measure_staircase(
     body: StaircaseBody,
     plan: &StaircasePlan,
     random: &mut Random,
-    mut tell: Option<&mut StaircaseFollower>,
+    mut follower: Option<&mut StaircaseFollower>,
 ) -> Result<Staircase, StopReason> {
     let mut experiment = StaircaseExperiment::new(tested, body, plan);
     let mut climb = StaircaseBuilder::new(body, &plan.lengths);
     let (mut block, mut count) = (Vec::new(), 0);
     let start = executor.now();
-    // Another pass takes about as long as those before did.
+    // Another pass takes about as long as the preceding ones.
     let fits =
         |now: Duration, passes: u32| plan.until.is_some_and(|until| now + now.saturating_sub(start) / passes <= until);
     while count < plan.passes || count < PASSES_MOST && fits(executor.now(), count as u32) {
@@ -109,10 +109,10 @@ pub(super) fn measure_staircase(
             climb.add_passes(&block, &experiment.chain);
             block.clear();
         }
-        if let Some(tell) = &mut tell {
+        if let Some(follower) = &mut follower {
             let now = executor.now();
             let each = now.saturating_sub(start) / count as u32;
-            tell(&StaircaseProgress { now, left: each * plan.passes.saturating_sub(count) as u32 })?;
+            follower(&StaircaseProgress { now, left: each * plan.passes.saturating_sub(count) as u32 })?;
         }
     }
     if !block.is_empty() {
@@ -122,10 +122,10 @@ pub(super) fn measure_staircase(
     Ok(if tested.emulated { found.without_cycles() } else { found })
 }
 
-/// What one length's rounds in one pass say.
+/// The result of one length in one pass.
 #[derive(Debug, Clone, Copy)]
 struct PassReading {
-    /// Core cycles; none where every round was disturbed.
+    /// Mean in core cycles; `None` if every round was disturbed.
     mean: Option<f64>,
     minimum: f64,
     kept: usize,
@@ -135,20 +135,20 @@ impl PassReading {
     const NONE: PassReading = PassReading { mean: None, minimum: f64::INFINITY, kept: 0 };
 }
 
-/// What is known of one length: sums, and a part of each pass.
+/// Sums for one length, and a part for each pass.
 #[derive(Debug, Clone, Default)]
 struct LengthSums {
     raw: ReadingSums,
     parts: Vec<PassReading>,
 }
 
-/// A staircase under way: what is kept of blocks of passes.
+/// An incomplete staircase: the sums of completed passes.
 struct StaircaseBuilder<'a> {
     body: StaircaseBody,
     lengths: &'a [u32],
     known: Vec<LengthSums>,
     passes: usize,
-    /// Of each length.
+    /// Readings of each length.
     readings: usize,
     shared: bool,
 }
@@ -169,14 +169,14 @@ impl<'a> StaircaseBuilder<'a> {
         for (index, known) in self.known.iter_mut().enumerate() {
             let layouts: Vec<&LayoutSamples> = passes.iter().map(|pass| &pass[index]).collect();
             let tested = round_ruler::flatten_rounds(layouts.iter().copied()).flat_map(|round| &round[TESTED..]);
-            // Backwards is infinite.
+            // A reading that ran backwards is infinite.
             tested.filter(|raw| raw.is_finite()).for_each(|raw| known.raw.add_reading(*raw as u64));
             let parts = sound.as_ref().and_then(|sound| read_passes(self.body, &layouts, chain, sound));
             known.parts.extend(parts.unwrap_or(vec![PassReading::NONE; passes.len()]));
         }
     }
 
-    /// The staircase.
+    /// Builds the staircase from the sums.
     fn build_staircase(self, chain: &RoundRuler) -> Staircase {
         let StaircaseBuilder { body, lengths, known, passes, readings, shared } = self;
         let mut points = Vec::new();
@@ -217,7 +217,7 @@ impl<'a> StaircaseBuilder<'a> {
     }
 }
 
-/// One length's parts by pass; none where no round has a sound ruler.
+/// The parts of one length by pass; `None` if no round has a valid ruler.
 fn read_passes(
     body: StaircaseBody,
     layouts: &[&LayoutSamples],
@@ -234,7 +234,7 @@ fn read_passes(
             if good.is_empty() {
                 continue;
             }
-            // A ratio of sums over the same rounds: the core clock may differ between them.
+            // A ratio of sums over the same rounds, because the core clock may differ between them.
             raw += mean(&good);
             rates += rate;
             minimum = good.iter().fold(minimum, |least, raw| least.min(raw / rate));
@@ -245,7 +245,7 @@ fn read_passes(
     Some(layouts.iter().map(part).collect())
 }
 
-/// The point of a length; none where nothing could be read.
+/// The point of a length; `None` if nothing could be read.
 fn build_point(length: u32, known: &LengthSums) -> Option<StaircasePoint> {
     let means: Vec<f64> = known.parts.iter().filter_map(|part| part.mean).collect();
     if means.is_empty() {
@@ -260,8 +260,8 @@ fn build_point(length: u32, known: &LengthSums) -> Option<StaircasePoint> {
     })
 }
 
-/// Intercept and slope by least squares of one pass's means over the longer half of the lengths; none of fewer than
-/// two.
+/// Intercept and slope by least squares, from one pass's means over the longer half of the lengths;
+/// `None` for fewer than two.
 fn fit_line(lengths: &[u32], means: &[Option<f64>]) -> Option<[f64; 2]> {
     let half = lengths.last()? / 2;
     let points: Vec<(f64, f64)> = lengths
@@ -270,15 +270,16 @@ fn fit_line(lengths: &[u32], means: &[Option<f64>]) -> Option<[f64; 2]> {
         .filter(|(length, _)| **length >= half)
         .filter_map(|(length, mean)| Some((f64::from(*length), (*mean)?)))
         .collect();
-    let middle = |of: fn(&(f64, f64)) -> f64| mean(&points.iter().map(of).collect::<Vec<_>>());
-    let (x, y) = (middle(|point| point.0), middle(|point| point.1));
+    let mean_of = |coordinate: fn(&(f64, f64)) -> f64| mean(&points.iter().map(coordinate).collect::<Vec<_>>());
+    let (x, y) = (mean_of(|point| point.0), mean_of(|point| point.1));
     let squares: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let slope = products / squares;
     slope.is_finite().then_some([y - slope * x, slope])
 }
 
-/// The slope over the passes, with what the instrument may be wrong by in all of them alike; none of fewer than two.
+/// The slope over the passes, including the instrument's error, which all of them share; `None` for
+/// fewer than two.
 fn combine_slopes(lengths: &[u32], slopes: &[f64], chain: &RoundRuler) -> Option<Interval> {
     let interval = t_interval(slopes, CONFIDENCE)?;
     let span = f64::from(lengths.last()? - lengths.last()? / 2);

@@ -1,6 +1,7 @@
-//! Code that grows by one, and how each length of it is called.
+//! The growing code, and the calls of each of its lengths.
 //!
-//! All lengths are placed at the same offset within a page; their calls are among those of the ruler.
+//! All lengths are placed at the same offset within a page. Their calls are mixed with those of the
+//! ruler.
 
 use super::round_ruler::{self, RoundRuler, TESTED};
 use crate::TestedClock;
@@ -23,28 +24,30 @@ const PAGE: usize = 4096;
 /// Lengths of a whole staircase, as in the paper.
 const LENGTHS: usize = 1000;
 
-/// Iterations of the ruler: a chain of 6 000 cycles, which a step of two ticks divides to 1 in 3 000 in one reading.
+/// Iterations of the ruler: a chain of 6 000 cycles. A step of two ticks gives an error of 1 in 3
+/// 000 in one reading.
 const RULER_LOOPS: u64 = 200;
 
-/// Passes at least: with two, Student's factor is 12.7, with three 4.3.
+/// Fewest passes. Student's factor is 12.7 with two, 4.3 with three.
 const PASSES: usize = 3;
 
-/// What is done at each length in each pass, from the most wanted down. Sixteen calls of five hundred cycles a round,
-/// and the time around them, take about twice as long as the ruler does, and the means of both are about equally
-/// certain then; six such rounds of all lengths, three times, take 0.3 s with a method of 50 ticks (Xeon, 3 GHz).
+/// Effort at each length in each pass, in order of preference. Sixteen calls of five hundred cycles
+/// per round, overhead included, take about twice as long as the ruler. The means of both are then
+/// about equally certain. Six such rounds of all lengths, three times, take 0.3 s with a method of
+/// 50 ticks (Xeon, 3 GHz).
 const PASS_SHARES: [PassShare; 3] =
     [PassShare { rounds: 6, calls: 16 }, PassShare { rounds: 4, calls: 8 }, PassShare { rounds: 2, calls: 4 }];
 
-/// Lengths of the trial that the plan rests on.
+/// Lengths in the trial that the plan is based on.
 const TRIAL_LENGTHS: usize = 4;
 
-/// What grows.
+/// The growing code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StaircaseBody {
     /// The paper's `measured_loop`: iterations that store 1 to an `int` in memory.
     Iterations,
-    /// Instructions one after another, each of one core cycle: `add eax, eax`, which waits for the one before.
+    /// Dependent instructions of one core cycle each: `add eax, eax`.
     Adds,
 }
 
@@ -52,12 +55,12 @@ impl StaircaseBody {
     /// Both, in the order of the results.
     pub const ALL: [StaircaseBody; 2] = [StaircaseBody::Iterations, StaircaseBody::Adds];
 
-    /// The program of a length, and the iterations that it is called with.
+    /// The program of a length, and its loop iterations per call.
     fn build_program(self, tested: &TestedClock, length: u32) -> (Program, u64) {
         let empty = ProgramRecipe::empty(tested.clock);
         match self {
             StaircaseBody::Adds => (ProgramRecipe { snippet: ADD, copies: length as usize, ..empty }.build(), 1),
-            // A loop that counts down to zero runs once at least.
+            // A loop that counts down to zero runs at least once.
             StaircaseBody::Iterations if length == 0 => (ProgramRecipe { snippet: STORE_CODE, ..empty }.build(), 1),
             StaircaseBody::Iterations => {
                 (ProgramRecipe { snippet: STORE_CODE, copies: 1, looped: true, ..empty }.build(), u64::from(length))
@@ -66,7 +69,7 @@ impl StaircaseBody {
     }
 }
 
-/// What is done at one length in one pass.
+/// Effort at one length in one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PassShare {
     pub(super) rounds: u32,
@@ -74,28 +77,28 @@ pub(super) struct PassShare {
     pub(super) calls: usize,
 }
 
-/// How much of a staircase is measured.
+/// The effort for a staircase.
 #[derive(Debug, Clone)]
 pub(super) struct StaircasePlan {
-    /// In ascending order.
+    /// Lengths, in ascending order.
     pub(super) lengths: Vec<u32>,
     pub(super) share: PassShare,
     pub(super) passes: usize,
-    /// Passes that are evaluated together. Their readings are not kept any longer.
+    /// Passes that are evaluated together. Their readings are discarded afterwards.
     pub(super) block: usize,
-    /// Further passes follow as long as they end before, by the executor's time.
+    /// Further passes follow if they end before this time, by the executor's clock.
     pub(super) until: Option<Duration>,
 }
 
-/// Rounds of each length in a pass where a number of readings was asked for: the passes are the replicates, and a pass of
-/// a method that leaves the guest takes seconds as it is.
+/// Rounds of each length in a pass for a requested number of readings. The passes are the
+/// replicates, and a pass already takes seconds with a method that exits to the hypervisor.
 const ROUNDS: usize = 25;
 const SLOW_ROUNDS: usize = 5;
-/// Passes that are evaluated together then: some ten megabytes.
+/// Passes that are evaluated together in that case: about ten megabytes.
 const BLOCK_PASSES: usize = 4;
 
 impl StaircasePlan {
-    /// All lengths with this number of readings each, or as many more as fill the last pass.
+    /// All lengths with at least this number of readings each; the last pass is complete.
     pub(super) fn for_readings(tested: &TestedClock, readings: u32) -> StaircasePlan {
         let calls = PASS_SHARES[0].calls;
         let rounds = (readings as usize).div_ceil(calls);
@@ -106,7 +109,7 @@ impl StaircasePlan {
         StaircasePlan { lengths: spread_lengths(LENGTHS), share, passes, block: BLOCK_PASSES, until: None }
     }
 
-    /// All lengths, or as many as there is time for, spread evenly.
+    /// All lengths, or as many evenly spread ones as fit the time.
     pub(super) fn fit_to_time(
         executor: &mut dyn Executor,
         tested: &TestedClock,
@@ -115,7 +118,7 @@ impl StaircasePlan {
         random: &mut Random,
     ) -> Result<StaircasePlan, RunError> {
         let until = executor.now() + time;
-        // How many lengths fit with this share, by a trial.
+        // A trial shows how many lengths fit with this share.
         let mut fitting = |share: PassShare| {
             let trial = StaircasePlan {
                 lengths: spread_lengths(TRIAL_LENGTHS),
@@ -126,7 +129,7 @@ impl StaircasePlan {
             };
             let mut experiment = StaircaseExperiment::new(tested, body, &trial);
             let (mut pass, mut now) = (Duration::MAX, executor.now());
-            // The shorter of two: others may take the CPU during one.
+            // The shorter of two, because a background load may delay one.
             for _ in 0..2 {
                 let start = now;
                 experiment.run_pass(executor, random)?;
@@ -137,7 +140,7 @@ impl StaircasePlan {
             Ok((TRIAL_LENGTHS as f64 * until.saturating_sub(now).as_secs_f64() / passes) as usize)
         };
         let least = PASS_SHARES[PASS_SHARES.len() - 1];
-        // The first batch of a kind meets cold code, and a worker that has yet to wake.
+        // The first batch of a kind runs cold code, and the worker may have to wake up.
         fitting(least)?;
         let (mut share, mut lengths) = (least, fitting(least)?);
         if lengths >= LENGTHS {
@@ -153,20 +156,21 @@ impl StaircasePlan {
     }
 }
 
-/// `count` lengths, two at least, spread evenly.
+/// `count` lengths, at least two, evenly spread.
 pub(super) fn spread_lengths(count: usize) -> Vec<u32> {
     (0..count).map(|index| (index * (LENGTHS - 1) / (count - 1)) as u32).collect()
 }
 
-/// Lengths are placed in this many pages in turn, each at the same offset in its page, so that an executor can place
-/// many at once. It compares all places of these with each other, so that more would not be quicker.
+/// Lengths occupy this number of pages in rotation, each at the same offset in its page. An
+/// executor can then place many at once. It compares every place with every other, so that more
+/// would not be faster.
 const SLOTS: usize = 64;
 
-/// The programs of some lengths, ready to be called in a pass.
+/// The programs of some lengths, ready for the calls of a pass.
 pub(super) struct StaircaseExperiment<'a> {
     pub(super) chain: RoundRuler,
     plan: &'a StaircasePlan,
-    /// Number and offset of each length's program, and the iterations that it is called with.
+    /// Number and offset of each length's program, and its loop iterations per call.
     placed: Vec<(PlacedProgram, u64)>,
     /// Bytes from one slot to the next.
     slot: usize,
@@ -191,12 +195,12 @@ impl<'a> StaircaseExperiment<'a> {
             placed.push((PlacedProgram { program: number, offset: offsets[TESTED] }, loop_count));
         }
         let longest = programs.iter().map(Program::len).max().unwrap_or(0);
-        // The loop writes to memory but reads none: it needs no fresh one for each layout.
+        // The loop writes to memory and reads none, so layouts can share it.
         let schedule = Schedule::new(programs, round_ruler::layout_pace(plan.share.rounds));
         StaircaseExperiment { chain, plan, placed, slot: longest.next_multiple_of(PAGE), schedule }
     }
 
-    /// Measures each length once, in random order: the rounds of each, by length.
+    /// Measures each length once, in random order. Returns the rounds by length.
     pub(super) fn run_pass(
         &mut self,
         executor: &mut dyn Executor,
@@ -205,7 +209,7 @@ impl<'a> StaircaseExperiment<'a> {
         let mut numbers: Vec<usize> = (0..self.placed.len()).collect();
         random.shuffle(&mut numbers);
         let (rulers, end) = schedule::place_fixed(&self.schedule.programs()[..TESTED]);
-        // One slot less, for the ruler takes a part of the first.
+        // One slot less, because the ruler takes a part of the first.
         let slots = (executor.arena_len().saturating_sub(end) / self.slot).saturating_sub(1).clamp(1, SLOTS);
         let stage = |(turn, number): (usize, &usize)| {
             let (place, loop_count) = self.placed[*number];

@@ -2,28 +2,30 @@
 
 use serde::Serialize;
 
-/// Readings of one length as the paper's program sums them up: all of them, in raw units.
+/// Readings of one length, summarised as in the paper's program: all of them, in raw units.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LengthEnsemble {
-    /// How many readings; the paper takes 100 000.
+    /// Number of readings; the paper takes 100 000.
     pub readings: usize,
-    /// The least, in raw units.
+    /// Shortest reading, in raw units.
     pub minimum: u64,
-    /// The greatest less the least, in raw units.
+    /// Longest minus shortest reading, in raw units.
     pub maximum_deviation: u64,
-    /// The population's variance in squared raw units, rounded down as `var_calc` of the paper's appendix does.
+    /// Population variance in squared raw units, rounded down like `var_calc` in the paper's
+    /// appendix.
     pub variance_floored: u64,
-    /// The same, not rounded.
+    /// Population variance, not rounded.
     pub variance: f64,
 }
 
-/// Sums over readings, to which further ones can be added: no reading is kept.
+/// Running sums over readings. The readings themselves are discarded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReadingSums {
     count: u128,
     minimum: u64,
     maximum: u64,
-    /// The first reading. Others are taken from it, which changes no variance and keeps the products small.
+    /// The first reading. It is subtracted from the others, which keeps the variance and the
+    /// products small.
     origin: u64,
     sum: i128,
     squares: u128,
@@ -44,8 +46,8 @@ impl ReadingSums {
         self.squares = self.squares.saturating_add(square);
     }
 
-    /// n·Σx² − (Σx)², and n²: the variance's two sides in the paper's `var_calc`, without its overflow. What is too
-    /// large all the same stays at the most that there is.
+    /// n·Σx² − (Σx)², and n²: the two sides of the variance in the paper's `var_calc`, without its
+    /// overflow. Larger results saturate.
     fn scaled_variance(&self) -> (u128, u128) {
         let sum = self.sum.unsigned_abs();
         let squares = self.squares.saturating_mul(self.count).saturating_sub(sum.saturating_mul(sum));
@@ -57,7 +59,7 @@ impl ReadingSums {
         u64::try_from(squares / count).unwrap_or(u64::MAX)
     }
 
-    /// What the paper's program says of them; none of no reading.
+    /// The figures of the paper's program; `None` without readings.
     pub(crate) fn collect_ensemble(&self) -> Option<LengthEnsemble> {
         let (squares, count) = self.scaled_variance();
         (self.count > 0).then(|| LengthEnsemble {
@@ -78,7 +80,7 @@ impl FromIterator<u64> for ReadingSums {
     }
 }
 
-/// The population's variance, rounded down: `var_calc`.
+/// Population variance, rounded down: `var_calc`.
 fn floored_variance(values: &[u64]) -> u64 {
     values.iter().copied().collect::<ReadingSums>().floored_variance()
 }
@@ -86,49 +88,50 @@ fn floored_variance(values: &[u64]) -> u64 {
 /// One length of a staircase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StaircasePoint {
-    /// Iterations or instructions.
+    /// Number of iterations or instructions.
     pub length: u32,
     /// All readings, in raw units.
     #[serde(flatten)]
     pub raw: LengthEnsemble,
-    /// The mean of the undisturbed readings in core cycles, what the pair of readings takes included; none where the
-    /// machine is emulated.
+    /// Mean of the undisturbed readings in core cycles, including the cost of the pair; `None` if
+    /// the machine is emulated.
     pub mean_cycles: Option<f64>,
-    /// The least of the undisturbed readings in core cycles, each by the ruler of its own round.
+    /// Shortest of the undisturbed readings in core cycles, each by the ruler of its own round.
     pub minimum_cycles: Option<f64>,
-    /// Undisturbed readings.
+    /// Number of undisturbed readings.
     pub kept: usize,
 }
 
-/// What the paper's program says of all lengths, in raw units.
+/// The figures of the paper's program over all lengths, in raw units.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StaircaseTotals {
-    /// Lengths whose minimum is less than that of the length before.
+    /// Number of lengths whose minimum is less than that of the preceding length.
     pub spurious_minima: usize,
     /// "Total variance": the mean of the floored variances, rounded down.
     pub total_variance: u64,
-    /// "Absolute max deviation": the greatest of the maximum deviations.
+    /// "Absolute max deviation": the largest of the maximum deviations.
     pub maximum_deviation: u64,
     /// `var_calc` of the floored variances.
     pub variance_of_variances: u64,
     /// `var_calc` of the minima; on a staircase it means nothing, as the paper says.
     pub variance_of_minima: u64,
-    /// The least change of the minimum from one length to the next that was no rest; none where it never moved.
+    /// Smallest nonzero change of the minimum between consecutive lengths; `None` if it never
+    /// changes.
     pub smallest_change: Option<u64>,
-    /// How often the minimum changed from one length to the next.
+    /// Number of changes of the minimum between consecutive lengths.
     pub changes: usize,
-    /// The first lengths at which the minimum is another than before.
+    /// The first lengths at which the minimum changes.
     pub first_changes: Vec<u32>,
-    /// The paper's resolution: by how much the length grows, on the mean, until the minimum moves; none where it
-    /// never does. Where there are spurious minima it says nothing, for each of them counts as a move.
+    /// The paper's resolution: mean growth of the length until the minimum changes; `None` if it
+    /// never does. Meaningless with spurious minima, because each of them counts as a change.
     pub length_per_change: Option<f64>,
 }
 
-/// How many of the lengths at which the minimum changes are listed.
+/// Number of lengths listed in `first_changes`.
 const FIRST_CHANGES: usize = 8;
 
 impl StaircaseTotals {
-    /// Sums up points, by their lengths.
+    /// Totals over points in order of length.
     pub(crate) fn from_points(points: &[StaircasePoint]) -> StaircaseTotals {
         let minima: Vec<u64> = points.iter().map(|point| point.raw.minimum).collect();
         let variances: Vec<u64> = points.iter().map(|point| point.raw.variance_floored).collect();

@@ -1,4 +1,4 @@
-//! Both experiments on simulated machines, whose truth is known.
+//! Both experiments on simulated machines with known parameters.
 
 use super::reading_ladder;
 use super::staircase_experiment::{PassShare, StaircasePlan};
@@ -9,7 +9,7 @@ use cyclescope_code::clock::Clock;
 use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency, SimulatedGaps, SimulatedSibling};
 
-/// The steps of the time stamp counters seen so far.
+/// The observed steps of time stamp counters.
 const STEPS: [u64; 5] = [1, 2, 26, 38, 42];
 
 fn tested(scenario: &Scenario) -> TestedClock<'static> {
@@ -30,7 +30,7 @@ fn staircase_of(scenario: &Scenario, body: StaircaseBody, plan: &StaircasePlan, 
     staircase::measure_staircase(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed), None).unwrap()
 }
 
-/// Sixteen calls in each of six rounds, of each fifth length.
+/// Sixteen calls in each of six rounds, at every fifth length.
 fn coarse() -> StaircasePlan {
     let share = PassShare { rounds: 6, calls: 16 };
     StaircasePlan {
@@ -71,7 +71,7 @@ fn lengths_are_spread_evenly() {
 }
 
 #[test]
-fn an_iteration_takes_what_is_planted() {
+fn an_iteration_takes_its_simulated_cycles() {
     let scenario = Scenario { cost: 2.35, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Iterations, &coarse(), 1);
     let slope = found.slope.unwrap();
@@ -80,8 +80,8 @@ fn an_iteration_takes_what_is_planted() {
 }
 
 #[test]
-fn one_add_is_resolved_from_enough_readings() {
-    // How many readings it takes goes with the square of the step.
+fn enough_readings_resolve_one_add() {
+    // The required number of readings grows with the square of the step.
     for (step, rounds, enough) in [(1, 6, true), (2, 6, true), (26, 600, true), (38, 1500, true), (38, 6, false)] {
         let scenario = Scenario { step, ..Scenario::default() };
         let share = PassShare { rounds, calls: 16 };
@@ -91,26 +91,26 @@ fn one_add_is_resolved_from_enough_readings() {
         assert_eq!(neighbours.resolved, enough, "{step}: {neighbours:?}");
         assert_eq!(neighbours.differences, 40);
         assert!(!enough || neighbours.told_apart >= 36, "{step}: {neighbours:?}");
-        // What the passes say the error is, it is: these differences are one cycle each.
+        // The error from the passes is correct: these differences are one cycle each.
         let ratio = neighbours.scatter / neighbours.error;
         assert!((0.6..1.6).contains(&ratio), "{step}: {neighbours:?}");
     }
 }
 
 #[test]
-fn code_that_hides_is_told_and_bends_no_slope() {
+fn hidden_code_is_reported_and_leaves_the_slope_unchanged() {
     let scenario = Scenario { slack: 40.0, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 3);
     assert!((found.hidden.unwrap() - 40.0).abs() < 1.0, "{:?}", found.hidden);
     assert!(found.slope.unwrap().contains(1.0));
     let cycles = |point: &StaircasePoint| point.mean_cycles.unwrap();
-    // The first eight lengths, 0 to 35, take what the pair of readings takes.
+    // The first eight lengths, 0 to 35, take as long as the pair of readings.
     assert!(found.points[..8].iter().all(|point| (cycles(point) - cycles(&found.points[0])).abs() < 1.0));
     assert_eq!(found.totals.first_changes.first(), Some(&45));
 }
 
 #[test]
-fn interrupts_are_in_the_papers_figures_and_not_in_ours() {
+fn interrupts_affect_only_the_papers_figures() {
     let interrupts = SimulatedGaps { rate: 2e-6, ticks: 8000.0 };
     let scenario = Scenario { step: 2, interrupts, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 4);
@@ -120,7 +120,7 @@ fn interrupts_are_in_the_papers_figures_and_not_in_ours() {
 }
 
 #[test]
-fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
+fn a_changing_frequency_makes_spurious_minima_only_in_ticks() {
     let frequency = SimulatedFrequency { jump_rate: 1e-6, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 5);
@@ -136,12 +136,12 @@ fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
 }
 
 #[test]
-fn layouts_beside_a_busy_sibling_are_left_out() {
+fn layouts_with_a_busy_sibling_are_excluded() {
     let sibling = Some(SimulatedSibling { busy: 2e6, idle: 4e6, snippet: 0.3 });
     let scenario = Scenario { step: 2, sibling, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 6);
     assert!((0.1..0.6).contains(&found.dropped) && !found.shared, "{}", found.dropped);
-    // Beside it an addition takes 0.6 % longer than the ruler has it.
+    // With a busy sibling an addition takes 0.6 % longer than by the ruler.
     assert!((found.slope.unwrap().value - 1.0).abs() < 0.001, "{:?}", found.slope);
     let always = Scenario { sibling: Some(SimulatedSibling { busy: 1e12, idle: 1.0, snippet: 0.3 }), ..scenario };
     let found = staircase_of(&always, StaircaseBody::Adds, &coarse(), 6);
@@ -149,7 +149,7 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
 }
 
 #[test]
-fn many_readings_see_through_the_step() {
+fn many_readings_resolve_less_than_the_step() {
     for step in [2, 26, 38] {
         let scenario = Scenario { step, ..Scenario::default() };
         let [short, long] = <[ReadingLadder; 2]>::try_from(samples_of(&scenario, 4000, 5)).unwrap();
@@ -160,7 +160,8 @@ fn many_readings_see_through_the_step() {
             assert_eq!((last.readings, found.one_cycle_from.is_some()), (10_000, true), "{found:?}");
             assert!(last.interleaved < 1.0 && last.right > 0.9, "{step}: {last:?}");
         }
-        // A duration of n steps and a share f of one is read as n or, with probability f, n + 1 steps.
+        // A duration of n steps and a share f of one is read as n or, with probability f, n + 1
+        // steps.
         let variance = |adds: u32| {
             let cycles = scenario.overhead + scenario.boundary + f64::from(adds);
             let share = (cycles / scenario.ratio / step as f64).fract();
@@ -175,7 +176,7 @@ fn many_readings_see_through_the_step() {
 }
 
 #[test]
-fn differences_are_in_their_intervals_as_often_as_they_should() {
+fn intervals_contain_the_difference_at_their_confidence() {
     // Each seed gives two intervals.
     let seeds = trials_needed(CONFIDENCE).div_ceil(2) as u64;
     for step in [2, 38] {
@@ -188,7 +189,7 @@ fn differences_are_in_their_intervals_as_often_as_they_should() {
 }
 
 #[test]
-fn a_changing_frequency_is_a_floor_without_a_ruler() {
+fn without_a_ruler_a_changing_frequency_sets_a_floor() {
     let frequency = SimulatedFrequency { jump_rate: 3e-7, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
     let long = &samples_of(&scenario, 2000, 5)[1];
@@ -199,7 +200,7 @@ fn a_changing_frequency_is_a_floor_without_a_ruler() {
 }
 
 #[test]
-fn a_result_is_json_without_nulls_for_numbers() {
+fn a_result_has_no_null_numbers_in_json() {
     let scenario = Scenario::default();
     let time = Duration::from_millis(30);
     let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
@@ -215,18 +216,18 @@ fn a_result_is_json_without_nulls_for_numbers() {
     assert!(value["by_samples"][0]["rungs"][0]["interleaved"].is_f64());
 }
 
-/// What the paper's program says of some readings.
+/// The figures of the paper's program for some readings.
 fn ensemble(readings: &[u64]) -> Option<LengthEnsemble> {
     readings.iter().copied().collect::<ReadingSums>().collect_ensemble()
 }
 
 #[test]
-fn readings_in_blocks_are_those_of_all_passes() {
+fn blocks_of_passes_give_the_same_figures() {
     let scenario = Scenario { step: 26, ..Scenario::default() };
     let whole = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 9);
     let blocks = staircase_of(&scenario, StaircaseBody::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
     assert_eq!((blocks.passes, blocks.readings, blocks.points.len()), (4, 4 * 6 * 16, 200));
-    // The same readings in the same order: the paper's figures take no notice of blocks.
+    // The same readings in the same order: the paper's figures do not depend on blocks.
     assert_eq!(blocks.totals, whole.totals);
     let raw = |stairs: &Staircase| stairs.points.iter().map(|point| point.raw).collect::<Vec<_>>();
     assert_eq!(raw(&blocks), raw(&whole));
@@ -234,27 +235,28 @@ fn readings_in_blocks_are_those_of_all_passes() {
 }
 
 #[test]
-fn a_number_of_readings_is_taken_whatever_the_time() {
+fn a_requested_number_of_readings_ignores_the_time() {
     let scenario = Scenario::default();
     let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
     let effort = super::ResolutionEffort { time: Duration::from_millis(1), readings: Some(100) };
-    let mut told = Vec::new();
-    let mut tell = |climbed: &StaircaseProgress| {
-        told.push(climbed.left);
+    let mut remaining = Vec::new();
+    let mut follower = |climbed: &StaircaseProgress| {
+        remaining.push(climbed.left);
         Ok(())
     };
-    let found = measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
+    let found =
+        measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut follower).unwrap();
     for stairs in &found.staircases {
         assert!((100..200).contains(&stairs.readings) && stairs.points.len() == 1000, "{}", stairs.readings);
         assert!(stairs.points.iter().all(|point| point.raw.readings == stairs.readings));
     }
-    assert_eq!(told.len(), 2 * found.staircases[0].passes);
-    assert_eq!(told.last(), Some(&Duration::ZERO));
+    assert_eq!(remaining.len(), 2 * found.staircases[0].passes);
+    assert_eq!(remaining.last(), Some(&Duration::ZERO));
 }
 
 #[test]
-fn the_papers_integers_come_out() {
-    // Hand-made: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
+fn floored_figures_match_hand_computed_values() {
+    // Computed by hand: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
     let found = ensemble(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
     assert_eq!((found.minimum, found.maximum_deviation), (2, 7));
     assert_eq!((found.variance_floored, found.variance), (4, 4.0));
@@ -266,7 +268,7 @@ fn the_papers_integers_come_out() {
 }
 
 #[test]
-fn totals_are_those_of_the_paper() {
+fn totals_match_hand_computed_values() {
     let point = |length: u32, minimum: u64, variance_floored: u64, maximum_deviation: u64| StaircasePoint {
         length,
         raw: LengthEnsemble { readings: 9, minimum, maximum_deviation, variance_floored, variance: 0.0 },

@@ -1,4 +1,4 @@
-//! Whole evaluations on simulated machines, and their replays.
+//! Complete evaluations on simulated machines, and their replays.
 
 use super::*;
 use crate::MethodCandidate;
@@ -24,14 +24,14 @@ use std::rc::Rc;
 const USER: &str = "user";
 const KERNEL: &str = "kernel";
 const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
-/// Each executor's programs run by itself, on machines that differ by their overhead.
+/// Overheads of the simulated machines, one for each executor.
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
 
 thread_local! {
     static HABIT: RefCell<Scenario> = RefCell::new(Scenario::default());
 }
 
-/// A simulated machine under the name of an executor.
+/// A simulated machine with the name of an executor.
 struct Named {
     capabilities: Capabilities,
     machine: Machine,
@@ -41,10 +41,10 @@ struct Named {
 impl Named {
     fn new(executor: &'static str) -> Named {
         let overhead = OVERHEADS[usize::from(executor == KERNEL)];
-        Named::of(executor, Scenario { overhead, ..Scenario::default() })
+        Named::with_scenario(executor, Scenario { overhead, ..Scenario::default() })
     }
 
-    fn of(executor: &'static str, scenario: Scenario) -> Named {
+    fn with_scenario(executor: &'static str, scenario: Scenario) -> Named {
         let simulated = SimulatedExecutor::new(scenario, 3);
         let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
         Named { capabilities, machine: simulated.machine().clone(), simulated }
@@ -54,12 +54,12 @@ impl Named {
         Ok(Box::new(Named::new(name)))
     }
 
-    /// The user executor on the machine of the habit that this thread looks at.
+    /// The user executor on the scenario of this thread.
     fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> OpenResult {
-        Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
+        Ok(Box::new(Named::with_scenario(USER, HABIT.with_borrow(Scenario::clone))))
     }
 
-    /// The same, as far as can be known, where QEMU emulates the processor.
+    /// The same with timing marked as emulated by QEMU.
     fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> OpenResult {
         let mut named = Named::new(name);
         named.capabilities.timing = TimingOrigin::Emulated;
@@ -119,12 +119,12 @@ fn study(plan: EvaluatePlan) -> EvaluateStudy {
 
 fn measured(study: &mut EvaluateStudy) -> Vec<ResultRecord> {
     let mut records = Vec::new();
-    study.measure(&MachineAnswers::live(), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::live(), &mut records).expect("no fault is simulated");
     records
 }
 
-/// Which executor a record is of, and which method.
-fn told(record: &ResultRecord) -> (String, String) {
+/// The executor and the method of a record.
+fn executor_and_method(record: &ResultRecord) -> (String, String) {
     let line: Value = serde_json::from_str(&record.line).unwrap();
     let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
     (text("executor"), text("clock"))
@@ -132,8 +132,8 @@ fn told(record: &ResultRecord) -> (String, String) {
 
 #[test]
 fn a_method_of_two_executors_is_measured_with_both() {
-    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
-    let mut study = study(plan(&of.map(|(name, executor)| candidate(name, executor))));
+    let methods = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
+    let mut study = study(plan(&methods.map(|(name, executor)| candidate(name, executor))));
     let records = measured(&mut study);
     let kinds: Vec<&str> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds[..2], ["machine", "evaluate.tsc"]);
@@ -141,8 +141,8 @@ fn a_method_of_two_executors_is_measured_with_both() {
     for (kind, times) in
         [("evaluate.contamination", 5), ("evaluate.resolution", 1), ("evaluate.ensemble", 6), ("evaluate", 1)]
     {
-        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(told).collect();
-        let expected = of.map(|(name, executor)| (executor.to_string(), name.to_string()));
+        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(executor_and_method).collect();
+        let expected = methods.map(|(name, executor)| (executor.to_string(), name.to_string()));
         assert_eq!(found.len(), 3 * times, "{kind}");
         assert!(found.chunks(times).zip(expected).all(|(found, one)| found.iter().all(|it| *it == one)));
     }
@@ -152,22 +152,23 @@ fn a_method_of_two_executors_is_measured_with_both() {
     }
 }
 
-/// Step and overhead are those planted, an addition takes a cycle, and no promise is found broken.
+/// Step and overhead equal the simulated ones, an addition takes a cycle, and no promise counts as
+/// broken.
 #[test]
-fn an_evaluation_finds_every_habit() {
+fn an_evaluation_finds_every_simulated_parameter() {
     for (name, habit) in Scenario::machine_variants() {
         HABIT.set(habit.clone());
         let mut study = study(plan(&[candidate("lfence-rdtsc-lfence", USER)]));
         let host = study.host.as_mut().unwrap();
-        (host.machine, host.open) = (Named::of(USER, habit.clone()).machine, Named::open_habit);
+        (host.machine, host.open) = (Named::with_scenario(USER, habit.clone()).machine, Named::open_habit);
         measured(&mut study);
         let found = &study.found.as_ref().unwrap().methods[0];
         let method = found.method.as_ref().unwrap();
         assert_eq!(method.tested.step, habit.step as f64, "{name}");
         let overhead = method.trimmed.unwrap().overhead;
-        // The empty body's own entry and exit are part of an empty pair.
-        let planted = habit.overhead + habit.boundary;
-        assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
+        // The entry and exit of an empty body are part of an empty pair.
+        let simulated = habit.overhead + habit.boundary;
+        assert!((overhead - simulated).abs() < 1.5, "{name}: {overhead} for {simulated}");
         let broken = found.contamination.iter().filter(|row| row.verdict == PromiseVerdict::Broken);
         assert_eq!(broken.count(), 0, "{name}: {:#?}", found.contamination);
         let adds = found.resolution.staircase(StaircaseBody::Adds).unwrap();
@@ -180,7 +181,7 @@ fn nothing_behind(claims: &[DocumentClaim]) -> &DocumentClaim {
 }
 
 #[test]
-fn a_claim_goes_by_what_any_executor_measured() {
+fn a_claim_uses_the_results_of_any_executor() {
     let cr0 = candidate(CR0, KERNEL);
     let machine = Named::new(USER).machine;
     let (_, not_run) = plan::split_candidates([cr0.clock], &machine, &[user::user_capabilities(&machine)]);
@@ -198,7 +199,7 @@ fn a_claim_goes_by_what_any_executor_measured() {
 }
 
 #[test]
-fn methods_are_planned_where_they_run() {
+fn methods_are_planned_on_executors_that_run_them() {
     let machine = Machine::detect();
     let clocks = || ["clock-gettime", CR0].map(|name| Clock::find_named(name).unwrap());
     let named =
@@ -213,7 +214,7 @@ fn methods_are_planned_where_they_run() {
 }
 
 #[test]
-fn an_emulated_machine_has_no_core_cycles() {
+fn an_emulated_machine_has_no_figures_in_core_cycles() {
     let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
     let hypervisor = Some(Hypervisor { signature, name });
     let mut study = study(plan(&[candidate("rdtscp-lfence", USER)]));
@@ -236,7 +237,7 @@ fn an_emulated_machine_has_no_core_cycles() {
     assert_eq!(record.caveats, [Caveat::emulated_machine()]);
 }
 
-/// Figures in raw units, and none in core cycles.
+/// Requires figures in raw units and none in core cycles.
 fn refused(contamination: &[Contamination], resolution: &Resolution) {
     let candidate = candidate("rdtscp-lfence", USER);
     for row in contamination {
@@ -254,7 +255,7 @@ fn refused(contamination: &[Contamination], resolution: &Resolution) {
 }
 
 #[test]
-fn whoever_follows_may_end_it() {
+fn a_follower_can_stop_the_evaluation() {
     struct Few(usize);
     impl StudyFollower for Few {
         fn accept_record(&mut self, _: ResultRecord) -> ControlFlow<()> {
@@ -272,7 +273,7 @@ fn whoever_follows_may_end_it() {
     assert!(few.0 == 4 && study.found.is_some_and(|found| found.methods.is_empty()));
 }
 
-/// A directory that is removed at the end.
+/// A directory that is removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -292,10 +293,10 @@ fn origin(study: &EvaluateStudy) -> EvidenceOrigin {
     EvidenceOrigin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
 }
 
-/// Measures with evidence.
+/// Measures and records evidence.
 fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
-    let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
-    let candidates = of.map(|(name, executor)| candidate(name, executor));
+    let methods = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
+    let candidates = methods.map(|(name, executor)| candidate(name, executor));
     let machine = Named::new(USER).machine;
     let cr0 = [Clock::find_named(CR0).unwrap()];
     let (_, not_run) = plan::split_candidates(cr0, &machine, &[user::user_capabilities(&machine)]);
@@ -303,12 +304,12 @@ fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     let evidence = Rc::new(EvidenceRecorder::create(directory, origin(&study)).unwrap());
     evidence.write_with(|writer| writer.set_facts(&study.plan()?)).unwrap();
     let mut records = Vec::new();
-    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).expect("no fault is simulated");
     evidence.finish().unwrap();
     (records, EvidenceContainer::open(directory).unwrap())
 }
 
-/// The lines that the answers of evidence give a study.
+/// The lines of a study whose answers come from evidence.
 fn replayed(study: &mut EvaluateStudy, container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
     let answers = MachineAnswers::from_container(container).unwrap();
     let mut records = Vec::new();
@@ -318,32 +319,32 @@ fn replayed(study: &mut EvaluateStudy, container: &EvidenceContainer) -> Result<
 }
 
 #[test]
-fn evidence_gives_the_same_course_again() {
+fn evidence_replays_to_the_same_records() {
     let directory = Directory::new("same");
     let (records, container) = recorded(&directory.0);
-    let mut again = EvaluateStudy::restore(&container).unwrap();
-    let lines = replayed(&mut again, &container).expect("the same course");
+    let mut replay = EvaluateStudy::restore(&container).unwrap();
+    let lines = replayed(&mut replay, &container).expect("the same results");
     for (one, other) in records.iter().zip(&lines) {
         assert_eq!(one, other);
     }
     assert_eq!(records.len(), lines.len());
-    assert_eq!(again.found.as_ref().unwrap().methods.len(), 3);
-    assert_eq!(again.plan().unwrap(), container.manifest.facts);
-    // Nothing else has its answers.
-    again.plan.seed += 1;
-    assert!(matches!(replayed(&mut again, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
-    let live = again.measure(&MachineAnswers::live(), &mut Vec::new());
+    assert_eq!(replay.found.as_ref().unwrap().methods.len(), 3);
+    assert_eq!(replay.plan().unwrap(), container.manifest.facts);
+    // No other plan has the same answers.
+    replay.plan.seed += 1;
+    assert!(matches!(replayed(&mut replay, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
+    let live = replay.measure(&MachineAnswers::live(), &mut Vec::new());
     assert!(matches!(live, Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
 }
 
 #[test]
-fn another_reading_gives_another_record() {
+fn a_changed_reading_changes_the_record() {
     let directory = Directory::new("reading");
     let (records, container) = recorded(&directory.0);
     let changed = Directory::new("changed");
-    let mut again = EvaluateStudy::restore(&container).unwrap();
-    let mut writer = ContainerWriter::create(&changed.0, origin(&again)).unwrap();
-    // One reading of the last ensemble, which nothing that is asked later depends on.
+    let mut replay = EvaluateStudy::restore(&container).unwrap();
+    let mut writer = ContainerWriter::create(&changed.0, origin(&replay)).unwrap();
+    // One reading of the last ensemble, on which no later request depends.
     let batches = |container: &EvidenceContainer| {
         let mut events = container.events().unwrap();
         std::iter::from_fn(move || events.take_event(usize::MAX).unwrap()).enumerate()
@@ -356,14 +357,14 @@ fn another_reading_gives_another_record() {
         writer.add_event(&event, &samples).unwrap();
     }
     writer.finish().unwrap();
-    let lines = replayed(&mut again, &EvidenceContainer::open(&changed.0).unwrap()).expect("the same course");
+    let lines = replayed(&mut replay, &EvidenceContainer::open(&changed.0).unwrap()).expect("the same results");
     let differing: Vec<&str> =
         records.iter().zip(&lines).filter(|(one, other)| one != other).map(|(one, _)| one.kind).collect();
     assert!(differing.contains(&"evaluate") && lines.len() == records.len(), "{differing:?}");
 }
 
 #[test]
-fn a_plan_that_no_evaluation_has_is_refused() {
+fn a_plan_with_impossible_values_is_rejected() {
     let directory = Directory::new("plan");
     let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
     let mut writer = ContainerWriter::create(&directory.0, origin(&study)).unwrap();

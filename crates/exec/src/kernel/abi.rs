@@ -1,4 +1,4 @@
-//! The module's interface, as `uapi/cyclescope.h` has it. Both sides assert the same sizes and offsets.
+//! The module's interface, as in `uapi/cyclescope.h`. Both sides assert the same sizes and offsets.
 
 use crate::Sample;
 use std::mem::{offset_of, size_of};
@@ -16,14 +16,14 @@ pub(super) const INFO_APERF: u32 = 1;
 pub(super) const INFO_DEADLINE: u32 = 1 << 1;
 /// [`ModuleProperties::flags`]: code can be run here.
 pub(super) const INFO_RUN: u32 = 1 << 2;
-/// [`ModuleRun::flags`]: run although nothing could end an endless loop.
+/// [`ModuleRun::flags`]: run even if nothing can end an endless loop.
 pub(super) const RUN_UNGUARDED: u32 = 1;
 /// [`ModuleFill::flags`]: fill the pages that were written to since they were last filled.
 pub(super) const FILL_WRITTEN: u32 = 1;
 /// [`ModuleFill::flags`]: fill every page.
 pub(super) const FILL_ALL: u32 = 1 << 1;
 
-/// Parts of the CPU's state that measured code left changed, by bit of [`ModuleOutcome::changed`].
+/// Parts of the CPU's state that measured code changed, by bit of [`ModuleOutcome::changed`].
 const CHANGED_STATE_NAMES: [&str; 10] = [
     "CR0",
     "CR8",
@@ -168,19 +168,19 @@ pub(super) struct ModuleRun {
     pub(super) outcome: ModuleOutcome,
 }
 
-/// Bytes of a marker design's name, with its end.
+/// Bytes of a marker design's name, including the terminator.
 pub(super) const MARKER_NAME_BYTES: usize = 16;
 /// Bytes that one iteration around a memcpy copies.
 #[cfg(test)]
 pub(super) const MARKER_COPIED: u32 = 4096;
-/// Most calls of markers a round.
+/// Largest number of marker calls in a round.
 pub(super) const MARKER_MOST_CALLS: u32 = 512;
 /// The longest delay before a marker's call.
 #[cfg(test)]
 pub(super) const MARKER_MOST_DELAY: u32 = 1024;
-/// Most iterations a round.
+/// Largest number of iterations in a round.
 pub(super) const MARKER_MOST_WORK: u32 = 32768;
-/// Iterations that one around a memcpy counts as.
+/// Weight of an iteration with a memcpy, in iterations.
 pub(super) const MARKER_COPY_WEIGHT: u32 = 4;
 /// The longest slice of a run of markers.
 pub(super) const MARKER_LONGEST_SLICE_US: u32 = 5000;

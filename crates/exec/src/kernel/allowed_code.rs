@@ -1,4 +1,5 @@
-//! Remembers which code may run: a survey runs each of its programs in many batches, and its rulers in all.
+//! Caches which code may run: a survey runs each of its programs in many batches, and its rulers in
+//! all.
 
 use super::refusal::{JudgedCode, RefusalRules, judge_code};
 use cyclescope_code::program::Program;
@@ -8,7 +9,7 @@ use std::collections::HashSet;
 /// Largest number of cached pieces of code: those of several batches.
 const MAX_CACHED: usize = 512;
 
-/// Pieces of code that were allowed. Whole pieces are compared, not hashes, so that no two are confused.
+/// Pieces of allowed code. Whole pieces are compared, not hashes, so that two are never confused.
 #[derive(Debug, Default)]
 pub(super) struct AllowedCodeCache {
     allowed: HashSet<Vec<u8>>,
@@ -31,7 +32,8 @@ impl AllowedCodeCache {
     }
 }
 
-/// All inputs of the check. Their lengths are included, so that different inputs have different keys.
+/// All inputs of the check. Their lengths are included, so that different inputs have different
+/// keys.
 fn build_cache_key(code: &JudgedCode, rules: RefusalRules) -> Vec<u8> {
     let JudgedCode { init, snippet, copies, looped, following } = *code;
     let mut key = vec![u8::from(looped), u8::from(rules.lone_cpu)];
@@ -54,12 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_allowed_is_remembered() {
+    fn only_allowed_code_is_cached() {
         let mut judgement = AllowedCodeCache::default();
         let mut may_run = |init: &[u8], snippet: &[u8]| {
             judgement.check_program(&program(init, snippet), RefusalRules::default()).is_ok()
         };
-        // `mov eax, cr0` and `mov cr0, eax`, then HLT; each twice, for the second time is from memory.
+        // `mov eax, cr0` and `mov cr0, eax`, then HLT; each twice, because the second check uses
+        // the cache.
         let (read, write, halt) = ([0x0f, 0x20, 0xc0], [0x0f, 0x22, 0xc0], [0xf4]);
         for _ in 0..2 {
             assert!(may_run(&read, &write));

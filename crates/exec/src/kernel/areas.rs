@@ -1,7 +1,8 @@
 //! The memory areas of programs in ring 0, which the module makes and fills.
 //!
-//! The module makes areas of whole small pages at addresses of its choice, and fills the pages that were written to
-//! with a repeated word or with bytes from this executor. All other features of a memory are unavailable.
+//! The module chooses the addresses of areas, which are whole small pages. It fills pages that were
+//! written to, with a repeated word or with bytes from this executor. All other features of a
+//! memory are unavailable.
 
 use super::abi::{self, ModuleArea as PlacedSize, ModuleFill};
 use super::device::ModuleDevice;
@@ -14,7 +15,7 @@ use cyclescope_core::error::{RunError, Unavailable};
 /// The areas that the module has made for this executor.
 #[derive(Debug, Default)]
 pub(super) struct KernelAreas {
-    /// The last memory of which an area was used.
+    /// The last memory with used areas.
     memory: ProgramMemory,
     /// Lifetimes of the last batch's areas.
     lifetimes: Vec<StoreLifetime>,
@@ -24,12 +25,13 @@ pub(super) struct KernelAreas {
     contents: Vec<Option<Vec<u8>>>,
     /// Whether the module has filled all used areas with their initial contents.
     filled: bool,
-    /// Whether areas whose contents are kept have been filled at least once.
+    /// Whether areas with kept contents have been filled at least once.
     begun: bool,
 }
 
 impl KernelAreas {
-    /// Lets the module make the areas of a checked memory. The error names the feature that the module does not offer.
+    /// Lets the module make the areas of a checked memory. The error names the feature that the
+    /// module does not offer.
     pub(super) fn adopt_memory(&mut self, module: &ModuleDevice, memory: &ProgramMemory) -> Result<(), RunError> {
         check_features(memory, &module.info).map_err(RunError::Unavailable)?;
         let sizes = memory.areas.iter().map(MemoryArea::mapped_bytes);
@@ -42,7 +44,8 @@ impl KernelAreas {
         Ok(())
     }
 
-    /// A memory without used areas changes no contents: it often comes between two equal memories.
+    /// A memory without used areas changes no contents: such a memory often comes between two equal
+    /// ones.
     fn update_contents(&mut self, memory: &ProgramMemory) {
         let lifetimes: Vec<StoreLifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
         let unused = lifetimes.iter().all(|lifetime| *lifetime == StoreLifetime::Unused);
@@ -66,7 +69,8 @@ impl KernelAreas {
         self.contents = memory.areas.iter().zip(&self.placed).map(content).collect();
     }
 
-    /// Areas that the module fills before the next layout. Their addresses are valid until the next [`KernelAreas::adopt_memory`].
+    /// Areas that the module fills before the next layout. Their addresses are valid until the next
+    /// [`KernelAreas::adopt_memory`].
     pub(super) fn list_fills(&self) -> Vec<ModuleFill> {
         let written = if self.filled { abi::FILL_WRITTEN } else { abi::FILL_ALL };
         let fill = |(number, lifetime): (usize, &StoreLifetime)| {
@@ -82,7 +86,7 @@ impl KernelAreas {
         self.lifetimes.iter().enumerate().map(fill).collect()
     }
 
-    /// Notes that a layout has ended, also with a fault of its program.
+    /// Records the end of a layout; `well` is false after a fault of its program.
     pub(super) fn record_layout_end(&mut self, well: bool) {
         let every = self.lifetimes.iter().all(|lifetime| *lifetime != StoreLifetime::Unused);
         self.filled |= every;
@@ -142,7 +146,7 @@ mod tests {
         abi::ModuleProperties { most_areas: 16, most_area_bytes: 64 << 20, ..abi::ModuleProperties::default() }
     }
 
-    /// Areas as after the module has placed them.
+    /// Areas as after placement by the module.
     fn placed(memory: &ProgramMemory) -> KernelAreas {
         let size = |area: &MemoryArea| PlacedSize { bytes: area.mapped_bytes(), address: 0x10_0000 };
         let mut areas = KernelAreas { placed: memory.areas.iter().map(size).collect(), ..KernelAreas::default() };
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_module_does_not_have_is_unavailable() {
+    fn features_that_the_module_lacks_are_unavailable() {
         assert_eq!(check_features(&ProgramMemory::default(), &info()), Ok(()));
         let changed = |change: &dyn Fn(&mut MemoryArea)| {
             let mut memory = ProgramMemory::default();
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_filled_when_they_have_to_be() {
+    fn pages_are_filled_when_needed() {
         let (all, written) = (abi::FILL_ALL, abi::FILL_WRITTEN);
         let mut areas = placed(&ProgramMemory::standard(FloatElement::F32, true));
         assert_eq!(flags(&areas), [all; 5]);
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_come_from_here_and_kept_areas_are_filled_once() {
+    fn rings_are_sent_as_bytes_and_kept_areas_are_filled_once() {
         let ring = PointerRing { stride: 64, order: RingOrder::Sequential, seed: 0 };
         let mut memory = ProgramMemory::default();
         memory.areas[2] = MemoryArea { lifetime: StoreLifetime::Kept, ..MemoryArea::from_ring(4096, ring, 6) };

@@ -11,10 +11,9 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
 
-/// The device's path.
+/// Path of the module's device.
 pub(crate) const DEVICE: &str = "/dev/cyclescope";
-const LOAD_REMEDY: &str =
-    "build and load it (docs/kernel-safety.md); `cyclescope doctor` says what stands in the way here";
+const LOAD_REMEDY: &str = "build and load it (docs/kernel-safety.md); `cyclescope doctor` shows what prevents it here";
 
 /// The module, opened.
 #[derive(Debug)]
@@ -68,7 +67,7 @@ impl ModuleDevice {
         self.info.flags & abi::INFO_APERF != 0
     }
 
-    /// Whether it runs code here; markers it has either way.
+    /// Whether it runs code here. It has markers in any case.
     pub fn runs_code(&self) -> bool {
         self.info.flags & abi::INFO_RUN != 0
     }
@@ -78,7 +77,8 @@ impl ModuleDevice {
         self.info.flags & abi::INFO_DEADLINE != 0
     }
 
-    /// Reserves the module for one batch: it runs one at a time, and waiting here takes no time of a run's deadline.
+    /// Reserves the module for one batch: it runs one at a time. Waiting here does not count
+    /// towards a run's deadline.
     pub(super) fn lock_device(&self) -> Result<(), RunError> {
         let waited = rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
         let failed = |errno: rustix::io::Errno| RunError::System {
@@ -93,7 +93,8 @@ impl ModuleDevice {
         let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
     }
 
-    /// Makes memory areas of these sizes, for this open device, and writes their addresses to the list.
+    /// Makes memory areas of these sizes, for this open device, and writes their addresses to the
+    /// list.
     pub(super) fn set_areas(&self, areas: &mut [abi::ModuleArea]) -> Result<(), RunError> {
         let mut list = abi::ModuleAreaList {
             size: size_of::<abi::ModuleAreaList>() as u32,
@@ -106,11 +107,11 @@ impl ModuleDevice {
         unsafe { self.call_device(abi::SET_AREAS, &mut list, "making memory areas in ring 0") }
     }
 
-    /// One run.
+    /// Runs code once.
     ///
     /// # Safety
     ///
-    /// The addresses in `run` are those of buffers as long as the counts beside them say.
+    /// Each address in `run` points to a buffer as long as its count says.
     pub(super) unsafe fn run_code(&self, run: &mut abi::ModuleRun) -> Result<(), RunError> {
         run.size = size_of::<abi::ModuleRun>() as u32;
         run.version = abi::INTERFACE_VERSION;
@@ -118,12 +119,12 @@ impl ModuleDevice {
         unsafe { self.call_device(abi::RUN, run, "running code in ring 0") }
     }
 
-    /// One call of the device.
+    /// Makes one call of the device.
     ///
     /// # Safety
     ///
-    /// The argument is the struct of that call and says its size; addresses in it are those of buffers as long as the
-    /// counts beside them say.
+    /// The argument is the struct of that call and says its size. Each address in it points to a
+    /// buffer as long as its count says.
     pub(super) unsafe fn call_device<T>(
         &self,
         call: u64,
@@ -141,7 +142,7 @@ impl ModuleDevice {
     }
 }
 
-/// The module that is loaded belongs to another program.
+/// The error for a loaded module of another program.
 pub(super) fn foreign_module_error(lack: &str) -> Unavailable {
     kernel_unavailable(
         format!("the module that is loaded {lack}"),
@@ -180,7 +181,7 @@ pub(super) fn explain_open_failure(error: &io::Error, facts: &KernelModule) -> U
     }
 }
 
-/// The module is loaded and refuses this machine.
+/// Why a loaded module refuses this machine.
 fn refused_machine_error(facts: &KernelModule) -> Unavailable {
     let why = facts.refused.known().cloned().flatten();
     let why = why.unwrap_or_else(|| "the module runs no code on this machine".to_string());
@@ -218,7 +219,8 @@ impl PinnedThread {
         if cpu >= libc::CPU_SETSIZE as usize {
             return Err(RunError::from_harness(PINNING, format!("there is no CPU {cpu}"), "see --cpu"));
         }
-        // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size given.
+        // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size
+        // given.
         unsafe {
             let mut before: libc::cpu_set_t = std::mem::zeroed();
             if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut before) != 0 {
@@ -236,7 +238,7 @@ impl PinnedThread {
 
 impl Drop for PinnedThread {
     fn drop(&mut self) {
-        // SAFETY: a set that the kernel filled. Nothing is left to be done when this fails.
+        // SAFETY: a set that the kernel filled. A failure needs no handling.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };
     }
 }

@@ -24,8 +24,8 @@ const EXCEPTIONS: [(u32, &str, &str); 16] = [
 
 /// Position of the saved instruction pointer of an exception (Intel SDM vol. 3A, table 6-1).
 ///
-/// A debug exception may be INT1 or a single step, and the module does not say which: a step that ends at an INT1 is
-/// taken for it.
+/// A debug exception may be INT1 or a single step, and the module does not say which. A step that
+/// ends at an INT1 counts as that INT1.
 pub(super) fn find_ip_position(vector: u32) -> SavedIpPosition {
     match vector {
         1 => SavedIpPosition::AroundInt1,
@@ -36,7 +36,7 @@ pub(super) fn find_ip_position(vector: u32) -> SavedIpPosition {
 
 /// The vector of a non-maskable interrupt.
 pub(super) const NMI: u32 = 2;
-/// The vectors of interrupts.
+/// The first vector of interrupts.
 pub(super) const FIRST_INTERRUPT: u32 = 32;
 pub(super) const LAST_INTERRUPT: u32 = 255;
 /// The vector of a page fault, the one exception that reports an address.

@@ -1,8 +1,10 @@
-//! Markers of the module: instrumentation sites in ordinary kernel code, switched at run time and timed in ring 0.
+//! Markers of the module: instrumentation sites in ordinary kernel code, switched at run time and
+//! timed in ring 0.
 //!
-//! A *code* is one function of the module, a loop around one site; the module reports the list of its codes. It times
-//! calls of codes beside the [`KernelRuler`], and returns raw readings. Sites that are on belong to the [`KernelMarkers`] that
-//! switched them on: calls of others fail with `EBUSY`, and dropping the owner switches the sites off.
+//! A *code* is one function of the module, a loop around one site. The module reports its codes. It
+//! times calls of codes together with the [`KernelRuler`], and returns raw readings. Enabled sites
+//! belong to the [`KernelMarkers`] that switched them on: calls of others fail with `EBUSY`, and
+//! dropping the owner switches the sites off.
 
 use super::abi::{self, INTERFACE_VERSION, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch};
 use super::device::{ModuleDevice, PinnedThread, foreign_module_error, unknown_answer_error};
@@ -27,14 +29,14 @@ pub enum ProbeGuard {
     Bare = 0,
     /// `preempt_disable` and `preempt_enable`.
     Preemption = 1,
-    /// The guard that the kernel itself gives the design.
+    /// The design's own guard in the kernel.
     Own = 2,
     /// `local_irq_disable` and `local_irq_enable`: interrupts are on between the calls.
     Interrupts = 3,
 }
 
 impl ProbeGuard {
-    /// All of them; a design need not have a code for each.
+    /// All guards; a design need not have a code for each.
     pub const ALL: [ProbeGuard; 4] =
         [ProbeGuard::Bare, ProbeGuard::Preemption, ProbeGuard::Own, ProbeGuard::Interrupts];
 }
@@ -59,14 +61,14 @@ pub enum KernelProbe {
     Direct = 2,
     /// Takes its arguments from a variable argument list whose types it knows.
     Varargs = 3,
-    /// Takes its arguments by a format string.
+    /// Takes its arguments through a format string.
     Format = 4,
     /// Counts its calls.
     Counting = 5,
 }
 
 impl KernelProbe {
-    /// All of them; a design need not take each (`EOPNOTSUPP`).
+    /// All probes; a design need not accept each (`EOPNOTSUPP`).
     pub const ALL: [KernelProbe; 5] =
         [KernelProbe::Empty, KernelProbe::Direct, KernelProbe::Varargs, KernelProbe::Format, KernelProbe::Counting];
 }
@@ -173,11 +175,11 @@ pub struct KernelMarkerRounds {
 pub struct TimedMarkerRounds {
     /// The readings, by round, then by call.
     pub samples: Vec<Sample>,
-    /// Calls of the counting probe, those of the warm-up among them.
+    /// Number of calls of the counting probe, including the warm-up.
     pub hits: u64,
 }
 
-/// The markers of the module that is loaded.
+/// The markers of the loaded module.
 pub struct KernelMarkers {
     module: ModuleDevice,
     cpu: usize,
@@ -186,8 +188,8 @@ pub struct KernelMarkers {
 }
 
 impl KernelMarkers {
-    /// Opens the module's device and reads the list of its codes. They will run on `cpu`, and wait for `patience` at
-    /// most for another run there.
+    /// Opens the module's device and reads the list of its codes. They run on `cpu`, and wait at
+    /// most `patience` for another run there.
     pub fn open(cpu: usize, patience: Duration) -> Result<KernelMarkers, Unavailable> {
         let module = ModuleDevice::open()?;
         let codes =
@@ -200,7 +202,7 @@ impl KernelMarkers {
         &self.codes
     }
 
-    /// Switches all sites of a design on, or off where no probe is given.
+    /// Switches all sites of a design on, or off if `probe` is `None`.
     pub fn switch_sites(&mut self, design: DesignNumber, probe: Option<KernelProbe>) -> Result<(), RunError> {
         let mut wanted = MarkerSwitch {
             size: size_of::<MarkerSwitch>() as u32,
@@ -209,7 +211,7 @@ impl KernelMarkers {
             design: design.0,
             probe: probe.map_or(abi::PROBE_DORMANT, |probe| probe as u32),
         };
-        // SAFETY: the struct of this call, which has no addresses.
+        // SAFETY: the struct of this call, without addresses.
         unsafe { self.module.call_device(abi::MARKER_SWITCH, &mut wanted, "switching markers in the kernel") }
     }
 
@@ -261,8 +263,8 @@ impl KernelMarkers {
             total_ms: limit_ms,
             ..MarkerRun::default()
         };
-        // SAFETY: the struct of this call; its counts are those of the list, and there is room for the samples of all
-        // rounds.
+        // SAFETY: the struct of this call; its counts are those of the list, and there is room for
+        // the samples of all rounds.
         unsafe { self.module.call_device(abi::MARKER_RUN, &mut run, "running markers in the kernel") }?;
         match run.rounds_done == rounds.rounds {
             true => Ok(TimedMarkerRounds { samples, hits: run.hits }),
@@ -294,7 +296,7 @@ fn list_functions(module: &ModuleDevice) -> Result<Vec<MarkerFunction>, RunError
 }
 
 fn decode_function(answer: &MarkerCode) -> Result<MarkerFunction, RunError> {
-    let strange = || unknown_answer_error(format!("it describes code {} in other words", answer.code));
+    let strange = || unknown_answer_error(format!("it describes code {} in an unknown way", answer.code));
     let surroundings = [MarkerWorkload::Nothing, MarkerWorkload::Memcpy];
     let name: Vec<u8> = answer.name.iter().copied().take_while(|byte| *byte != 0).collect();
     Ok(MarkerFunction {
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_module_says_of_a_code_is_understood() {
+    fn the_module_s_description_of_a_code_is_parsed() {
         let code = decode_function(&answer()).unwrap();
         assert_eq!(
             (code.name.as_str(), code.design, code.placement, code.len),
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_can_not_say_is_an_error() {
+    fn an_invalid_description_is_an_error() {
         for strange in [
             MarkerCode { guard: 4, ..answer() },
             MarkerCode { around: 2, ..answer() },

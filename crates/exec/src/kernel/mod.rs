@@ -1,8 +1,9 @@
-//! The kernel-mode executor: snippets run in ring 0, through the module of this project.
+//! The kernel-mode executor: snippets run in ring 0, through the project's kernel module.
 //!
-//! The module runs them in a private address space with their code and areas, and nothing else that they could harm.
-//! Interrupts are off for a slice of some milliseconds; exceptions are returned as typed errors. Code that page tables
-//! cannot confine is refused before it runs, by [`refusal`]. `docs/kernel-safety.md` lists what remains possible.
+//! The module runs them in a private address space that contains only their code and areas, and
+//! nothing they could harm. Interrupts are off for a slice of some milliseconds. Exceptions are
+//! returned as typed errors. Code that page tables cannot confine is refused before it runs, by
+//! [`refusal`]. `docs/kernel-safety.md` lists the remaining risks.
 
 mod abi;
 mod allowed_code;
@@ -38,11 +39,12 @@ use refusal::{JudgedCode, RefusalRules};
 use std::mem::size_of;
 use std::time::{Duration, Instant};
 
-/// How long interrupts stay off at a time, µs: less than a tick of Debian's kernels (4 ms), so that no more than one
-/// waits; long enough that the first round after them, with cold translations, is one of many.
+/// How long interrupts stay off at a time, µs. Less than a tick of Debian's kernels (4 ms), so that
+/// at most one waits. Long enough that the first round after them, with cold translations, is one
+/// of many.
 const SLICE_US: u32 = 2000;
-/// The default of [`KernelOptions::deadline`]: far below what the kernel's own watchdogs allow (10 s), far above what a
-/// measurement plans for one call.
+/// The default of [`KernelOptions::deadline`]: far below what the kernel's own watchdogs allow (10
+/// s), far above what a measurement plans for one call.
 const DEFAULT_CALL_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Smallest time limit of a batch.
@@ -50,10 +52,10 @@ const MIN_BATCH_LIMIT: Duration = Duration::from_secs(30);
 /// The opcode of INT n.
 const INT_N: u8 = 0xcd;
 
-/// Copies at which the verdict on a body no longer changes.
+/// Number of copies after which the verdict on a body stays the same.
 const JUDGED_COPIES: usize = 4;
 
-/// This executor on offer.
+/// How the kernel executor is offered.
 pub const KERNEL_OFFER: ExecutorOffer = ExecutorOffer {
     name: "kernel",
     about: "Ring 0, through the kernel module",
@@ -70,9 +72,9 @@ pub const KERNEL_OFFER: ExecutorOffer = ExecutorOffer {
     },
 };
 
-/// Capabilities of a [`KernelExecutor`] executor on a machine, without asking the module.
+/// Capabilities of a [`KernelExecutor`] on a machine, without asking the module.
 pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
-    let closed = "the module says so when it is opened";
+    let closed = "the module reports it when it is opened";
     Capabilities {
         executor: KERNEL_OFFER.name,
         ring: PrivilegeRing::Zero,
@@ -83,7 +85,7 @@ pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
         }),
         control_registers: Ok(()),
         cycle_counter: CounterAvailability::Lacking(MissingCapability {
-            why: "in ring 0 no counter is set up for it; the system counts for processes alone",
+            why: "ring 0 has no counter for it; the system counts only for processes",
             remedy: "choose another clock (--clock list), or measure in user mode",
         }),
         aperf: Fact::unknown(closed),
@@ -98,16 +100,16 @@ fn judge_snippet(snippet: &Snippet, looped: bool) -> Result<(), RunError> {
     refusal::judge_code(judged, RefusalRules::default()).map_err(|refusal| refusal.into_error())
 }
 
-/// Options of a [`KernelExecutor`] executor.
+/// Options of a [`KernelExecutor`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelOptions {
     /// The CPU that measured code runs on.
     pub cpu: usize,
-    /// Time that batches wait for another run on that CPU before they run beside it.
+    /// Time that batches wait for another run on that CPU. After it, both run at the same time.
     pub patience: Duration,
-    /// Time after which one call counts as hung; within the limits of the module.
+    /// Time after which one call counts as hung, within the module's limits.
     pub deadline: Duration,
-    /// Whether code that may not end runs although there is no second CPU to end it.
+    /// Whether code that may not end runs even without a second CPU to end it.
     pub force: bool,
 }
 
@@ -138,7 +140,7 @@ impl KernelExecutor {
         KernelExecutor::open_on(machine, options)
     }
 
-    /// Opens the module's device for a machine whose facts are known.
+    /// Opens the module's device for a machine with known facts.
     pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<KernelExecutor, Unavailable> {
         let module = ModuleDevice::open_for_code()?;
         let info = &module.info;
@@ -224,8 +226,8 @@ impl KernelExecutor {
             unread,
             ..abi::ModuleRun::default()
         };
-        // SAFETY: every address in `run` is that of a buffer that lives through the call and is as long as the
-        // counts beside it say.
+        // SAFETY: every address in `run` points to a buffer that lives through the call and is as
+        // long as its count says.
         unsafe { self.module.run_code(&mut run) }?;
         self.areas.record_layout_end(run.outcome.status == status::DONE);
         self.add_outcome(&run.outcome);
@@ -263,13 +265,14 @@ impl KernelExecutor {
         layout.code.iter().map(place).collect()
     }
 
-    /// The deadline of one call, longer than a slice as the module asks for.
+    /// The deadline of one call. It is longer than a slice, as the module requires.
     fn deadline_us(&self) -> u32 {
         let asked = self.options.deadline.as_micros().min(u128::from(u32::MAX)) as u32;
         asked.clamp(SLICE_US + 1, self.module.info.longest_deadline_us.max(SLICE_US + 1))
     }
 
-    /// The error for a passed deadline: only the deadline's own NMI means that a single call took too long.
+    /// The error for a passed deadline: only the deadline's own NMI means that a single call took
+    /// too long.
     fn overdue_error(&self, vector: u32, total: Duration) -> RunError {
         let deadline_ms = u64::from(self.deadline_us() / 1000);
         match vector {
@@ -309,12 +312,12 @@ impl KernelExecutor {
         let layouts = std::slice::from_ref(layout);
         let at = outcome.ip.checked_sub(arena).filter(|at| *at <= self.arena_len() as u64);
         let found = |saved| at.and_then(|at| locate_fault(at as usize, saved, &batch.programs, layouts));
-        // INT n leaves its address behind it, whichever exception has the number.
+        // INT n leaves its address after it, whichever exception has the number.
         let by_number = found(SavedIpPosition::Behind).filter(|(program, code_at, at)| {
             let code = &batch.programs[*program].code()[at - *code_at as usize..];
             code.starts_with(&[INT_N, outcome.vector as u8])
         });
-        let told = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
+        let has_address = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
         let place = by_number.or_else(|| found(exception::find_ip_position(outcome.vector)));
         let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
         let offset = place.map(|(_, code_at, at)| at - code_at as usize);
@@ -322,7 +325,7 @@ impl KernelExecutor {
         FaultReport {
             signal: "",
             code: outcome.vector as i32,
-            address: if told { outcome.cr2 } else { start },
+            address: if has_address { outcome.cr2 } else { start },
             rip: outcome.ip,
             system_call: None,
             program,
@@ -393,8 +396,8 @@ impl Executor for KernelExecutor {
     }
 }
 
-/// Time limit of a batch: longer than its deadline, which assumes an idle machine and is there to detect endless code,
-/// as the module does itself.
+/// Time limit of a batch, longer than its deadline: that assumes an idle machine and detects
+/// endless code, which the module does by itself.
 fn batch_time_limit(batch: &Batch) -> Duration {
     batch.deadline.max(MIN_BATCH_LIMIT)
 }
@@ -406,12 +409,12 @@ struct ContextPage([u64; CONTEXT_BYTES / 8]);
 impl ContextPage {
     fn new(canary: u64, context: &ProgramContext) -> Box<ContextPage> {
         let mut page = Box::new(ContextPage([canary; CONTEXT_BYTES / 8]));
-        // SAFETY: the context fits behind its offset, which is a multiple of its alignment.
+        // SAFETY: the context fits after its offset, which is a multiple of its alignment.
         unsafe { page.0.as_mut_ptr().cast::<u8>().add(CONTEXT_AT).cast::<ProgramContext>().write(context.clone()) };
         page
     }
 
-    /// Whether only what a program writes has changed.
+    /// Checks that only the parts that a program may write have changed.
     fn check_unchanged(&self, canary: u64, context: &ProgramContext) -> Result<(), RunError> {
         let after = (CONTEXT_AT + size_of::<ProgramContext>()) / 8;
         let (before, behind) = (&self.0[..CONTEXT_AT / 8], &self.0[after..]);

@@ -1,4 +1,4 @@
-//! What can be tested of the executor without its module.
+//! Tests of the executor that need no module.
 
 use super::abi::{
     self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, ModuleCall, ModuleOutcome, ModulePiece,
@@ -23,26 +23,26 @@ fn exceptions_have_names() {
         (describe_exception(2), describe_exception(128)),
         ("interrupt 2".to_string(), "interrupt 128".to_string())
     );
-    // INT3, INTO and INT n leave their address behind them; faults leave it at them.
+    // INT3, INTO and INT n save the address after them; faults save their own.
     let saved_as = |place| (0..34).filter(|vector| find_ip_position(*vector) == place).collect::<Vec<u32>>();
     assert_eq!(saved_as(SavedIpPosition::Behind), [3, 4, 32, 33]);
     assert_eq!(saved_as(SavedIpPosition::AroundInt1), [1]);
 }
 
 #[test]
-fn every_bit_of_what_changed_has_a_name() {
+fn every_bit_of_changed_state_has_a_name() {
     assert_eq!(list_changed_state(0), Vec::<&str>::new());
     assert_eq!(list_changed_state(1 << 1 | 1 << 8), ["CR8", "IA32_TSC_AUX"]);
     assert_eq!(list_changed_state(u32::MAX).len(), 10);
 }
 
-/// A machine without any file.
+/// A machine without any files.
 fn nothing() -> KernelModule {
     KernelModule::detect(&SystemFiles::rooted_at("/nonexistent"), "1")
 }
 
-/// Why a device that answers so can't be used, and the remedy.
-fn said(errno: i32, facts: &KernelModule) -> [String; 2] {
+/// The reason and the remedy for a device that fails with this error number.
+fn open_failure(errno: i32, facts: &KernelModule) -> [String; 2] {
     let error = explain_open_failure(&io::Error::from_raw_os_error(errno), facts);
     assert_eq!(error.what, "executor kernel");
     assert!(!error.remedy.is_empty());
@@ -50,14 +50,14 @@ fn said(errno: i32, facts: &KernelModule) -> [String; 2] {
 }
 
 #[test]
-fn a_device_that_does_not_open_says_why() {
+fn a_device_that_does_not_open_gives_a_reason() {
     let open = KernelModule { closed: Fact::Known(false), headers: Fact::Known(String::new()), ..nothing() };
     let loaded = KernelModule { loaded: Fact::Known(true), ..open.clone() };
     let locked = KernelModule { lockdown: Fact::Known(Some("integrity".to_string())), ..loaded.clone() };
     let refused = KernelModule { refused: Fact::Known(Some("a reason".to_string())), ..loaded.clone() };
     for (errno, facts, why, remedy) in [
         (libc::ENOENT, &open, "is not loaded", "docs/kernel-safety.md"),
-        (libc::ENOENT, &nothing(), "is not loaded: the kernel seems to take no modules", "user mode"),
+        (libc::ENOENT, &nothing(), "is not loaded: the kernel seems to load no modules", "user mode"),
         (libc::ENOENT, &loaded, "no /dev/cyclescope", "devtmpfs"),
         (libc::EACCES, &locked, "locked down", "lockdown=none"),
         (libc::EACCES, &loaded, "for root", "run as root"),
@@ -67,20 +67,20 @@ fn a_device_that_does_not_open_says_why() {
         (libc::EBUSY, &loaded, "too many runs", "wait"),
         (libc::EIO, &loaded, "can't be opened", "docs/kernel-safety.md"),
     ] {
-        let [said_why, said_remedy] = said(errno, facts);
-        assert!(said_why.contains(why) && said_remedy.contains(remedy), "{errno}: {said_why} / {said_remedy}");
+        let [actual_why, actual_remedy] = open_failure(errno, facts);
+        assert!(actual_why.contains(why) && actual_remedy.contains(remedy), "{errno}: {actual_why} / {actual_remedy}");
     }
 }
 
 #[test]
-fn the_module_is_named_or_missing() {
+fn a_missing_module_is_reported() {
     match ModuleDevice::open() {
         Ok(module) => assert_eq!(module.version(), abi::INTERFACE_VERSION),
         Err(error) => assert!(!error.why.is_empty() && !error.remedy.is_empty()),
     }
 }
 
-/// Every number that both sides of the interface have, by its expression in C.
+/// All numbers shared by both sides of the interface, with their expressions in C.
 fn numbers() -> Vec<(&'static str, u64)> {
     let mut all = vec![
         ("CYCLESCOPE_GET_INFO", abi::GET_INFO),
@@ -173,7 +173,7 @@ fn numbers() -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn the_calls_have_the_numbers_of_version_2() {
+fn the_call_numbers_are_those_of_version_2() {
     // _IOWR('y', 0x40, 80 bytes), _IOWR('y', 0x41, 200 bytes) and _IOWR('y', 0x42, 24 bytes).
     assert_eq!((abi::GET_INFO, abi::RUN, abi::SET_AREAS), (0xc050_7940, 0xc0c8_7941, 0xc018_7942));
 }
@@ -213,7 +213,7 @@ fn both_sides_of_the_interface_agree() {
 }
 
 #[test]
-fn a_cpu_that_no_set_can_name_is_an_error() {
+fn a_cpu_number_beyond_every_set_is_an_error() {
     let refused = super::device::PinnedThread::pin(1 << 20).map(drop);
     assert!(matches!(refused, Err(RunError::Machinery { why, .. }) if why == "there is no CPU 1048576"));
 }

@@ -1,4 +1,4 @@
-//! From a batch to commands: layouts whose code does not overlap go in one command together.
+//! From a batch to commands: layouts whose code does not overlap share a command.
 
 use super::areas::UserAreas;
 use super::regions::WorkerRegions;
@@ -12,7 +12,7 @@ use std::mem::size_of;
 use std::ops::Range;
 use std::ptr;
 
-/// Layouts that go in one command.
+/// Layouts of one command.
 pub(super) struct LayoutChunk {
     pub(super) layouts: Range<usize>,
 }
@@ -61,7 +61,8 @@ fn too_large_error(batch: &Batch) -> RunError {
 }
 
 impl LayoutChunk {
-    /// Writes code, command and fences, and returns the number of samples to come. No worker may be running.
+    /// Writes code, command and fences. Returns the number of expected samples. No worker may be
+    /// running.
     pub(super) fn write_command(
         &self,
         batch: &Batch,
@@ -90,8 +91,8 @@ impl LayoutChunk {
         context.clock_gettime = libc::clock_gettime as *const () as u64;
         let addresses = areas.addresses();
         let command = regions.command_pointer();
-        // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no worker
-        // reads it now.
+        // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no
+        // worker reads it now.
         unsafe {
             ptr::addr_of_mut!((*command).canary).write(canary);
             ptr::addr_of_mut!((*command).layouts).write(layouts.len() as u32);

@@ -1,4 +1,4 @@
-//! Faults that a worker has reported, named.
+//! Names the faults that a worker reports.
 
 use crate::Layout;
 use crate::fault::{FaultReport, SavedIpPosition, describe_instruction, locate_fault};
@@ -12,10 +12,11 @@ const SI_KERNEL: i32 = 0x80;
 /// `si_code` of an alignment check, which has no address either.
 const BUS_ADRALN: i32 = 1;
 
-/// `si_code` of INT1; a single step has TRAP_TRACE (`get_si_code` in the kernel's `arch/x86/kernel/ptrace.c`).
+/// `si_code` of INT1; a single step has TRAP_TRACE (`get_si_code` in the kernel's
+/// `arch/x86/kernel/ptrace.c`).
 const TRAP_BRKPT: i32 = 1;
-/// The vector of the overflow exception, which INT 4 raises behind itself (Intel SDM vol. 3A, 6.15). The kernel sends
-/// SIGSEGV, as for a general protection fault.
+/// The vector of the overflow exception. INT 4 raises it after itself (Intel SDM vol. 3A, 6.15).
+/// The kernel sends SIGSEGV, as for a general protection fault.
 const OVERFLOW: u32 = 4;
 
 /// Position of the instruction pointer that a signal saved.
@@ -28,7 +29,8 @@ fn find_ip_position(signal: i32, code: i32, vector: u32) -> SavedIpPosition {
     }
 }
 
-/// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the worker.
+/// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the
+/// worker.
 pub(super) fn report_fault(answer: &WorkerAnswer, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
     let WorkerAnswer { signal, code, rip, .. } = *answer;
     let saved = find_ip_position(signal, code, answer.vector);
@@ -61,7 +63,7 @@ pub(super) fn report_fault(answer: &WorkerAnswer, arena: u64, programs: &[Progra
     }
 }
 
-/// Why the instruction of a report was not completed.
+/// Why the instruction of a report did not complete.
 pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: &[Program]) -> FaultCause {
     let cause = match (answer.signal, answer.code) {
         (libc::SIGTRAP, _) => FaultCause::Trap,
@@ -70,7 +72,8 @@ pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: 
         (libc::SIGSEGV, _) if answer.address == answer.rip => FaultCause::Fetch,
         (libc::SIGSEGV, _) => FaultCause::Access,
         (libc::SIGBUS, BUS_ADRALN) => FaultCause::Alignment,
-        // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM vol. 3A, 6.15).
+        // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM
+        // vol. 3A, 6.15).
         (libc::SIGBUS, SI_KERNEL) => FaultCause::Protection,
         (libc::SIGBUS, _) => FaultCause::Access,
         _ => FaultCause::Other,
@@ -101,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_traps_is_told_from_what_faults() {
+    fn traps_and_faults_are_distinguished() {
         let stepped = 2;
         assert_eq!(find_ip_position(libc::SIGTRAP, TRAP_BRKPT, 1), SavedIpPosition::AroundInt1);
         assert_eq!(find_ip_position(libc::SIGTRAP, stepped, 1), SavedIpPosition::Behind);
         assert_eq!(find_ip_position(libc::SIGTRAP, SI_KERNEL, 3), SavedIpPosition::Behind);
         assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, OVERFLOW), SavedIpPosition::Behind);
         assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, 13), SavedIpPosition::AtInstruction);
-        // A refused system call raises no exception: the vector is that of an earlier one.
+        // A refused system call raises no exception: the vector belongs to an earlier one.
         assert_eq!(find_ip_position(libc::SIGSYS, 1, 14), SavedIpPosition::Behind);
         assert_eq!(find_ip_position(libc::SIGILL, 2, 6), SavedIpPosition::AtInstruction);
     }

@@ -1,16 +1,17 @@
 //! The filter of the worker's system calls.
 //!
-//! It allows three system calls, and those only from one instruction of the harness: to wait for a word of memory and to
-//! wake who waits (`futex`), to drop pages (`madvise`), and to end. In a copy of this process `clock_gettime` may come from
-//! anywhere, for the vDSO falls back to it. Where functions may allocate, private anonymous memory too may be mapped,
-//! moved and unmapped from anywhere, at addresses of the kernel's choice and without code. Everything else is refused,
-//! 32-bit and x32 calls too.
+//! It allows these calls, and only from one instruction of the harness: to wait for a word of
+//! memory and to wake a waiter (`futex`), to drop pages (`madvise`), and to end. In a copy of this
+//! process, `clock_gettime` may come from anywhere, because the vDSO falls back to it. If functions
+//! may allocate, they may map, move and unmap private anonymous memory from anywhere, without code
+//! and at addresses that the kernel chooses. All other calls are refused, also 32-bit and x32
+//! calls.
 
 use cyclescope_worker::view::CALL_AT;
 use libc::sock_filter;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-/// Offsets in `struct seccomp_data` (Linux, `seccomp.h`), of an argument those of its lower half.
+/// Offsets in `struct seccomp_data` (Linux, `seccomp.h`); of an argument, its lower half.
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 const ADDRESS_AT: u32 = 8;
@@ -18,24 +19,25 @@ const SECOND_ARGUMENT_AT: u32 = 24;
 const THIRD_ARGUMENT_AT: u32 = 32;
 const FOURTH_ARGUMENT_AT: u32 = 40;
 
-/// Where a step goes on.
+/// The next step after a test.
 #[derive(Clone, Copy)]
 enum FilterTarget {
     /// The next step.
     Next,
     Trap,
     Allow,
-    /// The check of how a word is used.
+    /// The check of a futex operation.
     Waiting,
-    /// The check of what pages are advised.
+    /// The check of `madvise`'s advice.
     Advising,
-    /// The check of what is mapped.
+    /// The check of a new mapping.
     Mapping,
-    /// The check of what is moved.
+    /// The check of a moved mapping.
     Moving,
 }
 
-/// One instruction of the filter: what it does with its number, and where it goes if that is true or false.
+/// One instruction of the filter: its code, its number, and its targets if the test is true or
+/// false.
 struct FilterStep(u32, u32, [FilterTarget; 2]);
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -52,7 +54,8 @@ fn call_step(number: i64, to: FilterTarget) -> FilterStep {
     FilterStep(EQUAL, number as u32, [to, FilterTarget::Next])
 }
 
-/// The filter: for a `copy` of this process with its libraries, in which with `heap` functions may allocate.
+/// Builds the filter. `copy`: for a copy of this process with its libraries. `heap`: functions may
+/// allocate.
 pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
     // A SYSCALL instruction has two bytes.
     let allowed = CALL_AT + 2;
@@ -69,7 +72,7 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
             call_step(libc::SYS_mmap, FilterTarget::Mapping),
             call_step(libc::SYS_mremap, FilterTarget::Moving),
             call_step(libc::SYS_munmap, FilterTarget::Allow),
-            // glibc's qsort asks for the size of memory.
+            // glibc's qsort reads the size of memory.
             call_step(libc::SYS_sysinfo, FilterTarget::Allow),
             call_step(libc::SYS_brk, FilterTarget::Allow),
         ]);

@@ -1,20 +1,23 @@
 //! The user-mode executor: snippets run in a pinned child process behind a sandbox.
 //!
-//! The child is a worker, with an executable of its own (`cyclescope_worker`). It maps shared memory at addresses that
-//! the caller chose, gives up its rights, files, signals and system calls, and then runs commands: all layouts of a batch in
-//! one round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
+//! The child is a worker, with an executable of its own (`cyclescope_worker`). It maps shared
+//! memory at addresses that the caller chose, and gives up its rights, files, signals and system
+//! calls. Then it runs commands: all layouts of a batch in one round trip. The caller writes code
+//! through a mapping of its own; the worker can execute it but not write.
 //!
-//! Where code calls functions, and where the system runs no executable from memory, the worker's executable is mapped
-//! into a copy of the calling program instead. Libraries that are loaded when such a worker is made are in it too, at the
-//! same addresses, and their functions can be called, as long as they make no system calls but, where that is allowed,
-//! those that get memory. Make such an executor early: copying a program that uses much memory takes long (about 10 ms per
-//! GiB in small pages).
+//! The worker's executable is mapped into a copy of the calling program instead if code calls
+//! functions, or if the system runs no executable from memory. Such a worker contains the libraries
+//! that are loaded when it is made, at the same addresses. Their functions can be called as long as
+//! they make no system calls, except those that get memory, if allowed. Make such an executor
+//! early: copying a program that uses much memory takes long (about 10 ms per GiB in small pages).
 //!
-//! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next batch gets a
-//! new worker. So does a batch without the code of the last one, which may have changed its worker: what a snippet does
-//! reaches no other. This guards against stray stores, wild jumps, any instruction, any system call. It does not guard
-//! against an attacker who measures himself, for code can write the readings that it is judged by, and VMCALL and VMMCALL
-//! reach the hypervisor unnoticed.
+//! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next
+//! batch gets a new worker. So does a batch without the code of the last one, which may have
+//! changed its worker: no snippet affects another.
+//!
+//! This guards against stray stores, wild jumps, any instruction, any system call. It does not
+//! guard against an attacker who measures himself: code can write the readings that judge it, and
+//! VMCALL and VMMCALL reach the hypervisor unnoticed.
 
 mod areas;
 mod chunk;
@@ -60,14 +63,14 @@ use time_limit::{OvertimeVerdict, WorkerTimeLimit};
 /// Time limit for the set-up of a worker.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// This executor on offer.
+/// How the user executor is offered.
 pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
     name: "user",
     about: "A sandboxed process",
     place: "user mode",
     takes_force: false,
     capabilities: user_capabilities,
-    // Where the TSC is forbidden, so is the system's clock, which deadlines need.
+    // If the TSC is forbidden, so is the system's clock, which deadlines need.
     check: |machine| machine.tsc.require(),
     // The sandbox survives any code.
     judge: |_, _| Ok(()),
@@ -79,7 +82,7 @@ pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
     },
 };
 
-/// Capabilities of a [`UserExecutor`] executor on a machine.
+/// Capabilities of a [`UserExecutor`] on a machine.
 pub fn user_capabilities(machine: &Machine) -> Capabilities {
     Capabilities {
         executor: USER_OFFER.name,
@@ -99,7 +102,7 @@ pub fn user_capabilities(machine: &Machine) -> Capabilities {
     }
 }
 
-/// Runs batches in a child process of its own.
+/// Runs batches in a child process.
 pub struct UserExecutor {
     options: UserOptions,
     capabilities: Capabilities,
@@ -107,9 +110,9 @@ pub struct UserExecutor {
     regions: WorkerRegions,
     areas: UserAreas,
     worker: Option<WorkerProcess>,
-    /// What the worker was made in.
+    /// The process that the worker was made in.
     origin: WorkerOrigin,
-    /// Why the system does not run the worker's executable, where it doesn't.
+    /// Why the system does not run the worker's executable, if it doesn't.
     not_executed: Option<i32>,
     /// The code that the worker may have run.
     ran: BTreeSet<Vec<u8>>,
@@ -121,12 +124,12 @@ pub struct UserExecutor {
 impl UserExecutor {
     /// Makes an executor and its first worker, on the machine that this process runs on.
     pub fn spawn(options: &UserOptions) -> Result<UserExecutor, RunError> {
-        // A CPU that may not be used is the worker's to report.
+        // The worker reports a CPU that may not be used.
         let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
         UserExecutor::spawn_on(machine, options)
     }
 
-    /// Makes an executor for a machine whose facts are known.
+    /// Makes an executor for a machine with known facts.
     pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<UserExecutor, RunError> {
         if options.cpu >= MAX_CPUS {
             let why = format!("there is no CPU {}", options.cpu);
@@ -134,7 +137,7 @@ impl UserExecutor {
         }
         let regions = WorkerRegions::new()?;
         let mut areas = UserAreas::default();
-        // Most batches have this one, so that the first finds its worker ready.
+        // Most batches have this memory, so that the first one finds its worker ready.
         areas.adopt_memory(&ProgramMemory::standard(FloatElement::default(), false))?;
         let mut user = UserExecutor {
             options: options.clone(),
@@ -154,7 +157,7 @@ impl UserExecutor {
         Ok(user)
     }
 
-    /// The process number of the worker, while there is one.
+    /// The worker's process number, if a worker exists.
     pub fn worker_pid(&self) -> Option<i32> {
         self.worker.as_ref().map(WorkerProcess::pid)
     }
@@ -163,13 +166,13 @@ impl UserExecutor {
         self.regions.shared_pointers().status_pointer()
     }
 
-    /// The last answer, as it is now: code that the worker runs may write it at any time.
+    /// The last answer at this moment: the worker's code may write it at any time.
     fn read_answer(&self) -> WorkerAnswer {
         // SAFETY: mapped as long as `self`; all fields are numbers.
         unsafe { ptr::addr_of!((*self.status_pointer()).answer).read_volatile() }
     }
 
-    /// Waits until the worker has come to the end of a command.
+    /// Waits until the worker has finished a command.
     fn wait_for_worker(&self, worker: &WorkerProcess, sequence: u32, spin: bool, until: Instant) -> WaitResult {
         // SAFETY: mapped as long as `self`, and accessed atomically on both sides.
         worker.wait(unsafe { &(*self.status_pointer()).done }, sequence, spin, until)
@@ -186,7 +189,8 @@ impl UserExecutor {
         if self.worker.as_ref().is_some_and(|worker| worker.made_by == here && !worker.has_ended()) {
             return Ok(());
         }
-        // The kernel chooses where a new process has its stack: where our addresses are in one case of many thousands.
+        // The kernel chooses the stack's place in a new process. It hits our addresses in one case
+        // of many thousands.
         const TRIES: u32 = 8;
         let mut last = None;
         for _ in 0..TRIES {
@@ -196,8 +200,8 @@ impl UserExecutor {
             }
         }
         let doing = last.unwrap_or_default();
-        let why = format!("something is at its addresses, {TRIES} times");
-        Err(RunError::from_harness(doing, why, "choose other addresses, or none, for the memory areas"))
+        let why = format!("its addresses were taken in {TRIES} attempts");
+        Err(RunError::from_harness(doing, why, "choose other addresses for the memory areas, or none"))
     }
 
     fn make_worker(&mut self) -> Result<(), RunError> {
@@ -240,7 +244,8 @@ impl UserExecutor {
         Ok(())
     }
 
-    /// Sees to it that the next batch finds a worker that can run it, and that no code of other batches has changed.
+    /// Ensures that the next batch has a worker that can run it, unchanged by the code of other
+    /// batches.
     fn prepare_worker(&mut self, batch: &Batch) -> Result<(), RunError> {
         if self.areas.adopt_memory(&batch.memory).inspect_err(|_| self.worker = None)? {
             self.worker = None;
@@ -257,10 +262,12 @@ impl UserExecutor {
         Ok(())
     }
 
-    /// Records the kinds of pages that the worker's areas got; an error where they are not the requested ones.
+    /// Records the kinds of pages that the worker's areas got. An error if they are not the
+    /// requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
         let length = (self.read_answer().address as usize).min(view::SAMPLES_BYTES);
-        // SAFETY: mapped as long as `self`; the worker has written this number of entries and waits.
+        // SAFETY: mapped as long as `self`; the worker has written this number of entries and
+        // waits.
         let text = unsafe { std::slice::from_raw_parts(self.regions.shared_pointers().samples, length) };
         self.areas.record_mapping(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
     }
@@ -278,7 +285,8 @@ impl UserExecutor {
         let sequence = self.sequence.wrapping_add(1);
         self.sequence = sequence;
         let command: *mut WorkerCommand = self.regions.command_pointer();
-        // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
+        // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new
+        // sequence number.
         let word = unsafe {
             ptr::addr_of_mut!((*command).spin).write(spin as u32);
             ptr::addr_of_mut!((*self.status_pointer()).answer.outcome).write_volatile(outcome::RUNNING);
@@ -287,7 +295,7 @@ impl UserExecutor {
         word.store(sequence, Ordering::Release);
         process::futex_wake(word);
         let Some(mut worker) = self.worker.take() else {
-            return Err(RunError::WorkerLost { how: "there is none".to_owned() });
+            return Err(RunError::WorkerLost { how: "no worker exists".to_owned() });
         };
         loop {
             match self.wait_for_worker(&worker, sequence, spin, patience.next_check()) {
@@ -313,7 +321,7 @@ impl UserExecutor {
         Ok(readings)
     }
 
-    /// Turns the worker's answer into an error, if it is one.
+    /// Turns the worker's answer into an error, if it reports one.
     fn check_answer(
         &mut self,
         batch: &Batch,
@@ -330,10 +338,10 @@ impl UserExecutor {
             self.fault = Some(fault);
             return Err(RunError::Fault { signal, address, instruction, cause });
         }
-        // Only a forged answer says so where there is no counter.
+        // Without a counter, only a forged answer reports this.
         if self.options.counter && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";
-            let remedy = "another run uses it; wait until that has ended";
+            let remedy = "another run uses it; wait until it has ended";
             return Err(RunError::from_harness("keeping the core-cycles counter", why, remedy));
         }
         if answer.outcome == outcome::FENCE {
@@ -350,7 +358,7 @@ impl UserExecutor {
     }
 }
 
-/// A worker that is there and does not run.
+/// The error for a worker that exists and does not run.
 fn stopped_error() -> RunError {
     let why = "its process got no processor time";
     let remedy = "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";

@@ -1,4 +1,4 @@
-//! Options of the worker.
+//! Options of the user-mode executor.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ pub struct UserOptions {
     pub cpu: usize,
     /// Whether programs read the core-cycles counter with RDPMC.
     pub counter: bool,
-    /// Time that batches wait for another run on that CPU before they run beside it.
+    /// Time that batches wait for another run on that CPU. After it, both run at the same time.
     pub patience: Duration,
-    /// Whether code calls functions of this process: workers are copies of it then, with its libraries and all of its
-    /// memory. Otherwise they have nothing of it.
+    /// Whether code calls functions of this process. Workers are then copies of it, with its
+    /// libraries and all of its memory; otherwise they share nothing with it.
     pub functions: bool,
-    /// Whether all code comes from this program itself. Otherwise no worker runs code after code of another batch that
-    /// could have changed it.
+    /// Whether all code comes from this program itself. Otherwise no worker runs code after code of
+    /// another batch that could have changed it.
     pub own_code: bool,
     /// Bytes of memory that functions may get from the system; `None` refuses them any.
     pub heap: Option<u64>,

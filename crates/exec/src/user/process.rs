@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) struct WorkerProcess {
     pid: i32,
     pidfd: OwnedFd,
-    /// The kernel kills the worker when the thread that made it ends, so another thread makes its own.
+    /// The kernel kills the worker when its creating thread ends, so another thread makes a new
+    /// one.
     pub(super) made_by: ThreadId,
     reaped: bool,
 }
@@ -34,7 +35,7 @@ pub(super) enum WaitResult {
 }
 
 impl WorkerProcess {
-    /// Makes a worker. Its first answer says whether it could be set up.
+    /// Makes a worker. Its first answer says whether its set-up succeeded.
     pub(super) fn start(
         regions: &mut WorkerRegions,
         areas: &UserAreas,
@@ -111,8 +112,8 @@ impl WorkerProcess {
     }
 
     pub(super) fn send_signal(&self, signal: Signal) {
-        // Some containers refuse the first. The second cannot meet another process, for the number is the
-        // worker's until it is reaped.
+        // Some containers refuse the first call. The second can't hit another process: the number
+        // stays the worker's until it is reaped.
         if rustix::process::pidfd_send_signal(&self.pidfd, signal) == Err(Errno::PERM) {
             // SAFETY: takes no pointers.
             unsafe { libc::kill(self.pid, signal.as_raw()) };
@@ -126,7 +127,8 @@ impl WorkerProcess {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let fd = self.pidfd.as_raw_fd() as u32;
         loop {
-            // SAFETY: the structure lives through the call, which fills it when the child has ended.
+            // SAFETY: the structure lives through the call, which fills it when the child has
+            // ended.
             let info = unsafe {
                 let options = libc::WEXITED | libc::__WALL;
                 if libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) != 0 {
@@ -149,23 +151,23 @@ impl WorkerProcess {
 
 /// How a worker ended.
 pub(super) enum WorkerEnd {
-    /// By itself, with this status: before it has mapped its memory an error number.
+    /// By itself, with this status; before its memory is mapped, an error number.
     Exited(i32),
     /// By a signal.
     Killed(i32),
-    /// The system did not say, with this error.
+    /// Unknown: the system reported this error.
     Unknown(i32),
 }
 
 impl WorkerEnd {
-    /// The error of a worker that was lost.
+    /// The error for a lost worker.
     pub(super) fn into_error(self) -> RunError {
         let how = match self {
             WorkerEnd::Exited(status) => format!("it exited with status {status}"),
             WorkerEnd::Killed(signal) => {
                 format!("it was killed by {} ({signal})", faults::signal_name(signal))
             }
-            WorkerEnd::Unknown(libc::ECHILD) => "its end was taken by someone else".to_owned(),
+            WorkerEnd::Unknown(libc::ECHILD) => "another waiter reaped it".to_owned(),
             WorkerEnd::Unknown(errno) => {
                 return RunError::from_system_call("waiting for the worker", "waitid", errno);
             }
@@ -173,7 +175,7 @@ impl WorkerEnd {
         RunError::WorkerLost { how }
     }
 
-    /// The error of a worker that ended before its first answer.
+    /// The error for a worker that ended before its first answer.
     pub(super) fn into_setup_error(self) -> RunError {
         match self {
             WorkerEnd::Exited(errno) if errno != 0 => {
@@ -184,10 +186,10 @@ impl WorkerEnd {
     }
 }
 
-/// What a worker that could not be made was to do.
+/// The step that fails if no worker could be made.
 const STARTING_WORKER: &str = "starting the worker";
 
-/// The error number of the system call that failed last.
+/// The error number of the last failed system call.
 fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -200,14 +202,14 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// Iterations of active waiting, when the worker runs on another CPU: about 20 µs.
+/// Iterations of active waiting if the worker runs on another CPU: about 20 µs.
 const SPIN_ITERATIONS: u32 = 500;
-/// Intervals at which a sleeping caller checks whether the worker still lives: long, since each check may interrupt
-/// the measured code.
+/// Interval at which a sleeping caller checks whether the worker still lives. It is long because
+/// each check may interrupt the measured code.
 const FIRST_SLICE: Duration = Duration::from_millis(2);
 const LAST_SLICE: Duration = Duration::from_millis(64);
 
-/// Waits on a shared word while it has a value; false after the timeout.
+/// Waits on a shared word as long as it has a value; false after the timeout.
 fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos() as i64 };
     // SAFETY: the word and the timeout live through the call.
@@ -230,20 +232,22 @@ pub(super) enum StartFailure {
     Failed(RunError),
 }
 
-/// Process number and descriptor; the descriptor is -1 where the kernel gave none.
+/// Process number and descriptor; the descriptor is -1 if the kernel gave none.
 type StartResult = Result<(i32, i32), StartFailure>;
 
 fn clone_error() -> StartFailure {
     StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", last_errno()))
 }
 
-/// The worker's arguments: a name for lists of processes, and the number of the shared file's descriptor.
+/// The worker's arguments: a name for lists of processes, and the number of the shared file's
+/// descriptor.
 fn worker_arguments(regions: &WorkerRegions) -> [CString; 2] {
     let shared = regions.shared_fds()[0].to_string();
     [c"cyclescope-worker".to_owned(), CString::new(shared).expect("digits")]
 }
 
-/// What the child of [`start_executable`] needs, in memory that it shares with the thread that made it, which waits.
+/// Arguments of the child of [`start_executable`], in memory that it shares with its creating
+/// thread, which waits.
 struct WorkerLaunch<'a> {
     image: i32,
     files: &'a [i32],
@@ -252,8 +256,8 @@ struct WorkerLaunch<'a> {
     errno: i32,
 }
 
-/// A process that runs the worker's executable and has the shared files open. It is made in the same time whatever memory
-/// this process uses.
+/// Starts a process that runs the worker's executable and has the shared files open. The time does
+/// not depend on the memory of this process.
 fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
     let mut files = regions.shared_fds().to_vec();
     for area in areas.area_setups() {
@@ -269,8 +273,8 @@ fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
     let mut pidfd: i32 = -1;
     // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
-    // SAFETY: this thread waits until the child has run the executable or ended, so that the child may use this
-    // thread's memory, on a stack of its own.
+    // SAFETY: this thread waits until the child has run the executable or ended, so that the child
+    // may use this thread's memory, on a stack of its own.
     let pid = unsafe {
         let top = stack.as_mut_ptr().add(stack.len()).cast();
         libc::clone(run_executable, top, flags, ptr::from_mut(&mut launch).cast(), &raw mut pidfd)
@@ -289,10 +293,11 @@ fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
     Ok((pid, pidfd))
 }
 
-/// The child of [`start_executable`]. It must not do anything that its parent would notice: no allocation, no lock.
+/// The child of [`start_executable`]. Its parent must not notice anything: no allocation, no lock.
 extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
     let environment: [*const libc::c_char; 1] = [ptr::null()];
-    // SAFETY: the parent's structure, which it does not use now. Descriptors are those of this process alone.
+    // SAFETY: the parent's structure, which it does not use now. Descriptors are those of this
+    // process alone.
     unsafe {
         let launch = &mut *launch.cast::<WorkerLaunch>();
         for file in launch.files {
@@ -307,14 +312,15 @@ extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
     }
 }
 
-/// A copy of this process that maps the worker's executable and goes on there.
+/// A copy of this process that maps the worker's executable and continues there.
 fn start_copy(regions: &WorkerRegions) -> StartResult {
     let [name, shared] = worker_arguments(regions);
     let segments = image::read_segments();
     let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];
     let mut pidfd: i32 = -1;
-    // No exit signal, as in `own`.
-    // SAFETY: without CLONE_VM the child is a copy of this process, with a copy of this stack and one thread.
+    // No exit signal, as in [`start_executable`].
+    // SAFETY: without CLONE_VM the child is a copy of this process, with a copy of this stack and
+    // one thread.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &raw mut pidfd, 0, 0) } as i32;
     match pid {
         // SAFETY: this is the child.
@@ -333,7 +339,8 @@ unsafe fn become_worker(file: i32, segments: &[image::ImageSegment; SEGMENT_COUN
             false => (read | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
         };
         let (address, bytes, offset) = (segment.address, segment.bytes, segment.offset);
-        // SAFETY: replaces nothing. The process ends where something is there: a worker that ends so is reported.
+        // SAFETY: replaces nothing. If a place is taken the process ends, which is reported as an
+        // early end of the worker.
         unsafe {
             let flags = kind | libc::MAP_FIXED_NOREPLACE;
             let answer = libc::syscall(libc::SYS_mmap, address, bytes, protection, flags, fd, offset);
@@ -342,7 +349,8 @@ unsafe fn become_worker(file: i32, segments: &[image::ImageSegment; SEGMENT_COUN
             }
         }
     }
-    // SAFETY: the executable begins as if the kernel had made this process, with these arguments on the stack.
+    // SAFETY: the executable begins as if the kernel had made this process, with these arguments on
+    // the stack.
     unsafe {
         std::arch::asm!(
             "mov rsp, {stack}",
@@ -355,7 +363,7 @@ unsafe fn become_worker(file: i32, segments: &[image::ImageSegment; SEGMENT_COUN
     }
 }
 
-/// All signals blocked, so that no handler of the host program runs in a new worker.
+/// Blocks all signals, so that no handler of the host program runs in a new worker.
 struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {

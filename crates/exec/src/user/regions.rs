@@ -1,7 +1,8 @@
-//! The memory that an executor shares with its workers, and the addresses that it keeps for them.
+//! The memory that an executor shares with its workers, and the addresses reserved for them.
 //!
-//! The caller reserves one stretch of addresses that it never touches itself; the worker maps everything
-//! into it (`cyclescope_worker::view`). The memory areas of programs have stretches of their own, see `areas`.
+//! The caller reserves one stretch of addresses that it never touches itself. The worker maps
+//! everything into it (`cyclescope_worker::view`). The memory areas of programs have stretches of
+//! their own, see `areas`.
 
 use crate::Sample;
 use cyclescope_core::error::RunError;
@@ -18,7 +19,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-/// One mapping of the caller, unmapped in the end.
+/// One mapping of the caller, unmapped on drop.
 pub(super) struct MemoryMapping {
     start: *mut u8,
     bytes: usize,
@@ -33,21 +34,21 @@ impl MemoryMapping {
         self.start as u64
     }
 
-    /// What a mapping that can be written holds.
+    /// The bytes of a writable mapping.
     ///
     /// # Safety
     ///
     /// It was made by [`map_shared`].
     pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for writing as the caller promises, and borrowed from `self` as a whole; nothing else in
-        // this process knows of it, and the worker only reads what it shares so.
+        // SAFETY: mapped for writing as the caller promises, and borrowed from `self` as a whole.
+        // Nothing else in this process uses it, and the worker only reads it.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
 
 impl Drop for MemoryMapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nothing borrows from it any more.
+        // SAFETY: the mapping belongs to this value alone, and nothing borrows from it.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
     }
 }
@@ -63,7 +64,7 @@ pub(super) struct WorkerRegions {
     shared: MemoryMapping,
 }
 
-/// The error of a system call of this name.
+/// The error of a failed system call.
 pub(super) fn call_error(doing: &'static str, call: &'static str) -> impl Fn(Errno) -> RunError {
     move |errno| RunError::from_system_call(doing, call, errno.raw_os_error())
 }
@@ -87,14 +88,14 @@ fn create_image_file() -> Result<OwnedFd, RunError> {
 
 const CREATING_MEMORY: &str = "creating shared memory";
 
-/// A file in memory. Kernels before 6.3 do not know the flag and do not need it.
+/// A file in memory. Kernels before 6.3 lack the flag and do not need it.
 fn create_memfd(name: &str, flag: MemfdFlags) -> Result<OwnedFd, RunError> {
     rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flag)
         .or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC))
         .map_err(call_error(CREATING_MEMORY, "memfd_create"))
 }
 
-/// Reserves addresses that nothing is mapped to: at a place of the kernel's choice, or at one where nothing may be yet.
+/// Reserves unmapped addresses: at a place of the kernel's choice, or at a given free one.
 pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryMapping, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     let (hint, flags) = match at {
@@ -104,7 +105,7 @@ pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryM
     // SAFETY: a new mapping at free addresses touches no other memory.
     let start = unsafe { rustix::mm::mmap_anonymous(hint, bytes, ProtFlags::empty(), flags) }?;
     let mapping = MemoryMapping { start: start.cast(), bytes };
-    // Kernels before 4.17 take the address for a hint.
+    // Kernels before 4.17 treat the address as a hint.
     if hint.is_null() || start == hint { Ok(mapping) } else { Err(Errno::EXIST) }
 }
 
@@ -147,7 +148,7 @@ impl WorkerRegions {
         [self.shared_file.as_raw_fd(), self.code_file.as_raw_fd()]
     }
 
-    /// Where the next worker finds its setup. No worker may be running.
+    /// The setup of the next worker. No worker may be running.
     pub(super) fn setup_pointer(&mut self) -> *mut WorkerSetup {
         self.shared.start.wrapping_add(file::SETUP_AT).cast()
     }
@@ -191,11 +192,13 @@ impl WorkerRegions {
 
     /// The caller's view of the code arena. No worker may be running.
     pub(super) fn arena_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for writing, and borrowed from `self` as a whole; the worker never writes to it.
+        // SAFETY: mapped for writing, and borrowed from `self` as a whole; the worker never writes
+        // to it.
         unsafe { std::slice::from_raw_parts_mut(self.arena.start, self.arena.bytes) }
     }
 
-    /// A copy of the samples, each reading as it is now: code that the worker runs may write them at any time.
+    /// A copy of the samples, each reading at this moment: the worker's code may write them at any
+    /// time.
     pub(super) fn copy_samples(&self, count: usize) -> Vec<Sample> {
         let first = self.shared_pointers().first_sample();
         let sample = |number: usize| {
@@ -214,7 +217,7 @@ impl WorkerRegions {
         self.shared.start.wrapping_add(offset)
     }
 
-    /// The caller's pointers to what both sides write.
+    /// The caller's pointers to the memory that both sides write.
     pub(super) fn shared_pointers(&self) -> SharedPointers {
         let at = |offset| self.shared.start.wrapping_add(offset);
         SharedPointers {

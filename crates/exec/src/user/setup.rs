@@ -1,4 +1,4 @@
-//! What a worker is told before it exists.
+//! The setup of a worker, written before it starts.
 
 use super::areas::UserAreas;
 use super::filter;
@@ -15,13 +15,13 @@ use std::ptr;
 /// The process that a worker is made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerOrigin {
-    /// One of its own, which has nothing but the worker's executable.
+    /// A new process with nothing but the worker's executable.
     Own,
     /// A copy of this process.
     Copy,
 }
 
-/// Writes all that the next worker needs to know. No worker may be running.
+/// Writes everything that the next worker needs to know. No worker may be running.
 pub(super) fn write_setup(
     regions: &mut WorkerRegions,
     areas: &UserAreas,
@@ -29,7 +29,7 @@ pub(super) fn write_setup(
     origin: WorkerOrigin,
     sequence: u32,
 ) -> Result<(), RunError> {
-    // The C library's own function takes no error into account.
+    // The C library's own function ignores errors.
     // SAFETY: takes no pointers.
     let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
     if caller < 0 {
@@ -47,8 +47,9 @@ pub(super) fn write_setup(
     let filter = filter::build_filter(copy, options.heap.is_some());
     assert!(filter.len() <= MOST_FILTER_STEPS, "the filter is of this program");
     let into = regions.setup_pointer();
-    // SAFETY: the region is mapped for writing and large enough for a setup with this number of foreign mappings; zeros
-    // are a setup, but for what is written here. No worker reads it.
+    // SAFETY: the region is mapped for writing and large enough for a setup with this number of
+    // foreign mappings. Zeros are valid for the fields that are not written here. No worker reads
+    // it.
     unsafe {
         into.cast::<u8>().write_bytes(0, size_of::<WorkerSetup>());
         let setup = &mut *into;
@@ -125,11 +126,13 @@ const _: () = assert!(size_of::<abi::perf_event_attr>() <= size_of::<[u64; 32]>(
 const _: () =
     assert!(std::mem::offset_of!(abi::perf_event_mmap_page, index) == cyclescope_worker::counter::COUNTER_INDEX_AT);
 
-/// Address of what this thread's C library has registered with rseq(2); 0 where it has not, or does not say.
+/// Address that this thread's C library has registered with rseq(2); 0 if it has not, or does not
+/// say.
 fn rseq_address() -> usize {
     rseq_offset().map_or(0, |offset| {
         let thread: *const u8;
-        // SAFETY: the thread pointer lies at the address that it points to (System V ABI, x86-64, thread-local storage).
+        // SAFETY: the thread pointer lies at the address that it points to (System V ABI, x86-64,
+        // thread-local storage).
         unsafe {
             std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags));
         }
@@ -137,31 +140,32 @@ fn rseq_address() -> usize {
     })
 }
 
-/// Bytes that C libraries register: as many as the kernel uses, in units of 32, the size of the first version (glibc,
-/// `sysdeps/unix/sysv/linux/dl-parse_auxv.h`).
+/// Bytes that C libraries register: the kernel's use in units of 32, the size of the first version
+/// (glibc, `sysdeps/unix/sysv/linux/dl-parse_auxv.h`).
 fn rseq_bytes() -> usize {
     const UNIT: usize = 32;
     /// `AT_RSEQ_FEATURE_SIZE` (Linux, `auxvec.h`).
     const USED: libc::c_ulong = 27;
-    // SAFETY: reads a number from the auxiliary vector; 0 where there is none.
+    // SAFETY: reads a number from the auxiliary vector; 0 if absent.
     let used = unsafe { libc::getauxval(USED) } as usize;
     used.max(1).next_multiple_of(UNIT)
 }
 
-/// Its distance from the thread pointer.
+/// Distance of the registered memory from the thread pointer.
 pub(super) fn rseq_offset() -> Option<isize> {
-    // SAFETY: the names are NUL-terminated; the C library's variables are numbers that never change (glibc, `sys/rseq.h`).
+    // SAFETY: the names are NUL-terminated; the C library's variables are numbers that never change
+    // (glibc, `sys/rseq.h`).
     let (offset, size) = unsafe {
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
         (offset.as_ref()?, size.as_ref()?)
     };
-    // No bytes are registered where the kernel has refused it, or the user has asked for that.
+    // No bytes are registered if the kernel refused it, or the user turned it off.
     (*size != 0).then_some(*offset)
 }
 
-/// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process
-/// has, and the areas.
+/// Limit on a worker's own memory (`RLIMIT_DATA`) with a heap of this size: a copy of this
+/// process's memory, and the areas.
 fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let here = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -172,29 +176,29 @@ fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
 /// A number above those of all open files.
 fn files_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes to the structure alone. rustix panics where the call is refused.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
+    // SAFETY: writes only to the structure. rustix panics if the call is refused.
+    let has_limit = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let limit = if has_limit { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
     limit.min(MAX_FILES)
 }
 
 /// Closing files one by one takes 0.1 µs for each number.
 const MAX_FILES: usize = 1 << 16;
 
-/// Whether user code may execute RDFSBASE and its kin: bit 1 of AT_HWCAP2 (Linux, x86 `hwcap2.h`).
+/// Whether user code may execute RDFSBASE and related instructions: bit 1 of AT_HWCAP2 (Linux, x86
+/// `hwcap2.h`).
 pub(super) fn has_fsgsbase() -> bool {
     // SAFETY: reads a number from the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
-/// The host program's shared mappings, which a wild store in the worker would reach.
+/// The host program's shared mappings, which a stray store in the worker would reach.
 fn foreign_mappings() -> Result<Vec<ForeignMapping>, RunError> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| {
         RunError::Unavailable(Unavailable {
             what: "a sandboxed process".to_string(),
             why: format!("reading /proc/self/maps failed: {error}"),
-            remedy: "mount the proc file system: `mount -t proc proc /proc`; containers have it unless told otherwise"
-                .to_string(),
+            remedy: "mount the proc file system: `mount -t proc proc /proc`; containers have it by default".to_string(),
         })
     })?;
     let shared = |line: &str| {

@@ -1,4 +1,4 @@
-//! Snippets that know where the harness keeps its own things, and what the caller must notice.
+//! Snippets that know the addresses of the harness, and what the caller must detect.
 
 use super::{UserExecutor, UserOptions, chunk, setup};
 use crate::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
@@ -17,14 +17,15 @@ pub(super) fn spawn() -> UserExecutor {
     spawn_with(UserOptions::default())
 }
 
-/// With these options, on some CPU.
+/// An executor with these options, on the last allowed CPU.
 fn spawn_with(options: UserOptions) -> UserExecutor {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
     UserExecutor::spawn(&UserOptions { cpu, ..options }).expect("a worker")
 }
 
-/// An executor that runs code of any batch in one worker, in a process of its own or in a copy of this one.
+/// An executor that runs code of any batch in one worker, in its own process or in a copy of this
+/// one.
 pub(super) fn one_worker(functions: bool) -> UserExecutor {
     spawn_with(UserOptions { functions, own_code: true, ..UserOptions::default() })
 }
@@ -70,7 +71,7 @@ fn assert_still_runs(user: &mut UserExecutor) {
 }
 
 #[test]
-fn a_store_to_each_fence_is_noticed() {
+fn a_store_to_each_fence_is_detected() {
     let mut user = spawn();
     let gpr = FENCED_AT + offset_of!(ProgramContext, gpr);
     let targets = [
@@ -148,7 +149,7 @@ fn upper_vector_parts_do_not_outlive_a_call() {
 #[test]
 fn a_fault_on_the_signal_stack_is_reported() {
     let mut user = spawn();
-    // Too near to its end for another frame.
+    // Too near to the end of the stack for another frame.
     let low = user.regions.worker_address(view::SIGNAL_STACK_AT) + 512;
     // mov rsp, low; ud2
     let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
@@ -157,7 +158,7 @@ fn a_fault_on_the_signal_stack_is_reported() {
 }
 
 #[test]
-fn code_runs_on_the_cpu_that_was_asked_for() {
+fn code_runs_on_the_requested_cpu() {
     if !Machine::detect().features.has_rdtscp() {
         return cyclescope_skipped::report_skipped("no RDTSCP to ask the CPU's number by");
     }
@@ -204,11 +205,11 @@ fn keeps_no_files(functions: bool) {
 }
 
 #[test]
-fn a_jump_past_the_end_reading_is_noticed() {
+fn a_jump_past_the_end_reading_is_detected() {
     let mut user = spawn();
     let length = 5;
     let program = once(&[0x90; 5]);
-    // mov rsp, [rip+…] is the first instruction behind the clock's end.
+    // mov rsp, [rip+…] is the first instruction after the clock's end.
     let exit = program.code()[program.body_range().end..].windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x25]);
     let distance = program.body_range().end + exit.expect("an exit") - program.body_range().start - length;
     let jump = [&[0xe9][..], &(distance as u32).to_le_bytes()].concat();
@@ -245,7 +246,7 @@ fn a_smashed_stack_of_the_harness_is_a_fault() {
     assert_still_runs(&mut user);
 }
 
-/// A page of this process, with `unmap` for its end.
+/// A page of this process; [`unmap`] releases it.
 fn page(flags: i32) -> u64 {
     // SAFETY: a new mapping touches no other memory.
     let page = unsafe {
@@ -255,7 +256,7 @@ fn page(flags: i32) -> u64 {
     page as u64
 }
 
-/// Ends a page, in which nothing may have been written.
+/// Releases a page that must still hold zeros.
 fn unmap(page: u64) {
     // SAFETY: mapped by `page`, and unmapped once.
     unsafe {
@@ -282,7 +283,7 @@ fn a_worker_has_no_memory_of_the_host_program() {
 fn a_copy_of_the_host_program_shares_no_memory_with_it() {
     let mut user = one_worker(true);
     let (shared, private) = (page(libc::MAP_SHARED), page(libc::MAP_PRIVATE));
-    // The worker was there before the mappings; the next one is made after them.
+    // The worker existed before the mappings; the next one is made after them.
     user.renew_process();
     let result = run(&mut user, &store_to(shared));
     assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == shared), "{result:?}");
@@ -293,8 +294,8 @@ fn a_copy_of_the_host_program_shares_no_memory_with_it() {
 
 #[test]
 fn functions_of_the_host_program_can_be_called() {
-    // sub rsp, 8; mov rax, strtol; xor esi, esi; mov edx, 99; call rax; add rsp, 8: an invalid base makes
-    // it set errno, which is thread-local
+    // sub rsp, 8; mov rax, strtol; xor esi, esi; mov edx, 99; call rax; add rsp, 8: an invalid base
+    // makes it set errno, which is thread-local
     let strtol = libc::strtol as *const () as u64;
     let snippet = [
         &[0x48, 0x83, 0xec, 0x08, 0x48, 0xb8][..],
@@ -342,7 +343,8 @@ fn samples_come_in_the_order_in_which_they_were_taken() {
 #[test]
 fn area_registers_point_to_lines_that_do_not_alias() {
     let mut user = spawn();
-    // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
+    // Each register's address decides which instruction faults. The snippet checks nothing; the
+    // test does.
     let chunk = &chunk::split_batch(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
     chunk.write_command(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
     let placed = user.regions.command_bytes_at(cyclescope_worker::command::LAYOUTS_AT);
@@ -358,7 +360,7 @@ fn area_registers_point_to_lines_that_do_not_alias() {
 }
 
 #[test]
-fn layouts_that_overlap_go_in_commands_of_their_own() {
+fn overlapping_layouts_go_in_separate_commands() {
     let mut batch = batch_of(once(&[0x90]), 3, 1);
     let parts = |batch: &Batch| chunk::split_batch(batch).map(|chunks| chunks.len());
     assert_eq!(parts(&batch), Ok(1));
@@ -386,13 +388,13 @@ fn a_worker_that_was_killed_is_replaced() {
 fn an_absent_cpu_is_an_error() {
     let doing = "pinning the worker to the CPU";
     let refused = |cpu| UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
-    // The system call says so, but for a number that no call can name.
+    // The system call reports it, except for a number that no call can express.
     assert_eq!(refused(1023), Err(RunError::System { doing, errno: libc::EINVAL }));
     assert_eq!(refused(5000), Err(RunError::from_harness(doing, "there is no CPU 5000", "see --cpu")));
 }
 
 #[test]
-fn a_stopped_worker_is_told_from_an_endless_loop() {
+fn a_stopped_worker_is_distinguished_from_an_endless_loop() {
     let mut user = spawn();
     let pid = user.worker_pid().expect("there is one");
     let pause = std::thread::spawn(move || {
@@ -400,7 +402,7 @@ fn a_stopped_worker_is_told_from_an_endless_loop() {
         // SAFETY: takes no pointers; the worker is this process's own and not reaped yet.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
     });
-    // jmp $; a limit that it can't use up before it is stopped, however late that is.
+    // jmp $; with a limit that it can't reach before it is stopped, however late that is.
     let endless = Batch { deadline: Duration::from_secs(1), ..batch_of(once(&[0xeb, 0xfe]), 1, 1) };
     let result = user.run(&endless);
     pause.join().expect("it only sends a signal");
@@ -454,7 +456,7 @@ fn system_call(number: i64, arguments: [u64; 3]) -> Vec<u8> {
 }
 
 #[test]
-fn only_what_the_harness_needs_of_system_calls_is_let_through() {
+fn only_the_system_calls_of_the_harness_are_allowed() {
     const HWPOISON: i32 = 100;
     let mut user = spawn();
     let page = user.regions.worker_address(view::THREAD_AT);
@@ -485,8 +487,8 @@ fn only_what_the_harness_needs_of_system_calls_is_let_through() {
 }
 
 #[test]
-fn code_finds_what_compilers_expect_at_fs() {
-    // mov rax, fs:[0]; mov rcx, fs:[rip-free 0x28]; cmp [rax], rax; je +2; ud2
+fn fs_points_to_what_compilers_expect() {
+    // mov rax, fs:[0]; mov rcx, fs:[0x28]; cmp [rax], rax; je +2; ud2
     let guard = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x28, 0, 0, 0];
     let own = [0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
     let snippet = [&guard[..], &own, &[0x48, 0x39, 0x00, 0x74, 0x02, 0x0f, 0x0b]].concat();
@@ -500,17 +502,18 @@ fn the_kernel_writes_nothing_for_the_c_library_in_a_copy() {
     let Some(offset) = setup::rseq_offset() else {
         return cyclescope_skipped::report_skipped("the C library registers nothing with rseq");
     };
-    // mov eax, fs:[offset + 4] (`cpu_id`, which is the CPU's number while it is registered); inc eax; jz +2; ud2
+    // mov eax, fs:[offset + 4] (`cpu_id`, the CPU's number while registered); inc eax; jz +2; ud2
     let at = (offset as i32 + 4).to_le_bytes();
     let snippet = [&[0x64, 0x8b, 0x04, 0x25][..], &at, &[0xff, 0xc0, 0x74, 0x02, 0x0f, 0x0b]].concat();
     assert_eq!(run(&mut one_worker(true), &snippet).map(|samples| samples.len()), Ok(1));
 }
 
-/// Writes an answer and readings of its own choice, as often as it can.
+/// A snippet that keeps writing an answer and readings of its own.
 fn forger(user: &UserExecutor) -> Vec<u8> {
     let status = user.regions.worker_address(view::STATUS_AT + FENCED_AT);
     let command = user.regions.worker_address(view::COMMAND_AT);
-    // mov rax, status; mov rcx, command; mov dword [rax+4], DONE; again: mov edx, [rcx]; mov [rax], edx; jmp again
+    // mov rax, status; mov rcx, command; mov dword [rax+4], DONE; again: mov edx, [rcx]; mov [rax],
+    // edx; jmp again
     [
         &[0x48, 0xb8][..],
         &status.to_le_bytes(),
@@ -522,13 +525,13 @@ fn forger(user: &UserExecutor) -> Vec<u8> {
 }
 
 #[test]
-fn what_forges_its_own_result_reaches_no_other() {
+fn a_forged_result_affects_no_other_snippet() {
     let mut user = spawn();
     let forger = forger(&user);
     for _ in 0..20 {
         let result = run(&mut user, &forger);
         assert!(!matches!(result, Err(RunError::Hung { .. })), "it has answered: {result:?}");
-        // It still runs, and would answer for whatever comes next: such as code that faults.
+        // It still runs, and would answer for the next code, such as code that faults.
         let result = run(&mut user, &[0x0f, 0x0b]);
         assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
         assert_still_runs(&mut user);
@@ -536,7 +539,7 @@ fn what_forges_its_own_result_reaches_no_other() {
 }
 
 #[test]
-fn code_shares_a_worker_with_code_of_its_own_batch_only() {
+fn code_shares_a_worker_only_with_its_own_batch() {
     let mut user = spawn();
     let mut worker_after = |snippet: &[u8]| {
         run(&mut user, snippet).expect("it runs");

@@ -1,35 +1,35 @@
-//! How long a worker may take, by the processor time that it got: on a busy machine the time that passes says little.
+//! Time limits of a worker, in its own processor time: on a busy machine elapsed time says little.
 
 use crate::lock;
 use std::time::{Duration, Instant};
 
-/// A worker that gets no processor time for so long does not run, unless it waits for its turn: a busy machine shares its time in
-/// fractions of a second, however long the code may take.
+/// A worker without processor time for this long does not run, unless it is waiting for its turn. A
+/// busy machine shares its time in fractions of a second, however long the code may take.
 const STOPPED_AFTER: Duration = Duration::from_secs(3);
-/// The same for one that waits for its turn: with sixteen busy threads on two virtual CPUs one waited for more than three
-/// seconds.
+/// The same for a worker that is waiting for its turn. One waited for more than three seconds with
+/// sixteen busy threads on two virtual CPUs.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
-/// The processor time is looked at no more often.
+/// Smallest interval between checks of the processor time.
 const MIN_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The time limit of a worker.
 pub(super) struct WorkerTimeLimit {
     pid: i32,
     limit: Duration,
-    /// The worker's processor time as a clock; none where the system refuses it.
+    /// The worker's processor time as a clock; `None` if the system refuses it.
     clock: Option<libc::clockid_t>,
     /// That clock at the start.
     start: Duration,
-    /// What the worker had got when it was last looked at, and when that was less.
+    /// The worker's processor time at the last check, and when it last increased.
     seen: (Duration, Instant),
     until: Instant,
 }
 
-/// What follows when the time is over.
+/// Consequence of the end of a limit.
 pub(super) enum OvertimeVerdict {
-    /// It got less processor time than the limit: wait on.
+    /// It got less processor time than the limit. The caller keeps waiting.
     Busy,
-    /// It used the limit up.
+    /// It used up its limit.
     Hung,
     /// It does not run.
     Stopped,
@@ -40,22 +40,22 @@ impl WorkerTimeLimit {
     pub(super) fn new(pid: i32, limit: Duration) -> WorkerTimeLimit {
         let mut clock = 0;
         // SAFETY: the clock's number lives through the call.
-        let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
-        let clock = known.then_some(clock).filter(|clock| read_clock(*clock).is_some());
+        let has_clock = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
+        let clock = has_clock.then_some(clock).filter(|clock| read_clock(*clock).is_some());
         let start = clock.and_then(read_clock).unwrap_or_default();
         let seen = (Duration::ZERO, Instant::now());
         WorkerTimeLimit { pid, limit, clock, start, seen, until: lock::end_of_deadline(check_interval(limit)) }
     }
 
-    /// When to call `over`.
+    /// When to call [`WorkerTimeLimit::check_overtime`].
     pub(super) fn next_check(&self) -> Instant {
         self.until
     }
 
-    /// Asks what follows when `until` has passed.
+    /// Decides how to continue after a check is due.
     pub(super) fn check_overtime(&mut self) -> OvertimeVerdict {
         let Some(now) = self.clock.and_then(read_clock) else {
-            // By the time that passed alone.
+            // From elapsed time alone.
             let left = self.limit.saturating_sub(self.seen.1.elapsed());
             self.until = lock::end_of_deadline(check_interval(left));
             return if left.is_zero() { OvertimeVerdict::Hung } else { OvertimeVerdict::Busy };
@@ -75,12 +75,13 @@ impl WorkerTimeLimit {
     }
 }
 
-/// When to look at the processor time again, where this much of the limit is left.
+/// Interval to the next check, if this much of the limit is left.
 fn check_interval(left: Duration) -> Duration {
     left.clamp(MIN_CHECK_INTERVAL, STOPPED_AFTER)
 }
 
-/// Whether a process runs or waits for a CPU: neither stopped nor asleep, as a frozen one is (proc_pid_stat(5)).
+/// Whether a process runs or waits for a CPU. A stopped, frozen or sleeping one does neither
+/// (proc_pid_stat(5)).
 fn is_runnable(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
@@ -98,55 +99,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_does_not_run_is_told_in_seconds_whatever_the_limit() {
+    fn a_stopped_process_is_detected_in_seconds_whatever_the_limit() {
         let mut sleeping = std::process::Command::new("sleep").arg("60").spawn().expect("it is installed");
         let mut long = WorkerTimeLimit::new(sleeping.id() as i32, Duration::from_secs(100_000));
         let begun = Instant::now();
-        let told = loop {
+        let verdict = loop {
             std::thread::sleep(long.next_check().saturating_duration_since(Instant::now()));
             match long.check_overtime() {
-                // Its start took some.
+                // Its start used some time.
                 OvertimeVerdict::Busy => assert!(begun.elapsed() < 20 * STOPPED_AFTER, "still waiting"),
-                told => break told,
+                verdict => break verdict,
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(told, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped));
     }
 
     #[test]
-    fn one_that_waits_for_its_turn_is_not_stopped() {
+    fn a_process_waiting_for_its_turn_does_not_count_as_stopped() {
         let own = std::process::id() as i32;
         assert!(is_runnable(rustix::thread::gettid().as_raw_nonzero().get()));
         let when = Instant::now().checked_sub(2 * STOPPED_AFTER).expect("the machine runs for longer");
         let mut waiting = WorkerTimeLimit::new(own, Duration::from_secs(1000));
-        // It has had all of its time so far.
+        // It has used all of its time so far.
         waiting.seen = (Duration::from_secs(900), when);
         let sleeping = std::process::Command::new("sleep").arg("60").spawn();
         let mut sleeping = sleeping.expect("it is installed");
         waiting.pid = rustix::thread::gettid().as_raw_nonzero().get();
         assert!(matches!(waiting.check_overtime(), OvertimeVerdict::Busy));
         waiting.pid = sleeping.id() as i32;
-        // Its start takes some.
-        let told = loop {
+        // Its start uses some time.
+        let verdict = loop {
             match waiting.check_overtime() {
                 OvertimeVerdict::Busy => std::thread::sleep(MIN_CHECK_INTERVAL),
-                told => break told,
+                verdict => break verdict,
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(told, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped));
     }
 
     #[test]
-    fn without_processor_time_to_look_at_the_limit_is_one_of_time() {
-        let of = |limit| WorkerTimeLimit { clock: None, ..WorkerTimeLimit::new(std::process::id() as i32, limit) };
-        assert!(matches!(of(Duration::from_secs(1000)).check_overtime(), OvertimeVerdict::Busy));
-        assert!(matches!(of(Duration::ZERO).check_overtime(), OvertimeVerdict::Hung));
+    fn without_a_processor_clock_the_limit_is_elapsed_time() {
+        let without_clock =
+            |limit| WorkerTimeLimit { clock: None, ..WorkerTimeLimit::new(std::process::id() as i32, limit) };
+        assert!(matches!(without_clock(Duration::from_secs(1000)).check_overtime(), OvertimeVerdict::Busy));
+        assert!(matches!(without_clock(Duration::ZERO).check_overtime(), OvertimeVerdict::Hung));
     }
 
     #[test]
-    fn the_limit_is_one_of_processor_time() {
+    fn the_limit_is_in_processor_time() {
         let own = std::process::id() as i32;
         let mut long = WorkerTimeLimit::new(own, Duration::from_secs(1000));
         assert!(matches!(long.check_overtime(), OvertimeVerdict::Busy), "little of it was used");

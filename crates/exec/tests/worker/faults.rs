@@ -6,20 +6,21 @@ use cyclescope_exec::Executor;
 use cyclescope_exec::user::UserExecutor;
 use std::time::Duration;
 
-/// What a snippet must come to.
+/// The expected result of a snippet.
 enum Expected {
-    /// It ends, and what it leaves behind is cleared away.
+    /// It ends, and the changes it leaves behind are undone.
     Ends,
-    /// A signal, in an instruction whose text starts so.
+    /// A signal, in an instruction whose text starts with this.
     Fault(&'static str, &'static str),
-    /// One of these signals, as the kernel was built and started, in an instruction whose text starts so.
+    /// One of these signals, depending on the kernel's configuration, in an instruction whose text
+    /// starts with this.
     OneOf(&'static [&'static str], &'static str),
     /// A signal at an address.
     FaultAt(&'static str, u64, &'static str),
     /// A signal, with control outside of every program.
     Wild(&'static str, u64),
-    /// Any of these, as processor and kernel like. A kernel before 6.12 cannot deliver a signal where
-    /// protection keys forbid the signal stack, and kills the worker.
+    /// Any of these results, depending on processor and kernel. A kernel before 6.12 cannot deliver
+    /// a signal if protection keys forbid the signal stack, and kills the worker.
     Any,
 }
 
@@ -29,7 +30,7 @@ struct Case {
     name: &'static str,
     bytes: &'static [u8],
     expected: Expected,
-    /// A bit of AT_HWCAP2, or a CPU feature, that it needs.
+    /// The CPU feature that it needs, or a bit of AT_HWCAP2.
     needs: Needs,
 }
 
@@ -65,7 +66,7 @@ const CASES: &[Case] = &[
     // xor ecx, ecx; div ecx
     case("division by zero", &[0x31, 0xc9, 0xf7, 0xf1], Fault("SIGFPE", "div ecx at +0x2")),
     case("breakpoint", &[0x90, 0xcc], Fault("SIGTRAP", "int3 at +0x1 in the snippet")),
-    // Whether the saved address is that of INT1 or of what follows depends on processor and hypervisor.
+    // Processor and hypervisor decide whether INT1's address or the next one is saved.
     case("icebp", &[0x90, 0xf1], Fault("SIGTRAP", "int1 at +0x1 in the snippet")),
     // nop; int1; ud2
     case("icebp before another instruction", &[0x90, 0xf1, 0x0f, 0x0b], Fault("SIGTRAP", "int1 at +0x1")),
@@ -76,7 +77,7 @@ const CASES: &[Case] = &[
     case("breakpoint by its number", &[0x90, 0xcd, 3, 0x90], Fault("SIGTRAP", "int 3 at +0x1")),
     // nop; int 4; nop
     case("overflow by its number", &[0x90, 0xcd, 4, 0x90], Fault("SIGSEGV", "int 4 at +0x1")),
-    // nop; int 1; nop: its gate is closed to user mode, which is a fault.
+    // nop; int 1; nop: its gate is closed to user mode, which raises a fault.
     case("debug exception by its number", &[0x90, 0xcd, 1, 0x90], Fault("SIGSEGV", "int 1 at +0x1")),
     case("hlt", &[0xf4], Fault("SIGSEGV", "hlt")),
     case("cli", &[0xfa], Fault("SIGSEGV", "cli")),
@@ -102,9 +103,10 @@ const CASES: &[Case] = &[
     // mov eax, 0x40000000; syscall
     case("x32 read", &[0xb8, 0, 0, 0, 0x40, 0x0f, 0x05],
         Fault("SIGSYS", "syscall (system call 1073741824)")),
-    // mov eax, 4; int 0x80. Its gate is closed where the kernel runs no 32-bit programs, as in some guests.
+    // mov eax, 4; int 0x80. Its gate is closed if the kernel runs no 32-bit programs, as in some
+    // guests.
     case("int 0x80", &[0xb8, 4, 0, 0, 0, 0xcd, 0x80], OneOf(&["SIGSYS", "SIGSEGV"], "int 0x80")),
-    // mov eax, 228; int 0x80: the number is that of a call which 64-bit code may make
+    // mov eax, 228; int 0x80: 64-bit code may make the call of this number
     case("32-bit call with an allowed number", &[0xb8, 228, 0, 0, 0, 0xcd, 0x80],
         OneOf(&["SIGSYS", "SIGSEGV"], "int 0x80")),
     // mov eax, 1; sysenter
@@ -113,7 +115,7 @@ const CASES: &[Case] = &[
     case("vsyscall", &[0x48, 0xc7, 0xc0, 0, 0, 0x60, 0xff, 0xff, 0xd0], Any),
     // pushfq; or dword [rsp], 0x100; popfq; nop
     case("TF", &[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d, 0x90], Fault("SIGTRAP", "nop at +0x9")),
-    // … nop; int1: the step ends where INT1 stands.
+    // … nop; int1: the step ends at INT1.
     case("TF before icebp", &[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d, 0x90, 0xf1],
         Fault("SIGTRAP", "nop at +0x9")),
     case("DF", &[0xfd], Ends),
@@ -224,7 +226,7 @@ fn every_hostile_snippet_is_reported_and_the_next_batch_measures() {
 }
 
 #[test]
-fn a_fault_without_an_address_reports_that_of_the_instruction() {
+fn a_fault_without_an_address_reports_the_address_of_the_instruction() {
     let mut user = spawn();
     // nop; hlt
     let general_protection: &[u8] = &[0x90, 0xf4];
@@ -240,7 +242,7 @@ fn a_fault_without_an_address_reports_that_of_the_instruction() {
 #[test]
 fn an_endless_loop_is_ended_at_the_deadline() {
     let mut user = spawn();
-    // jmp $; and with blocked signals it would be the same: nothing but the caller's clock ends it.
+    // jmp $, as if it had blocked all signals: only the caller's clock ends it.
     let result = run_once(&mut user, &[0xeb, 0xfe], Duration::from_millis(100));
     assert_eq!(result, Err(RunError::Hung { deadline_ms: 100 }));
     assert_measures(&mut user, "an endless loop");

@@ -1,5 +1,5 @@
-//! What the executor itself costs. Absolute times, so nothing is asserted: run with
-//! `cargo test --release --test worker -- --ignored --nocapture figures`.
+//! The executor's own costs. Absolute times, so nothing is asserted: run with `cargo test --release
+//! --test worker -- --ignored --nocapture figures`.
 
 use crate::support::*;
 use cyclescope_exec::Executor;

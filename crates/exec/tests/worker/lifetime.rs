@@ -1,4 +1,4 @@
-//! Workers and the programs that made them.
+//! Tests of workers and the programs that made them.
 
 use crate::support::*;
 use cyclescope_code::clock::Clock;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-#[ignore = "another test starts it and kills it"]
+#[ignore = "started and killed by another test"]
 fn victim() {
     let _ = run_once(&mut spawn(), &[0xeb, 0xfe], Duration::from_secs(60));
 }

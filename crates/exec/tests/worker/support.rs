@@ -67,15 +67,16 @@ pub fn run_once(user: &mut UserExecutor, snippet: &[u8], deadline: Duration) -> 
     user.run(&batch)
 }
 
-/// Measurements that may give no number, one after the other, before nothing can be said.
+/// Number of attempts without a narrow interval before the test is left out.
 const ATTEMPTS: u64 = 40;
-/// The half width in core cycles from which on an interval says something: a latency that is off by a twentieth is outside.
+/// Largest useful half width of an interval, in core cycles: it excludes a latency that is wrong by
+/// a twentieth.
 const NARROW: f64 = 0.03;
-/// Time in which a measurement adds layouts until it is as narrow.
+/// Time in which a measurement adds layouts to narrow its interval.
 const BUDGET: Duration = Duration::from_millis(60);
 
-/// Asserts that an `imul` takes as long as the ruler's: the first number with a narrow interval must be right. Where other
-/// work leaves no such number, that is left out.
+/// Asserts that an `imul` takes as long as the ruler's. The first number with a narrow interval
+/// must be right. If background load prevents such a number, the check is left out.
 #[track_caller]
 pub fn assert_measures(user: &mut UserExecutor, after: &str) {
     let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
@@ -89,8 +90,8 @@ pub fn assert_measures(user: &mut UserExecutor, after: &str) {
         let Some(cost) = number.map(|found| found.cost).filter(|cost| cost.half_width() <= NARROW) else {
             continue;
         };
-        // 0.02 core cycles are what the ruler's own error is allowed; at 95 %, three half widths miss in a thousand cases
-        // less than once.
+        // 0.02 core cycles are allowed for the ruler's own error. At 95 %, fewer than one case in a
+        // thousand misses by more than three half widths.
         let margin = 0.02 + 3.0 * cost.half_width();
         assert!((cost.value - latency).abs() <= margin, "after {after}: {cost:?}, and the latency is {latency}");
         return;

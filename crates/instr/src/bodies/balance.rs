@@ -1,12 +1,12 @@
-//! What has to stand beside each instance so that a state stays what programs need.
+//! Instructions around each instance that keep a state within the needs of a program.
 
 use super::x87;
 use iced_x86::{Code, Instruction, Mnemonic};
 
-/// What comes before each instance, and what after it.
+/// Instructions to put before and after each instance.
 pub(crate) fn balance_instance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     match instruction.mnemonic() {
-        // An interrupt would end the code; none comes right after STI (Intel SDM vol. 2, STI).
+        // An interrupt would end the code. None arrives right after STI (Intel SDM vol. 2, STI).
         Mnemonic::Sti => (Vec::new(), vec![Instruction::with(Code::Cli)]),
         _ => x87::balance_stack(instruction),
     }

@@ -1,4 +1,5 @@
-//! Chains: a loop body in which each instance of a form waits for the one before, through one input and one output.
+//! Chains: loop bodies in which each instance of a form waits for the previous one. The dependency
+//! runs through one input and one output.
 
 use super::balance::balance_instance;
 use super::links::{self, Link, LinkAddress, build_computed_copy};
@@ -13,63 +14,67 @@ use cyclescope_code::asm::access::{is_atomic, is_non_temporal_store};
 use cyclescope_code::asm::registers::HIGH_BYTES;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
-/// Registers that a value travels through, or that a result other than the chain's rotates through, at most.
+/// Upper limit of registers through which a value travels, and through which another result
+/// rotates.
 const VALUE_ROTATION: usize = 6;
 const RESULT_ROTATION: usize = 4;
-/// Addresses that instances rotate through where memory is no part of the chain, and bytes between them. What is loaded
-/// was stored as many instances before, which takes longer than several of them where the chain is quick.
+/// Number of addresses that instances rotate through if memory is not part of the chain, and the
+/// bytes between them. A load reads the data stored this many instances earlier. In a quick chain,
+/// store forwarding takes longer than several instances.
 const ROTATED_ADDRESSES: usize = 16;
 const ADDRESS_STRIDE: i32 = 64;
-/// Where chains store to, beside the base register: other programs find the memory as it was.
+/// Offset of a chain's stores from the base register. Other programs find their memory unchanged.
 const STORE_OFFSET: i32 = 8192 + 640;
 
-/// A chain.
+/// The code of a chain.
 #[derive(Debug, Clone)]
 pub(crate) struct LatencyChain {
-    /// What carries the value from each instance to the next.
+    /// Links that carry the value from each instance to the next.
     pub links: Vec<Link>,
     /// One period of the body.
     pub period: Vec<Instruction>,
     /// Instances in a period.
     pub copies: usize,
-    /// What runs once before, after the setting's own code.
+    /// Code that runs once before the body, after the setting's own code.
     pub init: Vec<Instruction>,
-    /// Instructions of the first turn: an instance, what breaks other dependencies before it, and the links.
+    /// Number of instructions in the first turn: an instance, the code before it that breaks other
+    /// dependencies, and the links.
     pub turn: usize,
 }
 
 /// The ports of a form that a chain connects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainEnds<'a> {
-    /// The input through which an instance waits.
+    /// The input that makes an instance wait.
     pub from: &'a OperandPort,
-    /// The output for which the next instance waits.
+    /// The output that the next instance waits for.
     pub to: &'a OperandPort,
 }
 
-/// What is special about a chain's registers.
+/// How a chain chooses its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ChainRegisters {
-    /// All are distinct.
+    /// All registers are distinct.
     #[default]
     Distinct,
-    /// Each value is stored at two places, and what loads it does so from the one in one iteration of the loop and from
-    /// the other in the next: a core that takes a store's register for a load, by the base register or by how many
-    /// stores lie between, finds neither the same each time. Bodies hold an odd number of periods.
+    /// Each value is stored at two places, and alternate iterations load it from alternate places.
+    /// Some cores replace a load by the register of a recent store. They find that store by its
+    /// base register, or by the number of stores between. Here both change from one iteration to
+    /// the next. Bodies hold an odd number of periods.
     Alternating,
-    /// Distinct, and flags that an instance may keep are not renewed before it: what renews them takes room that the
-    /// chain may need.
+    /// Distinct, and flags that an instance may keep are not reset before it. Resetting them takes
+    /// resources that the chain may need.
     FlagsKept,
-    /// All operands of the chain's bank are one register.
+    /// All operands of the chain's bank use one register.
     Same,
 }
 
-/// Instructions of one kind that stand beside each instance and are no part of the chain.
+/// Instructions next to each instance that are not part of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainFillers {
-    /// What they do.
+    /// The instruction, as a link.
     pub link: Link,
-    /// How many for each instance.
+    /// Number per instance.
     pub count: usize,
 }
 
@@ -79,17 +84,18 @@ struct ChainBuilder<'a> {
     to: &'a OperandPort,
     links: &'a [Link],
     allocator: RegisterAllocator,
-    /// Fixed registers that are read besides, and what they are copied from before each instance.
+    /// Other fixed registers that are read, and the registers that they are copied from before each
+    /// instance.
     restored: Vec<(Register, u8)>,
-    /// The register that each link but the last writes.
+    /// Destination register of each link except the last.
     between: Vec<u8>,
     constant: u8,
     zero: Option<u8>,
     /// A vector register that holds zero.
     zero_vector: Option<u8>,
-    /// Two bases that change places at each period.
+    /// Two base registers that are exchanged in each period.
     alternating: Option<[u8; 2]>,
-    /// What stands beside, with its destination and its source.
+    /// Filler instructions, with their destination and source.
     fillers: Option<(ChainFillers, u8, u8)>,
     registers: ChainRegisters,
 }
@@ -98,12 +104,12 @@ struct ChainBuilder<'a> {
 struct ChainSlots {
     fixed: RegisterAssignment,
     rotating: Vec<(RegisterSlot, Vec<u8>)>,
-    /// What the value travels through from slot to slot.
+    /// Registers through which the value travels from slot to slot.
     own: Vec<u8>,
 }
 
 impl LatencyChain {
-    /// The chain between two ends over these links; `None` where registers do not suffice.
+    /// The chain between two ends over these links. `None` if it would need too many registers.
     pub(crate) fn new(
         anatomy: &FormAnatomy,
         ends: ChainEnds,
@@ -113,7 +119,7 @@ impl LatencyChain {
         LatencyChain::with_fillers(anatomy, ends, links, registers, None)
     }
 
-    /// The same with other instructions beside it.
+    /// The same chain with fillers.
     pub(crate) fn with_fillers(
         anatomy: &FormAnatomy,
         ends: ChainEnds,
@@ -151,7 +157,7 @@ impl LatencyChain {
             between.push(match link.to {
                 RegisterBank::Flags | RegisterBank::Memory => 0,
                 _ if link.is_in_place() || link.squares_in_place() => 0,
-                // In a row of equal links, nobody reads what the last but one wrote.
+                // In a run of equal links, nothing reads the register that the last but one wrote.
                 _ if index > 1 && links[index - 2..index].iter().all(|before| before == link) => between[index - 2],
                 // VEX links reach the lower registers only.
                 RegisterBank::Vector => allocator.allocate_rotation(RegisterBank::Vector, 1)?[0],
@@ -177,8 +183,8 @@ impl LatencyChain {
     }
 }
 
-/// Fixed general registers that an instance reads and the one before wrote, but for the chain's own; and that one too
-/// where it is kept.
+/// Chooses a copy for each fixed general register that an instance reads after the previous one
+/// wrote it. The chain's own input gets a copy only if its value is kept.
 fn allocate_restored(
     anatomy: &FormAnatomy,
     from: OperandPlace,
@@ -186,7 +192,7 @@ fn allocate_restored(
     allocator: &mut RegisterAllocator,
 ) -> Option<Vec<(Register, u8)>> {
     let mut restored: Vec<(Register, u8)> = Vec::new();
-    // What writes a part of a register leaves the rest, and so waits for it.
+    // A partial write keeps the rest of the register, and so waits for it.
     let parts =
         anatomy.outputs.iter().filter(|port| matches!(port.place, OperandPlace::Fixed(part) if part.size() < 4));
     for port in anatomy.inputs.iter().chain(parts) {
@@ -201,12 +207,18 @@ fn allocate_restored(
     Some(restored)
 }
 
-/// Whether two instances can store what depends on one value, each by itself, where a chain ends in memory; and whether
-/// addresses have a base to choose. What is stored by an instance and read by the next one has no link in between. What
-/// atomic instructions and stores past the caches do is not renamed, and two of them would wait for each other.
+/// Whether each value can be stored at two alternating places. A chain that ends in memory then has
+/// two instances per turn, which must not depend on each other. The address needs a base register
+/// to choose. A store that the next instance reads directly has no link between them. Atomic
+/// instructions and non-temporal stores are not renamed, and two of them would wait for each other.
 fn can_alternate(anatomy: &FormAnatomy, from: OperandPlace, to: OperandPlace) -> bool {
-    let own = |register: Register| matches!(from, OperandPlace::Fixed(other) if other.full_register() == register.full_register());
-    // What stands before each instance renews flags and registers without choice but for the chain's own.
+    let own = |register: Register| {
+        matches!(
+            from,
+            OperandPlace::Fixed(other) if other.full_register() == register.full_register()
+        )
+    };
+    // Flags and fixed registers are reset before each instance, except the chain's own.
     let passed = |port: &OperandPort| match port.place {
         OperandPlace::Slot(_) => anatomy.reads_place(port.place) && !gather::is_mask(anatomy, port.place),
         OperandPlace::Fixed(register) => own(register),
@@ -243,11 +255,11 @@ impl ChainBuilder<'_> {
         let stores =
             anatomy.writes_place(OperandPlace::Memory) || self.links.iter().any(|link| link.to == RegisterBank::Memory);
         let on_memory = anatomy.slots().contains(&RegisterSlot::Base) && !is_computed(anatomy);
-        // A chain through memory needs one address. Stores past the caches to one line after another would wait for the
-        // buffers that each line is sent from.
+        // A chain through memory needs one address. Non-temporal stores to successive lines would
+        // wait for the buffers that send each line.
         let combined = is_non_temporal_store(&anatomy.sample);
         let spread = on_memory && stores && self.from.place != OperandPlace::Memory && !combined;
-        // The value has to be back where it began when the period ends, and so has all that rotates.
+        // At the end of a period, the value and all rotating registers must be back at the start.
         let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
         turns.extend([slots.own.len().max(1), if spread { ROTATED_ADDRESSES } else { 1 }]);
         let copies = turns.into_iter().fold(1, least_common_multiple);
@@ -269,7 +281,8 @@ impl ChainBuilder<'_> {
                 turn = period.len();
             }
         }
-        // The loop's counter changes all flags but the carry: the value goes round its end in a register.
+        // The loop counter changes all flags except the carry. The value therefore passes the
+        // loop's end in a register.
         if self.links.last() == Some(&links::COMPARE) {
             period.rotate_right(1);
         }
@@ -369,7 +382,7 @@ impl ChainBuilder<'_> {
         Some(init)
     }
 
-    /// One instance and the links after it; two where both must store.
+    /// Appends one instance (two if both must store), then the links.
     fn push_turn(&self, assignment: &RegisterAssignment, into: &mut Vec<Instruction>) -> Option<()> {
         self.push_instance(assignment, into)?;
         if self.alternating.is_some() && self.to.place == OperandPlace::Memory {
@@ -384,10 +397,15 @@ impl ChainBuilder<'_> {
         self.push_links(assignment, into)
     }
 
-    /// One instance, and what breaks its other dependencies before it.
+    /// Appends one instance, preceded by the code that breaks its other dependencies.
     fn push_instance(&self, assignment: &RegisterAssignment, into: &mut Vec<Instruction>) -> Option<()> {
         let anatomy = self.anatomy;
-        let own = |register: Register| matches!(self.from.place, OperandPlace::Fixed(other) if other.full_register() == register);
+        let own = |register: Register| {
+            matches!(
+                self.from.place,
+                OperandPlace::Fixed(other) if other.full_register() == register
+            )
+        };
         for (register, constant) in self.restored.iter().filter(|(register, _)| !own(*register)) {
             into.push(Instruction::with2(Code::Mov_r64_rm64, *register, general_register(*constant)).ok()?);
         }
@@ -407,7 +425,7 @@ impl ChainBuilder<'_> {
     }
 
     fn push_links(&self, assignment: &RegisterAssignment, into: &mut Vec<Instruction>) -> Option<()> {
-        // Where the value is stored for the next instance, or loaded from what this one stored.
+        // Where the value is stored for the next instance, or where this instance stored it.
         let base = match self.alternating {
             Some([one, _]) if self.from.place != OperandPlace::Memory => one,
             Some(_) => self.allocator.base(),
@@ -430,7 +448,8 @@ impl ChainBuilder<'_> {
                 links::CLEAR => {
                     (destination, constant) = (source, self.zero?);
                     into.push(link.build_instruction(destination, source, constant, address));
-                    // What an instance changed gets its old value, and the dependency with the next link.
+                    // A changed register gets its old value back, and its dependency with the next
+                    // link.
                     if let Some((register, old)) =
                         self.restored.iter().find(|(register, _)| self.is_restored_input(*register))
                     {
@@ -464,7 +483,7 @@ impl ChainBuilder<'_> {
 }
 
 impl ChainSlots {
-    /// The registers of one instance; `input` and `output` are the slots that the value travels through.
+    /// The registers of one instance. The value travels through the slots `input` and `output`.
     fn assign_copy(
         &self,
         copy: usize,
@@ -483,7 +502,7 @@ impl ChainSlots {
     }
 }
 
-/// The number of the register that a place is in this instance; 0 for what is none.
+/// The number of a place's register in this instance, or 0 if the place is not a register.
 fn register_number(place: OperandPlace, assignment: &RegisterAssignment) -> Option<u8> {
     match place {
         OperandPlace::Slot(slot) => assignment.get(slot),

@@ -1,24 +1,25 @@
-//! Instructions whose time depends on which control register they name, or on a number for what they do.
+//! Variants of instructions whose time depends on a control register or on an operation number.
 
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 /// A program that differs from the headline's in one respect.
 pub(crate) struct ControlVariant {
-    /// In which.
+    /// The register or operation of this variant.
     pub name: String,
-    /// One period.
+    /// One period of the body.
     pub period: Vec<Instruction>,
-    /// What runs before, behind what any program of the form needs.
+    /// Init code, run after the code that all programs of the form need.
     pub init: Vec<Instruction>,
 }
 
 const CONTROL_REGISTERS: [Register; 4] = [Register::CR2, Register::CR3, Register::CR4, Register::CR8];
-/// DR4 and DR5 are other names of DR6 and DR7, or raise an exception.
+/// DR4 and DR5 are aliases of DR6 and DR7, or raise an exception.
 const DEBUG_REGISTERS: [Register; 5] = [Register::DR1, Register::DR2, Register::DR3, Register::DR6, Register::DR7];
-/// INVPCID's types beside 0, a single address: one context, all, and all but global translations.
+/// INVPCID's types other than 0 (single address): one context, all, and all except global
+/// translations.
 const INVALIDATION_TYPES: [u32; 3] = [1, 2, 3];
 
-/// The other programs of a form, from one period of the headline's. Some may be refused.
+/// The variants of a form, derived from one period of the headline's. Ring 0 may refuse some.
 pub(crate) fn build_variants(code: Code, period: &[Instruction]) -> Vec<ControlVariant> {
     let named = |registers: &[Register], operand: u32, written: bool| {
         registers.iter().filter_map(|register| replace_register(code, period, *register, operand, written)).collect()
@@ -47,7 +48,7 @@ fn replace_register(
     for instance in period.iter_mut().filter(|one| one.code() == code) {
         instance.set_op_register(operand, register);
         if written && init.is_empty() {
-            // Zero fits all of them.
+            // Zero is valid for all of them.
             init.push(build_number_load(instance.op_register(1 - operand), 0)?);
         }
     }

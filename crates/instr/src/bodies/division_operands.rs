@@ -1,14 +1,14 @@
-//! Dividends and divisors among which the fast and the slow operands of integer divisions are searched.
+//! Candidate operands in the search for fast and slow integer divisions.
 
 use iced_x86::Mnemonic;
 
-/// Bits of no pattern: the first of the fraction of the golden ratio.
+/// Bits without a pattern: the start of the fraction of the golden ratio.
 const PATTERNLESS_BITS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a division divides, each part as wide as its divisor.
+/// The operands of a division. Each part is as wide as the divisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DivisionOperands {
-    /// Width of the divisor.
+    /// Bits of the divisor.
     pub bits: u32,
     /// The dividend's high half.
     pub high: u64,
@@ -19,54 +19,55 @@ pub(crate) struct DivisionOperands {
 }
 
 impl DivisionOperands {
-    /// It in words.
+    /// The division as text.
     pub(crate) fn describe(&self) -> String {
         let dividend = u128::from(self.high) << self.bits | u128::from(self.low);
         format!("{dividend:#x} / {:#x}", self.divisor)
     }
 
-    /// What RAX and RDX hold.
+    /// The values of RAX and RDX.
     pub(crate) fn dividend(&self) -> (u64, u64) {
         match self.bits {
-            // The dividend of a division by a byte is AX.
+            // A division by a byte divides AX.
             8 => (self.high << 8 | self.low, 0),
             _ => (self.low, self.high),
         }
     }
 
-    /// The divisor, repeated in eight bytes.
+    /// The divisor, repeated to fill eight bytes.
     pub(crate) fn divisor_pattern(&self) -> u64 {
         repeat_element(self.divisor, self.bits)
     }
 }
 
-/// An element of `bits` bits, repeated in eight bytes.
+/// An element of `bits` bits, repeated to fill eight bytes.
 pub(crate) fn repeat_element(element: u64, bits: u32) -> u64 {
     (0..64 / bits).fold(0, |pattern, index| pattern | element << (bits * index))
 }
 
-/// Divisions that may take differently long: by how many bits quotient, divisor and dividend have.
+/// Divisions with different numbers of bits in quotient, divisor and dividend: their times may
+/// differ.
 pub(crate) fn list_integer_divisions(bits: u32, signed: bool) -> Vec<DivisionOperands> {
     let full = (PATTERNLESS_BITS >> (64 - bits) | 1) >> u32::from(signed) | 1;
-    let of = |high: u64, low: u64, divisor: u64| DivisionOperands { bits, high, low, divisor };
+    let division = |high: u64, low: u64, divisor: u64| DivisionOperands { bits, high, low, divisor };
     let mut all = vec![
-        of(0, 0, full),
-        of(0, 7, 3),
-        of(0, 7, full),
-        of(0, full, full),
-        of(0, full, 3),
-        of(0, full, full >> (bits / 2) | 1),
-        of(full >> 2, full, full),
-        of(full >> 4, full, 1 << (bits - 2)),
+        division(0, 0, full),
+        division(0, 7, 3),
+        division(0, 7, full),
+        division(0, full, full),
+        division(0, full, 3),
+        division(0, full, full >> (bits / 2) | 1),
+        division(full >> 2, full, full),
+        division(full >> 4, full, 1 << (bits - 2)),
     ];
     if signed {
         let ones = u64::MAX >> (64 - bits);
-        all.push(of(ones, full.wrapping_neg() & ones, 3));
+        all.push(division(ones, full.wrapping_neg() & ones, 3));
     }
     all
 }
 
-/// Whether a mnemonic is a division of integers, and a signed one.
+/// Whether a division of integers is signed. `None` for other mnemonics.
 pub(crate) fn division_signedness(mnemonic: Mnemonic) -> Option<bool> {
     match mnemonic {
         Mnemonic::Div => Some(false),
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn quotients_are_none_one_and_many_bits() {
+    fn quotients_range_from_zero_to_many_bits() {
         let values: Vec<u128> = list_integer_divisions(64, false)
             .iter()
             .map(|one| (u128::from(one.high) << 64 | u128::from(one.low)) / u128::from(one.divisor))

@@ -1,38 +1,38 @@
-//! Links: instructions that carry a value from where one instance left it to where the next one reads it.
+//! Links: instructions that carry a value from an instance's output to the next one's input.
 //!
-//! What a link costs stands nowhere; [`crate::experiments::link_costs`] measures it.
+//! Their costs are not tabulated: [`crate::experiments::link_costs`] measures them.
 
 use crate::forms::form_anatomy::RegisterBank;
 use cyclescope_code::asm::registers::nth_register_like;
 use iced_x86::{Code, Instruction, MemoryOperand, Register, RflagsBits};
 
-/// A link's kind; links of one kind cost the same.
+/// A kind of link. All links of one kind cost the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link {
-    /// Its name.
+    /// The name in results.
     pub name: &'static str,
-    /// From where.
+    /// The bank that it reads.
     pub from: RegisterBank,
-    /// To where.
+    /// The bank that it writes.
     pub to: RegisterBank,
-    /// Bytes of the value that it reads.
+    /// Bytes of the value read.
     pub bytes: usize,
-    /// The flag that it reads, as `RflagsBits`.
+    /// The flag that it reads, in `RflagsBits`.
     pub flag: u32,
     code: Code,
     pattern: LinkPattern,
 }
 
-/// Where a link stores or loads.
+/// The address of a link's store or load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LinkAddress {
-    /// The number of the base register.
+    /// Number of the base register.
     pub base: u8,
-    /// Bytes from there.
+    /// Displacement in bytes.
     pub displacement: i32,
 }
 
-/// How a link's operands stand.
+/// The operands of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum LinkPattern {
     /// `op destination, source`
@@ -45,7 +45,7 @@ enum LinkPattern {
     Square,
     /// `op destination, source, constant`
     Masked,
-    /// `op destination, source, 0xe4`: a shuffle that changes nothing.
+    /// `op destination, source, 0xe4`: an identity shuffle.
     Shuffle,
     /// `op [base + displacement], source`
     Store,
@@ -78,16 +78,16 @@ const fn select_link(name: &'static str, flag: u32, code: Code) -> Link {
 
 use RegisterBank::{Flags, General, HighByte, Mask, Memory, Mmx, Vector};
 
-/// MOVSX is a link where MOV and MOVZX would vanish at rename.
+/// MOVSX is always executed; MOV and MOVZX could vanish at rename.
 pub(crate) const FROM_32: Link = new_link("movsxd", General, General, 4, Code::Movsxd_r64_rm32, LinkPattern::Move);
 pub(crate) const FROM_16: Link = new_link("movsx r16", General, General, 2, Code::Movsx_r64_rm16, LinkPattern::Move);
 pub(crate) const FROM_8: Link = new_link("movsx r8", General, General, 1, Code::Movsx_r64_rm8, LinkPattern::Move);
 pub(crate) const FROM_HIGH: Link = new_link("movsx r8h", HighByte, General, 1, Code::Movsx_r32_rm8, LinkPattern::Move);
-/// Twice, it leaves the destination as it was, but dependent.
+/// Applied twice, it leaves the destination unchanged but dependent.
 pub(crate) const XOR: Link = new_link("xor", General, General, 8, Code::Xor_r64_rm64, LinkPattern::Move);
-/// On Golden Cove a conditional move waits longer for the flags of TEST, AND or OR than for those of CMP.
+/// On Golden Cove, a conditional move waits longer for the flags of TEST, AND or OR than for CMP's.
 pub(crate) const COMPARE: Link = new_link("cmp", General, Flags, 8, Code::Cmp_r64_rm64, LinkPattern::Against);
-/// AND with a register that holds zero, then OR: a value that depends on another but is what it was.
+/// AND with a zero register, then OR: the value stays the same but depends on another.
 pub(crate) const CLEAR: Link = new_link("and", General, General, 8, Code::And_r64_rm64, LinkPattern::Against);
 pub(crate) const RESTORE: Link = new_link("or", General, General, 8, Code::Or_r64_rm64, LinkPattern::Move);
 pub(crate) const SELECT: [Link; 5] = [
@@ -97,8 +97,8 @@ pub(crate) const SELECT: [Link; 5] = [
     select_link("cmovo", RflagsBits::OF, Code::Cmovo_r64_rm64),
     select_link("cmovp", RflagsBits::PF, Code::Cmovp_r64_rm64),
 ];
-/// Squares, which undo square roots: by bytes of an element, of the vector (of the element for a scalar), and whether by
-/// VEX code. Legacy ones work in place.
+/// Squares, which undo square roots. Fields: bytes of an element, bytes of the vector (or of the
+/// scalar), VEX or not. Legacy ones work in place.
 pub(crate) const SQUARES: [(usize, usize, bool, Link); 16] = [
     (2, 2, true, square_link("vmulsh", Code::EVEX_Vmulsh_xmm_k1z_xmm_xmmm16_er)),
     (2, 16, true, square_link("vmulph xmm", Code::EVEX_Vmulph_xmm_k1z_xmm_xmmm128b16)),
@@ -122,11 +122,11 @@ const fn square_link(name: &'static str, code: Code) -> Link {
     new_link(name, Vector, Vector, 16, code, LinkPattern::Square)
 }
 
-/// AND with a vector that holds zero: indices that depend on another value and are zero.
+/// AND with a zero vector: indices that are zero but depend on another value.
 pub(crate) const ZERO_INDICES: Link =
     new_link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, LinkPattern::Masked);
 
-/// Reads the carry flag, which the others do not where an instruction clears it.
+/// Reads the carry flag. The CMOVs do not read it after an instruction that clears it.
 pub(crate) const BORROW: Link = select_link("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
 pub(crate) const SHUFFLE: Link =
     new_link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, LinkPattern::Shuffle);
@@ -150,7 +150,7 @@ pub(crate) const VECTOR_TO_MASK: Link =
 pub(crate) const TO_MMX: Link = new_link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, LinkPattern::Move);
 pub(crate) const FROM_MMX: Link = new_link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, LinkPattern::Move);
 
-/// Within masks and MMX registers.
+/// Links within masks and within MMX registers.
 pub(crate) const WITHIN_MASKS: Link = new_link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, LinkPattern::Square);
 pub(crate) const WITHIN_MMX: Link = new_link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, LinkPattern::Shuffle);
 
@@ -191,8 +191,8 @@ pub(crate) const LOADS: [Link; 15] = [
 ];
 
 impl Link {
-    /// The link as an instruction, registers by number. `constant` is a general register that keeps its value;
-    /// `address` is where it stores or loads, if it does.
+    /// Builds the instruction, with registers by number. `constant` is a general register that
+    /// keeps its value. `address` applies to stores and loads.
     pub(crate) fn build_instruction(
         &self,
         destination: u8,
@@ -224,7 +224,7 @@ impl Link {
         built.expect("links have fitting operands")
     }
 
-    /// Whether it changes a register that holds a value before.
+    /// Whether it modifies a register that already holds a value.
     pub(crate) fn is_in_place(&self) -> bool {
         [XOR, CLEAR, RESTORE].contains(self)
     }
@@ -249,7 +249,7 @@ impl Link {
     }
 }
 
-/// The link of a cycle within a class of registers. Legacy code has none of VEX.
+/// The link from a bank to itself. Legacy code gets no VEX link.
 pub(crate) fn find_link_within(bank: RegisterBank, vex: bool) -> Option<Link> {
     match bank {
         General => Some(FROM_32),
@@ -261,7 +261,7 @@ pub(crate) fn find_link_within(bank: RegisterBank, vex: bool) -> Option<Link> {
     }
 }
 
-/// The names of links in their order, those in a row as one.
+/// Names of the links in order. A run of equal links is abbreviated.
 pub(crate) fn join_names(links: &[Link]) -> String {
     let rows = links.chunk_by(|a, b| a == b);
     let one = |row: &[Link]| match row.len() {
@@ -289,7 +289,7 @@ fn sample_register(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
     }
 }
 
-/// Gives a general register the value of another by an operation that no core does by renaming alone.
+/// Copies a general register by an operation that no core completes at rename.
 pub(crate) fn build_computed_copy(to: Register, from: Register) -> [Instruction; 2] {
     let low = Register::EAX + to.number() as u32;
     [
@@ -304,7 +304,7 @@ mod tests {
     use crate::forms::form_anatomy::encode_instructions;
 
     #[test]
-    fn every_link_is_an_instruction() {
+    fn every_link_can_be_encoded() {
         let others = [
             FROM_32,
             FROM_16,

@@ -1,4 +1,4 @@
-//! Code of one form or sequence: chains and their links, independent instances, and the values that they compute with.
+//! Code around a form or sequence: chains and links, independent instances, and operand values.
 
 pub(crate) mod balance;
 pub(crate) mod chain;

@@ -1,27 +1,27 @@
-//! Contents: init code that puts chosen values where the instances of a program read them.
+//! Init code that puts chosen values into the operands of a program's instances.
 //!
-//! Values that a program puts into memory would be found by the other programs of its round too, so its addresses are
-//! moved first to where no other program looks.
+//! Other programs of the same round would find the values that it puts into memory. The program's
+//! addresses are therefore moved to memory that no other program uses.
 
 use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
 use cyclescope_code::asm::registers::{RegisterSet, nth_register_like, registers_read, registers_written};
 use iced_x86::{Code, EncodingKind, Instruction, MemoryOperand, OpKind, Register};
 
-/// How far memory operands are moved, in bytes.
+/// Bytes by which memory operands are moved.
 const MEMORY_SHIFT: i64 = 0x8000;
 
-/// What the operands of all instances of a program hold.
+/// Values of the operands of all instances of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OperandContents {
-    /// Operands, from 0, and eight bytes that are repeated in them.
+    /// Operand numbers from 0, each with eight bytes to repeat.
     pub operands: Vec<(u32, u64)>,
-    /// What RAX and RDX hold.
+    /// Values of RAX and RDX.
     pub dividend: Option<(u64, u64)>,
 }
 
 impl OperandContents {
-    /// The code, `None` where there is no register to load them with. It has to run before the program's own init
-    /// code, which may copy what is loaded here:
+    /// The init code. `None` if no register is free to load the values. It must run before the
+    /// program's own init code, which may copy the loaded registers:
     ///
     /// ```text
     ///     lea r14, [r14+0x8000]
@@ -76,7 +76,7 @@ fn find_free_register(period: &[Instruction], init: &[Instruction]) -> Option<Re
     (0..16).map(|number| Register::RAX + number).find(|one| !own.contains(one) && !used.contains(*one))
 }
 
-/// Repeats eight bytes in a register, by code of the encoding that the program has.
+/// Fills a register with eight repeated bytes, by code of the program's encoding.
 fn load_register(
     register: Register,
     from: Register,
@@ -116,12 +116,12 @@ fn load_register(
     Some(())
 }
 
-/// The full register; a high byte's is the one that it is a part of.
+/// The full general register. For a high byte: the register that contains it.
 fn full_general_register(register: Register) -> Register {
     nth_register_like(Register::RAX, register.full_register().number() as u32).unwrap_or(register)
 }
 
-/// Repeats eight bytes in the memory operands of all instances, elsewhere than where they were.
+/// Moves the memory operands of all instances and fills them with eight repeated bytes.
 fn fill_memory(instances: &[&Instruction], bytes: usize, from: Register, code: &mut Vec<Instruction>) -> Option<()> {
     let mut places: Vec<(Register, i64)> = instances
         .iter()
@@ -132,7 +132,7 @@ fn fill_memory(instances: &[&Instruction], bytes: usize, from: Register, code: &
         .collect();
     places.sort();
     places.dedup();
-    // A second base is a copy of the first that the program makes later.
+    // A second base register is a copy of the first that the program makes later.
     let base = places.first()?.0;
     let first = instances.first()?.memory_base();
     if instances.iter().any(|instance| instance.memory_base() != first || !instance.memory_base().is_gpr64()) {
@@ -154,7 +154,8 @@ mod tests {
     use cyclescope_code::asm::forms;
     use std::collections::BTreeMap;
 
-    /// What init code leaves, by full register or address; R14 holds zero at first.
+    /// A simulated machine: registers (by full register) and memory after init code. R14 starts at
+    /// zero.
     #[derive(Default)]
     struct Machine {
         registers: BTreeMap<Register, Vec<u64>>,
@@ -198,7 +199,7 @@ mod tests {
         forms::all_forms().filter(|form| form.code == code).filter_map(FormAnatomy::from_form).collect()
     }
 
-    /// Loads operands with values of their own and checks what each instance reads.
+    /// Loads distinct operand values and checks what each instance reads.
     fn check(anatomy: &FormAnatomy, operands: &[u32], dividend: Option<(u64, u64)>) {
         let operands: Vec<(u32, u64)> =
             operands.iter().map(|operand| (*operand, 0x1000 + u64::from(*operand))).collect();
@@ -228,7 +229,7 @@ mod tests {
             }
             if let Some((rax, rdx)) = dividend {
                 assert_eq!((machine.get(Register::RAX), machine.get(Register::RDX)), (vec![rax], vec![rdx]));
-                // What RAX gets back before each instance.
+                // The copy that restores RAX before each instance.
                 let restores = body.period.iter().filter(|one| one.code() == Code::Mov_r64_rm64);
                 for one in restores.filter(|one| one.op0_register() == Register::RAX) {
                     assert_eq!(before[&one.op1_register()], [rax]);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instance_reads_what_was_loaded() {
+    fn every_instance_reads_the_loaded_values() {
         let three = [
             Code::VEX_Vdivpd_xmm_xmm_xmmm128,
             Code::VEX_Vdivps_ymm_ymm_ymmm256,
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn divisions_find_dividend_and_divisor() {
+    fn divisions_read_the_loaded_dividend_and_divisor() {
         for code in [Code::Div_rm8, Code::Idiv_rm16, Code::Div_rm32, Code::Idiv_rm64] {
             for anatomy in anatomies(code) {
                 check(&anatomy, &[0], Some((0x1_0001, 7)));

@@ -1,9 +1,9 @@
-//! Operand values: programs of a form with other numbers than those that all others are measured with.
+//! Programs of a form with other operand values than its usual ones.
 //!
-//! For divisions and square roots, candidates among which the fastest and the slowest are found; for floating point
-//! arithmetic, subnormal inputs. A program finds its values again after any number of instances: what an instance
-//! changes is divided by one, or by hardly more, or is zero. Limits: each pair of values has one program of
-//! a kind, and no x87 registers are loaded.
+//! Divisions and square roots get candidates among which the fastest and the slowest are found.
+//! Floating-point arithmetic gets subnormal inputs. The values must survive any number of
+//! instances: an instance divides its value by one or slightly more, or the value is zero. Limits:
+//! each pair of values has one program of a kind, and no x87 registers are loaded.
 
 use super::chain::{ChainEnds, ChainRegisters, LatencyChain};
 use super::division_operands::{DivisionOperands, division_signedness, list_integer_divisions, repeat_element};
@@ -18,67 +18,67 @@ use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind
 
 /// The variant with subnormal inputs.
 pub(crate) const SUBNORMAL: &str = "subnormal";
-/// The variant with the fastest operands that were found.
+/// The variant with the fastest operands found.
 pub(crate) const FAST_OPERANDS: &str = "fast operands";
-/// The variant with the slowest operands that were found.
+/// The variant with the slowest operands found.
 pub(crate) const SLOW_OPERANDS: &str = "slow operands";
 
-/// Costs that differ do so by more than this share, and by more than these core cycles.
+/// Two costs differ if they exceed both this share and this number of core cycles.
 const DIFFERENCE_SHARE: f64 = 0.05;
 const DIFFERENCE_CYCLES: f64 = 0.1;
 
-/// Whether two costs differ by more than programs do that are written differently.
+/// Whether two costs differ by more than differently written programs do.
 pub(crate) fn costs_differ(one: f64, other: f64) -> bool {
     let difference = (one - other).abs();
     difference > DIFFERENCE_CYCLES && difference > DIFFERENCE_SHARE * one.min(other)
 }
 
-/// Mnemonics of arithmetic on floating point numbers begin so, after the `v` of VEX and EVEX forms and the `f` of x87.
+/// Prefixes of floating-point arithmetic, after the `v` of VEX and EVEX forms and the `f` of x87.
 const ARITHMETIC_STARTS: [&str; 40] = [
     "add", "sub", "mul", "div", "sqrt", "max", "min", "hadd", "hsub", "dpp", "round", "cmp", "com", "ucom", "cvt",
     "fmadd", "fmsub", "fmaddsub", "fmsubadd", "fnmadd", "fnmsub", "fmul", "fcmul", "fcmadd", "rcp", "rsqrt",
     "rndscale", "reduce", "range", "scalef", "getexp", "getmant", "fixupimm", "fpclass", "exp2", "minmax", "ld",
     "rcp14", "rsqrt14", "frcz",
 ];
-/// Those whose result with a subnormal number is one only if the others are none.
+/// Prefixes of operations whose result is subnormal only if a single operand is.
 const PRODUCT_STARTS: [&str; 4] = ["mul", "div", "fmul", "fcmul"];
 
-/// A program with chosen values.
+/// A program with chosen operand values.
 #[derive(Debug, Clone)]
 pub(crate) struct ValueCandidate {
-    /// The ports of a latency; none for a throughput.
+    /// The ends and the chain of a latency. `None` for a throughput.
     pub chain: Option<(OperandPort, OperandPort, LatencyChain)>,
-    /// The program in words, for a throughput.
+    /// The recipe as text, for a throughput.
     pub recipe: String,
-    /// The values in words.
+    /// The values as text.
     pub values: String,
     /// One period of the body.
     pub period: Vec<Instruction>,
     /// Instances in a period.
     pub copies: usize,
-    /// Instances in the body, about.
+    /// Approximate number of instances in the body.
     pub body_copies: usize,
-    /// What runs once before, after the setting's own code.
+    /// Code that runs once before the body, after the setting's own code.
     pub init: Vec<Instruction>,
 }
 
-/// All instances of a program read these values.
+/// Values that all instances of a program read.
 struct OperandValues {
     text: String,
     contents: OperandContents,
 }
 
-/// Floating point numbers of one format, as bits.
+/// Floating-point numbers of one format, as bits.
 struct FloatBits {
     /// Bits of an element.
     bits: u32,
     /// 1.
     one: u64,
-    /// One with a full mantissa.
+    /// A number with a full mantissa.
     full: u64,
-    /// One hardly above 1.
+    /// A number slightly above 1.
     near: u64,
-    /// A subnormal one.
+    /// A subnormal number.
     subnormal: u64,
 }
 
@@ -101,7 +101,7 @@ impl FloatBits {
     }
 }
 
-/// The candidates for the fast and the slow operands of a form.
+/// Candidates for the fast and the slow operands of a form.
 pub(crate) fn build_candidates(anatomy: &FormAnatomy, features: &CpuFeatures, latency: bool) -> Vec<ValueCandidate> {
     let mnemonic = anatomy.code().mnemonic();
     let setting = instruction_setting::find_setting(anatomy.code());
@@ -111,7 +111,12 @@ pub(crate) fn build_candidates(anatomy: &FormAnatomy, features: &CpuFeatures, la
             .iter()
             .filter_map(|quotient| integer_division_values(anatomy, quotient))
             .collect();
-        let rax = |port: &&OperandPort| matches!(port.place, OperandPlace::Fixed(one) if one.full_register() == Register::RAX);
+        let rax = |port: &&OperandPort| {
+            matches!(
+                port.place,
+                OperandPlace::Fixed(one) if one.full_register() == Register::RAX
+            )
+        };
         let (from, to) = (anatomy.inputs.iter().find(rax), anatomy.outputs.iter().find(rax));
         return build_programs(anatomy, features, &values, pair_ends(from, to).filter(|_| latency));
     }
@@ -124,7 +129,8 @@ pub(crate) fn build_candidates(anatomy: &FormAnatomy, features: &CpuFeatures, la
         (false, [dividend, divisor]) => float_division_values(&numbers, *dividend, *divisor),
         _ => return Vec::new(),
     };
-    // What a division divides goes on to the next one; the divisor of a legacy one can't, and stay what it was.
+    // A division's dividend carries the value to the next instance. The divisor of a legacy
+    // division can't: it must keep its value.
     let read = if setting.squared { inputs.last() } else { inputs.first() };
     let from = anatomy.inputs.iter().find(|port| {
         let place = read.map(|operand| OperandPlace::Slot(RegisterSlot::Operand(*operand)));
@@ -134,7 +140,7 @@ pub(crate) fn build_candidates(anatomy: &FormAnatomy, features: &CpuFeatures, la
     build_programs(anatomy, features, &values, pair_ends(from, to).filter(|_| latency))
 }
 
-/// A throughput program with subnormal inputs, for arithmetic.
+/// A throughput program with subnormal inputs, for floating-point arithmetic.
 pub(crate) fn build_subnormal(anatomy: &FormAnatomy) -> Option<ValueCandidate> {
     let numbers = find_float_bits(anatomy)?;
     let mnemonic = format!("{:?}", anatomy.code().mnemonic()).to_lowercase();
@@ -145,16 +151,16 @@ pub(crate) fn build_subnormal(anatomy: &FormAnatomy) -> Option<ValueCandidate> {
     };
     let begins = |list: &[&str]| list.iter().any(|start| name.starts_with(start));
     let product = begins(&PRODUCT_STARTS);
-    // LD stands for FLD alone, and a product on the x87 stack would soon overflow.
+    // LD is FLD only. A product on the x87 stack would soon overflow.
     if !begins(&ARITHMETIC_STARTS) || (x87 && product) || (!x87 && name.starts_with("ld")) {
         return None;
     }
     let inputs = find_value_operands(anatomy);
-    let of = |(index, operand): (usize, &u32)| {
+    let content = |(index, operand): (usize, &u32)| {
         let value = if product && index > 0 { numbers.one } else { numbers.subnormal };
         (*operand, repeat_element(value, numbers.bits))
     };
-    let contents = OperandContents { operands: inputs.iter().enumerate().map(of).collect(), dividend: None };
+    let contents = OperandContents { operands: inputs.iter().enumerate().map(content).collect(), dividend: None };
     let breaking = if x87 { DependencyBreaking::Zero } else { DependencyBreaking::Copy };
     build_throughput(anatomy, &OperandValues { text: SUBNORMAL.to_string(), contents }, 48, breaking)
 }
@@ -166,7 +172,7 @@ fn integer_division_values(anatomy: &FormAnatomy, quotient: &DivisionOperands) -
     Some(OperandValues { text: quotient.describe(), contents })
 }
 
-/// The operand that is the divisor of a division of integers, and its bits.
+/// The divisor operand of an integer division, and its bits.
 fn find_divisor(anatomy: &FormAnatomy) -> Option<(u32, u32)> {
     let operand = (0..anatomy.sample.op_count()).next_back()?;
     let bytes = match anatomy.sample.op_kind(operand) {
@@ -178,7 +184,7 @@ fn find_divisor(anatomy: &FormAnatomy) -> Option<(u32, u32)> {
 
 fn float_division_values(numbers: &FloatBits, dividend: u32, divisor: u32) -> Vec<OperandValues> {
     let FloatBits { bits, one, full, near, .. } = *numbers;
-    let of = |text: &str, values: (u64, u64)| OperandValues {
+    let quotient = |text: &str, values: (u64, u64)| OperandValues {
         text: text.to_string(),
         contents: OperandContents {
             operands: vec![(dividend, repeat_element(values.0, bits)), (divisor, repeat_element(values.1, bits))],
@@ -186,32 +192,32 @@ fn float_division_values(numbers: &FloatBits, dividend: u32, divisor: u32) -> Ve
         },
     };
     vec![
-        of("1 / 1", (one, one)),
-        of("full mantissa / 1", (full, one)),
-        of("0 / full mantissa", (0, near)),
-        of("full mantissa / full mantissa", (full, near)),
+        quotient("1 / 1", (one, one)),
+        quotient("full mantissa / 1", (full, one)),
+        quotient("0 / full mantissa", (0, near)),
+        quotient("full mantissa / full mantissa", (full, near)),
     ]
 }
 
 fn square_root_values(numbers: &FloatBits, inputs: &[u32]) -> Vec<OperandValues> {
     let FloatBits { bits, one, full, .. } = *numbers;
-    // All three formats begin so.
+    // All three formats start with these bits.
     let two = 0x4000 << (bits - 16);
-    let of = |text: &str, value: u64| OperandValues {
+    let repeated = |text: &str, value: u64| OperandValues {
         text: text.to_string(),
         contents: OperandContents {
             operands: inputs.iter().map(|operand| (*operand, repeat_element(value, bits))).collect(),
             dividend: None,
         },
     };
-    vec![of("of 1", one), of("of 2", two), of("of 0", 0), of("of a full mantissa", full)]
+    vec![repeated("of 1", one), repeated("of 2", two), repeated("of 0", 0), repeated("of a full mantissa", full)]
 }
 
 fn find_float_bits(anatomy: &FormAnatomy) -> Option<FloatBits> {
     FloatBits::from_element(anatomy.sample.op_code().memory_size().element_type())
 }
 
-/// The operands that take part in the operation: not one that is read only to keep masked-off elements.
+/// Operands that take part in the operation, without those read only to keep masked-off elements.
 fn find_value_operands(anatomy: &FormAnatomy) -> Vec<u32> {
     let mut sample = anatomy.sample;
     sample.set_op_mask(Register::None);
@@ -229,12 +235,12 @@ fn find_value_operands(anatomy: &FormAnatomy) -> Vec<u32> {
         .collect()
 }
 
-/// The ends of a chain, where there are both.
+/// The ends of a chain, if both exist.
 fn pair_ends<'a>(from: Option<&'a OperandPort>, to: Option<&'a OperandPort>) -> Option<ChainEnds<'a>> {
     Some(ChainEnds { from: from?, to: to? })
 }
 
-/// A program for each of some values, and a chain.
+/// A throughput program for each set of values, and chains if there are ends.
 fn build_programs(
     anatomy: &FormAnatomy,
     features: &CpuFeatures,
@@ -310,15 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_what_they_are_called() {
+    fn float_constants_have_their_stated_properties() {
         let wide = FloatBits::from_element(MemorySize::Float64).unwrap();
         let single = FloatBits::from_element(MemorySize::Float32).unwrap();
-        let of = |bits: u64| f32::from_bits(bits as u32);
-        assert!(f64::from_bits(wide.subnormal).is_subnormal() && of(single.subnormal).is_subnormal());
-        assert!(f64::from_bits(wide.one) == 1.0 && of(single.one) == 1.0);
-        // A number that is divided 4000 times stays normal.
-        assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && of(single.near).powi(4000) < 4.0);
-        assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&of(single.full)));
+        let single_value = |bits: u64| f32::from_bits(bits as u32);
+        assert!(f64::from_bits(wide.subnormal).is_subnormal() && single_value(single.subnormal).is_subnormal());
+        assert!(f64::from_bits(wide.one) == 1.0 && single_value(single.one) == 1.0);
+        // After 4000 divisions, the number is still normal.
+        assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && single_value(single.near).powi(4000) < 4.0);
+        assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&single_value(single.full)));
     }
 
     #[test]
@@ -341,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_off_elements_are_no_input() {
+    fn masked_off_elements_are_not_an_input() {
         let code = Code::EVEX_Vmulpd_ymm_k1z_ymm_ymmm256b64;
         assert!(anatomies(code).iter().all(|anatomy| find_value_operands(anatomy) == [1, 2]));
         let code = Code::EVEX_Vfmadd213pd_ymm_k1z_ymm_ymmm256b64;
@@ -349,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn divisions_and_roots_are_searched() {
+    fn divisions_and_roots_have_candidates() {
         let features = Machine::detect().features;
         for (code, chains) in
             [(Code::Div_rm32, 8), (Code::Idiv_rm64, 9), (Code::Divpd_xmm_xmmm128, 4), (Code::Sqrtps_xmm_xmmm128, 4)]

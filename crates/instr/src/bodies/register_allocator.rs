@@ -1,19 +1,19 @@
-//! Which registers a program of a form uses: some to rotate through, some that keep their value.
+//! Allocates the registers of a program: some rotate, some keep their value.
 
 use crate::forms::form_anatomy::{FormAnatomy, RegisterBank, RegisterSlot};
 use cyclescope_code::asm::forms::OperandVariant;
 use cyclescope_code::asm::registers::HIGH_BYTES;
 use iced_x86::{EncodingKind, Register};
 
-/// General registers in the order in which they are given out for rotation; constants come from the other end. RSP is
-/// the stack's, R15 counts the loop and R14 holds the address of memory operands; RDI, RSI and RBP hold addresses at
-/// first, which make no good constants. Golden Cove rotates the low bytes of the registers whose encodings end in 4 to 7
-/// in 3 cycles, not 1.
+/// General registers in the order of allocation for rotation; constants come from the other end.
+/// RSP, R15 (loop counter) and R14 (address of memory operands) are excluded. RDI, RSI and RBP hold
+/// addresses at first, which are bad constants. Golden Cove rotates the low bytes of registers with
+/// encodings ending in 4 to 7 in 3 cycles, not 1.
 const GENERAL_ORDER: [u8; 13] = [8, 9, 3, 0, 2, 7, 6, 5, 13, 12, 1, 10, 11];
-/// Those that stand beside AH to BH, whose numbers they share, and need no REX.
+/// General registers of forms with AH to BH: they share the numbers and need no REX.
 const LOW_ORDER: [u8; 4] = [2, 3, 1, 0];
 
-/// Hands out registers, each once.
+/// Allocates each register at most once.
 #[derive(Debug, Clone)]
 pub(crate) struct RegisterAllocator {
     general: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct RegisterAllocator {
 }
 
 impl RegisterAllocator {
-    /// All registers that programs of this form may use, but for those that it implies.
+    /// All registers that programs of this form may use, except those that the form implies.
     pub(crate) fn new(anatomy: &FormAnatomy) -> RegisterAllocator {
         let encoding = anatomy.sample.op_code().encoding();
         let evex = encoding == EncodingKind::EVEX;
@@ -43,7 +43,7 @@ impl RegisterAllocator {
             allocator.exclude_register(register);
         }
         for operand in 0..anatomy.sample.op_count() {
-            // What is fixed because it is the first of a group.
+            // The first register of a fixed group.
             let register = anatomy.sample.op_register(operand);
             if !anatomy.slots().contains(&RegisterSlot::Operand(operand)) && register.is_vector_register() {
                 let number = register.number() as u8;
@@ -53,7 +53,7 @@ impl RegisterAllocator {
         allocator
     }
 
-    /// The register that holds addresses.
+    /// The base register of memory operands.
     pub(crate) fn base(&self) -> u8 {
         self.base
     }
@@ -69,7 +69,7 @@ impl RegisterAllocator {
         }
     }
 
-    /// Keeps a register from being given out.
+    /// Excludes a register from allocation.
     pub(crate) fn exclude_register(&mut self, register: Register) {
         let high = HIGH_BYTES.iter().position(|other| *other == register);
         let number = high.unwrap_or(register.full_register().number()) as u8;
@@ -78,17 +78,17 @@ impl RegisterAllocator {
         }
     }
 
-    /// How many registers of a bank are left.
+    /// Number of registers left in a bank.
     pub(crate) fn count_left(&mut self, bank: RegisterBank) -> usize {
         self.bank_pool(bank).map_or(0, |pool| pool.len())
     }
 
-    /// A register that keeps its value.
+    /// Allocates a register that keeps its value.
     pub(crate) fn allocate_constant(&mut self, bank: RegisterBank) -> Option<u8> {
         self.bank_pool(bank)?.pop()
     }
 
-    /// Up to `most` registers to rotate through; none where there is none left.
+    /// Allocates up to `most` registers to rotate through. `None` if the bank is exhausted.
     pub(crate) fn allocate_rotation(&mut self, bank: RegisterBank, most: usize) -> Option<Vec<u8>> {
         let pool = self.bank_pool(bank)?;
         let count = most.min(pool.len());

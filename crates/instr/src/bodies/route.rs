@@ -1,4 +1,4 @@
-//! Routes: the links that carry a value from an output of one instance to an input of the next.
+//! Routes: the links that carry a value from an instance's output to the next one's input.
 
 use super::links::{self, Link};
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterBank, RegisterSlot};
@@ -6,22 +6,23 @@ use crate::forms::gather;
 use crate::forms::instruction_setting;
 use iced_x86::{Code, EncodingKind, RflagsBits};
 
-/// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
-/// No way at all where nothing that is known leads back.
+/// The routes from output `to` back to input `from`, each a list of links. An empty list means that
+/// both can be one place. Without a known route, there are no lists.
 pub(crate) fn find_routes(anatomy: &FormAnatomy, from: OperandPlace, to: OperandPlace) -> Vec<Vec<Link>> {
-    let way = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
-    let routes = way.find_routes(from, to);
+    let finder = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let routes = finder.find_routes(from, to);
     match (from, to) {
         (OperandPlace::Memory, OperandPlace::Memory) => routes,
         (OperandPlace::Memory, _) | (_, OperandPlace::Memory) => {
-            routes.into_iter().filter_map(|route| way.add_steady_links(route, to)).collect()
+            routes.into_iter().filter_map(|route| finder.add_steady_links(route, to)).collect()
         }
         _ => routes,
     }
 }
 
-/// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
-/// instructions in them take longer than that to issue. `None` where the class of registers has no such link.
+/// Appends `more` links of one cycle each to a route. This serves chains that are slow because
+/// their instructions take longer to issue than the latency. `None` if the bank has no suitable
+/// link.
 pub(crate) fn pad_route(
     anatomy: &FormAnatomy,
     from: OperandPlace,
@@ -29,44 +30,44 @@ pub(crate) fn pad_route(
     route: &[Link],
     more: usize,
 ) -> Option<Vec<Link>> {
-    let way = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let finder = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let (start, end) = (anatomy.place_bank(to), anatomy.place_bank(from));
     if is_address(anatomy, from) || needs_restoring(anatomy, from) {
         return None;
     }
     let first = match (route.is_empty(), start) {
         (false, _) => route.to_vec(),
-        (true, RegisterBank::General) => way.route_to_general(to, false, &[]).pop()?,
-        (true, RegisterBank::Flags) => way.route_to_general(to, true, &[links::COMPARE]).pop()?,
+        (true, RegisterBank::General) => finder.route_to_general(to, false, &[]).pop()?,
+        (true, RegisterBank::Flags) => finder.route_to_general(to, true, &[links::COMPARE]).pop()?,
         (true, _) => Vec::new(),
     };
-    // From flags to flags the way is through a general register, which is where it can be made longer.
+    // A route between flags passes through a general register, and the links go there.
     if end == RegisterBank::Flags {
         let at = first.iter().position(|link| *link == links::COMPARE)?;
         let mut longer = first.clone();
         longer.splice(at..at, std::iter::repeat_n(links::FROM_32, more));
         return Some(longer);
     }
-    Some(first.into_iter().chain(std::iter::repeat_n(links::find_link_within(end, way.vex)?, more)).collect())
+    Some(first.into_iter().chain(std::iter::repeat_n(links::find_link_within(end, finder.vex)?, more)).collect())
 }
 
-/// Whether the place is an address that memory is accessed at, and not only computed with.
+/// Whether the place is an address at which memory is accessed.
 pub(crate) fn is_address(anatomy: &FormAnatomy, place: OperandPlace) -> bool {
     place == OperandPlace::Slot(RegisterSlot::Base) && !is_computed(anatomy)
 }
 
-/// Whether the address is only computed with, and needs to point to nothing.
+/// Whether the address is only computed, so that it need not be valid.
 pub(crate) fn is_computed(anatomy: &FormAnatomy) -> bool {
     matches!(anatomy.code(), Code::Lea_r16_m | Code::Lea_r32_m | Code::Lea_r64_m)
 }
 
-/// Whether what is loaded can be the next address.
+/// Whether the loaded value can be the next address.
 pub(crate) fn is_pointer_load(anatomy: &FormAnatomy) -> bool {
     anatomy.code() == Code::Mov_r64_rm64
 }
 
-/// Whether an input must have its value back before the next instance. One that an instance changes is no operand of
-/// which it matters.
+/// Whether an input must be restored before the next instance. An input that the instance itself
+/// changes needs no particular value.
 pub(crate) fn needs_restoring(anatomy: &FormAnatomy, from: OperandPlace) -> bool {
     let changed = matches!(from, OperandPlace::Slot(_)) && anatomy.writes_place(from);
     let kept = instruction_setting::find_setting(anatomy.code()).restores_values && !changed;
@@ -75,16 +76,17 @@ pub(crate) fn needs_restoring(anatomy: &FormAnatomy, from: OperandPlace) -> bool
 
 struct RouteFinder<'a> {
     anatomy: &'a FormAnatomy,
-    /// Whether vector links are VEX ones.
+    /// Whether vector links use VEX.
     vex: bool,
 }
 
-/// Links of a cycle each in a chain through memory. What is loaded as soon as it is stored is forwarded in a time that is
-/// never the same twice; with four links between, in the same each time (Golden Cove).
+/// Number of links of one cycle each in a chain through memory. A load directly after its store is
+/// forwarded in a time that varies between runs. With four links between them, the time is the same
+/// in every run (Golden Cove).
 pub(crate) const STEADY_LINKS: usize = 6;
 
 impl RouteFinder<'_> {
-    /// The same way through memory with links between store and load.
+    /// The same route through memory, with links between store and load.
     fn add_steady_links(&self, route: Vec<Link>, to: OperandPlace) -> Option<Vec<Link>> {
         let store = route.iter().position(|link| link.to == RegisterBank::Memory);
         let load = route.iter().position(|link| link.from == RegisterBank::Memory);
@@ -123,7 +125,7 @@ impl RouteFinder<'_> {
         {
             return self.find_square(to).into_iter().map(|link| vec![link]).collect();
         }
-        // What must keep its value can't be in memory that an instance before has written.
+        // A value that must be restored can't be in memory that the previous instance wrote.
         if from == OperandPlace::Memory && instruction_setting::find_setting(anatomy.code()).restores_values {
             return Vec::new();
         }
@@ -135,7 +137,7 @@ impl RouteFinder<'_> {
             (OperandPlace::Fixed(a), OperandPlace::Fixed(b)) if a.full_register() == b.full_register() => {
                 return vec![Vec::new()];
             }
-            // The loop's counter leaves the carry alone.
+            // The loop counter does not change the carry.
             (OperandPlace::Flags(a), OperandPlace::Flags(b)) if a & b & RflagsBits::CF != 0 => {
                 return vec![Vec::new()];
             }
@@ -147,7 +149,8 @@ impl RouteFinder<'_> {
         }
         match (start, end) {
             (RegisterBank::General, RegisterBank::General) => self.route_to_general(to, false, &[]),
-            // What reads flags keeps its destination under a condition: a result there would be another way.
+            // An instruction that reads flags may keep its destination. A result there would form a
+            // second path.
             (RegisterBank::Flags, RegisterBank::General) if self.overwrites_input(from) => {
                 self.route_to_general(to, false, &[links::FROM_32])
             }
@@ -167,7 +170,7 @@ impl RouteFinder<'_> {
         }
     }
 
-    /// Whether an instance writes the register that it reads here.
+    /// Whether an instance overwrites this input register.
     fn overwrites_input(&self, place: OperandPlace) -> bool {
         match place {
             OperandPlace::Fixed(register) => self.anatomy.writes_register(register.full_register()),
@@ -175,11 +178,11 @@ impl RouteFinder<'_> {
         }
     }
 
-    /// The square of a result, as wide as it.
+    /// The link that squares a result of this width.
     fn find_square(&self, to: OperandPlace) -> Option<Link> {
         let OperandPlace::Slot(slot) = to else { return None };
         let memory = self.anatomy.sample.op_code().memory_size();
-        // What takes one element from memory works on one.
+        // An instruction that takes one element from memory is scalar.
         let scalar = memory.size() == memory.element_size();
         let bytes = if scalar { memory.size() } else { self.anatomy.slot_register(slot).size() };
         let fits = |(element, size, vex, _): &&(usize, usize, bool, Link)| {
@@ -234,8 +237,9 @@ impl RouteFinder<'_> {
         table.iter().find(fits).copied()
     }
 
-    /// From a place to a general register, and on by further links. Where the place is one, a link only if the value must
-    /// be in another register, or can't be read in all widths.
+    /// The routes from a place to a general register and over further links. A value in a general
+    /// register needs a link only to change registers, or if it is too narrow to be read at any
+    /// width.
     fn route_to_general(&self, place: OperandPlace, any: bool, further: &[Link]) -> Vec<Vec<Link>> {
         let anatomy = self.anatomy;
         let bytes = match place {
@@ -244,7 +248,7 @@ impl RouteFinder<'_> {
             OperandPlace::Flags(_) => 0,
             OperandPlace::Memory => anatomy.memory_bytes,
         };
-        let ways: Vec<Vec<Link>> = match anatomy.place_bank(place) {
+        let routes: Vec<Vec<Link>> = match anatomy.place_bank(place) {
             RegisterBank::General if any && bytes >= 4 => vec![vec![]],
             RegisterBank::General => vec![vec![match bytes {
                 1 => links::FROM_8,
@@ -267,17 +271,18 @@ impl RouteFinder<'_> {
             },
             RegisterBank::X87 | RegisterBank::Other => Vec::new(),
         };
-        ways.into_iter().map(|way| [way.as_slice(), further].concat()).collect()
+        routes.into_iter().map(|route| [route.as_slice(), further].concat()).collect()
     }
 
-    /// Ways to read flags: by the first two of those that are computed, and by the carry where it is written at all.
+    /// Routes that read flags: by the first two computed flags, and by the carry if it is written
+    /// at all.
     fn route_from_flags(&self, place: OperandPlace) -> Vec<Vec<Link>> {
         let OperandPlace::Flags(flags) = place else { return Vec::new() };
-        let mut ways: Vec<Vec<Link>> =
+        let mut routes: Vec<Vec<Link>> =
             links::SELECT.iter().filter(|link| link.flag & flags != 0).take(2).map(|link| vec![*link]).collect();
         if self.anatomy.flags_modified() & links::BORROW.flag & !self.anatomy.flags_undefined() != 0 {
-            ways.push(vec![links::BORROW]);
+            routes.push(vec![links::BORROW]);
         }
-        ways
+        routes
     }
 }

@@ -1,9 +1,10 @@
-//! Programs of a sequence: repetitions that wait for each other through one register or through the flags, and
-//! repetitions that do not.
+//! Programs of a sequence. In a chain, repetitions wait for each other through one register or the
+//! flags. In a throughput program, they are independent.
 //!
-//! A register that the sequence writes is another one in the next repetition, where nothing implies it. One that is
-//! implied and carried gets its first value again before each repetition, and carried flags are set anew; these
-//! instructions count. What is carried in memory, or in other registers, is left as it is, and the program says so.
+//! Each repetition uses other destination registers, unless an instruction implies them. An implied
+//! register that is carried gets its first value back before each repetition, and carried flags are
+//! set again. These instructions count as part of the sequence. Dependencies through memory or
+//! other registers stay, and the recipe says so.
 
 use super::register_allocator::RegisterAllocator;
 use super::throughput_body::{
@@ -15,7 +16,7 @@ use crate::forms::instruction_sequence::InstructionSequence;
 use cyclescope_code::asm::registers::RegisterSet;
 use iced_x86::{EncodingKind, Register, RflagsBits};
 
-/// Through what repetitions wait for each other.
+/// What carries a value from one repetition to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DependencyCarrier {
     /// This full register.
@@ -25,17 +26,18 @@ pub(crate) enum DependencyCarrier {
 }
 
 impl DependencyCarrier {
-    /// Through what repetitions of a sequence can wait for each other and through nothing else, in turn.
+    /// The possible carriers of a sequence. A chain uses one and breaks the others.
     pub(crate) fn list_carriers(sequence: &InstructionSequence) -> Vec<DependencyCarrier> {
         let carried = sequence.carried_registers();
         let mut all: Vec<DependencyCarrier> =
             carried.registers().filter(|full| *full != Register::RSP).map(DependencyCarrier::Register).collect();
-        // The loop's counter changes all flags but the carry: other flags would not come from the repetition before.
+        // The loop counter changes all flags except the carry, so no other flag reaches the next
+        // iteration.
         all.extend((carried.flags() == RflagsBits::CF).then_some(DependencyCarrier::Flags));
         all
     }
 
-    /// Its name in a row.
+    /// The carrier's name in a row.
     pub(crate) fn name(self, sequence: &InstructionSequence) -> String {
         match self {
             DependencyCarrier::Register(full) => sequence.register_name(full),
@@ -44,8 +46,8 @@ impl DependencyCarrier {
     }
 }
 
-/// The body by a recipe, in which repetitions wait for each other through `kept` at most; `None` where it does not exist.
-/// `set` is what the init code writes.
+/// The body by a recipe. Repetitions wait for each other only through `kept`. `None` if the body
+/// does not exist. `set` lists the registers that the init code writes.
 pub(crate) fn build_sequence_body(
     sequence: &InstructionSequence,
     recipe: ThroughputRecipe,
@@ -54,7 +56,7 @@ pub(crate) fn build_sequence_body(
 ) -> Option<ThroughputBody> {
     let carried = sequence.carried_registers();
     let is_kept = |full: Register| kept == Some(DependencyCarrier::Register(full));
-    // Only general registers get the value of the one in whose place they stand.
+    // Only general registers are initialised with the value of the register that they replace.
     let renamed =
         |full: &Register| !is_kept(*full) && sequence.can_rename(*full) && (full.is_gpr64() || !set.contains(*full));
     let (turned, implied): (Vec<Register>, Vec<Register>) =
@@ -97,7 +99,7 @@ pub(crate) fn build_sequence_body(
     Some(ThroughputBody { recipe, period, copies, init, masks: false, hazards })
 }
 
-/// Registers that the sequence leaves alone.
+/// An allocator of the registers that the sequence does not use.
 fn build_allocator(sequence: &InstructionSequence) -> Option<RegisterAllocator> {
     // Only EVEX code has 32 vector registers.
     let few = |encoding: EncodingKind| encoding != EncodingKind::EVEX;
@@ -107,7 +109,8 @@ fn build_allocator(sequence: &InstructionSequence) -> Option<RegisterAllocator> 
     Some(allocator)
 }
 
-/// As many registers for each of these to go through, itself first.
+/// Allocates equally many registers for each of these to rotate through. Each rotation starts with
+/// the original register.
 fn allocate_pools(
     turned: &[Register],
     allocator: &mut RegisterAllocator,

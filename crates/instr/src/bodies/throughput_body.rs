@@ -1,8 +1,8 @@
-//! Throughput programs: loop bodies of instances that wait for nothing but the core's own resources.
+//! Throughput programs: loop bodies of instances that wait only for the core's own resources.
 //!
-//! Reciprocal throughput is the best rate that the core sustains, so each form gets several programs that differ in all
-//! that may matter: how many registers the results rotate through, the length of the body, NOPs in between, addresses,
-//! and how dependencies are broken that a form carries whatever its registers are.
+//! Reciprocal throughput is the best rate that the core sustains. Each form therefore gets several
+//! programs. They differ in the number of rotating registers, body length, NOPs between instances,
+//! addresses, and the breaking of unavoidable dependencies.
 
 use super::balance::balance_instance;
 use super::links;
@@ -12,29 +12,29 @@ use crate::forms::gather;
 use crate::forms::instruction_setting;
 use iced_x86::{Code, Instruction, Register};
 
-/// How registers and flags that a form both reads and writes get a new value before each instance.
+/// How the registers and flags that every instance reads and writes get a new value before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum DependencyBreaking {
-    /// Not at all.
+    /// Not at all: dependencies stay.
     None,
-    /// By XOR of a register with itself, which also sets the flags; the top of the x87 stack by FXCH.
+    /// XOR of a register with itself, which also sets the flags. FXCH for the top of the x87 stack.
     Zero,
-    /// By MOV from a register that keeps its value, the top of the x87 stack by FLD; flags by CMP.
+    /// MOV from a register that keeps its value. FLD for the top of the x87 stack, CMP for flags.
     Copy,
-    /// As by `Copy`, but before the first instance of a period only.
+    /// Like `Copy`, but only before the first instance of a period.
     Once,
 }
 
-/// Where the instances of a program find their memory operands.
+/// The addresses of the memory operands in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum AddressPattern {
-    /// All at one address.
+    /// One address for all.
     One,
-    /// Next to each other: this many addresses.
+    /// This many adjacent addresses.
     Adjacent(usize),
     /// In this many cache lines.
     Lines(usize),
-    /// All of this many cache lines, part by part, each part once.
+    /// This many cache lines, written whole: each part once, in order.
     Walk(usize),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum AddressPattern {
 const LINE_BYTES: usize = 64;
 
 impl AddressPattern {
-    /// How many there are for operands of `bytes` bytes.
+    /// Number of addresses for operands of `bytes` bytes.
     fn count(self, bytes: usize) -> usize {
         match self {
             AddressPattern::One => 1,
@@ -74,41 +74,41 @@ impl AddressPattern {
     }
 }
 
-/// One of the ways to write a throughput program.
+/// A recipe for a throughput program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ThroughputRecipe {
-    /// Registers that results rotate through, at most.
+    /// Upper limit of registers that results rotate through.
     pub destinations: usize,
-    /// Instances in the body, about.
+    /// Approximate number of instances in the body.
     pub copies: usize,
-    /// One NOP after this many instances.
+    /// Number of instances between two NOPs.
     pub nop_after: Option<usize>,
-    /// Where instances find their memory operands.
+    /// Addresses of the memory operands.
     pub addresses: AddressPattern,
     /// How unavoidable dependencies are broken.
     pub breaking: DependencyBreaking,
 }
 
-/// A throughput program's body.
+/// The body of a throughput program.
 #[derive(Debug, Clone)]
 pub(crate) struct ThroughputBody {
-    /// What it was made by, with the registers and addresses that it got.
+    /// The recipe, with the registers and addresses actually used.
     pub recipe: ThroughputRecipe,
     /// One period.
     pub period: Vec<Instruction>,
     /// Instances in a period.
     pub copies: usize,
-    /// What runs once before.
+    /// Code that runs once before the body.
     pub init: Vec<Instruction>,
-    /// Whether each instance is given its mask.
+    /// Whether each instance gets a new mask.
     pub masks: bool,
     /// Whether there are dependencies to break.
     pub hazards: bool,
 }
 
-/// Instances in a period at least, where something beside registers rotates.
+/// Lower limit of instances per period if more than registers rotates.
 const PERIOD_LEAST: usize = 30;
-/// Cache lines that instances which read and write memory rotate through, at least.
+/// Lower limit of cache lines that instances rotate through if they read and write memory.
 const READ_WRITE_LINES: usize = 24;
 
 const fn new_recipe(
@@ -120,9 +120,10 @@ const fn new_recipe(
     ThroughputRecipe { destinations, copies, nop_after, addresses, breaking: DependencyBreaking::Copy }
 }
 
-/// The ways that every form is tried in, the most telling first.
+/// The recipes tried for every form, the most informative first.
 ///
-/// Golden Cove loads twice a cycle from one address or from lines 64 bytes apart, but three times from neighbours.
+/// Golden Cove loads twice per cycle from one address or from lines 64 bytes apart, but three times
+/// from adjacent addresses.
 pub(crate) const RECIPES: [ThroughputRecipe; 8] = [
     new_recipe(24, 96, None, AddressPattern::Adjacent(8)),
     new_recipe(8, 192, None, AddressPattern::One),
@@ -135,7 +136,7 @@ pub(crate) const RECIPES: [ThroughputRecipe; 8] = [
 ];
 
 impl ThroughputBody {
-    /// The program in words, with `instances` instances in its loop.
+    /// The program as text, with `instances` instances in its loop.
     pub(crate) fn describe(&self, instances: usize, on_memory: bool) -> String {
         let recipe = &self.recipe;
         let destinations = match recipe.destinations {
@@ -161,21 +162,21 @@ impl ThroughputBody {
     }
 }
 
-/// What a form reads and writes whatever its registers are.
+/// Unavoidable dependencies of a form, whatever registers it gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DependencyHazards {
-    /// Flags that an instance reads from the one before.
+    /// Whether an instance reads flags of the previous one.
     pub flags: bool,
-    /// Registers without choice that it reads from the one before.
+    /// Fixed registers that an instance reads from the previous one.
     pub registers: Vec<Register>,
 }
 
 impl DependencyHazards {
-    /// Those of a form.
+    /// The hazards of a form.
     pub fn from_anatomy(anatomy: &FormAnatomy) -> DependencyHazards {
         let mut hazards = DependencyHazards { flags: anatomy.keeps_flags(), ..DependencyHazards::default() };
         let written = anatomy.flags_modified();
-        // What writes a part of a register leaves the rest, and so waits for it.
+        // A partial write keeps the rest of the register, and so waits for it.
         let parts =
             anatomy.outputs.iter().filter(|port| matches!(port.place, OperandPlace::Fixed(part) if part.size() < 4));
         for port in anatomy.inputs.iter().chain(parts) {
@@ -193,20 +194,20 @@ impl DependencyHazards {
         hazards
     }
 
-    /// Whether one of the registers holds an address that memory is accessed at.
+    /// Whether one of the registers holds a memory address.
     pub(crate) fn has_addresses(&self) -> bool {
         let addresses = [Register::RSP, Register::RSI, Register::RDI];
         self.registers.iter().any(|register| addresses.contains(register))
     }
 
-    /// Whether there is something to break.
+    /// Whether there is any dependency to break.
     pub fn has_any(&self) -> bool {
         self.flags || !self.registers.is_empty()
     }
 }
 
 impl ThroughputBody {
-    /// The body of a form by a recipe; `None` where it does not exist.
+    /// The body of a form by a recipe. `None` if it does not exist.
     pub(crate) fn new(anatomy: &FormAnatomy, recipe: ThroughputRecipe) -> Option<ThroughputBody> {
         let hazards = DependencyHazards::from_anatomy(anatomy);
         let mut allocator = RegisterAllocator::new(anatomy);
@@ -245,7 +246,7 @@ impl ThroughputBody {
             let share = (allocator.count_left(bank) / same).min(recipe.destinations);
             rotations.push((*slot, allocator.allocate_rotation(bank, share)?));
         }
-        // Each register comes back after as many instances at a period's end as within it.
+        // Keeps the reuse distance of each register constant across the end of a period.
         let least = rotations.iter().map(|(_, pool)| pool.len()).min().unwrap_or(1);
         rotations.iter_mut().for_each(|(_, pool)| pool.truncate(pool.len() / least * least));
         let destinations = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
@@ -259,15 +260,15 @@ impl ThroughputBody {
         let least =
             if on_memory && both { addresses.count(bytes).max(READ_WRITE_LINES) } else { addresses.count(bytes) };
         let mut copies = least.next_multiple_of(destinations);
-        // What POP reads must be where it was put.
+        // POP must read where PUSH wrote.
         if hazards.has_any() && !hazards.registers.contains(&Register::RSP) {
-            // Tops of the stack, and addresses that go on for a while, rotate too.
+            // Stack tops and advancing addresses rotate too.
             copies = copies.max(PERIOD_LEAST.next_multiple_of(destinations));
         }
         while copies % recipe.nop_after.unwrap_or(1) != 0 {
             copies += destinations;
         }
-        // What is read and written again needs time in between.
+        // A location that is read and written needs time until its next use.
         let addresses = if on_memory && both { AddressPattern::Lines(copies) } else { addresses };
         let top = hazards.registers.contains(&Register::ST0);
         let mut period = Vec::new();
@@ -288,7 +289,8 @@ impl ThroughputBody {
             period.push(anatomy.build_instance(&assignment)?);
             period.extend(after);
             if top && recipe.breaking == DependencyBreaking::Zero {
-                // Another value becomes the top of the stack; an operand below it keeps the last of the six.
+                // Exchanges the top of the stack. An operand below it stays the last of the six
+                // values.
                 let other = Register::ST1 + (copy % 4) as u32;
                 period.push(Instruction::with2(Code::Fxch_st0_sti, Register::ST0, other).ok()?);
             }
@@ -318,7 +320,7 @@ impl ThroughputBody {
     }
 }
 
-/// `mov to, from`, by the number of a general register.
+/// `mov to, from`. `to` is the number of a general register.
 pub(super) fn copy_register(to: u8, from: Register) -> Instruction {
     Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from).expect("two general registers")
 }
@@ -327,7 +329,8 @@ pub(super) fn build_nop() -> Instruction {
     Instruction::with(Code::Nopd)
 }
 
-/// Adds what gives registers and flags another value before an instance, the first of a period or not.
+/// Appends code that breaks dependencies before an instance. `first` says whether the instance is
+/// the first of its period.
 pub(super) fn push_breakers(
     breaking: DependencyBreaking,
     first: bool,

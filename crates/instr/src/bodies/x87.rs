@@ -1,11 +1,11 @@
-//! The x87 stack: what a program needs so that it neither overflows nor runs empty.
+//! The x87 stack: keeps it from overflow and underflow.
 //!
-//! Overflow and underflow of the stack cost hundreds of cycles. Programs begin with six values on it; each instance
-//! that pushes is followed by a pop, and each that pops comes after a push.
+//! Overflow and underflow cost hundreds of cycles. Programs start with six values on the stack. A
+//! pop follows each instance that pushes, and a push precedes each that pops.
 
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
-/// The values on the stack at first, its top last: full mantissas, and a top that F2XM1 takes.
+/// The initial values on the stack, top last. They have full mantissas, and F2XM1 accepts the top.
 const STACK_VALUES: [Code; 6] = [Code::Fldpi, Code::Fldl2t, Code::Fldpi, Code::Fldl2e, Code::Fldlg2, Code::Fldln2];
 
 /// Code that fills the stack.
@@ -13,7 +13,7 @@ pub(crate) fn fill_stack() -> Vec<Instruction> {
     STACK_VALUES.map(Instruction::with).to_vec()
 }
 
-/// Whether the instruction works on the stack, and not on all of the state at once.
+/// Whether the instruction works on the stack, and not on the whole x87 state.
 pub fn uses_stack(instruction: &Instruction) -> bool {
     let register = (0..instruction.op_count()).any(|operand| instruction.op_register(operand).is_st());
     register || instruction.op_code().fwait() || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
@@ -24,11 +24,11 @@ fn is_x87(instruction: &Instruction) -> bool {
     instruction.cpuid_features().iter().any(|feature| matches!(feature, F::FPU | F::FPU287 | F::FPU387))
 }
 
-/// What has to come before and after each instance to leave the stack as high as it was.
+/// Instructions before and after each instance that keep the height of the stack.
 pub(crate) fn balance_stack(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     let pop = || Instruction::with1(Code::Fstp_sti, Register::ST0).expect("fstp st0");
     let push = || Instruction::with1(Code::Fld_sti, Register::ST0).expect("fld st0");
-    // These turn the stack without marking a register as used or free.
+    // These rotate the stack and mark no register as used or free.
     if matches!(instruction.mnemonic(), Mnemonic::Fincstp | Mnemonic::Fdecstp) || !is_x87(instruction) {
         return (Vec::new(), Vec::new());
     }

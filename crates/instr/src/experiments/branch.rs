@@ -1,7 +1,7 @@
-//! Experiments of near branches, which no body of copies one after the other can hold as they are.
+//! Experiments for near branches, which can't simply be copied into a body.
 //!
-//! A direct jump goes to the next instance, which stands some bytes further on: its cost is a curve over that distance.
-//! Calls and returns are measured as pairs, for neither goes without the other.
+//! A direct jump leads to the next instance, some bytes further on. Its cost is a curve over that
+//! distance. Calls and returns are measured as pairs, because each needs the other.
 
 mod branch_body;
 mod calls;
@@ -14,18 +14,18 @@ use super::experiment::FormExperiment;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace};
 use iced_x86::{Code, Instruction, Register};
 
-/// What a near branch is.
+/// Kinds of near branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NearBranchKind {
-    /// By the flags.
+    /// Depends on the flags.
     Conditional,
-    /// LOOP, LOOPE, LOOPNE: counts RCX down.
+    /// LOOP, LOOPE, LOOPNE: decrements RCX.
     Loop,
-    /// By RCX alone.
+    /// Depends on RCX only.
     Counter,
     Jump,
     JumpIndirect,
-    /// A call, direct or not, or a return.
+    /// A call, direct or indirect, or a return.
     Pair,
 }
 
@@ -42,7 +42,7 @@ fn classify_branch(sample: &Instruction) -> Option<NearBranchKind> {
     })
 }
 
-/// The experiments of a near branch; `None` for any other instruction. Its latencies come last.
+/// The experiments of a near branch, latencies last. `None` for other instructions.
 pub(crate) fn plan_branch(anatomy: &FormAnatomy) -> Option<Vec<FormExperiment>> {
     let sample = &anatomy.sample;
     let mut found = match classify_branch(sample)? {
@@ -52,7 +52,12 @@ pub(crate) fn plan_branch(anatomy: &FormAnatomy) -> Option<Vec<FormExperiment>> 
         NearBranchKind::JumpIndirect => jumps::plan_indirect_jumps(sample),
         NearBranchKind::Pair => calls::plan_call_pairs(sample),
     };
-    let counter = |place: OperandPlace| matches!(place, OperandPlace::Fixed(register) if register.full_register() == Register::RCX);
+    let counter = |place: OperandPlace| {
+        matches!(
+            place,
+            OperandPlace::Fixed(register) if register.full_register() == Register::RCX
+        )
+    };
     let from = anatomy.inputs.iter().find(|port| counter(port.place));
     let to = anatomy.outputs.iter().find(|port| counter(port.place));
     if let (Some(from), Some(to)) = (from, to) {

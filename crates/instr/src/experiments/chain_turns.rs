@@ -1,25 +1,26 @@
-//! Short chains behind LFENCE, which lets nothing begin before all else is done, so that they find the scheduler empty.
+//! Short chains behind LFENCE. The fence lets nothing start before all older instructions are done,
+//! so these chains start with an empty scheduler.
 
 use cyclescope_code::asm::Listing;
 
 const LFENCE_CODE: [u8; 3] = [0x0f, 0xae, 0xe8];
 
-/// Core cycles of a fence and a loop, about.
+/// Approximate core cycles of a fence and a loop.
 pub(super) const FENCE_CYCLES: f64 = 25.0;
-/// Turns of the shortest chain at least: what comes with the first turn may hide behind the fence.
+/// Lower limit of turns in the shortest chain. Costs of the first turn may hide behind the fence.
 const TURNS_LEAST: usize = 2;
 
-/// A chain, cut into turns.
+/// A chain, divided into turns.
 pub(super) struct ChainTurns<'a> {
     period: &'a [u8],
-    /// Where each of the period's instructions begins, and where the last one ends.
+    /// Start offset of each instruction in the period, and the end of the last.
     starts: Vec<usize>,
-    /// Instructions in a turn.
+    /// Instructions per turn.
     pub(super) each: usize,
 }
 
 impl ChainTurns<'_> {
-    /// A period of this many turns; `None` where they are not alike.
+    /// Divides a period into this many turns. `None` if they differ in length.
     pub(super) fn from_period(period: &[u8], copies: usize) -> Option<ChainTurns<'_>> {
         let mut starts = vec![0];
         for instruction in Listing::from_bytes(period).instructions() {
@@ -30,7 +31,7 @@ impl ChainTurns<'_> {
         whole.then(|| ChainTurns { period, starts, each: count / copies })
     }
 
-    /// Turns for chains of about so many instructions, each longer than the one before.
+    /// Numbers of turns for chains of about these numbers of instructions, strictly increasing.
     pub(super) fn choose_lengths(&self, instructions: &[usize]) -> Vec<usize> {
         let mut lengths: Vec<usize> = Vec::new();
         for wanted in instructions {
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_begins_behind_a_fence_and_ends_after_any_turn() {
+    fn a_fenced_chain_can_end_after_any_turn() {
         let period = parse_assembly("add rax, rbx; imul rcx, rax; add rdx, rcx; imul rax, rdx").unwrap();
         let turns = ChainTurns::from_period(period.bytes(), 2).unwrap();
         assert_eq!(text(&turns, 1), "lfence; add rax, rbx; imul rcx, rax");
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_near_what_is_wanted_and_grow() {
+    fn lengths_approximate_the_request_and_increase() {
         let period = parse_assembly("add rax, rbx; imul rcx, rax; add rdx, rcx; imul rax, rdx").unwrap();
         let lengths = |copies| ChainTurns::from_period(period.bytes(), copies).unwrap().choose_lengths(&[6, 8, 24]);
         assert_eq!([lengths(4), lengths(2), lengths(1)], [[6, 8, 24], [3, 4, 12], [2, 3, 6]]);

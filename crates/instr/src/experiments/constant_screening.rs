@@ -1,9 +1,10 @@
-//! Other constants: a screening of all that a form is tried with, and the whole measurement of those that may matter.
+//! Screens all constants of a form, and measures fully those that may matter.
 //!
-//! Most forms cost the same whatever their immediate is, so each constant first gets one layout of few programs: the best
-//! throughput program of the general constant, and one chain for each pair of operands. Where all take what they take with
-//! the general constant, nothing more is measured. Limits: what a constant changes in programs that are not among these,
-//! or in chains through memory, is not found; and forms so slow that a microprogram hides all else are not screened.
+//! Most forms cost the same with every immediate. Each constant therefore first gets one layout of
+//! few programs: the best throughput program of the general constant, and one chain per pair of
+//! operands. If all costs equal the general constant's, nothing more is measured. Limits: effects
+//! in other programs or in chains through memory go undetected. Slow microcoded forms are not
+//! screened.
 
 use super::experiment::ExperimentMeaning;
 use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST, SLOW_CYCLES, WARM_UP};
@@ -19,16 +20,17 @@ use cyclescope_exec::Executor;
 
 /// Timed rounds of the screening.
 const SCREENING_ROUNDS: u32 = 2;
-/// How often the screening is tried again where it gave nothing.
+/// Upper limit of screening attempts while programs have no reading.
 const SCREENING_TRIES: usize = 3;
-/// A program's longest call is this share of a whole measurement's.
+/// A screening call lasts at most this share of a full measurement's.
 const CALL_SHARE: f64 = 0.5;
-/// A constant may matter where a program takes more or less by this share and by these core cycles.
+/// A constant may matter if a program's cost differs by both this share and this number of core
+/// cycles.
 const SUSPECT_SHARE: f64 = 0.03;
 const SUSPECT_CYCLES: f64 = 0.012;
 
 impl FormMeasurement<'_> {
-    /// Measures; a reading for each experiment.
+    /// Measures the form. Returns one reading per experiment.
     pub(crate) fn run(
         &self,
         executor: &mut dyn Executor,
@@ -44,7 +46,8 @@ impl FormMeasurement<'_> {
         Ok(readings)
     }
 
-    /// The readings of all constants that may matter, by their places in the form's list; none where none were tried.
+    /// The readings of all constants that may matter, by their index in the form's list. `None` if
+    /// none was screened.
     fn measure_constants(
         &self,
         executor: &mut dyn Executor,
@@ -70,14 +73,14 @@ impl FormMeasurement<'_> {
         Ok(Some(found))
     }
 
-    /// What earlier passes found with the constant at a place.
+    /// Readings of earlier passes with the constant at this index.
     fn earlier_readings(&self, place: usize) -> Vec<Vec<ProgramReading>> {
         let constants = self.earlier.iter().filter_map(|pass| pass.first()?.constants.as_ref());
         let found = constants.filter_map(|constants| constants.iter().find(|other| other.place == place));
         found.map(|other| other.readings.clone()).collect()
     }
 
-    /// The experiments by which constants are screened, and what they take with the general one.
+    /// The experiments used for screening, with their costs for the general constant.
     fn pick_screened(&self, readings: &[ProgramReading]) -> Vec<(usize, f64)> {
         let mut rate: Option<(usize, f64)> = None;
         let mut chains: Vec<(usize, f64, usize)> = Vec::new();
@@ -114,7 +117,7 @@ impl FormMeasurement<'_> {
         rate.into_iter().chain(chains.into_iter().map(|(index, cycles, _)| (index, cycles))).collect()
     }
 
-    /// Those of the plans in which a screened experiment takes something else.
+    /// The plans with a cost that differs in a screened experiment.
     fn find_suspects(
         &self,
         executor: &mut dyn Executor,
@@ -151,7 +154,7 @@ impl FormMeasurement<'_> {
     }
 }
 
-/// What a program took, where nothing else used the core.
+/// A program's cost while its sibling was idle.
 fn unshared_cycles(timing: &ProgramTiming) -> f64 {
     if timing.cycles.is_empty() { f64::NAN } else { layout_cost(timing) }
 }

@@ -1,68 +1,70 @@
-//! One experiment: a program, and what its time means.
+//! An experiment: a program, and the quantity that its time measures.
 
 use crate::bodies::chain::ChainRegisters;
 use crate::bodies::links::Link;
 use crate::forms::form_anatomy::{OperandPlace, OperandPort};
 use cyclescope_code::program::EntryState;
 
-/// A chain is no slower than what its instances would take anyhow, within this share.
+/// A chain may be limited by throughput if its cost exceeds the reciprocal throughput by no more
+/// than this share.
 pub(crate) const BOUND_SHARE: f64 = 0.03;
 
 /// An input, an output, and the registers of a chain between them.
 pub type ChainPorts = (OperandPort, OperandPort, ChainRegisters);
 
-/// What the time of a program means.
+/// The quantity that a program's time measures.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExperimentMeaning {
     /// A candidate for the reciprocal throughput.
     Throughput {
-        /// The program in words.
+        /// The recipe as text.
         recipe: String,
-        /// Whether each instance needs others beside it that are counted: pushes and pops of the x87 stack.
+        /// Whether each instance needs extra instructions that add to its cost: pushes and pops of
+        /// the x87 stack.
         burdened: bool,
-        /// What is special about it; none for a candidate for the headline.
+        /// The name of a special variant. `None` for a candidate for the headline.
         variant: Option<String>,
     },
-    /// A candidate for a latency, with links.
+    /// A candidate for a latency, including links.
     Latency {
         /// The input.
         from: String,
         /// The output.
         to: String,
-        /// What is special about it.
+        /// The name of a special variant.
         variant: Option<String>,
-        /// What is subtracted.
+        /// The links to subtract.
         links: Vec<Link>,
-        /// Between which ports and with which registers, where the chain can be measured in other ways.
+        /// Ports and registers of the chain, if it can be measured with variations.
         ports: Option<Box<ChainPorts>>,
-        /// One turn of the chain.
+        /// Machine code of one turn.
         turn: Vec<u8>,
     },
-    /// All instances write one register that none of them reads: a false dependency shows.
+    /// All instances write one register that none of them reads. This reveals a false dependency.
     SameDestination {
         /// The output.
         to: String,
     },
     /// A candidate for the fast or the slow operands.
     Operands {
-        /// The values in words.
+        /// The values as text.
         values: String,
-        /// The throughput or the latency that has them.
+        /// The throughput or latency measured with them.
         of: Box<ExperimentMeaning>,
     },
 }
 
 impl ExperimentMeaning {
-    /// Whether it is about a rate, and not about a chain.
-    pub(crate) fn is_rate(&self) -> bool {
+    /// Whether it measures a reciprocal throughput, not a chain.
+    pub(crate) fn is_throughput(&self) -> bool {
         match self {
             ExperimentMeaning::Throughput { .. } => true,
             ExperimentMeaning::Latency { .. } | ExperimentMeaning::SameDestination { .. } => false,
-            ExperimentMeaning::Operands { of, .. } => of.is_rate(),
+            ExperimentMeaning::Operands { of, .. } => of.is_throughput(),
         }
     }
 
-    /// Whether it asks the same of a form as another, of which only constants may differ.
+    /// Whether both measure the same quantity of a form. Only constants may differ.
     pub(crate) fn is_like(&self, other: &ExperimentMeaning) -> bool {
         match (self, other) {
             (
@@ -84,48 +86,52 @@ impl ExperimentMeaning {
         matches!(self, ExperimentMeaning::Latency { ports: Some(ports), .. } if ports.2 == ChainRegisters::Alternating)
     }
 
-    /// Whether each turn of such a chain has two instances, one for each place.
+    /// Whether each turn of an alternating chain has two instances, one for each place.
     pub fn has_pairs(&self) -> bool {
-        let in_memory = matches!(self, ExperimentMeaning::Latency { ports: Some(ports), .. } if ports.1.place == OperandPlace::Memory);
+        let in_memory = matches!(
+            self,
+            ExperimentMeaning::Latency { ports: Some(ports), .. } if ports.1.place == OperandPlace::Memory
+        );
         in_memory && self.is_alternating()
     }
 
-    /// Whether a form's headlines do without it.
+    /// Whether a form's headline figures don't need it.
     pub(crate) fn is_extra(&self) -> bool {
         matches!(self, ExperimentMeaning::Throughput { variant: Some(_), .. } | ExperimentMeaning::Operands { .. })
     }
 }
 
-/// Another way to measure a chain that may be slow for another reason than its latency.
+/// A variation of a chain that may be slow for another reason than its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainVariation {
-    /// With this many more links: instances come less often.
+    /// This many more links: instances come less often.
     Longer(usize),
-    /// With this many moves from a vector to a general register beside each instance: few units do that, and instances go
-    /// to others. On Golden Cove chains of 512-bit instructions alone change between units of different latency.
+    /// This many moves from a vector to a general register next to each instance. Few units do
+    /// that, and they push instances to others. On Golden Cove, chains of 512-bit instructions
+    /// alone alternate between units of different latency.
     Beside(usize),
 }
 
-/// A program and its meaning.
+/// A program and the quantity that it measures.
 #[derive(Debug, Clone)]
 pub struct FormExperiment {
-    /// What its time means.
+    /// The quantity that its time measures.
     pub meaning: ExperimentMeaning,
     /// Machine code of one period.
     pub period: Vec<u8>,
     /// Instances in a period.
     pub copies: usize,
-    /// Instances in the body, about.
+    /// Approximate number of instances in the body.
     pub body_copies: usize,
-    /// Machine code that runs once before.
+    /// Machine code that runs once before the body.
     pub init: Vec<u8>,
-    /// The processor state that it needs.
+    /// The entry state that it needs.
     pub world: EntryState,
 }
 
 impl FormExperiment {
-    /// How often the period is repeated in a body of at most `most` instances.
+    /// Number of periods in a body of at most `most` instances.
     pub fn count_repeats(&self, most: usize) -> usize {
         (self.body_copies.min(most) / self.copies).max(1)
     }

@@ -1,4 +1,7 @@
-//! One form measured once: a first look at all of its programs, then layouts of those that matter.
+//! Measures one form once: a first look at all programs, then layouts of those that matter.
+//!
+//! [`FormMeasurement::run`] is in [`constant_screening`](super::constant_screening): it measures
+//! the form here, and then its other constants.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
@@ -16,47 +19,50 @@ use cyclescope_measure::sibling::SiblingPolicy;
 
 /// Warm-up rounds.
 pub(super) const WARM_UP: u32 = 1;
-/// Iterations with which a program's cost is found.
+/// Base number of iterations in the first look.
 const SCOUT_LOOPS: u64 = 2;
-/// Units of the clock's step for each further iteration.
+/// Clock resolution, in raw units, per further iteration.
 const SCOUT_STEP: f64 = 8.0;
 const SCOUT_ROUNDS: u32 = 2;
 pub(super) const LOOPS_LEAST: u64 = 3;
 pub(super) const LOOPS_MOST: u64 = 400;
-/// An instance that takes this many core cycles is slow: short bodies do, and one throughput program.
+/// From this many core cycles on, an instance is slow. Short bodies and one throughput program
+/// suffice.
 pub(super) const SLOW_CYCLES: f64 = 400.0;
-/// Instances in a body where each is slow.
+/// Upper limit of slow instances per body.
 const FEW_COPIES: usize = 8;
-/// An instance that takes this many core cycles, about 100 µs, is alone in its body: a batch has to end.
+/// From this many core cycles on (about 100 µs), a body has one instance, so that batches end in
+/// time.
 const LONG_CYCLES: f64 = 300_000.0;
-/// Links by which a chain is made longer, at least and at most.
+/// Lower and upper limit of links that lengthen a chain.
 const PADDING_LEAST: usize = 8;
 const PADDING_MOST: usize = 64;
-/// Other instructions beside each instance, at most.
+/// Upper limit of fillers per instance.
 const FILLERS_MOST: usize = 12;
-/// A chain that is slower than the rate of its instances by no more than this share may be so because of it.
+/// A chain may be limited by throughput if its cost exceeds the reciprocal throughput by no more
+/// than this share.
 const NEAR_SHARE: f64 = 0.3;
-/// A chain takes a whole number of cycles within this many.
+/// A chain's cost is a whole number if it is this close to one, in cycles.
 const WHOLE_CYCLES: f64 = 0.03;
 /// Slower instructions than this never wait for decoders.
 const DECODED_BELOW: f64 = 1.5;
-/// Level at which a chain takes no whole number of cycles.
+/// Confidence level for the decision that a chain's cost is not a whole number.
 const CONFIDENCE: f64 = 0.95;
-/// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
+/// Attempts of a first look without a reading: wide units can be half asleep for a millisecond.
 const FIRST_LOOK_TRIES: usize = 20;
-/// More layouts follow of programs of which too few were alone on the core, or linear.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
+/// Retries of programs with too few layouts that were undisturbed and linear.
+const LAYOUT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
-/// One form's measurement.
+/// The measurement of one form.
 pub(crate) struct FormMeasurement<'a> {
     pub(crate) timer: &'a ProgramTimer<'a>,
     pub(crate) effort: SurveyEffort,
     pub(crate) plan: &'a FormPlan,
-    /// What earlier passes found, by experiment.
+    /// Readings of earlier passes, by experiment.
     pub(crate) earlier: &'a [Vec<ProgramReading>],
 }
 
-/// A program, and which of the plan's experiments it is.
+/// Programs, each with the index of its experiment in the plan.
 type ChosenPrograms = Vec<(usize, LoopedProgram)>;
 
 impl FormMeasurement<'_> {
@@ -68,7 +74,7 @@ impl FormMeasurement<'_> {
     ) -> Result<Vec<ProgramReading>, RunError> {
         let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
         let mut open = self.take_first_look(executor, &mut readings, random)?;
-        let (mut wanted, mut retries) = (self.effort.layouts, SIBLING_RETRIES.start_retries());
+        let (mut wanted, mut retries) = (self.effort.layouts, LAYOUT_RETRY_POLICY.start_retries());
         loop {
             let programs: Vec<LoopedProgram> = open.iter().map(|(_, timed)| timed.clone()).collect();
             let timings = self.time_layouts(executor, &programs, wanted, random)?;
@@ -77,8 +83,7 @@ impl FormMeasurement<'_> {
                     readings[*index].add_layout(timing);
                 }
             }
-            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
-            // has what it needs.
+            // Programs get further layouts if every round was disturbed or a layout was not linear.
             let lacks = |index: usize| {
                 let extra = self.plan.experiments[index].meaning.is_extra();
                 if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
@@ -90,7 +95,7 @@ impl FormMeasurement<'_> {
             }
         }
         self.remeasure_chains(executor, &mut readings, random)?;
-        if self.effort.decoders && self.plan.best_rate(&readings) < DECODED_BELOW {
+        if self.effort.decoders && self.plan.least_rthroughput(&readings) < DECODED_BELOW {
             self.measure_decoders(executor, &mut readings, random)?;
         }
         if self.effort.regimes {
@@ -122,7 +127,8 @@ impl FormMeasurement<'_> {
         self.timer.time_programs(executor, programs, size, self.plan.surroundings, random)
     }
 
-    /// A first look at all programs: how many iterations each needs, and which throughput programs go on.
+    /// A first look at all programs: chooses iterations, and drops throughput programs that are
+    /// slower.
     fn take_first_look(
         &self,
         executor: &mut dyn Executor,
@@ -132,7 +138,7 @@ impl FormMeasurement<'_> {
         let surroundings = self.plan.surroundings;
         let one = TimingSize { layouts: 1, warm_up: WARM_UP, rounds: SCOUT_ROUNDS };
         let experiments = || self.plan.experiments.iter().enumerate();
-        // First with few instances: a slow instruction would take for ever in a long body.
+        // Starts with few instances: a slow instruction would take too long in a long body.
         let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
         let long = instruction_setting::find_setting(self.plan.anatomy.code()).long;
         let few = [self.prepare_program(first, if long { 1 } else { FEW_COPIES })];
@@ -176,8 +182,9 @@ impl FormMeasurement<'_> {
         Ok(chosen)
     }
 
-    /// The throughput programs that need no further layouts. Of several passes the first measures all programs, for a look at
-    /// one layout does not tell the best of them, and later ones the best by what is known then.
+    /// The throughput programs that need no further layouts. The first of several passes measures
+    /// all programs, because one layout can't show which is best. Later passes measure the best
+    /// known by then.
     fn find_slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
         if self.earlier.is_empty() && self.effort.passes > 1 {
             return Vec::new();
@@ -201,17 +208,17 @@ impl FormMeasurement<'_> {
         rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
     }
 
-    /// What an experiment took in earlier passes.
+    /// An experiment's median cost in earlier passes.
     fn earlier_cost(&self, index: usize) -> Option<f64> {
         let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
         let mut cycles: Vec<f64> = readings.flat_map(|reading| reading.cycles.clone()).collect();
         (!cycles.is_empty()).then(|| median(&mut cycles))
     }
 
-    /// The ways in which earlier passes measured a chain again.
+    /// Variations of a chain that earlier passes measured.
     fn earlier_variations(&self, index: usize) -> Vec<ChainVariation> {
         let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
-        readings.flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect()
+        readings.flat_map(|reading| reading.again.iter().map(|(variation, _)| *variation)).collect()
     }
 
     /// A program with at most `most` instances in its body.
@@ -222,7 +229,7 @@ impl FormMeasurement<'_> {
         LoopedProgram { program, copies: repeats * experiment.copies, loops }
     }
 
-    /// Measures the rate of code that comes from the decoders, beside the first reading.
+    /// Measures the throughput of code that comes from the decoders. The first reading records it.
     fn measure_decoders(
         &self,
         executor: &mut dyn Executor,
@@ -238,18 +245,19 @@ impl FormMeasurement<'_> {
         Ok(())
     }
 
-    /// Measures chains again that may be slow for another reason than their latency: those that are hardly slower than the
-    /// rate of their instances, and those that take no whole number of cycles, because some instances wait for a unit, or
-    /// run in units of different latency. What one pass measured again, later ones do.
+    /// Measures variations of chains that may be slow for another reason than their latency. A
+    /// chain may be limited by the throughput of its instances. A cost that is not a whole number
+    /// suggests waits for a unit, or units of different latency. Later passes repeat the variations
+    /// of earlier ones.
     fn remeasure_chains(
         &self,
         executor: &mut dyn Executor,
         readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<(), RunError> {
-        let rate = self.plan.best_rate(readings);
-        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
-        if rate.is_infinite() || more > PADDING_MOST {
+        let rthroughput = self.plan.least_rthroughput(readings);
+        let more = (rthroughput.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
+        if rthroughput.is_infinite() || more > PADDING_MOST {
             return Ok(());
         }
         let mut chosen: Vec<(usize, ChainVariation)> = Vec::new();
@@ -262,47 +270,48 @@ impl FormMeasurement<'_> {
             if self.plan.is_through_memory(index) {
                 continue;
             }
-            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
-            // Chance must not make a chain odd in one run and whole in the next.
+            let bound = rthroughput > 1.0 - BOUND_SHARE && cycles <= rthroughput * (1.0 + NEAR_SHARE);
+            // The margin keeps chance from changing the verdict between runs.
             let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
             let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE_CYCLES + chance;
-            let mut ways = self.earlier_variations(index);
-            ways.extend((bound || odd).then_some(ChainVariation::Longer(more)));
-            // Units of 512 bits are made of others in several ways.
+            let mut variations = self.earlier_variations(index);
+            variations.extend((bound || odd).then_some(ChainVariation::Longer(more)));
+            // Cores combine their units for 512 bits in several ways.
             let wide = self.plan.surroundings.vectors == VectorSetup::Zmm && cycles > 1.0 + WHOLE_CYCLES;
             if odd || wide {
-                // As many as keep a unit busy all the time in a chain that is shorter by one cycle or two.
+                // Enough fillers to keep a unit busy throughout a chain that is one or two cycles
+                // shorter.
                 let about = cycles.round() as usize;
                 let counts = [about.saturating_sub(2), about.saturating_sub(1)];
-                ways.extend(
+                variations.extend(
                     counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(ChainVariation::Beside),
                 );
             }
-            ways.sort_unstable();
-            ways.dedup();
-            for way in ways {
-                let Some(experiment) = self.plan.vary_chain(index, way) else { continue };
+            variations.sort_unstable();
+            variations.dedup();
+            for variation in variations {
+                let Some(experiment) = self.plan.vary_chain(index, variation) else { continue };
                 let timed = self.prepare_program(&experiment, usize::MAX);
-                let each = cycles + if let ChainVariation::Longer(more) = way { more as f64 } else { 0.0 };
+                let each = cycles + if let ChainVariation::Longer(more) = variation { more as f64 } else { 0.0 };
                 let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
                 programs.push(LoopedProgram { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
-                chosen.push((index, way));
+                chosen.push((index, variation));
             }
         }
         if chosen.is_empty() {
             return Ok(());
         }
         let timings = self.time_layouts(executor, &programs, self.effort.layouts, random)?;
-        for (at, (index, way)) in chosen.into_iter().enumerate() {
+        for (at, (index, variation)) in chosen.into_iter().enumerate() {
             let mut other = ProgramReading::default();
             timings.iter().for_each(|layout| other.add_layout(&layout[at]));
-            readings[index].again.push((way, other.cycles));
+            readings[index].again.push((variation, other.cycles));
         }
         Ok(())
     }
 }
 
-/// Whether an experiment can be left out of a slow form's.
+/// Whether a slow form can do without an experiment.
 fn is_spare(experiment: &FormExperiment) -> bool {
     let meaning = &experiment.meaning;
     matches!(meaning, ExperimentMeaning::Throughput { .. } | ExperimentMeaning::SameDestination { .. })
@@ -318,7 +327,7 @@ mod tests {
     use cyclescope_core::machine::Machine;
 
     #[test]
-    fn the_first_of_several_passes_measures_all_programs_and_later_ones_the_best_that_it_found() {
+    fn the_first_pass_measures_all_programs_and_later_passes_the_best() {
         let criteria = FormCriteria { filters: vec!["Imul_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
         let wanted = criteria.select(list_forms()).unwrap().remove(0);
         let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &Machine::detect().features, &wanted);
@@ -326,7 +335,7 @@ mod tests {
         let rates: Vec<usize> =
             plan.experiments.iter().enumerate().filter(|(_, one)| is_rate(one)).map(|(at, _)| at).collect();
         let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 1.0, 3.0);
-        // Those that seem the best at first sight are not.
+        // The programs that look best at first are not the best.
         let reading = |cost: fn(usize) -> f64, looked: fn(usize) -> f64| {
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
             for (place, index) in rates.iter().enumerate() {
@@ -344,6 +353,6 @@ mod tests {
             |left: Vec<usize>| -> Vec<usize> { rates.iter().copied().filter(|index| !left.contains(index)).collect() };
         assert_eq!(kept(left(2, &[])), rates);
         assert_eq!(kept(left(2, std::slice::from_ref(&readings))), rates[rates.len() - 2..]);
-        assert_eq!(kept(left(1, &[])), rates[..2], "of a single pass the look has to do");
+        assert_eq!(kept(left(1, &[])), rates[..2], "a single pass relies on the first look");
     }
 }

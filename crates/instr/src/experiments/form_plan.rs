@@ -31,73 +31,74 @@ use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::statistics::median;
 use iced_x86::{EncodingKind, Instruction};
 
-/// Instances in the body of a chain, about.
+/// Approximate number of instances in the body of a chain.
 const CHAIN_COPIES: usize = 96;
-/// Bytes of a body that has to be decoded each time: first-level code caches hold 32 KiB or more, and buffers of decoded
-/// instructions fewer of four or five bytes each (Golden Cove 4096, Zen 4 6912).
+/// Bytes of a body that must be decoded in each iteration. First-level code caches hold 32 KiB or
+/// more. Buffers of decoded instructions hold fewer, even at four or five bytes each (Golden Cove
+/// 4096, Zen 4 6912).
 const DECODED_BYTES: usize = 28 << 10;
-/// Cache lines that are written whole one after another, more than any core has buffers for.
+/// Number of cache lines that are written whole, in order: more than any core has buffers for.
 const LINES_WALKED: usize = 256;
-/// Stands beside chains.
+/// The filler instruction of chains.
 const FILLER_LINK: Link = links::FROM_VECTOR_VEX;
 
-/// The plan of a form: all its experiments.
+/// The experiments of a form.
 #[derive(Debug, Clone)]
 pub struct FormPlan {
-    /// The form, taken apart.
+    /// The anatomy of the form.
     pub anatomy: FormAnatomy,
-    /// Its experiments.
+    /// The experiments, in a fixed order.
     pub experiments: Vec<FormExperiment>,
-    /// What the programs need around them.
+    /// Surroundings that the programs need.
     pub surroundings: TimingSurroundings,
-    /// What runs before each program's own init code.
+    /// Code that runs before each program's own init code.
     init: Vec<u8>,
-    /// Whether fillers can stand beside chains.
+    /// Whether chains can have fillers.
     fillers: bool,
-    /// What the plan was made for, to make one like it with another constant.
+    /// Inputs of the plan, kept to repeat it with another constant.
     features: CpuFeatures,
     latency: bool,
-    /// Whether it is of a sequence, which has no settings but its own.
+    /// Whether the plan is for a sequence, which needs no setting.
     sequence: bool,
 }
 
 impl FormPlan {
-    /// The experiments of a form on a CPU with these features.
-    pub fn new(anatomy: FormAnatomy, features: &CpuFeatures, wanted: &TargetForm) -> FormPlan {
-        // Legacy code and VEX code do not mix.
+    /// Plans the experiments of a form on a CPU with these features.
+    pub fn new(anatomy: FormAnatomy, features: &CpuFeatures, target: &TargetForm) -> FormPlan {
+        // Legacy and VEX code must not mix.
         let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
         let mut plan = FormPlan {
             fillers: !legacy && features.find_missing(FILLER_LINK.features()).is_empty(),
             anatomy,
             experiments: Vec::new(),
             surroundings: TimingSurroundings::default(),
-            init: wanted.init.clone(),
+            init: target.init.clone(),
             features: features.clone(),
-            latency: wanted.latency,
-            sequence: wanted.sequence.is_some(),
+            latency: target.latency,
+            sequence: target.sequence.is_some(),
         };
-        if let Some(sequence) = &wanted.sequence {
+        if let Some(sequence) = &target.sequence {
             if sequence.instructions().iter().any(x87::uses_stack) {
                 let fill = encode_instructions(&x87::fill_stack()).expect("loads of constants");
                 plan.init = [fill, plan.init].concat();
             }
-            let experiments = sequence_experiments::plan_sequence(sequence, &wanted.init, wanted.latency);
+            let experiments = sequence_experiments::plan_sequence(sequence, &target.init, target.latency);
             experiments.into_iter().for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
         if let Some(experiments) = branch::plan_branch(&plan.anatomy) {
             let asked =
-                |one: &FormExperiment| wanted.latency || !matches!(one.meaning, ExperimentMeaning::Latency { .. });
+                |one: &FormExperiment| target.latency || !matches!(one.meaning, ExperimentMeaning::Latency { .. });
             experiments.into_iter().filter(asked).for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
         plan.plan_usual();
-        plan.plan_other_operands(features, wanted.latency);
+        plan.plan_other_operands(features, target.latency);
         plan
     }
 
-    /// The same with another constant, and without programs that have special operands; `None` where its code can't hold
-    /// it. An experiment has the same place as in this plan.
+    /// The plan with another constant, without special operands. `None` if the form's code can't
+    /// hold the constant. Experiments keep their indices.
     pub(crate) fn with_constant(&self, constant: EncodedConstant) -> Option<FormPlan> {
         let anatomy = self.anatomy.with_constant(constant)?;
         let mut plan = FormPlan { anatomy, experiments: Vec::new(), ..self.clone() };
@@ -105,13 +106,14 @@ impl FormPlan {
         plan.is_like(self).then_some(plan)
     }
 
-    /// Whether experiments mean the same as those of another plan at the same places.
+    /// Whether all experiments measure the same quantities as those at the same indices of another
+    /// plan.
     fn is_like(&self, other: &FormPlan) -> bool {
         let alike = |(one, other): (&FormExperiment, &FormExperiment)| one.meaning.is_like(&other.meaning);
         self.experiments.len() <= other.experiments.len() && self.experiments.iter().zip(&other.experiments).all(alike)
     }
 
-    /// What is measured with ordinary operands.
+    /// Plans the experiments with ordinary operands.
     fn plan_usual(&mut self) {
         self.plan_throughput();
         if self.latency {
@@ -141,18 +143,19 @@ impl FormPlan {
         });
     }
 
-    /// Adds an experiment, with the plan's own init code before its own and the world that its code needs.
+    /// Adds an experiment with the plan's init code and the entry state that its code needs.
     fn add_experiment(&mut self, experiment: FormExperiment) {
         let Some(mut init) = self.build_init() else { return };
         init.extend(&experiment.init);
         let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
-        // Instances say what the numbers are; links may be of another type.
+        // Instances decide the element type; links may use another.
         if self.experiments.is_empty() {
             let full = instruction_setting::find_setting(self.anatomy.code()).full_mantissas;
             let element = outline.world.element;
             self.surroundings.element = if full { element.with_full_mantissa() } else { element };
         }
-        // A prefetch for writing accesses nothing, but takes longer on a page that was never written.
+        // A prefetch for writing accesses nothing, but takes longer on a page that was never
+        // written.
         let points = self.anatomy.slots().contains(&RegisterSlot::Base);
         self.surroundings.touches_memory |= outline.touches_memory || points;
         self.surroundings.vectors = self.surroundings.vectors.max(outline.world.vectors);
@@ -183,7 +186,8 @@ impl FormPlan {
         let kept = instruction_setting::find_setting(anatomy.code()).restores_values;
         let mut recipes: Vec<ThroughputRecipe> = RECIPES.to_vec();
         if hazards.has_any() && matches!(anatomy.form.prefix, FormPrefix::None | FormPrefix::Lock) {
-            // What stands still needs no breaking; what must keep its value can't do without.
+            // An address that stays constant needs no breaking. A value that must be kept needs
+            // restoring.
             let more: &[DependencyBreaking] = match (hazards.has_addresses(), kept) {
                 (true, _) => &[DependencyBreaking::Once],
                 (false, true) => &[],
@@ -197,15 +201,15 @@ impl FormPlan {
         for recipe in recipes {
             let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
-            let beside = balance_instance(&anatomy.sample);
-            let burdened = !beside.0.is_empty() || !beside.1.is_empty();
+            let balance = balance_instance(&anatomy.sample);
+            let burdened = !balance.0.is_empty() || !balance.1.is_empty();
             let meaning =
                 ExperimentMeaning::Throughput { recipe: body.describe(instances, on_memory), burdened, variant: None };
             self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
 
-    /// Stores that go past the caches: over lines that are written whole, and all in one line beside it.
+    /// Non-temporal stores: whole lines, and as a variant all to one line.
     fn plan_non_temporal_stores(&mut self) {
         let anatomy = self.anatomy.clone();
         for (addresses, variant) in
@@ -275,19 +279,20 @@ impl FormPlan {
         self.add_program(meaning, &chain.period, chain.copies, body, &chain.init);
     }
 
-    /// The best rate among these readings, in core cycles an instance; infinite without any.
-    pub(crate) fn best_rate(&self, readings: &[ProgramReading]) -> f64 {
-        let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
+    /// The lowest reciprocal throughput among these readings, in core cycles per instance. Infinite
+    /// without any.
+    pub(crate) fn least_rthroughput(&self, readings: &[ProgramReading]) -> f64 {
+        let measured = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
             matches!(experiment.meaning, ExperimentMeaning::Throughput { variant: None, .. })
                 && !reading.cycles.is_empty()
         });
-        rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
+        measured.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
     }
 
-    /// The first throughput program, with as much code as fits the first-level code cache but no buffer of decoded
-    /// instructions.
+    /// The first throughput program, enlarged to fit the first-level code cache but no buffer of
+    /// decoded instructions.
     pub(crate) fn decoder_experiment(&self) -> Option<FormExperiment> {
-        // A jump finds its target in a register: in each period that of the first.
+        // An indirect jump takes its target from a register. Every period would jump to the first.
         if self.anatomy.sample.is_jmp_near_indirect() {
             return None;
         }
@@ -297,12 +302,12 @@ impl FormPlan {
         Some(FormExperiment { body_copies: repeats * first.copies, ..first.clone() })
     }
 
-    /// Whether an experiment is about a chain that goes through memory.
+    /// Whether an experiment is a chain through memory.
     pub(crate) fn is_through_memory(&self, index: usize) -> bool {
         self.has_end(index, |place| place == OperandPlace::Memory)
     }
 
-    /// Whether an experiment is about a chain from or to flags or a register without choice.
+    /// Whether an experiment is a chain from or to flags or a fixed register.
     pub(crate) fn is_implied(&self, index: usize) -> bool {
         self.has_end(index, |place| matches!(place, OperandPlace::Fixed(_) | OperandPlace::Flags(_)))
     }
@@ -314,15 +319,15 @@ impl FormPlan {
         }
     }
 
-    /// A latency's chain in another way.
-    pub fn vary_chain(&self, index: usize, way: ChainVariation) -> Option<FormExperiment> {
+    /// A variation of a latency's chain.
+    pub fn vary_chain(&self, index: usize, variation: ChainVariation) -> Option<FormExperiment> {
         let experiment = &self.experiments[index];
         let ExperimentMeaning::Latency { links, ports: Some(ports), variant, .. } = &experiment.meaning else {
             return None;
         };
         let (from, to, registers) = &**ports;
-        let (links, fillers) = match way {
-            // Links need registers of their own.
+        let (links, fillers) = match variation {
+            // Links need distinct registers.
             ChainVariation::Longer(_) if matches!(*registers, ChainRegisters::Same | ChainRegisters::Alternating) => {
                 return None;
             }
@@ -352,7 +357,7 @@ impl FormPlan {
         Some(FormExperiment { meaning, period, copies: chain.copies, body_copies: body, init, world })
     }
 
-    /// Where two inputs and an output can be one register.
+    /// Plans a chain in which inputs and output are one register.
     fn plan_same_register(&mut self) {
         let anatomy = self.anatomy.clone();
         let explicit = |port: &&OperandPort| matches!(port.place, OperandPlace::Slot(RegisterSlot::Operand(_)));
@@ -368,7 +373,7 @@ impl FormPlan {
         let distinct: Vec<&&OperandPort> = inputs.iter().filter(|port| port.place != to.place).collect();
         let info = anatomy.sample.op_code();
         let apart = info.requires_unique_dest_reg_num() || info.requires_unique_reg_nums();
-        // One register for two results tells neither's latency.
+        // With one register for two results, neither latency can be measured.
         let results = anatomy.outputs.iter().filter(explicit).filter(|port| anatomy.place_bank(port.place) == bank);
         if memory || distinct.is_empty() || apart || results.count() > 1 {
             return;
@@ -377,7 +382,8 @@ impl FormPlan {
         self.plan_chain(from, to, &[], ChainRegisters::Same, Some("same register".to_string()));
     }
 
-    /// Outputs that are no inputs, as far as the instruction database knows.
+    /// Plans a test for false dependencies, with an output that is not an input in the instruction
+    /// database.
     fn plan_same_destination(&mut self) {
         let anatomy = self.anatomy.clone();
         let writes_only = |port: &&OperandPort| {
@@ -402,7 +408,7 @@ impl FormPlan {
         }
     }
 
-    /// Gathers and scatters with indices that are not all zero.
+    /// Plans gathers and scatters with indices that are not all zero.
     fn plan_index_patterns(&mut self) {
         let anatomy = self.anatomy.clone();
         let Some(body) = ThroughputBody::new(&anatomy, RECIPES[0]).filter(|body| body.masks) else { return };
@@ -417,7 +423,7 @@ impl FormPlan {
         }
     }
 
-    /// Other control and debug registers, and other types of invalidation.
+    /// Plans other control and debug registers, and other types of invalidation.
     fn plan_control_variants(&mut self) {
         let Some(body) = ThroughputBody::new(&self.anatomy, RECIPES[0]) else { return };
         let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
@@ -429,7 +435,7 @@ impl FormPlan {
         }
     }
 
-    /// Leaves out programs that may not run, and returns why where none is left.
+    /// Drops programs that may not run. If none is left, returns the first reason.
     pub(crate) fn drop_refused<W>(&mut self, mut against: impl FnMut(&FormExperiment) -> Option<W>) -> Option<W> {
         let mut first = None;
         self.experiments.retain(|experiment| {
@@ -441,7 +447,7 @@ impl FormPlan {
         first.filter(|_| self.experiments.is_empty())
     }
 
-    /// With other operands.
+    /// Plans programs with other operands.
     fn plan_other_operands(&mut self, features: &CpuFeatures, latency: bool) {
         let anatomy = self.anatomy.clone();
         self.plan_index_patterns();
@@ -460,7 +466,7 @@ impl FormPlan {
         }
         for candidate in operand_values::build_candidates(&anatomy, features, latency) {
             let ValueCandidate { chain, recipe, values, period, copies, body_copies: body, init } = candidate;
-            let of = match chain {
+            let quantity = match chain {
                 None => ExperimentMeaning::Throughput { recipe, burdened: false, variant: None },
                 Some((from, to, chain)) => {
                     let Some(turn) = encode_instructions(&period[..chain.turn]) else { continue };
@@ -468,7 +474,13 @@ impl FormPlan {
                     ExperimentMeaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
                 }
             };
-            self.add_program(ExperimentMeaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
+            self.add_program(
+                ExperimentMeaning::Operands { values, of: Box::new(quantity) },
+                &period,
+                copies,
+                body,
+                &init,
+            );
         }
     }
 }

@@ -1,22 +1,22 @@
-//! What links cost on this machine, measured before anything else.
+//! Costs of links on this machine, measured before the first form.
 //!
-//! A cycle of n links that takes n core cycles leaves each of them exactly one: none can take less, for none of them is
-//! ever eliminated. A cycle of one link leaves it all of a whole number. Such a link's cost is *certain*. Between two
-//! classes of registers only the way there and back can be measured; how it is split is a convention (the *gauge*), the
-//! same for all rows:
+//! A *circuit* is a closed chain of links. If a circuit of n links takes n core cycles, each link
+//! costs exactly one: none is eliminated, so none can cost less. A circuit of equal links with a
+//! whole cost divides it evenly. Such a cost is *certain*. Between two classes of registers, only
+//! the round trip can be measured. Its split is a convention, the same for all rows:
 //!
-//! - general and vector, general and mask, general and MMX registers: both ways cost half of the whole;
-//! - memory to general registers: what a load costs from its address, as in a chain of pointers; no more than a store and
-//!   a load of what it stored take together, of which the store has the rest;
-//! - memory to other registers: likewise, with the way back to the address taken from the first rule.
+//! - General and vector, general and mask, general and MMX registers: each direction costs half.
+//! - Memory to general registers: the time of a load from its address, as in pointer chasing. It is
+//!   limited to the time of a store and a load of the stored value; the store gets the rest.
+//! - Memory to other registers: likewise. The way back to the address follows from the first rule.
 //!
-//! Each cycle shares its rounds with one of plain moves, the *control*. Where that takes no whole number of core cycles,
-//! something disturbs the ruler or the moves, and the layout says nothing about the cycle either: a busy sibling that the
-//! width sentinel does not see adds 2.6 % to moves (Zen 5). What a link costs has an error, which is in every latency that it
-//! is subtracted from.
+//! Each circuit shares its rounds with a circuit of plain moves, the *control*. If the control does
+//! not take a whole number of core cycles, something disturbs the ruler or the moves. The layout is
+//! then rejected: a busy sibling that the width sentinel misses adds 2.6 % to moves (Zen 5). The
+//! error of a link's cost enters every latency that it is subtracted from.
 
 use super::chain_turns::ChainTurns;
-use super::link_cycles::{self, LinkCycle, encode_init};
+use super::link_circuits::{self, LinkCircuit, encode_init};
 use super::modes::estimate_usual;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::regimes::{LongChain, RegimeVerdict, ShortChainTimer};
@@ -34,39 +34,40 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Turns of a cycle in a body: an odd number, so that what changes with each turn is another in the next iteration.
-const CYCLE_TURNS: usize = 47;
-const CYCLE_LOOPS: u64 = 16;
-/// Layouts in a sweep, and sweeps: what disturbs one may be gone in the next.
+/// Turns of a circuit per body. The number is odd, so that anything that alternates with each turn
+/// also differs between iterations.
+const CIRCUIT_TURNS: usize = 47;
+const CIRCUIT_LOOPS: u64 = 16;
+/// Layouts per sweep, and sweeps. A disturbance of one sweep may be gone in the next.
 const SWEEP_LAYOUTS: usize = 4;
 const SWEEPS: usize = 3;
-/// Of intervals that nobody reads.
+/// Confidence level of the margins.
 const CONFIDENCE: f64 = 0.95;
-/// Layouts follow while too few had the core alone and a whole control.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
+/// Layouts are repeated until enough have an idle sibling and a whole control.
+const CONTROL_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
 const SWEEP_ROUNDS: u32 = 4;
-/// A cycle counts as whole within this many cycles.
+/// A circuit's cost is whole if it is this close to a whole number, in core cycles.
 const WHOLE_CYCLES: f64 = 0.03;
-/// The control takes a whole number of core cycles within this share of it.
+/// The control is whole if it is this close to a whole number, as a share of its cost.
 const CONTROL_SHARE: f64 = 0.01;
 
-/// What one link costs.
+/// The cost of one link.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LinkEstimate {
     /// Core cycles.
     pub cycles: f64,
     /// Whether no other value is possible.
     pub certain: bool,
-    /// Half of the width of its interval, in core cycles; zero where it is certain.
+    /// Half the width of the interval, in core cycles. Zero if certain.
     #[serde(default)]
     pub margin: f64,
 }
 
-/// The costs of all links that this machine has.
+/// The costs of all links that this machine supports.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkCosts {
     costs: BTreeMap<Link, LinkEstimate>,
-    /// By its store and by its load, each pair of a store and a load.
+    /// Pairs of a store and a load, under both links.
     trips: BTreeMap<Link, StoreLoadTrip>,
     nop_cycles: f64,
     /// Links that cost the same in a short chain behind a fence.
@@ -74,7 +75,7 @@ pub struct LinkCosts {
 }
 
 impl LinkCosts {
-    /// Measures all links that the CPU has, and where `regimes` is asked for, whether they cost the same in short
+    /// Measures all links that the CPU supports. With `regimes`, also compares them with short
     /// chains.
     pub(crate) fn measure(
         timer: &ProgramTimer,
@@ -83,86 +84,88 @@ impl LinkCosts {
         regimes: bool,
         random: &mut Random,
     ) -> Result<LinkCosts, RunError> {
-        let mut gauge = LinkCosts::default();
+        let mut link_costs = LinkCosts::default();
         let has = |links: &[Link]| links.iter().all(|link| features.find_missing(link.features()).is_empty());
         let mut timed: Vec<Interval> = Vec::new();
-        let mut time = |cycles: &[LinkCycle]| {
-            let costs = time_cycles(timer, executor, cycles, random)?;
+        let mut time = |circuits: &[LinkCircuit]| {
+            let costs = time_circuits(timer, executor, circuits, random)?;
             timed.extend(&costs);
             Ok::<_, RunError>(costs)
         };
-        let nop = LinkCycle::nop_cycle();
-        gauge.nop_cycles = time(std::slice::from_ref(&nop))?[0].value / nop.body.len() as f64;
-        let within = link_cycles::list_class_cycles(&has);
-        for (cycle, cycles) in within.iter().zip(time(&within)?) {
-            gauge.share_cycle_cost(&cycle.links, cycles);
+        let nop = LinkCircuit::nop_circuit();
+        link_costs.nop_cycles = time(std::slice::from_ref(&nop))?[0].value / nop.body.len() as f64;
+        let within = link_circuits::list_class_circuits(&has);
+        for (circuit, cycles) in within.iter().zip(time(&within)?) {
+            link_costs.share_circuit_cost(&circuit.links, cycles);
         }
-        let pairs = link_cycles::list_two_class_cycles(&has);
-        for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
-            if cycle.links[0] == links::FROM_HIGH {
-                gauge.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]);
+        let pairs = link_circuits::list_two_class_circuits(&has);
+        for (circuit, cycles) in pairs.iter().zip(time(&pairs)?) {
+            if circuit.links[0] == links::FROM_HIGH {
+                link_costs.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]);
                 continue;
             }
             let half = Interval { value: cycles.value / 2.0, low: cycles.low / 2.0, high: cycles.high / 2.0 };
-            cycle.links.iter().for_each(|link| gauge.set_cost(*link, half));
+            circuit.links.iter().for_each(|link| link_costs.set_cost(*link, half));
         }
-        let threes = link_cycles::list_three_class_cycles(&has);
-        for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
-            gauge.assign_rest_cost(cycle.links[1], cycles, &[cycle.links[0], cycle.links[2]]);
+        let threes = link_circuits::list_three_class_circuits(&has);
+        for (circuit, cycles) in threes.iter().zip(time(&threes)?) {
+            link_costs.assign_rest_cost(circuit.links[1], cycles, &[circuit.links[0], circuit.links[2]]);
         }
-        let loads = link_cycles::list_load_cycles(&has);
-        for (cycle, cycles) in loads.iter().zip(time(&loads)?) {
-            gauge.assign_rest_cost(cycle.links[0], cycles, &cycle.links[1..]);
+        let loads = link_circuits::list_load_circuits(&has);
+        for (circuit, cycles) in loads.iter().zip(time(&loads)?) {
+            link_costs.assign_rest_cost(circuit.links[0], cycles, &circuit.links[1..]);
         }
-        let trips = link_cycles::list_memory_cycles(&has);
+        let trips = link_circuits::list_memory_circuits(&has);
         let costs = time(trips.as_flattened())?;
-        for ([cycle, _], costs) in trips.iter().zip(costs.as_chunks().0) {
-            let beside: f64 = cycle.links[2..].iter().map(|link| gauge.link_cycles(*link)).sum();
-            let [plain, alternating] = costs.map(|cycles| cycles.value - beside);
-            let trip = StoreLoadTrip::from_costs(gauge.link_cycles(cycle.links[1]), plain, alternating);
+        for ([circuit, _], costs) in trips.iter().zip(costs.as_chunks().0) {
+            let others: f64 = circuit.links[2..].iter().map(|link| link_costs.estimated_cycles(*link)).sum();
+            let [plain, alternating] = costs.map(|cycles| cycles.value - others);
+            let trip = StoreLoadTrip::from_costs(link_costs.estimated_cycles(circuit.links[1]), plain, alternating);
             let taken = if trip.whole == plain.max(0.0) { costs[0] } else { costs[1] };
-            gauge.split_trip_cost(cycle.links[0], cycle.links[1], trip, taken.half_width());
+            link_costs.split_trip_cost(circuit.links[0], circuit.links[1], trip, taken.half_width());
         }
         if regimes {
-            let cycles: Vec<&LinkCycle> =
+            let circuits: Vec<&LinkCircuit> =
                 std::iter::once(&nop).chain(&within).chain(&pairs).chain(&threes).chain(&loads).collect();
             let timed = timed.iter().map(|cycles| cycles.value);
-            let cycles: Vec<(&LinkCycle, f64)> = cycles.into_iter().zip(timed).collect();
-            gauge.find_steady_links(timer, executor, &cycles, random)?;
+            let circuits: Vec<(&LinkCircuit, f64)> = circuits.into_iter().zip(timed).collect();
+            link_costs.find_steady_links(timer, executor, &circuits, random)?;
         }
-        Ok(gauge)
+        Ok(link_costs)
     }
 
-    /// Compares cycles with short chains of them behind a fence: where these cost the same, all links are steady.
+    /// Compares circuits with short chains of them behind a fence. If the costs are equal, all
+    /// their links are steady.
     fn find_steady_links(
         &mut self,
         timer: &ProgramTimer,
         executor: &mut dyn Executor,
-        cycles: &[(&LinkCycle, f64)],
+        circuits: &[(&LinkCircuit, f64)],
         random: &mut Random,
     ) -> Result<(), RunError> {
         let init = encode_init();
-        for (cycle, cost) in cycles.iter().filter(|(cycle, _)| !cycle.links.is_empty()) {
-            let period = encode_instructions(&cycle.body).expect("links can be encoded");
+        for (circuit, cost) in circuits.iter().filter(|(circuit, _)| !circuit.links.is_empty()) {
+            let period = encode_instructions(&circuit.body).expect("links can be encoded");
             let (world, surroundings) = find_surroundings(&period, &init);
             let Some(turns) = ChainTurns::from_period(&period, 1) else { continue };
             let chain = LongChain { turns, init: &init, world, cycles: &[*cost; 2] };
             let mut fenced = ShortChainTimer { timer, surroundings, executor: &mut *executor, random: &mut *random };
             let slopes = fenced.screen_chains(&[&chain])?.remove(0);
             if chain.judge_short(&slopes) == RegimeVerdict::Alike {
-                self.steady.extend(&cycle.links);
+                self.steady.extend(&circuit.links);
             }
         }
         Ok(())
     }
 
-    /// Whether these links cost the same in short chains, as far as is known.
+    /// Whether these links are known to cost the same in short chains.
     pub(crate) fn is_steady(&self, links: &[Link]) -> bool {
         links.iter().all(|link| self.steady.contains(link))
     }
 
-    /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
-    fn share_cycle_cost(&mut self, links: &[Link], cycles: Interval) {
+    /// Divides the cost of a circuit within one class evenly. It is certain if each link takes one
+    /// core cycle.
+    fn share_circuit_cost(&mut self, links: &[Link], cycles: Interval) {
         let count = links.len() as f64;
         let (each, margin) = (cycles.value / count, cycles.half_width() / count);
         let alone =
@@ -173,17 +176,17 @@ impl LinkCosts {
             false => LinkEstimate { cycles: each, certain, margin },
         };
         for link in links {
-            // What is known for certain from another cycle stays.
+            // A certain cost from another circuit takes precedence.
             if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
                 self.costs.insert(*link, cost);
             }
         }
     }
 
-    /// Shares what a store and a load take together, of which the margin is given: a load has what it takes from its
-    /// address, a store the rest.
+    /// Splits the cost of a store and a load with this margin. The load gets its time from the
+    /// address, the store the rest.
     fn split_trip_cost(&mut self, store: Link, load: Link, trip: StoreLoadTrip, margin: f64) {
-        // On a core that forwards data faster than it reads the cache, that is all that the load takes here.
+        // If the core forwards faster than it reads the cache, the whole trip counts as the load.
         let loaded = trip.load.min(trip.whole);
         let known = self.costs.get(&load).map_or(f64::NAN, |cost| cost.margin);
         self.trips.extend([(store, trip), (load, trip)]);
@@ -191,7 +194,7 @@ impl LinkCosts {
         self.set_cost(store, Interval::with_margin(trip.whole - loaded, margin.hypot(known)));
     }
 
-    /// Gives a link what is left of a cycle when the others have what they cost.
+    /// Gives a link the cost of a circuit minus the costs of the others.
     fn assign_rest_cost(&mut self, link: Link, cycles: Interval, others: &[Link]) {
         let known = self.sum(others);
         let less = known.map_or(f64::NAN, |cost| cost.cycles);
@@ -203,18 +206,18 @@ impl LinkCosts {
         self.costs.insert(link, LinkEstimate { cycles: cost.value, certain: false, margin: cost.half_width() });
     }
 
-    fn link_cycles(&self, link: Link) -> f64 {
+    fn estimated_cycles(&self, link: Link) -> f64 {
         self.costs.get(&link).map_or(f64::NAN, |cost| cost.cycles)
     }
 
-    /// What these links cost together; `None` where one of them could not be measured.
+    /// The sum of these links' costs. `None` if one could not be measured.
     pub fn sum(&self, links: &[Link]) -> Option<LinkEstimate> {
         let mut sum = LinkEstimate { cycles: 0.0, certain: true, margin: 0.0 };
         for (index, link) in links.iter().enumerate() {
             let cost = self.costs.get(link).filter(|cost| cost.cycles.is_finite())?;
             sum.cycles += cost.cycles;
             sum.certain &= cost.certain;
-            // The same link several times is off by the same each time.
+            // Repeated links share the same error, so their margins add up.
             let times = links.iter().filter(|other| *other == link).count() as f64;
             let first = links[..index].iter().all(|earlier| earlier != link);
             sum.margin = if first { sum.margin.hypot(times * cost.margin) } else { sum.margin };
@@ -222,65 +225,65 @@ impl LinkCosts {
         Some(sum)
     }
 
-    /// The pair of a store and a load that this one is of; `None` for other links.
+    /// The pair of a store and a load that contains this link. `None` for other links.
     pub(crate) fn find_trip(&self, link: &Link) -> Option<StoreLoadTrip> {
         self.trips.get(link).copied().filter(|trip| trip.load.is_finite() && trip.whole.is_finite())
     }
 
-    /// A gauge in which each link takes a cycle for certain.
+    /// Costs of one certain core cycle per link.
     #[cfg(test)]
     pub(crate) fn from_ones(links: &[Link]) -> LinkCosts {
         let cost = LinkEstimate { cycles: 1.0, certain: true, margin: 0.0 };
         LinkCosts { costs: links.iter().map(|link| (*link, cost)).collect(), nop_cycles: 0.2, ..LinkCosts::default() }
     }
 
-    /// The same where each store and load among these links takes this.
+    /// The same costs with this trip for all these stores and loads.
     #[cfg(test)]
     pub(crate) fn with_trip(self, links: &[Link], trip: StoreLoadTrip) -> LinkCosts {
         LinkCosts { trips: links.iter().map(|link| (*link, trip)).collect(), ..self }
     }
 
-    /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
+    /// Adopts a cost from an earlier part of the same survey, so that all rows use the same ones.
     pub fn adopt_cost(&mut self, name: &str, cost: LinkEstimate) {
         self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);
     }
 
-    /// Core cycles of a NOP: one over the width of the core.
+    /// Core cycles per NOP: one over the width of the core.
     pub fn nop_cycles(&self) -> f64 {
         self.nop_cycles
     }
 
-    /// Every link's name and cost.
+    /// Name and cost of every link.
     pub fn costs(&self) -> impl Iterator<Item = (&'static str, LinkEstimate)> {
         self.costs.iter().map(|(link, cost)| (link.name, *cost))
     }
 }
 
-/// What a cycle's program needs around it.
+/// The entry state and surroundings that a circuit's program needs.
 fn find_surroundings(period: &[u8], init: &[u8]) -> (EntryState, TimingSurroundings) {
     let world = Snippet::new(period.to_vec(), init.to_vec(), "").outline(true).world;
     (world, TimingSurroundings { touches_memory: true, vectors: world.vectors, ..TimingSurroundings::default() })
 }
 
-/// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
-fn time_cycles(
+/// Core cycles per turn of each circuit: the most common mode of all layouts in several sweeps.
+fn time_circuits(
     timer: &ProgramTimer,
     executor: &mut dyn Executor,
-    cycles: &[LinkCycle],
+    circuits: &[LinkCircuit],
     random: &mut Random,
 ) -> Result<Vec<Interval>, RunError> {
     let init = encode_init();
-    // Each by itself: wide vector units rest while narrower code runs.
-    let program = |cycle: &LinkCycle| {
-        let period = encode_instructions(&cycle.body).expect("links can be encoded");
+    // Each circuit is timed by itself: wide vector units sleep while narrower code runs.
+    let program = |circuit: &LinkCircuit| {
+        let period = encode_instructions(&circuit.body).expect("links can be encoded");
         let (world, surroundings) = find_surroundings(&period, &init);
-        let program = timer.build_program(world, &init, &period, CYCLE_TURNS);
-        (LoopedProgram { program, copies: CYCLE_TURNS, loops: CYCLE_LOOPS }, surroundings)
+        let program = timer.build_program(world, &init, &period, CIRCUIT_TURNS);
+        (LoopedProgram { program, copies: CIRCUIT_TURNS, loops: CIRCUIT_LOOPS }, surroundings)
     };
-    let control = program(&LinkCycle::control_cycle()).0;
-    let programs = cycles.iter().map(program).map(|(timed, around)| ([timed, control.clone()], around));
+    let control = program(&LinkCircuit::control_circuit()).0;
+    let programs = circuits.iter().map(program).map(|(timed, around)| ([timed, control.clone()], around));
     let programs: Vec<([LoopedProgram; 2], TimingSurroundings)> = programs.collect();
-    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); cycles.len()];
+    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); circuits.len()];
     for _ in 0..SWEEPS {
         for ((timed, surroundings), costs) in programs.iter().zip(&mut costs) {
             costs.extend(time_layouts(timer, executor, timed, *surroundings, random)?);
@@ -291,7 +294,7 @@ fn time_cycles(
     Ok(costs.into_iter().map(most).collect())
 }
 
-/// A program's cost in some layouts, with the control behind it.
+/// A program's cost in several layouts, each with its control.
 fn time_layouts(
     timer: &ProgramTimer,
     executor: &mut dyn Executor,
@@ -299,19 +302,19 @@ fn time_layouts(
     surroundings: TimingSurroundings,
     random: &mut Random,
 ) -> Result<Vec<f64>, RunError> {
-    let (mut costs, mut retries) = (Vec::new(), SIBLING_RETRIES.start_retries());
+    let (mut costs, mut retries) = (Vec::new(), CONTROL_RETRY_POLICY.start_retries());
     loop {
         let size = TimingSize { layouts: SWEEP_LAYOUTS, warm_up: 1, rounds: SWEEP_ROUNDS };
         let timings = timer.time_programs(executor, timed, size, surroundings, random)?;
         let last = retries.is_last();
         let mut reading = ProgramReading::default();
         for layout in &timings {
-            // Of a core on which the control is never whole, all layouts are as good.
+            // If the control is never whole, all layouts count in the last attempt.
             if last || is_control_whole(layout_cost(&layout[1])) {
                 reading.add_layout(&layout[0]);
             }
         }
-        // Beside a neighbour that does not go, its figures are all there is.
+        // If the sibling stays busy, shared figures are better than none.
         let shared = reading.cycles.is_empty() && last;
         costs.extend(if shared { reading.shared } else { reading.cycles });
         if costs.len() >= SWEEP_LAYOUTS || !retries.use_retry() {

@@ -1,4 +1,4 @@
-//! Which programs a form takes, how they are timed, and what their layouts say.
+//! The programs that measure a form, their timing, and the evaluation of their layouts.
 
 pub(crate) mod branch;
 mod chain_turns;
@@ -6,8 +6,8 @@ mod constant_screening;
 pub mod experiment;
 pub(crate) mod form_measurement;
 pub mod form_plan;
+mod link_circuits;
 pub mod link_costs;
-mod link_cycles;
 pub(crate) mod modes;
 pub mod program_reading;
 pub mod regime_reading;

@@ -1,4 +1,4 @@
-//! The readings of one program: what each of its layouts came to.
+//! The readings of one program: one figure per layout.
 
 use super::experiment::ChainVariation;
 use super::regime_reading::RegimeReading;
@@ -6,57 +6,59 @@ use super::timing::ProgramTiming;
 use cyclescope_core::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
 
-/// From the short to the long half, the cost of an instance may differ by these core cycles or this share
-/// of it, whichever is more.
+/// Allowed difference of an instance's cost between the short and the long half of the iterations:
+/// in core cycles or as a share, whichever is more.
 const BEND_CYCLES: f64 = 0.03;
 const BEND_SHARE: f64 = 0.05;
-/// No instance takes less: sixteen in a cycle.
+/// Lower limit of a plausible cost: sixteen instances per cycle.
 const CYCLES_LEAST: f64 = 0.06;
 /// Rounds of one layout within this share of their median are averaged.
 const ROUND_SHARE: f64 = 0.02;
 
-/// One experiment's figures: core cycles a copy, by layout.
+/// Figures of one experiment: core cycles per instance, by layout.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProgramReading {
-    /// Core cycles an instance with all that comes with it.
+    /// Core cycles per instance, including links and other code of its turn.
     pub cycles: Vec<f64>,
-    /// Layouts that were left out because the cost was not proportional to the number of instances.
+    /// Number of rejected layouts: the cost was not proportional to the number of instances.
     pub bent: u32,
-    /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
+    /// Number of layouts without a usable round: the clock moved, the ruler was slow, or wide units
+    /// slept.
     #[serde(default)]
     pub void: u32,
-    /// The figures of layouts in which something else used the core in every round.
+    /// Figures of layouts with a busy sibling in every round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<f64>,
-    /// About what it took in the one layout by which programs were chosen.
+    /// Approximate cost in the single layout of the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_look: Option<f64>,
-    /// The same chain in other ways, where it may be slow for another reason than its latency.
+    /// Variations of the chain, measured if it may be slow for another reason than its latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(ChainVariation, Vec<f64>)>,
-    /// With the first experiment, the rate of its instances from the decoders.
+    /// Only in the first experiment: the rate of its instances from the decoders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decoded: Vec<f64>,
-    /// Short chains behind a fence.
+    /// Costs of short chains behind a fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regimes: Option<RegimeReading>,
-    /// With the first experiment, where other constants were tried: the readings of the same plan with those that may
-    /// matter, by their places among those of the form.
+    /// Only in the first experiment, if other constants were screened: readings of the same plan
+    /// with those that may matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constants: Option<Vec<ConstantReadings>>,
 }
 
-/// The readings of a plan with another constant.
+/// Readings of a plan with another constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConstantReadings {
-    /// The place of the constant among those of the form.
+    /// Index among the form's constants.
     pub place: usize,
-    /// By experiment.
+    /// Readings by experiment.
     pub readings: Vec<ProgramReading>,
 }
 
 impl ProgramReading {
-    /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
+    /// Adds a layout, unless it has no usable round or its cost is not proportional to the
+    /// iterations.
     pub(crate) fn add_layout(&mut self, timing: &ProgramTiming) {
         let alone = !timing.cycles.is_empty();
         let (all, bends) = if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
@@ -75,7 +77,7 @@ impl ProgramReading {
     }
 }
 
-/// A layout's cost, whatever disturbed it.
+/// A layout's cost, even with a busy sibling.
 pub(crate) fn layout_cost(timing: &ProgramTiming) -> f64 {
     mean_near_median(if timing.cycles.is_empty() { &timing.shared } else { &timing.cycles })
 }
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_that_are_bent_or_impossible_are_left_out() {
+    fn bent_or_impossible_layouts_are_rejected() {
         let mut reading = ProgramReading::default();
         reading.add_layout(&timing(1.0, 0.01));
         for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbours_figures_are_kept_apart() {
+    fn figures_with_a_busy_sibling_are_kept_apart() {
         let mut reading = ProgramReading::default();
         reading.add_layout(&ProgramTiming { shared: vec![2.0], shared_bend: vec![0.0], ..ProgramTiming::default() });
         reading.add_layout(&timing(1.0, 0.0));

@@ -1,18 +1,19 @@
-//! What short chains behind a fence took.
+//! Readings of short chains behind a fence.
 
 use serde::{Deserialize, Serialize};
 
-/// What short chains behind a fence took.
+/// Costs of short chains behind a fence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RegimeReading {
     /// Instructions in a turn of the chain.
     pub instructions: u32,
-    /// Core cycles of a further turn in a short chain, by layout.
+    /// Core cycles per further turn in a short chain, by layout.
     pub short: Vec<f64>,
-    /// Turns of the chains of the curve; empty where short and long chains cost the same.
+    /// Numbers of turns on the curve. Empty if short and long chains cost the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<u32>,
-    /// Core cycles of these chains with the fence and the loop, by layout; null where a chain gave no number.
+    /// Core cycles of these chains, including fence and loop, by layout. Null if a chain has no
+    /// figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<Vec<Option<f64>>>,
 }

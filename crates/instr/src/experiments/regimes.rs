@@ -1,16 +1,17 @@
-//! Whether a chain is quicker in a scheduler that was empty a moment ago.
+//! Detects chains that are quicker in an empty scheduler.
 //!
-//! A chain in a long loop fills the scheduler with instructions that wait. Behind a fence it finds an empty one. A loop of
-//! LFENCE and n turns takes a constant and n times what a turn costs, as long as the scheduler has room for them: the
-//! constant, which contains the fence and the loop, cancels in the difference between two lengths.
+//! A chain in a long loop fills the scheduler with waiting instructions. Behind a fence, it finds
+//! an empty one. While the scheduler has room, a loop of LFENCE and n turns takes a constant plus n
+//! times a turn's cost. The constant contains the fence and the loop. It cancels in the difference
+//! between two lengths.
 //!
 //! - lfence
 //! - n turns of the chain
 //! - dec, jnz
 //!
-//! Two short lengths are a screening. Where their slope is less than the long loop's cost, it is measured a second time in
-//! other layouts, and where it does so again, at all [`CURVE_LENGTHS`]. Chains that store are left out, for LFENCE does not wait
-//! for stores, and slow ones.
+//! Two short lengths serve for screening. If their slope is below the long loop's cost, the
+//! screening is repeated in other layouts. If that confirms it, all [`CURVE_LENGTHS`] are measured.
+//! Slow chains and chains that store are excluded, because LFENCE does not wait for stores.
 
 use super::chain_turns::{ChainTurns, FENCE_CYCLES};
 use super::experiment::{ExperimentMeaning, FormExperiment};
@@ -24,40 +25,41 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{mean, welch_interval};
 use cyclescope_exec::Executor;
 
-/// Instructions of the two chains of a screening, about: more than start in the time of the fence, and fewer than the
-/// scheduler of most cores holds. A queue of one unit that holds fewer (14 entries in Zen 1, 16 in Zen 2) has its knee
-/// between the two: then the slope lies between both costs, and a difference is found where it is large enough.
+/// Approximate instructions of the two screening chains. The shorter exceeds what starts during the
+/// fence; the longer fits the scheduler of most cores. A unit's own queue may be smaller: 14
+/// entries in Zen 1, 16 in Zen 2. Its knee then lies between the two lengths, and the slope between
+/// both costs. Only a large difference is found in this case.
 const SCREENING_LENGTHS: [usize; 2] = [8, 24];
-/// Instructions of the chains of a curve, about. As many programs share a round.
+/// Approximate instructions of the chains on a curve. All these programs share a round.
 const CURVE_LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
-/// How often a difference has to be found before it is believed.
+/// Number of times that a difference must be found.
 const CONFIRMATIONS: usize = 2;
-/// Layouts and rounds of a screening, and how often more of them are taken where they do not tell. Of three rounds one may
-/// be disturbed.
+/// Layouts and rounds of a screening, and how often they may be extended if the result is unclear.
+/// One of three rounds may be disturbed.
 const SCREENING_SIZE: TimingSize = TimingSize { layouts: 3, warm_up: 1, rounds: 3 };
 const SCREENING_TRIES: usize = 3;
-/// Chains are alike where short ones are quicker by no more than so many times the least that counts.
+/// Short chains are alike if they are quicker by at most this multiple of the least difference.
 const ALIKE_FACTOR: f64 = 2.5;
 /// Layouts and rounds of a curve.
 const CURVE_SIZE: TimingSize = TimingSize { layouts: 4, warm_up: 1, rounds: 3 };
-/// Core cycles of a program's longest call, about.
+/// Approximate core cycles of a program's longest call.
 const CALL_CYCLES: f64 = 5_000.0;
-/// A turn whose instructions take longer than this many core cycles each is slow.
+/// A turn is slow if it takes more than this many core cycles per instruction.
 const SLOW_CYCLES: f64 = 64.0;
-/// A turn takes at least this many core cycles where its instructions wait for each other.
+/// Lower limit of a turn's core cycles if its instructions wait for each other.
 const TURN_LEAST: f64 = 0.95;
-/// Core cycles by which a turn of a short chain is quicker than one of a long chain at least, and as a share.
+/// Least difference between turns of short and long chains, in core cycles and as a share.
 pub(crate) const DIFFERENT_CYCLES: f64 = 0.1;
 pub(crate) const DIFFERENT_SHARE: f64 = 0.02;
-/// Level at which two costs of a turn differ in a screening.
+/// Confidence level for a difference in a screening.
 const CONFIDENCE: f64 = 0.99;
 
-/// A chain in a long loop.
+/// A chain measured in a long loop.
 pub(super) struct LongChain<'a> {
     pub(super) turns: ChainTurns<'a>,
     pub(super) init: &'a [u8],
     pub(super) world: EntryState,
-    /// Core cycles of a turn, by layout.
+    /// Core cycles per turn, by layout.
     pub(super) cycles: &'a [f64],
 }
 
@@ -69,7 +71,7 @@ impl LongChain<'_> {
         LoopedProgram { program, copies: 1, loops: (loops as u64).max(1) }
     }
 
-    /// What turns of short chains say: whether they take less time, beyond what chance and the instrument explain.
+    /// Whether turns of short chains are quicker, beyond chance and instrument error.
     pub(super) fn judge_short(&self, short: &[f64]) -> RegimeVerdict {
         let Some(difference) = welch_interval(short, self.cycles, CONFIDENCE) else {
             return RegimeVerdict::Unclear;
@@ -85,7 +87,7 @@ impl LongChain<'_> {
     }
 }
 
-/// Whether short chains are quicker. That they are slower says nothing: their start may cost.
+/// The verdict on short chains. Slower ones mean nothing: their start may cost extra.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegimeVerdict {
     Quicker,
@@ -101,11 +103,12 @@ pub(super) struct ShortChainTimer<'a> {
     pub(super) random: &'a mut Random,
 }
 
-/// What a chain took, by layout and length; null where a layout gave no number.
+/// Costs of a chain by layout and length. Null if a layout has no figure.
 type ChainCurve = Vec<Vec<Option<f64>>>;
 
 impl ShortChainTimer<'_> {
-    /// Core cycles of a further turn in short chains, by chain and layout: as many layouts as it takes to tell.
+    /// Core cycles per further turn in short chains, by chain and layout. Adds layouts until the
+    /// verdict is clear.
     pub(super) fn screen_chains(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
         let mut slopes: Vec<Vec<f64>> = vec![Vec::new(); chains.len()];
         for _ in 0..SCREENING_TRIES {
@@ -119,7 +122,7 @@ impl ShortChainTimer<'_> {
         Ok(slopes)
     }
 
-    /// Core cycles of a further turn in short chains, by chain and layout.
+    /// Core cycles per further turn in short chains, by chain and layout.
     fn measure_slopes(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
         let lengths: Vec<Vec<usize>> =
             chains.iter().map(|chain| chain.turns.choose_lengths(&SCREENING_LENGTHS)).collect();
@@ -136,7 +139,7 @@ impl ShortChainTimer<'_> {
         Ok(curves.iter().zip(&lengths).map(slopes).collect())
     }
 
-    /// Core cycles of chains of several lengths with the fence and the loop, by chain.
+    /// Core cycles of chains of several lengths, including fence and loop, by chain.
     fn measure_curves(
         &mut self,
         chains: &[(&LongChain, &[usize])],
@@ -152,7 +155,8 @@ impl ShortChainTimer<'_> {
         let timings = self.timer.time_programs(self.executor, &programs, size, self.surroundings, self.random)?;
         let mut curves = vec![ChainCurve::new(); chains.len()];
         for layout in &timings {
-            // An iteration ends where the next one's fence is: the cost is proportional to their number by itself.
+            // Each iteration ends at the next one's fence, so the cost is proportional to the
+            // iterations.
             let mut each = layout.iter().map(|timing| {
                 let cycles = layout_cost(timing);
                 (!timing.cycles.is_empty() && cycles > 0.0).then_some(cycles)
@@ -165,7 +169,7 @@ impl ShortChainTimer<'_> {
     }
 }
 
-/// Looks for chains of which short ones take less time, and adds what they took to their readings.
+/// Finds chains with quicker short ones and adds their costs to the readings.
 pub(super) fn measure_regimes(
     timer: &ProgramTimer,
     plan: &FormPlan,
@@ -197,7 +201,7 @@ pub(super) fn measure_regimes(
     Ok(())
 }
 
-/// The chain of an experiment, where short ones can be measured.
+/// The chain of an experiment, if short ones can be measured.
 fn find_long_chain<'a>(plan: &'a FormPlan, index: usize, cycles: &'a [f64]) -> Option<LongChain<'a>> {
     let FormExperiment { meaning, period, copies, init, world, .. } = &plan.experiments[index];
     let is_chain = matches!(meaning, ExperimentMeaning::Latency { ports: Some(_), .. });

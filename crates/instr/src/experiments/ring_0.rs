@@ -1,8 +1,8 @@
-//! Forms in ring 0: which of their programs may run, and what it means where one ends in an exception.
+//! Forms in ring 0: the programs that may run, and the meaning of an exception.
 //!
-//! What is refused is the executor's judgement; here it is asked about one instance after its setting's init code, and
-//! about each program of a privileged form, and of branches: behind one that leads to anywhere each byte counts. Others
-//! have no program that is refused, as a test of all of them tells.
+//! The executor decides what it refuses. Here it judges one instance of each form after its init
+//! code, and each program of privileged forms and of branches. Behind a branch that leads anywhere,
+//! every byte counts. A test checks that no program of the other forms is refused.
 
 use super::form_plan::FormPlan;
 use crate::forms::form_anatomy::FormAnatomy;
@@ -11,10 +11,10 @@ use crate::forms::skip::{SkipReason, join_reason};
 use cyclescope_core::error::RunError;
 use cyclescope_exec::kernel::refusal::RefusalReason;
 
-/// Vectors of #UD and #GP: what a processor raises that lacks an instruction, or what it names.
+/// Vectors of #UD and #GP: raised if a processor lacks an instruction, or a register that it names.
 const ABSENT_VECTORS: [u8; 2] = [6, 13];
 
-/// Leaves only programs that may run to a form of which some may not; why it is skipped where there is none.
+/// Removes programs that may not run in ring 0. If none is left, returns the reason.
 pub fn restrict_plan(plan: &mut FormPlan) -> Option<SkipReason> {
     let sample = &plan.anatomy.sample;
     if !is_privileged(sample) && !is_branch(sample) {
@@ -24,8 +24,8 @@ pub fn restrict_plan(plan: &mut FormPlan) -> Option<SkipReason> {
     reason.map(SkipReason::RefusedInRing0)
 }
 
-/// Why a form is skipped whose programs ended so; none where that is a failure. What needs ring 0 may be absent from
-/// a processor, or a counter or register that it names, without a feature bit that tells.
+/// Why a form is skipped after this error. `None` if the error is a failure. A processor may lack a
+/// privileged instruction, or a counter or register that it names, without a feature bit.
 pub(crate) fn explain_skip(anatomy: &FormAnatomy, error: &RunError) -> Option<String> {
     let sample = &anatomy.sample;
     match error {
@@ -61,12 +61,12 @@ mod tests {
 
     fn plan(code: Code) -> FormPlan {
         let anatomy = anatomy(code);
-        let wanted = TargetForm::from(anatomy.form);
+        let target = TargetForm::from(anatomy.form);
         let leaves = CpuidLeaves::from_table(&[]);
         let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nowhere"));
         let features =
             CpuFeatures::from_leaves(&leaves, &cpu, SystemSupport::default(), Fact::unknown("of no machine"));
-        FormPlan::new(anatomy, &features, &wanted)
+        FormPlan::new(anatomy, &features, &target)
     }
 
     fn variants(plan: &FormPlan) -> Vec<&str> {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_a_control_register_was_read_from_it() {
+    fn control_registers_are_written_only_where_ring_0_permits() {
         let mut writes = plan(Code::Mov_cr_r64);
         assert_eq!((restrict_plan(&mut writes), variants(&writes)), (None, vec!["cr2", "cr8"]));
         let mut reads = plan(Code::Mov_r64_cr);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_never_on_for_two_instructions() {
+    fn each_sti_is_directly_followed_by_cli() {
         let plan = plan(Code::Sti);
         for experiment in &plan.experiments {
             let cli = experiment.period.iter().filter(|byte| **byte == 0xfa).count();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_processor_lacks_is_skipped_and_other_exceptions_are_failures() {
+    fn absent_instructions_are_skipped_and_other_exceptions_are_failures() {
         let raised = |vector| RunError::Exception {
             vector,
             name: "#GP (general protection)".to_string(),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_why() {
+    fn a_refusal_states_its_reason() {
         let text = |code| find_refusal(&anatomy(code)).map(|reason| SkipReason::RefusedInRing0(reason).describe());
         assert_eq!(text(Code::Hlt).unwrap(), "refused_in_ring_0: it can stop the processor for good");
         assert_eq!(text(Code::Add_r64_rm64), None);

@@ -1,5 +1,5 @@
-//! Experiments of a sequence: its rate, and of each register that it carries, and of the flags, the latency from one
-//! repetition to the next.
+//! Experiments of a sequence: its rate, and the latency between repetitions through each carried
+//! register and the carried flags.
 
 use super::experiment::{ExperimentMeaning, FormExperiment};
 use crate::bodies::sequence_body::{DependencyCarrier, build_sequence_body};
@@ -11,10 +11,11 @@ use cyclescope_code::asm::registers::{RegisterSet, registers_written};
 use cyclescope_code::program::EntryState;
 use iced_x86::Instruction;
 
-/// Instructions in the body of a chain, about.
+/// Approximate number of instructions in the body of a chain.
 const CHAIN_INSTRUCTIONS: usize = 96;
 
-/// The experiments of a sequence with this init code, those of its rate first; its latencies where they are asked for.
+/// The experiments of a sequence with this init code. Rates come first, then latencies if
+/// requested.
 pub(super) fn plan_sequence(sequence: &InstructionSequence, init: &[u8], latency: bool) -> Vec<FormExperiment> {
     let code = Listing::from_bytes(init);
     let set = code.instructions().iter().map(registers_written).fold(RegisterSet::EMPTY, RegisterSet::union);
@@ -44,7 +45,8 @@ fn plan_rate(sequence: &InstructionSequence, recipe: ThroughputRecipe, set: Regi
     build_experiment(meaning, &body, repetitions)
 }
 
-/// Repetitions that wait for each other through one thing alone; `None` where they may through others too.
+/// Repetitions that wait for each other through this carrier only. `None` if other dependencies
+/// stay.
 fn plan_chain(sequence: &InstructionSequence, carrier: DependencyCarrier, set: RegisterSet) -> Option<FormExperiment> {
     let recipe = ThroughputRecipe { nop_after: None, ..RECIPES[0] };
     let body = build_sequence_body(sequence, recipe, Some(carrier), set)?;

@@ -1,39 +1,43 @@
-//! A store and a load of what it stored, and whether the core takes the store's register for the load.
+//! The cost of a store and a load of the stored value, and whether the core renames memory. With
+//! memory renaming, the load takes the store's register.
 
-/// A load that takes less than this share of what one takes from its address never reached the cache, nor the queue of
-/// stores: its register was taken from the store.
+/// If a load takes less than this share of its usual time, it used neither the cache nor the store
+/// queue: it took the store's register.
 pub(crate) const RENAMED_SHARE: f64 = 0.5;
 
-/// Core cycles by which a store and a load take less than a load alone, if they do.
+/// Least core cycles by which a renamed store and load are quicker than a load alone.
 const RENAMED_CYCLES: f64 = 0.5;
 
-/// What a store and a load of what it stored take together.
+/// The cost of a store and a load of the stored value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StoreLoadTrip {
     /// Core cycles of the load from its address.
     pub load: f64,
-    /// Core cycles from the data of the store to those of the load, where memory is not renamed if it can be.
+    /// Core cycles from the store's data to the load's. Without memory renaming, if it can be
+    /// avoided.
     pub whole: f64,
-    /// Where the core takes the store's register for the load.
+    /// Where the core renames memory.
     pub renamed: MemoryRenaming,
 }
 
-/// Where a core takes a store's register for a load.
+/// Where a core replaces a load by a store's register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryRenaming {
     /// Nowhere that was tried.
     Never,
-    /// Where the load reads what the same store stored each time.
+    /// If the load always reads the value of the same store.
     SamePlace,
-    /// Even where another store did each time.
+    /// Even if the load reads the value of another store each time.
     Always,
 }
 
 impl StoreLoadTrip {
-    /// From what a load takes from its address, and what store and load take at one place and at two in turn.
+    /// Judges whether memory is renamed. The times are those of a load from its address, of a store
+    /// and load at one place, and of a store and load at alternating places.
     ///
-    /// Renamed at one place, they take less than a load alone, and much less than at two places. That they take longer at two
-    /// says nothing alone: the core may guess which store a load reads, and be wrong each time.
+    /// If renamed at one place, they take less time than a load alone, and much less than at two
+    /// places. A longer time at two places alone proves nothing: the core may predict the wrong
+    /// store each time.
     pub(crate) fn from_costs(load: f64, plain: f64, alternating: f64) -> StoreLoadTrip {
         let (renamed, whole) = match plain < load - RENAMED_CYCLES {
             true if alternating < RENAMED_SHARE * load => (MemoryRenaming::Always, alternating),
@@ -49,17 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_renamed_where_a_store_and_a_load_take_less_than_a_load() {
-        let of = |plain, alternating| {
+    fn memory_is_renamed_if_store_and_load_take_less_than_a_load() {
+        let judge = |plain, alternating| {
             let trip = StoreLoadTrip::from_costs(4.0, plain, alternating);
             (trip.renamed, trip.whole)
         };
-        assert_eq!(of(7.0, 7.5), (MemoryRenaming::Never, 7.0));
-        assert_eq!(of(7.0, 20.0), (MemoryRenaming::Never, 7.0), "two places in turn are slow for another reason");
-        assert_eq!(of(2.0, 7.0), (MemoryRenaming::SamePlace, 7.0));
-        assert_eq!(of(3.4, 4.0), (MemoryRenaming::Never, 3.4), "data are forwarded sooner than the cache is read");
-        assert_eq!(of(0.5, 7.5), (MemoryRenaming::SamePlace, 7.5));
-        assert_eq!(of(0.5, 0.6), (MemoryRenaming::Always, 0.6));
-        assert_eq!(of(-0.1, 0.6), (MemoryRenaming::Always, 0.6), "links can cost a little more than they do here");
+        assert_eq!(judge(7.0, 7.5), (MemoryRenaming::Never, 7.0));
+        assert_eq!(judge(7.0, 20.0), (MemoryRenaming::Never, 7.0), "alternating places are slow for another reason");
+        assert_eq!(judge(2.0, 7.0), (MemoryRenaming::SamePlace, 7.0));
+        assert_eq!(judge(3.4, 4.0), (MemoryRenaming::Never, 3.4), "forwarding is faster than reading the cache");
+        assert_eq!(judge(0.5, 7.5), (MemoryRenaming::SamePlace, 7.5));
+        assert_eq!(judge(0.5, 0.6), (MemoryRenaming::Always, 0.6));
+        assert_eq!(judge(-0.1, 0.6), (MemoryRenaming::Always, 0.6), "link costs may be slightly too high");
     }
 }

@@ -1,8 +1,8 @@
-//! How much to measure.
+//! The effort of a survey: how much it measures.
 
 use serde::{Deserialize, Serialize};
 
-/// How much to measure.
+/// The amount of measurement per form.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SurveyEffort {
     /// Passes over all forms.
@@ -11,22 +11,23 @@ pub struct SurveyEffort {
     pub layouts: usize,
     /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Throughput programs that are measured beyond a first look, the best ones; in the first of several passes all are.
+    /// Number of throughput programs measured beyond the first look: the best ones. The first of
+    /// several passes measures all.
     pub recipes: usize,
-    /// Core cycles of a program's longest call, about.
+    /// Approximate core cycles of a program's longest call.
     pub cycles: f64,
-    /// Whether the rate from the decoders is measured too.
+    /// Whether to measure the rate from the decoders.
     pub decoders: bool,
-    /// Whether chains are compared with short ones behind a fence.
+    /// Whether to compare chains with short ones behind a fence.
     #[serde(default)]
     pub regimes: bool,
-    /// Whether other constants are tried beside the general one.
+    /// Whether to try constants other than the general one.
     #[serde(default)]
     pub constants: bool,
 }
 
 impl SurveyEffort {
-    /// The usual.
+    /// The default effort.
     pub const FULL: SurveyEffort = SurveyEffort {
         passes: 2,
         layouts: 6,
@@ -37,7 +38,7 @@ impl SurveyEffort {
         regimes: true,
         constants: true,
     };
-    /// Quick.
+    /// The effort of `--quick`.
     pub const QUICK: SurveyEffort = SurveyEffort {
         passes: 1,
         layouts: 3,

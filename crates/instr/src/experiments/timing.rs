@@ -1,15 +1,15 @@
-//! Times many short programs beside the ruler.
+//! Times many short programs together with the ruler.
 //!
-//! Each program is a loop that is called with N, 2N and 4N iterations, so that whatever surrounds the loop cancels. A
-//! round begins with the ruler, whose two lengths tell how many ticks a core cycle is and what a call takes besides.
-//! Then come these calls of all programs, each between two *probes*: short calls of the ruler's long loop, which tell
-//! how many ticks a core cycle was just then. On Golden Cove the clock steps by a thirtieth within a round, down where
-//! 512-bit code is dense and up where it is not.
+//! Each program is a loop. Calls with N, 2N and 4N iterations make the cost around the loop cancel.
+//! A round begins with the ruler. Its two lengths show the number of ticks per core cycle and the
+//! overhead of a call. Then all programs are called, each between two *probes*: short calls of the
+//! ruler's long loop. They measure the ticks per core cycle at that moment. On Golden Cove, the
+//! clock changes by a thirtieth within a round: down in dense 512-bit code, up elsewhere.
 //!
-//! Two sentinels tell of rounds that say nothing about the programs. The *width sentinel* sees a busy sibling. The *wide
-//! sentinel*, a chain of ANDs in the widest vector registers that the programs use, sees units that are not awake
-//! yet: on Golden Cove they run at less than a quarter of their speed for some microseconds after a rest, and now and
-//! then for a millisecond.
+//! Two calls in each round reject useless rounds. The *width sentinel* detects a busy sibling by the
+//! additions per core cycle. The *wake-up check* is a chain of ANDs in the programs' widest vector
+//! registers. It detects units that are not awake. On Golden Cove, such units run at less than a quarter of their speed. This lasts some
+//! microseconds after a rest, and occasionally a millisecond.
 
 use crate::forms::form_anatomy::encode_instructions;
 use cyclescope_code::clock::Clock;
@@ -40,51 +40,52 @@ pub(crate) struct LoopedProgram {
     pub loops: u64,
 }
 
-/// Core cycles a copy, of one program in one layout: one figure a round.
+/// Core cycles per instance of one program in one layout, one figure per round.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ProgramTiming {
     /// By round, from the difference of 4N and N iterations.
     pub cycles: Vec<f64>,
-    /// By round, how much more a copy costs from 2N to 4N than from N to 2N.
+    /// By round: the cost per instance from 2N to 4N iterations, minus that from N to 2N.
     pub bend: Vec<f64>,
-    /// The same of rounds in which something else used the core.
+    /// Like `cycles`, in rounds with a busy sibling.
     pub shared: Vec<f64>,
-    /// The bends of those.
+    /// Like `bend`, in rounds with a busy sibling.
     pub shared_bend: Vec<f64>,
 }
 
-/// How often programs are timed.
+/// Number of layouts and rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimingSize {
     /// Layouts of each program.
     pub layouts: usize,
-    /// Rounds of each layout that are not timed.
+    /// Untimed rounds of each layout.
     pub warm_up: u32,
     /// Timed rounds of each layout.
     pub rounds: u32,
 }
 
-/// On what the calls of one layout's rounds depend.
+/// Parameters of the calls in one layout's rounds.
 #[derive(Debug, Clone, Copy)]
 struct RoundCalls {
     /// Iterations of the ruler's chains.
     loops: u64,
-    /// Which wide sentinel is among the calls, if any: 0 has 256 bits, 1 has 512.
-    width: Option<usize>,
+    /// The size of the wake-up check among the calls, if any: 0 has 256 bits, 1 has 512.
+    wake_up: Option<usize>,
     /// See [`TimingSurroundings::emptied`].
     emptied: bool,
 }
 
-/// What programs have in common.
+/// Needs that all programs have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimingSurroundings {
-    /// What memory holds.
+    /// The element type of the memory content.
     pub element: FloatElement,
-    /// Whether memory is touched.
+    /// Whether programs access memory.
     pub touches_memory: bool,
-    /// The vector registers that they use.
+    /// The vector registers that programs use.
     pub vectors: VectorSetup,
-    /// Whether they empty caches or buffers of translations: what follows is called once in vain.
+    /// Whether programs flush caches or translation buffers. The code after them then gets an
+    /// untimed call.
     pub emptied: bool,
 }
 
@@ -93,47 +94,48 @@ pub struct TimingSurroundings {
 pub struct ProgramTimer<'a> {
     /// The timing method.
     pub clock: &'a Clock,
-    /// Its step in raw units.
+    /// Resolution of the clock in raw units.
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles.
     pub imul_latency: f64,
-    /// How wide the core is without a busy sibling.
+    /// Widths of the core, learnt with an idle sibling.
     widths: RefCell<WidthLearner>,
-    /// What the ruler's short loop takes besides its links. It seems less when the long loop is slow, as it is on Golden
-    /// Cove in one layout of some hundred, in every round and by up to as long again.
+    /// Overhead of the ruler's short loop. It seems lower if the long loop is slow. On Golden Cove,
+    /// in one layout of several hundred, the long loop takes up to twice as long in every round.
     rest: RefCell<RunningMedian>,
-    /// What a probe takes besides its links.
+    /// Overhead of a probe.
     probe: RefCell<RunningMedian>,
-    /// What the wide sentinels take when the units are awake: of 256 and of 512 bits.
+    /// Core cycles of the wake-up checks with awake units: 256 and 512 bits.
     awake: RefCell<[RunningMedian; 2]>,
 }
 
-/// Calls of each program, in units of its iterations.
+/// Lengths of each program's calls, as multiples of its iterations.
 const CALL_LENGTHS: [u64; 3] = [1, 2, 4];
-/// Programs in a round at most.
+/// Upper limit of programs per round.
 const ROUND_PROGRAMS: usize = 14;
 /// Calls of the ruler and the width sentinel at the start of a round.
 const RULER_CALLS: usize = column::BRIEF;
-/// Iterations of the ruler's long loop for each iteration of a probe.
+/// Iterations of the ruler's long loop per iteration of a probe.
 const PROBE_DIVISOR: u64 = 3;
-/// The wide sentinel takes longer than usual by more than this share in units that are not awake, where it takes some
-/// times as long.
+/// Units are asleep if the wake-up check takes longer than usual by this share. Asleep, it takes
+/// several times as long.
 const ASLEEP_SHARE: f64 = 0.15;
-/// Links in the wide sentinel's loop, and its iterations: first to wake the units, then to tell whether they are awake.
-const WIDE_LINKS: usize = 16;
-const WIDE_LOOPS: [u64; 2] = [200, 50];
-/// Iterations of the ruler's chains, about, and how many there are for each unit of the step.
+/// Links in the loop of the wake-up check, and iterations of its two calls: one wakes the units,
+/// the other checks them.
+const WAKE_UP_LINKS: usize = 16;
+const WAKE_UP_LOOPS: [u64; 2] = [200, 50];
+/// Approximate iterations of the ruler's chains, and iterations per unit of clock resolution.
 const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
-/// What the ruler takes besides its links may differ by this share of them.
+/// Tolerance of the ruler's overhead, as a share of its links.
 const REST_SHARE: f64 = 0.01;
-/// The probes before and after a program may differ by this share.
+/// Tolerance between the probes before and after a program, as a share.
 const MOVED_SHARE: f64 = 0.01;
 const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY_LEAST: u32 = 16;
 
 impl<'a> ProgramTimer<'a> {
-    /// A timing method, its step, and the ruler's latency.
+    /// A timer by this clock, its resolution, and the ruler's latency.
     pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> ProgramTimer<'a> {
         ProgramTimer {
             clock,
@@ -146,14 +148,14 @@ impl<'a> ProgramTimer<'a> {
         }
     }
 
-    /// A looped program around some machine code.
+    /// Builds a looped program from machine code.
     pub(crate) fn build_program(&self, world: EntryState, init: &[u8], period: &[u8], repeats: usize) -> Program {
         ProgramRecipe { world, init, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
     }
 
-    /// Times programs. Answers by layout, then program.
+    /// Times programs. Returns timings by layout, then program.
     ///
-    /// Few programs share a round: the shorter it is, the fewer are lost to a neighbour that comes and goes.
+    /// Few programs share a round: a shorter round loses less to an intermittently busy sibling.
     pub(crate) fn time_programs(
         &self,
         executor: &mut dyn Executor,
@@ -163,8 +165,8 @@ impl<'a> ProgramTimer<'a> {
         random: &mut Random,
     ) -> Result<Vec<Vec<ProgramTiming>>, RunError> {
         let mut timings = vec![Vec::new(); size.layouts];
-        for some in programs.chunks(programs.len().div_ceil(programs.len().div_ceil(ROUND_PROGRAMS).max(1)).max(1)) {
-            let more = self.time_together(executor, some, size, surroundings, random)?;
+        for group in programs.chunks(programs.len().div_ceil(programs.len().div_ceil(ROUND_PROGRAMS).max(1)).max(1)) {
+            let more = self.time_together(executor, group, size, surroundings, random)?;
             timings.iter_mut().zip(more).for_each(|(layout, more)| layout.extend(more));
         }
         Ok(timings)
@@ -181,19 +183,19 @@ impl<'a> ProgramTimer<'a> {
         let TimingSize { layouts, warm_up, rounds } = size;
         let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(self.clock);
         let mut all = vec![short, long, sentinel];
-        let wide = self.build_wide_sentinel(surroundings.vectors);
-        let width = wide.as_ref().map(|(width, _)| *width);
-        all.extend(wide.map(|(_, program)| program));
+        let check = self.build_wake_up_check(surroundings.vectors);
+        let wake_up = check.as_ref().map(|(size, _)| *size);
+        all.extend(check.map(|(_, program)| program));
         let emptied = surroundings.emptied;
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
         let mut round_calls = Vec::new();
-        let mut stages = Vec::new();
+        let mut planned = Vec::new();
         for _ in 0..layouts {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
-            let calls = RoundCalls { loops, width, emptied };
-            stages.push(self.build_stage(&all, programs, calls, arena, random)?);
+            let calls = RoundCalls { loops, wake_up, emptied };
+            planned.push(self.plan_layout(&all, programs, calls, arena, random)?);
             round_calls.push(calls);
         }
         let pace = BatchPace {
@@ -203,12 +205,12 @@ impl<'a> ProgramTimer<'a> {
             delay: DELAY_LEAST.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };
-        let layouts = Schedule::with_layouts(all, pace, stages).measure(executor)?.into_iter().zip(round_calls);
+        let layouts = Schedule::with_layouts(all, pace, planned).measure(executor)?.into_iter().zip(round_calls);
         let read = |(samples, calls)| self.read_samples(&samples, programs, calls);
         Ok(layouts.map(read).collect())
     }
 
-    fn build_stage(
+    fn plan_layout(
         &self,
         all: &[Program],
         programs: &[LoopedProgram],
@@ -216,23 +218,24 @@ impl<'a> ProgramTimer<'a> {
         arena: usize,
         random: &mut Random,
     ) -> Result<PlannedLayout, RunError> {
-        let RoundCalls { loops, width, emptied } = calls;
-        // What is not timed for its own sake stands still.
+        let RoundCalls { loops, wake_up, emptied } = calls;
+        // Only the timed programs change places.
         let first = all.len() - programs.len();
         let code = schedule::place_programs(all, first, first..all.len(), arena, None, random)?;
         let ruler = schedule::ruler_calls::<RULER_CALLS>(loops, sentinel_loops(self.step));
         let sentinel = ruler[column::BRIEF_SENTINEL];
         let probe = ProgramCall { place: column::IMUL_LONG, loop_count: count_probe_loops(loops) };
-        // Wide vector units have rested while the ruler ran.
-        let wide: Vec<ProgramCall> = match width.is_some() {
-            true => WIDE_LOOPS.map(|loop_count| ProgramCall { place: RULER_CALLS, loop_count }).to_vec(),
+        // Wide vector units slept while the ruler ran.
+        let wake_up_calls: Vec<ProgramCall> = match wake_up.is_some() {
+            true => WAKE_UP_LOOPS.map(|loop_count| ProgramCall { place: RULER_CALLS, loop_count }).to_vec(),
             false => Vec::new(),
         };
         let mut calls = ruler.to_vec();
-        calls.extend(&wide);
+        calls.extend(&wake_up_calls);
         calls.push(probe);
         for (index, timed) in programs.iter().enumerate() {
-            // Branch predictors have met other programs since the round before.
+            // An untimed call: other programs have trained the branch predictors since the previous
+            // round.
             calls.push(ProgramCall { place: first + index, loop_count: timed.loops });
             for length in CALL_LENGTHS {
                 calls.push(ProgramCall { place: first + index, loop_count: timed.loops * length });
@@ -241,7 +244,7 @@ impl<'a> ProgramTimer<'a> {
             calls.push(probe);
         }
         if emptied {
-            // So is the ruler of the next round.
+            // The ruler of the next round gets an untimed call too.
             calls.extend(ruler);
         }
         calls.push(sentinel);
@@ -249,9 +252,9 @@ impl<'a> ProgramTimer<'a> {
         Ok(PlannedLayout::with_calls_in_order(code, calls, random.next_bits()).with_data(data))
     }
 
-    /// The chain that tells whether vector units are awake, and which of them; none where only narrow ones are used.
-    fn build_wide_sentinel(&self, vectors: VectorSetup) -> Option<(usize, Program)> {
-        let (width, code, register) = match vectors {
+    /// The chain that checks the widest vector units. `None` if programs use only narrow ones.
+    fn build_wake_up_check(&self, vectors: VectorSetup) -> Option<(usize, Program)> {
+        let (size, code, register) = match vectors {
             VectorSetup::None | VectorSetup::Legacy => return None,
             VectorSetup::Ymm | VectorSetup::Evex => (0, Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
             VectorSetup::Zmm => (1, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
@@ -259,7 +262,7 @@ impl<'a> ProgramTimer<'a> {
         let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
         let link = encode_instructions(&[link]).expect("a plain instruction");
         let world = EntryState { vectors, avx: true, ..EntryState::default() };
-        Some((width, self.build_program(world, &[], &link, WIDE_LINKS)))
+        Some((size, self.build_program(world, &[], &link, WAKE_UP_LINKS)))
     }
 
     fn read_samples(
@@ -268,7 +271,7 @@ impl<'a> ProgramTimer<'a> {
         programs: &[LoopedProgram],
         calls: RoundCalls,
     ) -> Vec<ProgramTiming> {
-        let RoundCalls { loops, width, emptied } = calls;
+        let RoundCalls { loops, wake_up, emptied } = calls;
         let mut timings = vec![ProgramTiming::default(); programs.len()];
         let gauge = Gauge::brief_ruler(loops, sentinel_loops(self.step), self.imul_latency);
         for ticks in samples.rounds() {
@@ -284,21 +287,22 @@ impl<'a> ProgramTimer<'a> {
             }
             let shared = self.is_shared(&gauge, ticks);
             let mut first = RULER_CALLS;
-            if let Some(width) = width {
-                first += WIDE_LOOPS.len();
-                let wide = ticks[first - 1] / rate;
-                let awake = &mut self.awake.borrow_mut()[width];
-                awake.learn(wide);
-                let asleep = awake.median_figure().is_some_and(|usual| wide > (1.0 + ASLEEP_SHARE) * usual);
+            if let Some(size) = wake_up {
+                first += WAKE_UP_LOOPS.len();
+                let checked = ticks[first - 1] / rate;
+                let awake = &mut self.awake.borrow_mut()[size];
+                awake.learn(checked);
+                let asleep = awake.median_figure().is_some_and(|usual| checked > (1.0 + ASLEEP_SHARE) * usual);
                 if asleep && !shared {
                     continue;
                 }
             }
-            // The loop's exit may be foreseen in a long call and not in a short one, so the probe has a rest of its own.
+            // The exit of a loop may be predicted in long calls only, so the probe has an overhead
+            // of its own.
             let mut known = self.probe.borrow_mut();
             let links = gauge.long_chain_cycles(count_probe_loops(loops));
-            // After the wide sentinel the clock may have stepped since the ruler.
-            if width.is_none() {
+            // After the wake-up check, the clock may have changed since the ruler.
+            if wake_up.is_none() {
                 known.learn(ticks[first] / rate - links);
             }
             let probe = links + known.median_figure().unwrap_or(rest);
@@ -327,7 +331,7 @@ impl<'a> ProgramTimer<'a> {
         timings
     }
 
-    /// Whether the sentinel at the start of a round, or the one at its end, ran beside a busy sibling.
+    /// Whether the sibling was busy at the start or the end of a round.
     fn is_shared(&self, gauge: &Gauge, ticks: &[f64]) -> bool {
         let mut ruler = [ticks[column::IMUL_SHORT], ticks[column::IMUL_LONG], 0.0];
         let mut widths = self.widths.borrow_mut();
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_takes_what_it_takes_whatever_the_clock_does() {
+    fn a_chains_cost_does_not_depend_on_the_clock() {
         for (step, ratio) in [(2, 1.0), (2, 1.5), (26, 1.42)] {
             let timer = ProgramTimer::new(
                 cyclescope_code::clock::ALL_CLOCKS.iter().find(|c| c.name == "rdtscp-lfence").unwrap(),
@@ -379,12 +383,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_takes_what_it_takes_while_the_clock_jumps() {
+    fn a_chains_cost_is_right_while_the_clock_jumps() {
         let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0);
         let frequency = SimulatedFrequency { drift: 0.0, jump_rate: 1e-4 };
         let layouts = timed(&timer, Scenario { step: 2, frequency, ..Scenario::default() }, 40);
         let mut cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
-        // A jump of 5 to 15 % in most rounds: what is left was between two probes that agree.
+        // The clock jumps by 5 to 15 % in most rounds. Only programs between agreeing probes
+        // remain.
         assert!((10..150).contains(&cycles.len()), "{}", cycles.len());
         let middle = cyclescope_core::statistics::median(&mut cycles);
         assert!((middle - 3.0).abs() < 0.03, "{middle}");

@@ -1,12 +1,18 @@
 //! Constants: the immediates, scales and displacements that a form is measured with.
 //!
-//! A row's headline has the *general* constant: one with which no special case is possible, as far as the meaning of the
-//! constant tells. It selects neither the lowest lane nor what is there already, keeps neither nothing nor everything, and
-//! crosses lanes where it can; a count is neither 0 nor 1 nor a number of whole bytes, a number neither 0 nor a power of two.
-//! The other constants are those with which a core may do less: identities, zero, one, all ones, powers of two, the lowest
-//! lane; and a second general one. What a core makes of them is measured, never assumed.
+//! A row's headline figures use the *general* constant: one that permits no special case, judged by
+//! the constant's meaning.
 //!
-//! The meaning follows from the mnemonic, the width of the operands, and the number of bits that the code stores.
+//! - A selector picks neither the lowest lane nor the present content. It keeps neither all nor
+//!   nothing, and crosses lanes where possible.
+//! - A count is not 0, 1 or a number of whole bytes.
+//! - A number is not 0 or a power of two.
+//!
+//! The other constants may let a core do less: identities, zero, one, all ones, powers of two, the
+//! lowest lane. A second general one completes the list. How a core treats them is measured, never
+//! assumed.
+//!
+//! The meaning follows from the mnemonic, the operand width, and the number of stored bits.
 
 use super::immediate_meaning::{self, ImmediateMeaning};
 use super::instruction_setting;
@@ -15,20 +21,20 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpCodeOperandKind as Kind, Op
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A number in an instruction's code.
+/// A constant in an instruction's machine code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncodedConstant {
-    /// The immediate; where there are two, both.
+    /// The value of every immediate of the instruction.
     Immediate(i64),
-    /// By what LEA multiplies the index.
+    /// The factor that LEA applies to its index.
     Scale(u32),
-    /// What LEA adds.
+    /// The displacement that LEA adds.
     Displacement(i32),
 }
 
 impl EncodedConstant {
-    /// The immediate as assembly has it; none for what is no immediate.
+    /// The immediate in assembly syntax. `None` for other constants.
     pub fn format_immediate(self) -> Option<String> {
         match self {
             EncodedConstant::Immediate(value) => Some(format_hex(value)),
@@ -36,7 +42,8 @@ impl EncodedConstant {
         }
     }
 
-    /// The instruction with this constant; none where that is another instruction or none.
+    /// The instruction with this constant. `None` if it can't be encoded or would be another
+    /// instruction.
     pub fn apply_to(self, instruction: &Instruction) -> Option<Instruction> {
         let mut other = *instruction;
         match self {
@@ -56,14 +63,14 @@ impl EncodedConstant {
 }
 
 impl EncodedConstant {
-    /// Whether the code of an instruction can hold it as it is, and not only its lowest bits.
+    /// Whether an instruction can encode the whole constant, not only its lowest bits.
     pub(crate) fn fits_code(self, instruction: &Instruction) -> bool {
         let EncodedConstant::Immediate(value) = self else { return self.apply_to(instruction).is_some() };
         let holds = |kind: OpKind| match kind {
             OpKind::Immediate8 | OpKind::Immediate8_2nd => (-0x80..0x100).contains(&value),
             OpKind::Immediate16 => (-0x8000..0x1_0000).contains(&value),
             OpKind::Immediate32 => (-0x8000_0000..0x1_0000_0000).contains(&value),
-            // The code has the lowest byte, whose sign fills the rest.
+            // The code stores the lowest byte and extends its sign.
             OpKind::Immediate8to16 | OpKind::Immediate8to32 | OpKind::Immediate8to64 => i8::try_from(value).is_ok(),
             OpKind::Immediate32to64 => i32::try_from(value).is_ok(),
             _ => true,
@@ -109,7 +116,7 @@ fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
-/// Bits of the first immediate that can be chosen, as the code stores it.
+/// Number of bits that the code stores for the first variable immediate.
 fn count_immediate_bits(instruction: &Instruction) -> Option<u32> {
     instruction.op_code().op_kinds().iter().find_map(|kind| match kind {
         Kind::imm4_m2z => Some(4),
@@ -121,8 +128,8 @@ fn count_immediate_bits(instruction: &Instruction) -> Option<u32> {
     })
 }
 
-/// The constants of a form by one of its instructions, the general one first; none where it has none, or where only what
-/// the instruction has will do.
+/// The constants of a form, given one of its instructions. The general one comes first. Empty if
+/// the form has no constant, or only the sample's constant is allowed.
 pub(crate) fn list_constants(sample: &Instruction) -> Vec<EncodedConstant> {
     if sample.mnemonic() == Mnemonic::Lea {
         return list_address_constants(sample);
@@ -169,7 +176,8 @@ pub(crate) fn list_constants(sample: &Instruction) -> Vec<EncodedConstant> {
     constants
 }
 
-/// Numbers of this many bits that an operation adds, compares or moves. The first and the last have no regular pattern.
+/// Values of this width for operations that add, compare or move. The first and the last have no
+/// regular pattern.
 fn list_numbers(bits: u32) -> &'static [i64] {
     match bits {
         8 => &[0x13, 0, 1, -1, 2, 0x40, 0x5b],
@@ -179,7 +187,7 @@ fn list_numbers(bits: u32) -> &'static [i64] {
     }
 }
 
-/// The scales or, where LEA has none, the displacements of its address.
+/// The scales of an LEA address, or its displacements if it has no scale.
 fn list_address_constants(sample: &Instruction) -> Vec<EncodedConstant> {
     let displacement = sample.memory_displacement64() as i32;
     match (sample.memory_index_scale(), displacement) {
@@ -199,13 +207,13 @@ mod tests {
     use std::collections::HashSet;
 
     fn constants(name: &str) -> Vec<String> {
-        let is = |form: &forms::InstructionForm| format!("{:?} {}", form.code, form.describe_operands()) == name;
-        let form = forms::all_forms().find(is).unwrap_or_else(|| panic!("there is no {name}"));
+        let matches = |form: &forms::InstructionForm| format!("{:?} {}", form.code, form.describe_operands()) == name;
+        let form = forms::all_forms().find(matches).unwrap_or_else(|| panic!("there is no {name}"));
         FormAnatomy::from_form(form).unwrap().constants.iter().map(EncodedConstant::to_string).collect()
     }
 
     #[test]
-    fn the_headline_has_a_constant_that_makes_no_special_case_possible() {
+    fn the_first_constant_permits_no_special_case() {
         for (name, general, among) in [
             ("EVEX_Vextractf32x4_xmmm128_k1z_ymm_imm8 xmm, ymm, imm8", "immediate 0x1", "immediate 0x0"),
             ("EVEX_Vextractf32x4_xmmm128_k1z_zmm_imm8 xmm, zmm, imm8", "immediate 0x3", "immediate 0x2"),
@@ -226,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_one_constant_only_is_left_alone() {
+    fn a_form_with_a_single_valid_constant_gets_no_others() {
         for name in ["Enterq_imm16_imm8 imm16, imm8", "Shl_rm64_1 r64, 1", "Add_r64_rm64 r64, r64", "Int_imm8 imm8"] {
             assert!(constants(name).len() < 2, "{name}");
         }
     }
 
     #[test]
-    fn every_form_with_an_immediate_has_some_that_its_code_can_hold() {
+    fn all_constants_of_a_form_encode_to_distinct_code() {
         let mut several = 0;
         for form in forms::all_forms() {
             let Some(anatomy) = FormAnatomy::from_form(form) else { continue };

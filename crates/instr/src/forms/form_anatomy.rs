@@ -1,7 +1,8 @@
-//! What a form reads and writes, by operand: the places between which it has a latency.
+//! The anatomy of a form: what it reads and writes, by operand. A latency runs between two of these
+//! places.
 //!
-//! All of it follows from the instruction database. A register operand that can be any of its class is a *slot*; a
-//! register that the form implies, or names without choice (`cl`), is *fixed*.
+//! All of it follows from the instruction database. A register operand that may be any of its class
+//! is a *slot*. A register that the form implies or names explicitly (`cl`) is *fixed*.
 
 use super::encoded_constant::{self, EncodedConstant};
 use super::instruction_setting;
@@ -12,10 +13,10 @@ use iced_x86::{
     OpCodeOperandKind as Kind, OpKind, Register, RflagsBits,
 };
 
-/// Registers that a value can move between with one instruction of one kind.
+/// Registers between which one instruction of one kind can move a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RegisterBank {
-    /// General purpose registers of any width but the high bytes.
+    /// General purpose registers of any width, except the high bytes.
     General,
     /// AH, CH, DH and BH.
     HighByte,
@@ -36,7 +37,7 @@ pub enum RegisterBank {
 }
 
 impl RegisterBank {
-    /// The bank of a register.
+    /// The bank of this register.
     pub(crate) fn from_register(register: Register) -> RegisterBank {
         match register {
             r if HIGH_BYTES.contains(&r) => RegisterBank::HighByte,
@@ -50,10 +51,10 @@ impl RegisterBank {
     }
 }
 
-/// A register that can be chosen.
+/// A register operand that may be any of its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RegisterSlot {
-    /// An explicit operand, from 0.
+    /// An explicit operand, numbered from 0.
     Operand(u32),
     /// The mask of an EVEX form.
     Mask,
@@ -79,11 +80,11 @@ impl RegisterSlot {
 /// Where an input is read or an output is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperandPlace {
-    /// A register that can be chosen.
+    /// A register of free choice.
     Slot(RegisterSlot),
-    /// This register, and no other.
+    /// This register only.
     Fixed(Register),
-    /// These flags, as iced's `RflagsBits`.
+    /// These flags, in iced's `RflagsBits`.
     Flags(u32),
     /// The memory operand's data.
     Memory,
@@ -94,30 +95,31 @@ pub enum OperandPlace {
 pub struct OperandPort {
     /// `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit register's name.
     pub name: String,
-    /// Where it is.
+    /// The register, flags or memory that holds it.
     pub place: OperandPlace,
-    /// What is special about it, where a name has several ports.
+    /// Distinguishes several ports of one name.
     pub variant: Option<&'static str>,
 }
 
-/// A form, taken apart.
+/// A form and all that it reads and writes.
 #[derive(Debug, Clone)]
 pub struct FormAnatomy {
-    /// The form.
+    /// The form itself.
     pub form: InstructionForm,
-    /// One instance of it, with distinct registers.
+    /// An instance with distinct registers.
     pub sample: Instruction,
-    /// The constant that the sample has, and after it others to try; empty where there is no choice.
+    /// The sample's constant, then others to try. Empty if there is no choice.
     pub constants: Vec<EncodedConstant>,
-    /// The sample with the constant that the form is measured with: a shift by zero changes no flags, but shifts do.
+    /// The sample with the form's general constant. Its flags apply to the form: a shift by zero
+    /// changes none, but shifts in general do.
     usual: Instruction,
     /// What it reads.
     pub inputs: Vec<OperandPort>,
     /// What it writes.
     pub outputs: Vec<OperandPort>,
-    /// Implicit registers, by name.
+    /// Names of implicit registers.
     pub implicit: Vec<String>,
-    /// Bytes of its memory operand, 0 without.
+    /// Bytes of the memory operand, or 0.
     pub memory_bytes: usize,
 }
 
@@ -130,20 +132,20 @@ pub(crate) struct RegisterAssignment {
 }
 
 impl RegisterAssignment {
-    /// With this register, by its number in its class, in a slot.
+    /// Puts the register with this number in its class into a slot.
     pub(crate) fn with_register(mut self, slot: RegisterSlot, number: u8) -> RegisterAssignment {
         self.numbers[slot.index()] = Some(number);
         self
     }
 
-    /// The register's number in a slot.
+    /// The number of the register in a slot.
     pub(crate) fn get(&self, slot: RegisterSlot) -> Option<u8> {
         self.numbers[slot.index()]
     }
 }
 
 fn is_read(access: OpAccess) -> bool {
-    // What may not be written keeps what it was.
+    // A conditional write may leave the old value, so it also reads it.
     !matches!(access, OpAccess::Write | OpAccess::None | OpAccess::NoMemAccess)
 }
 
@@ -151,14 +153,15 @@ fn is_write(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// The status flags: those of general instructions but for direction, interrupts and alignment checks.
+/// The status flags: all that general instructions change, without direction, interrupt and
+/// alignment check.
 const STATUS_FLAGS: u32 =
     RflagsBits::CF | RflagsBits::PF | RflagsBits::AF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF;
 
-/// What immediates of one byte are.
+/// Default of one-byte immediates.
 const SMALL_IMMEDIATE: i64 = 2;
 
-/// Whether an operand names one register only, or the first of several.
+/// Whether an operand kind names one register, or the first of a group.
 fn is_fixed(kind: Kind) -> bool {
     matches!(
         kind,
@@ -182,7 +185,7 @@ fn is_fixed(kind: Kind) -> bool {
 }
 
 impl FormAnatomy {
-    /// Whether an output, by its name, is a part of a general register, whose rest is kept.
+    /// Whether the named output is a part of a general register and leaves the rest unchanged.
     pub(crate) fn writes_part(&self, name: &str) -> bool {
         let part = |port: &OperandPort| match port.place {
             OperandPlace::Slot(slot) => {
@@ -194,16 +197,16 @@ impl FormAnatomy {
         self.outputs.iter().any(|port| port.name == name && part(port))
     }
 
-    /// Takes a form apart, its address in a base register; `None` where it has no instance.
+    /// Analyses a form, with its address in a base register. `None` if it has no instance.
     pub fn from_form(form: InstructionForm) -> Option<FormAnatomy> {
-        // R14 has no high byte beside it and needs REX; RDI is what forms with AH can have, and 3DNow!, for which
-        // iced 1.22 encodes no REX but another base.
+        // R14 has no high byte and needs REX. RDI is for forms with AH, which exclude REX. It is
+        // also for 3DNow!, where iced 1.22 omits the REX and so encodes another base.
         let bases = match form.code.op_code().encoding() {
             EncodingKind::D3NOW => [Register::RDI; 2],
             _ => [Register::R14, Register::RDI],
         };
         let setting = instruction_setting::find_setting(form.code);
-        // Counts of shifts above a byte's bits, or selectors of nothing, are not what anybody writes.
+        // Shift counts beyond 8 bits and selectors of nothing don't occur in practice.
         let bytes = form.code.op_code().op_kinds().iter().filter(|kind| **kind == Kind::imm8).count();
         let small = (bytes == 1).then_some(SMALL_IMMEDIATE);
         let choice = |base: &Register| OperandChoice {
@@ -232,18 +235,18 @@ impl FormAnatomy {
         Some(anatomy)
     }
 
-    /// The same with another constant, and no choice left; `None` where its code can't hold it.
+    /// The same form with this constant only. `None` if its code can't hold the constant.
     pub fn with_constant(&self, constant: EncodedConstant) -> Option<FormAnatomy> {
         let sample = constant.apply_to(&self.sample)?;
         Some(FormAnatomy { sample, constants: vec![constant], ..self.clone() })
     }
 
-    /// The flags that instances of the form change, as iced's `RflagsBits`, whatever their constant is.
+    /// The flags that the form changes with its general constant, in iced's `RflagsBits`.
     pub(crate) fn flags_modified(&self) -> u32 {
         self.usual.rflags_modified()
     }
 
-    /// Those of them whose values are not defined.
+    /// The flags that the form leaves undefined.
     pub(crate) fn flags_undefined(&self) -> u32 {
         self.usual.rflags_undefined()
     }
@@ -287,7 +290,7 @@ impl FormAnatomy {
     }
 
     fn add_memory(&mut self, access: OpAccess, name: &str) {
-        // What a mask keeps of memory is not read.
+        // Memory elements that a mask keeps are not read.
         let access = if access == OpAccess::CondWrite { OpAccess::Write } else { access };
         if self.is_table_lookup() {
             self.add_port(OpAccess::Read, "mem_addr", OperandPlace::Fixed(self.sample.memory_base()));
@@ -309,7 +312,7 @@ impl FormAnatomy {
 
     fn add_implied(&mut self, info: &InstructionInfo) {
         let sample = self.sample;
-        // XLATB's index is its result too.
+        // XLATB's index is also its result.
         let index = if self.is_table_lookup() { Register::None } else { sample.memory_index() };
         let explicit: Vec<Register> = (0..sample.op_count())
             .map(|operand| sample.op_register(operand))
@@ -340,9 +343,9 @@ impl FormAnatomy {
                 (false, true) => OpAccess::Write,
                 (false, false) => continue,
             };
-            // What clears the upper part of a vector register counts as a write of the whole.
+            // Clearing the upper part of a vector register counts as a write of the whole.
             let register = if register.is_zmm() { Register::XMM0 + register.number() as u32 } else { register };
-            // A result of 32 bits clears the rest, which counts as a write of the whole too.
+            // A result of 32 bits clears the upper half, which also counts as a write of the whole.
             let narrow = sample.op_code().operand_size() == 32 && register.is_gpr64();
             let register = if narrow { Register::EAX + register.number() as u32 } else { register };
             let name = format!("{register:?}").to_lowercase();
@@ -358,7 +361,7 @@ impl FormAnatomy {
         }
     }
 
-    /// The register in a slot of the sample; its class is that of the slot.
+    /// The sample's register in a slot. It shows the slot's register class.
     pub(crate) fn slot_register(&self, slot: RegisterSlot) -> Register {
         match slot {
             RegisterSlot::Operand(operand) => self.sample.op_register(operand),
@@ -368,7 +371,7 @@ impl FormAnatomy {
         }
     }
 
-    /// The bank of a place.
+    /// The bank of this place.
     pub(crate) fn place_bank(&self, place: OperandPlace) -> RegisterBank {
         match place {
             OperandPlace::Slot(slot) => RegisterBank::from_register(self.slot_register(slot)),
@@ -378,7 +381,7 @@ impl FormAnatomy {
         }
     }
 
-    /// Whether its address is that of a table entry, [rbx+al].
+    /// Whether the address is a table lookup, `[rbx+al]`.
     fn is_table_lookup(&self) -> bool {
         self.sample.mnemonic() == Mnemonic::Xlatb
     }
@@ -400,24 +403,24 @@ impl FormAnatomy {
         slots
     }
 
-    /// Whether an instance writes what a place holds.
+    /// Whether an instance writes this place.
     pub fn writes_place(&self, place: OperandPlace) -> bool {
         self.outputs.iter().any(|port| port.place == place)
     }
 
-    /// Whether an instance writes this full register, or a part of it, without choice.
+    /// Whether an instance always writes this full register, or a part of it.
     pub(crate) fn writes_register(&self, full: Register) -> bool {
         self.outputs
             .iter()
             .any(|port| matches!(port.place, OperandPlace::Fixed(other) if other.full_register() == full))
     }
 
-    /// Whether an instance reads what a place holds.
+    /// Whether an instance reads this place.
     pub(crate) fn reads_place(&self, place: OperandPlace) -> bool {
         self.inputs.iter().any(|port| port.place == place)
     }
 
-    /// Full registers that the form uses without choice.
+    /// Full registers that every instance uses.
     pub(crate) fn fixed_registers(&self) -> Vec<Register> {
         let sample = &self.sample;
         let named = (0..sample.op_count())
@@ -432,7 +435,8 @@ impl FormAnatomy {
         named.chain(implied).map(Register::full_register).collect()
     }
 
-    /// An instance with these registers; `None` where it does not exist or would be another instruction.
+    /// An instance with these registers. `None` if it does not exist or would be another
+    /// instruction.
     pub(crate) fn build_instance(&self, assignment: &RegisterAssignment) -> Option<Instruction> {
         let mut instruction = self.sample;
         for slot in self.slots() {
@@ -452,7 +456,7 @@ impl FormAnatomy {
         Some(instruction)
     }
 
-    /// Whether the flags may stay what they were: shifts by a count that can be zero change none then.
+    /// Whether the flags may stay unchanged: a shift by a variable count of zero changes none.
     pub(crate) fn keeps_flags(&self) -> bool {
         use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
         let sample = &self.sample;
@@ -460,13 +464,14 @@ impl FormAnatomy {
         counted && matches!(sample.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
     }
 
-    /// The instruction.
+    /// The instruction's code.
     pub(crate) fn code(&self) -> Code {
         self.form.code
     }
 }
 
-/// The machine code of instructions, branches relative to each other's place; `None` where one cannot be encoded.
+/// The machine code of instructions. Branches are relative to each other's place. `None` if one
+/// can't be encoded.
 pub fn encode_instructions(instructions: &[Instruction]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(64);
     let mut at = 0;

@@ -1,20 +1,22 @@
-//! Gathers and scatters: indices that point somewhere, and masks that each instance uses up.
+//! Gathers and scatters: valid indices, and a new mask for each instance.
 //!
-//! An instance clears its mask as it goes, so each is given a new one: by VPCMPEQD of a register with itself where the
-//! mask is a vector, by KXNORW where it is a mask register. That takes room of its own; recipes say so.
+//! An instance clears its mask, so each one gets a new mask. VPCMPEQD of a register with itself
+//! sets a vector mask, KXNORW a mask register. These instructions take resources too; recipes say
+//! so.
 
 use super::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterSlot};
 use cyclescope_code::asm::registers::nth_register_like;
 use cyclescope_core::random::Random;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
-/// Where the indices point that are not all zero, by name.
+/// Names of the index patterns besides all zeros.
 pub(crate) const INDEX_PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
 
-/// Bytes between strided elements, and the bytes that random ones lie in: few enough for any first-level cache.
+/// Distance of strided elements, and the range of random ones, in bytes. Both fit any first-level
+/// cache.
 const INDEX_STRIDE: usize = 64;
 const RANDOM_SPREAD: usize = 8192;
-/// Where indices are written to, beside the base register: no element lies there.
+/// Offset of the stored indices from the base register. No element lies there.
 const INDEX_OFFSET: i64 = 16384;
 
 /// Whether the form has a vector of indices.
@@ -22,7 +24,7 @@ pub(crate) fn is_gather(anatomy: &FormAnatomy) -> bool {
     anatomy.sample.is_vsib()
 }
 
-/// The slot of the mask of a form that has a vector of indices.
+/// The slot of the mask of a form with a vector of indices.
 fn mask_slot(anatomy: &FormAnatomy) -> Option<RegisterSlot> {
     let vector = |slot: &RegisterSlot| matches!(slot, RegisterSlot::Operand(operand) if *operand > 0);
     let slots = anatomy.slots();
@@ -34,12 +36,12 @@ fn mask_slot(anatomy: &FormAnatomy) -> Option<RegisterSlot> {
         .copied()
 }
 
-/// Whether a port is the mask.
+/// Whether a place holds the mask.
 pub(crate) fn is_mask(anatomy: &FormAnatomy, place: OperandPlace) -> bool {
     is_gather(anatomy) && mask_slot(anatomy).is_some_and(|slot| place == OperandPlace::Slot(slot))
 }
 
-/// What gives an instance its mask.
+/// The instruction that sets the mask of an instance.
 pub(crate) fn restore_mask(anatomy: &FormAnatomy, assignment: &RegisterAssignment) -> Option<Instruction> {
     let slot = mask_slot(anatomy).filter(|_| is_gather(anatomy))?;
     let register = nth_register_like(anatomy.slot_register(slot), u32::from(assignment.get(slot)?))?;
@@ -51,7 +53,7 @@ pub(crate) fn restore_mask(anatomy: &FormAnatomy, assignment: &RegisterAssignmen
     Instruction::with3(code, register, register, register).ok()
 }
 
-/// Sets all indices to zero.
+/// The instruction that zeroes all indices.
 pub(crate) fn zero_indices(anatomy: &FormAnatomy, assignment: &RegisterAssignment) -> Option<Instruction> {
     let number = u32::from(assignment.get(RegisterSlot::Index).filter(|_| is_gather(anatomy))?);
     let (register, code) = match number {
@@ -61,7 +63,7 @@ pub(crate) fn zero_indices(anatomy: &FormAnatomy, assignment: &RegisterAssignmen
     Instruction::with3(code, register, register, register).ok()
 }
 
-/// Code that gives the indices of an instance one of the [`INDEX_PATTERNS`].
+/// Code that sets the indices of an instance to one of the [`INDEX_PATTERNS`].
 pub(crate) fn write_indices(anatomy: &FormAnatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
     let index = instance.memory_index();
     let bytes = if anatomy.form.describe_operands().contains("vm64") { 8 } else { 4 };

@@ -1,72 +1,72 @@
-//! What the immediate of an instruction means, by its mnemonic and the width of its operands.
+//! The meaning of an immediate, by the instruction's mnemonic and the width of its operands.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// What an immediate means.
+/// The role of an immediate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImmediateMeaning {
-    /// A number that takes part in the operation.
+    /// A number that the operation uses as an operand.
     Number,
-    /// By how many bits a general register of this width is shifted or rotated, or which of its bits.
+    /// A bit position, or a count of bits by which a general register is shifted or rotated.
     Count {
         /// Bits of the register.
         width: u32,
     },
-    /// By how many bits elements of this width are shifted or rotated.
+    /// A count of bits by which elements are shifted or rotated.
     Shift {
         /// Bits of an element.
         width: u32,
     },
-    /// By how many bytes a lane is shifted.
+    /// A count of bytes by which a lane is shifted.
     Bytes {
         /// Bytes of a lane.
         all: u32,
     },
-    /// One of so many elements or lanes.
+    /// The index of an element or lane.
     Element {
-        /// How many there are.
+        /// Number of elements or lanes.
         count: u32,
     },
-    /// By how many elements a vector is rotated.
+    /// A count of elements by which a vector is rotated.
     Rotation {
-        /// Elements in it.
+        /// Elements of the vector.
         count: u32,
         /// Elements in 128 bits.
         lane: u32,
     },
-    /// For each element from which of two sources it comes.
+    /// One bit per element: which of two sources it comes from.
     Choices {
-        /// How many there are.
+        /// Number of elements.
         count: u32,
     },
-    /// For each element which of two elements it becomes.
+    /// One bit per element: which of two elements it copies.
     Halves {
-        /// How many there are.
+        /// Number of elements.
         count: u32,
     },
-    /// Something with these values, the general one first.
+    /// Anything else with these values. The general one comes first.
     Listed(&'static [i64]),
-    /// Only this one is known to do no harm.
+    /// Only this value is known to be harmless.
     Alone(i64),
 }
 
-/// Four fields of two bits: reversed; the identity; the first, the last; halves; no pattern.
+/// Four fields of two bits: reversed; identity; the first, the last; halves; no pattern.
 const SHUFFLE_FIELDS: ImmediateMeaning =
     ImmediateMeaning::Listed(&[0x1b, 0xe4, 0x00, 0xff, 0x4e, 0x44, 0xee, 0xb1, 0x72]);
-/// Rounding: downwards; to the nearest, upwards, towards zero, by MXCSR, without exceptions.
+/// Rounding: down; to nearest, up, toward zero, by MXCSR, without exceptions.
 const ROUNDING: ImmediateMeaning = ImmediateMeaning::Listed(&[1, 0, 2, 3, 4, 8]);
-/// The same, above it the number of fraction bits that are kept.
+/// Rounding modes, with the number of kept fraction bits in the upper half.
 const SCALED_ROUNDING: ImmediateMeaning = ImmediateMeaning::Listed(&[0x31, 0x00, 0x01, 0x30, 0x04, 0x08, 0xf3]);
-/// Predicates of comparisons of floating point numbers that all encodings have: less; equal and so on.
+/// Floating-point predicates that all encodings have: less; equal and so on.
 const FLOAT_PREDICATES: ImmediateMeaning = ImmediateMeaning::Listed(&[1, 0, 2, 3, 4, 7]);
-/// Those that VEX and EVEX add: never, always, quiet and signalling.
+/// Predicates that VEX and EVEX add: never, always, quiet and signalling.
 const VEX_PREDICATES: ImmediateMeaning = ImmediateMeaning::Listed(&[1, 0, 3, 4, 7, 0x0b, 0x0f, 0x11, 0x1f]);
-/// Predicates of comparisons of integers: less; equal, never, not equal, always.
+/// Integer predicates: less; equal, never, not equal, always.
 const INTEGER_PREDICATES: ImmediateMeaning = ImmediateMeaning::Listed(&[1, 0, 3, 4, 6, 7]);
-/// Strings: aggregation, polarity, format.
+/// String comparisons: aggregation, polarity, format.
 const STRING_CONTROLS: ImmediateMeaning = ImmediateMeaning::Listed(&[0x1a, 0x00, 0x04, 0x08, 0x0c, 0x40, 0x7f]);
 
-/// Instructions whose immediates mean the same.
+/// Instructions whose immediates have the same meaning.
 const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
     use Mnemonic as M;
     &[
@@ -87,7 +87,8 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
             ],
             SHUFFLE_FIELDS,
         ),
-        // The other operand's lower lane above this one's upper; both lower, both upper lanes, copies, zeroes.
+        // The other operand's lower lane above this one's upper lane; both lower, both upper lanes,
+        // copies, zeros.
         (
             &[M::Vperm2f128, M::Vperm2i128],
             ImmediateMeaning::Listed(&[0x21, 0x20, 0x30, 0x31, 0x10, 0x32, 0x01, 0x08, 0x88, 0x00]),
@@ -107,7 +108,7 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
             &[M::Vgetmantps, M::Vgetmantpd, M::Vgetmantph, M::Vgetmantss, M::Vgetmantsd, M::Vgetmantsh],
             ImmediateMeaning::Listed(&[6, 0, 1, 3, 8]),
         ),
-        // Which is taken, and its sign.
+        // Selected value and its sign.
         (&[M::Vrangeps, M::Vrangepd, M::Vrangess, M::Vrangesd], ImmediateMeaning::Listed(&[5, 0, 2, 3, 8, 0xf])),
         (
             &[
@@ -134,7 +135,8 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
             &[M::Vpcomb, M::Vpcomw, M::Vpcomd, M::Vpcomq, M::Vpcomub, M::Vpcomuw, M::Vpcomud, M::Vpcomuq],
             INTEGER_PREDICATES,
         ),
-        // A choice by the first operand; zeroes, ones, each operand alone, one inverted, exclusive or of all.
+        // Selection by the first operand; zeros, ones, each operand alone, one inverted, XOR of
+        // all.
         (&[M::Vpternlogd, M::Vpternlogq], ImmediateMeaning::Listed(&[0xca, 0x00, 0xff, 0xf0, 0xcc, 0xaa, 0x55, 0x96])),
         (&[M::Pclmulqdq, M::Vpclmulqdq], ImmediateMeaning::Listed(&[0x10, 0x00, 0x01, 0x11])),
         (
@@ -143,7 +145,7 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
         ),
         (&[M::Aeskeygenassist, M::Vaeskeygenassist], ImmediateMeaning::Listed(&[0x1b, 0x00, 0x01, 0xff])),
         (&[M::Sha1rnds4], ImmediateMeaning::Listed(&[1, 0, 2, 3])),
-        // Which products, and where their sum goes.
+        // Selected products, and where their sum goes.
         (&[M::Dpps, M::Vdpps], ImmediateMeaning::Listed(&[0xb7, 0x00, 0x11, 0xf1, 0x71, 0xff])),
         (&[M::Dppd, M::Vdppd], ImmediateMeaning::Listed(&[0x31, 0x00, 0x11, 0x22, 0x33])),
         (&[M::Pcmpestri, M::Pcmpestrm, M::Pcmpistri, M::Pcmpistrm, M::Pcmpestri64, M::Pcmpestrm64], STRING_CONTROLS),
@@ -151,14 +153,14 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
             &[M::Vpcmpestri, M::Vpcmpestrm, M::Vpcmpistri, M::Vpcmpistrm, M::Vpcmpestri64, M::Vpcmpestrm64],
             STRING_CONTROLS,
         ),
-        // What is done with a matched zero; four bits beside a register.
+        // Treatment of a matched zero: four bits next to a register number.
         (&[M::Vpermil2ps, M::Vpermil2pd], ImmediateMeaning::Listed(&[1, 0, 2, 3])),
-        // The first bit, and above it how many.
+        // The first bit, and above it the number of bits.
         (&[M::Bextr], ImmediateMeaning::Listed(&[0x0c05, 0, 0x0800, 0x2000, 0x0100])),
-        // How many bits, and the first of them.
+        // The number of bits, and the first bit.
         (&[M::Extrq, M::Insertq], ImmediateMeaning::Listed(&[0x12, 0, 1, 8, 0x20])),
         (&[M::Palignr, M::Vpalignr, M::Pslldq, M::Vpslldq, M::Psrldq, M::Vpsrldq], ImmediateMeaning::Bytes { all: 16 }),
-        // Ports, interrupts, events: not every number is harmless.
+        // Ports, interrupts, events: some values do harm.
         (
             &[M::In, M::Out, M::Int, M::Hreset, M::Lwpins, M::Lwpval, M::Xabort, M::Loadiwkey],
             ImmediateMeaning::Alone(2),
@@ -166,7 +168,7 @@ const MEANINGS: &[(&[Mnemonic], ImmediateMeaning)] = {
     ]
 };
 
-/// Those that shift, rotate or test bits in general registers.
+/// Instructions that shift, rotate or test bits of general registers.
 const BIT_COUNT_MNEMONICS: [Mnemonic; 15] = {
     use Mnemonic as M;
     [
@@ -188,18 +190,18 @@ const BIT_COUNT_MNEMONICS: [Mnemonic; 15] = {
     ]
 };
 
-/// Beginnings of names whose last letters tell the width of an element, and whose immediate counts bits.
+/// Prefixes of mnemonics that count bits. Their last letter gives the element width.
 const SHIFT_STARTS: [&str; 13] = [
     "psll", "psrl", "psra", "vpsll", "vpsrl", "vpsra", "vprol", "vpror", "vprot", "vpshld", "vpshrd", "kshiftl",
     "kshiftr",
 ];
 
-/// What the immediate of an instruction means.
+/// Finds the meaning of an instruction's immediate.
 pub(super) fn find_meaning(sample: &Instruction) -> ImmediateMeaning {
     let mnemonic = sample.mnemonic();
     let known = MEANINGS.iter().find(|(mnemonics, _)| mnemonics.contains(&mnemonic));
     let registers = || (0..sample.op_count()).map(|operand| sample.op_register(operand));
-    // MMX registers hold half of a lane.
+    // MMX registers hold half a lane.
     let narrow = registers().any(|register| register.is_mm());
     match known {
         Some((_, ImmediateMeaning::Bytes { .. })) if narrow => return ImmediateMeaning::Bytes { all: 8 },
@@ -237,7 +239,7 @@ pub(super) fn find_meaning(sample: &Instruction) -> ImmediateMeaning {
         _ if begins(&["vshuff", "vshufi"]) => ImmediateMeaning::Listed(&[1, 2, 0, 3]),
         _ if begins(&["valign"]) => ImmediateMeaning::Rotation { count: elements, lane: 128 / width },
         _ if begins(&["shufpd", "vshufpd", "vpermilpd"]) => ImmediateMeaning::Halves { count: elements },
-        // Of words, the choices of a lane are repeated in the others.
+        // Word blends use the same choices in every lane.
         _ if begins(&["pblendw", "vpblendw"]) => ImmediateMeaning::Choices { count: 8 },
         _ if begins(&["blend", "vblend", "vpblend"]) => ImmediateMeaning::Choices { count: elements },
         _ => ImmediateMeaning::Number,

@@ -1,7 +1,8 @@
-//! Several instructions that are measured as one: what they read and write together.
+//! Sequences: several instructions that are measured as a unit.
 //!
-//! They follow each other with the registers that they name, and have no branch. What an instruction reads that none
-//! before it wrote comes from the repetition before, if the sequence writes it at all: it is *carried*.
+//! They run in order, with the registers that they name, and have no branch. If an instruction
+//! reads a register before the sequence writes it, its value comes from the previous repetition: it
+//! is *carried*.
 
 use super::form_anatomy::{FormAnatomy, encode_instructions};
 use cyclescope_code::asm::forms::{self, FormPrefix, InstructionForm};
@@ -11,19 +12,19 @@ use cyclescope_code::asm::registers::{
 use cyclescope_code::asm::{as_encoded, format_instruction};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 
-/// Instructions that are measured as one.
+/// Instructions that are measured as a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionSequence {
     instructions: Vec<Instruction>,
-    /// A form of each, by its code.
+    /// The form of each instruction, by its code.
     forms: Vec<InstructionForm>,
 }
 
-/// Instructions of one sequence, at most.
+/// Upper limit of instructions per sequence.
 const INSTRUCTIONS_MOST: usize = 64;
 
 impl InstructionSequence {
-    /// These instructions; else what is wrong with them, and what helps.
+    /// Checks the instructions. An error says what is wrong, and the remedy.
     pub fn new(instructions: &[Instruction]) -> Result<InstructionSequence, (String, &'static str)> {
         if instructions.is_empty() || instructions.len() > INSTRUCTIONS_MOST {
             let text = format!("a sequence has 1 to {INSTRUCTIONS_MOST} instructions, not {}", instructions.len());
@@ -43,13 +44,13 @@ impl InstructionSequence {
             let form = forms::all_forms().find(|form| matches_form(instruction, form));
             match form.filter(|form| FormAnatomy::from_form(*form).is_some()) {
                 Some(form) => found.push(form),
-                None => return refused("is of no form that tables have", "take another instruction"),
+                None => return refused("has no form in the instruction database", "take another instruction"),
             }
         }
         let stack: i32 = instructions.iter().map(Instruction::stack_pointer_increment).sum();
         let top: i32 = instructions.iter().map(|one| one.fpu_stack_increment_info().increment()).sum();
         if stack != 0 || top != 0 {
-            let text = "it leaves the stack another height than it finds".to_string();
+            let text = "it changes the height of the stack".to_string();
             return Err((text, "let each push have its pop"));
         }
         Ok(InstructionSequence { instructions: instructions.to_vec(), forms: found })
@@ -60,12 +61,12 @@ impl InstructionSequence {
         &self.instructions
     }
 
-    /// A form of each instruction, by its code.
+    /// The form of each instruction, by its code.
     pub fn forms(&self) -> &[InstructionForm] {
         &self.forms
     }
 
-    /// The forms taken apart.
+    /// The anatomy of each form.
     pub fn anatomies(&self) -> impl Iterator<Item = FormAnatomy> {
         self.forms.iter().filter_map(|form| FormAnatomy::from_form(*form))
     }
@@ -75,22 +76,22 @@ impl InstructionSequence {
         encode_instructions(&self.instructions).unwrap_or_default()
     }
 
-    /// As assembly in one line.
+    /// The assembly in one line.
     pub fn to_assembly(&self) -> String {
         self.instructions.iter().map(format_instruction).collect::<Vec<_>>().join("; ")
     }
 
-    /// Registers and flags that it writes.
+    /// Registers and flags that the sequence writes.
     pub(crate) fn written_registers(&self) -> RegisterSet {
         self.instructions.iter().map(registers_written).fold(RegisterSet::EMPTY, RegisterSet::union)
     }
 
-    /// Registers and flags that it reads or writes.
+    /// Registers and flags that the sequence reads or writes.
     pub(crate) fn used_registers(&self) -> RegisterSet {
         self.instructions.iter().map(registers_read).fold(self.written_registers(), RegisterSet::union)
     }
 
-    /// Registers and flags in which a repetition finds what the one before left.
+    /// Registers and flags through which a repetition depends on the previous one.
     pub(crate) fn carried_registers(&self) -> RegisterSet {
         let (mut from_before, mut written) = (RegisterSet::EMPTY, RegisterSet::EMPTY);
         for instruction in &self.instructions {
@@ -101,7 +102,7 @@ impl InstructionSequence {
         from_before.intersection(written)
     }
 
-    /// Whether a repetition may find in memory what the one before left there.
+    /// Whether a repetition may read memory that the previous one wrote.
     pub(crate) fn carries_memory(&self) -> bool {
         let mut factory = InstructionInfoFactory::new();
         let (mut reads, mut writes) = (false, false);
@@ -116,7 +117,7 @@ impl InstructionSequence {
         reads && writes
     }
 
-    /// Whether another register can stand in the place of a full register, for no instruction implies it.
+    /// Whether a full register can be replaced by another, because no instruction implies it.
     pub(crate) fn can_rename(&self, full: Register) -> bool {
         let high = |one: &Instruction| (0..one.op_count()).any(|at| HIGH_BYTES.contains(&one.op_register(at)));
         let general = full.is_gpr64();
@@ -125,8 +126,8 @@ impl InstructionSequence {
         kind && apart && self.anatomies().all(|part| !part.fixed_registers().contains(&full))
     }
 
-    /// The instructions with other registers in the place of some, full registers by their numbers; none where a code
-    /// can't have them.
+    /// The instructions with some full registers replaced by the registers with these numbers.
+    /// `None` if they can't be encoded.
     pub(crate) fn rename_registers(&self, names: &[(Register, u8)]) -> Option<Vec<Instruction>> {
         let other = |register: Register| match names.iter().find(|(full, _)| *full == register.full_register()) {
             Some((_, number)) => nth_register_like(register, u32::from(*number)),
@@ -147,10 +148,10 @@ impl InstructionSequence {
         self.instructions.iter().map(renamed).collect()
     }
 
-    /// A full register by the name that the instructions first call it.
+    /// The name under which the instructions first use a full register.
     pub(crate) fn register_name(&self, full: Register) -> String {
         let operands = |one: &Instruction| (0..one.op_count()).map(|at| one.op_register(at)).collect::<Vec<_>>();
-        // MMX and x87 registers of one number are one.
+        // MMX and x87 registers of one number are the same register.
         let mut same = RegisterSet::EMPTY;
         same.insert(full);
         let mut named = self.instructions.iter().flat_map(operands);
@@ -159,7 +160,7 @@ impl InstructionSequence {
     }
 }
 
-/// Whether an instruction is of a form, but for the kinds of its operands.
+/// Whether an instruction has the code and prefix of a form. Operand kinds are not compared.
 fn matches_form(instruction: &Instruction, form: &InstructionForm) -> bool {
     let prefix = match form.prefix {
         FormPrefix::None => !instruction.has_rep_prefix() && !instruction.has_repne_prefix(),
@@ -187,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_before_it_is_written_is_carried() {
+    fn a_register_read_before_its_write_is_carried() {
         let own = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
         assert_eq!(carried("popcnt rax, rbx; add rax, 1"), (own(&[]), false));
         assert_eq!(carried("imul eax, ebx; add eax, 1"), (own(&["eax"]), false));
         assert_eq!(carried("adc rax, rbx"), (own(&["rax"]), true));
         assert_eq!(carried("xor edx, edx; div rcx"), (own(&["rax"]), false));
-        // What an instruction may not write, or writes a part of, it keeps.
+        // A register that is written conditionally or in part keeps its old value.
         assert_eq!(carried("cmove rax, rbx; add rax, 1"), (own(&["rax"]), true));
         assert_eq!(carried("setc al; add rcx, rax"), (own(&["al", "rcx"]), true));
         assert_eq!(carried("mov eax, ebx; setc al"), (own(&[]), false));
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_instruction_implies_keeps_its_name() {
+    fn implied_registers_can_not_be_renamed() {
         let can = |text: &str, full| sequence(text).unwrap().can_rename(full);
         assert!(can("imul rax, rbx; add rax, [rcx]", Register::RAX));
         assert!(can("imul rax, rbx; add rax, [rcx]", Register::RCX));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_repeated_is_refused() {
+    fn a_sequence_that_can_not_be_repeated_is_refused() {
         let cases = [
             ("", "1 to 64"),
             ("nop; jmp $+2", "can't be repeated"),

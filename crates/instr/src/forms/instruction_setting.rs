@@ -1,11 +1,12 @@
-//! What particular instructions need before they can run, as data.
+//! The settings that particular instructions need, as a table.
 //!
-//! Nothing here says what an instruction costs: only which values its registers and its memory must hold for it to run
-//! at all, again and again, and to do what it usually does.
+//! A setting says nothing about costs. It lists the register and memory values that an instruction
+//! needs to run repeatedly and do its usual work.
 
 use iced_x86::{Code, Mnemonic};
 
-/// The header of an XSAVE area has to be zero where XSAVE does not write it (Intel SDM vol. 1, 13.4.2).
+/// The header of an XSAVE area must be zero where XSAVE does not write it (Intel SDM vol. 1,
+/// 13.4.2).
 macro_rules! cleared {
     () => {
         "xor ebx, ebx; mov [r14+512], rbx; mov [r14+520], rbx; mov [r14+528], rbx; mov [r14+536], rbx; \
@@ -13,34 +14,34 @@ macro_rules! cleared {
     };
 }
 
-/// What a group of instructions needs.
+/// The needs of a group of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InstructionSetting {
-    /// The instructions.
+    /// The instructions, by mnemonic.
     pub mnemonics: &'static [Mnemonic],
-    /// Those of which not all operands need the same.
+    /// The instructions, by code, if the setting applies only to some of their operands.
     pub codes: &'static [Code],
-    /// Assembly that runs once before the body. The address of memory operands is in R14.
+    /// Assembly that runs once before the body. R14 holds the address of memory operands.
     pub init: &'static str,
-    /// Values that a chain runs through are put back to what they were.
+    /// Chains reset the values that they run through.
     pub restores_values: bool,
-    /// Operands are numbers with full mantissas: the time may depend on them.
+    /// Operands have full mantissas: the time may depend on them.
     pub full_mantissas: bool,
     /// A chain squares each result.
     pub squared: bool,
-    /// All memory operands are at one address: what `init` prepared.
+    /// All memory operands have one address, which `init` prepares.
     pub prepared: bool,
-    /// The immediate, where not any will do.
+    /// The immediate, if not every value works.
     pub immediate: Option<i64>,
-    /// Register operands that hold an address, from 1.
+    /// The register operand that holds an address, numbered from 1.
     pub pointer: Option<u32>,
-    /// Empties caches or buffers of translations, so that what follows is slow once.
+    /// Flushes caches or translation buffers, so that the code after it is slow once.
     pub empties: bool,
-    /// One instance may take a millisecond.
+    /// One instance may take up to a millisecond.
     pub long: bool,
 }
 
-/// Most instructions need nothing.
+/// Most instructions need no setting.
 pub(crate) const NO_SETTING: InstructionSetting = InstructionSetting {
     mnemonics: &[],
     codes: &[],
@@ -55,7 +56,7 @@ pub(crate) const NO_SETTING: InstructionSetting = InstructionSetting {
     long: false,
 };
 
-/// All registers that may be a constant operand get one value.
+/// Sets all registers that may be a constant operand to one value.
 macro_rules! everywhere {
     ($before:literal, $after:literal) => {
         concat!(
@@ -66,11 +67,12 @@ macro_rules! everywhere {
     };
 }
 
-/// The exceptions.
+/// Instructions that need a setting.
 pub(crate) const SETTINGS: &[InstructionSetting] = &[
     InstructionSetting {
         mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
-        // Divisors that are high bytes are above zero too. Where other registers hold addresses, these do not.
+        // Divisors in high bytes are above zero too. Registers that hold addresses elsewhere hold
+        // none here.
         init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303; mov ebp, ecx; mov esi, ecx; \
                mov edi, ecx",
         restores_values: true,
@@ -92,7 +94,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         full_mantissas: true,
         ..NO_SETTING
     },
-    // A chain of square roots alone would end at one.
+    // Repeated square roots alone would converge to one.
     InstructionSetting {
         mnemonics: &[
             Mnemonic::Sqrtps,
@@ -110,7 +112,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         squared: true,
         ..NO_SETTING
     },
-    // Results that are operands again would end at numbers that are quick.
+    // Repeated results would converge to values with quick operations.
     InstructionSetting {
         mnemonics: &[
             Mnemonic::Fsqrt,
@@ -125,7 +127,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         restores_values: true,
         ..NO_SETTING
     },
-    // The bit's number is an address: no register that may hold it holds one at first.
+    // The bit number acts as an address, so candidate registers start at zero.
     InstructionSetting {
         mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
         init: "xor ebp, ebp; xor esi, esi; xor edi, edi",
@@ -177,7 +179,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         restores_values: true,
         ..NO_SETTING
     },
-    // The string instructions, whose names SSE has too.
+    // String instructions that share their names with SSE instructions.
     InstructionSetting { mnemonics: &[Mnemonic::Movsd, Mnemonic::Cmpsd], restores_values: true, ..NO_SETTING },
     InstructionSetting { mnemonics: &[Mnemonic::Enter], restores_values: true, immediate: Some(0), ..NO_SETTING },
     InstructionSetting {
@@ -223,7 +225,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         prepared: true,
         ..NO_SETTING
     },
-    // The null selector, in whatever register keeps its value; other moves do not mind.
+    // The null selector, in all constant registers. Other moves ignore it.
     InstructionSetting {
         mnemonics: &[Mnemonic::Mov],
         init: "xor r10d, r10d; xor r11d, r11d; xor r12d, r12d",
@@ -231,7 +233,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
     },
     InstructionSetting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), restores_values: true, ..NO_SETTING },
     InstructionSetting { mnemonics: &[Mnemonic::Rdpmc], init: "xor ecx, ecx", restores_values: true, ..NO_SETTING },
-    // Only what was read from CR0 may be written to it.
+    // Only the present value of CR0 may be written to it.
     InstructionSetting {
         codes: &[Code::Mov_cr_r64],
         init: everywhere!("mov ", ", cr0; "),
@@ -244,7 +246,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
         restores_values: true,
         ..NO_SETTING
     },
-    // IA32_FS_BASE, which is nobody's while the code runs.
+    // IA32_FS_BASE, which nothing else uses while the code runs.
     InstructionSetting {
         mnemonics: &[Mnemonic::Rdmsr],
         init: "mov ecx, 0xc0000100",
@@ -265,7 +267,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
     },
     InstructionSetting { mnemonics: &[Mnemonic::Wbinvd, Mnemonic::Wbnoinvd], empties: true, long: true, ..NO_SETTING },
     InstructionSetting { mnemonics: &[Mnemonic::Invlpg], empties: true, ..NO_SETTING },
-    // The descriptor is context 0, address 0; the register holds the type.
+    // The descriptor is context 0, address 0. The register holds the type.
     InstructionSetting {
         mnemonics: &[Mnemonic::Invpcid],
         init: concat!("mov qword ptr [r14], 0; mov qword ptr [r14+8], 0; ", everywhere!("mov ", ", 0; ")),
@@ -276,7 +278,7 @@ pub(crate) const SETTINGS: &[InstructionSetting] = &[
     },
 ];
 
-/// The setting of an instruction.
+/// Finds the setting of an instruction.
 pub(crate) fn find_setting(code: Code) -> &'static InstructionSetting {
     let alone = SETTINGS.iter().find(|setting| setting.codes.contains(&code));
     let mnemonic = code.mnemonic();

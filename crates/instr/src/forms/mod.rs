@@ -1,4 +1,5 @@
-//! Instruction forms taken apart: their operands, what each needs to run, and which are skipped; and sequences.
+//! Instruction forms and sequences: their operands, the settings that they need, and reasons to
+//! skip.
 
 pub mod encoded_constant;
 pub mod form_anatomy;

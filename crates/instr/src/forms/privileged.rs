@@ -1,4 +1,4 @@
-//! Which instructions need ring 0, and which ring 0 refuses.
+//! Instructions that need ring 0, and instructions that ring 0 refuses.
 
 use super::form_anatomy::{FormAnatomy, encode_instructions};
 use super::instruction_setting;
@@ -6,14 +6,14 @@ use cyclescope_code::asm;
 use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalReason, RefusalRules, judge_code};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-/// What user mode may not do, or only if the system lets it, and ring 0 always may.
+/// Instructions that always run in ring 0, but in user mode only if the system permits it.
 const USER_RESTRICTED: [Mnemonic; 6] =
     [Mnemonic::Sgdt, Mnemonic::Sidt, Mnemonic::Sldt, Mnemonic::Smsw, Mnemonic::Str, Mnemonic::Rdpmc];
 
-/// Enough copies for all that a program's first ones change.
+/// Copies to check: enough for all effects of a program's first copies.
 const CHECKED_COPIES: usize = 4;
 
-/// Whether an instruction runs in ring 0 only.
+/// Whether an instruction runs only in ring 0.
 pub(crate) fn is_privileged(sample: &Instruction) -> bool {
     let info = sample.op_code();
     let registers = (0..sample.op_count()).map(|operand| sample.op_register(operand));
@@ -21,14 +21,14 @@ pub(crate) fn is_privileged(sample: &Instruction) -> bool {
     info.is_privileged() || !info.cpl3() || control
 }
 
-/// Whether it is skipped in user mode, and not in ring 0, though it is not privileged.
+/// Whether an unprivileged instruction is skipped in user mode but not in ring 0.
 pub(crate) fn is_user_restricted(mnemonic: Mnemonic) -> bool {
     USER_RESTRICTED.contains(&mnemonic)
 }
 
-/// Why ring 0 refuses an instance of a form; none where it runs.
+/// Why ring 0 refuses an instance of a form. `None` if it runs.
 pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
-    // Where a branch leads is its program's affair.
+    // The program decides where a branch leads.
     if is_branch(&anatomy.sample) {
         return None;
     }
@@ -37,13 +37,13 @@ pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
     check_ring_0(init.bytes(), &snippet, CHECKED_COPIES)
 }
 
-/// Why ring 0 refuses `copies` copies of a snippet; none where they run.
+/// Why ring 0 refuses `copies` copies of a snippet. `None` if they run.
 pub(crate) fn check_ring_0(init: &[u8], snippet: &[u8], copies: usize) -> Option<RefusalReason> {
     let judged = JudgedCode { init, snippet, copies, looped: true, following: &[] };
     judge_code(judged, RefusalRules::default()).err().map(|refusal| refusal.reason)
 }
 
-/// Whether control goes on elsewhere, near.
+/// Whether the instruction is a near branch.
 pub(crate) fn is_branch(sample: &Instruction) -> bool {
     let near = [OpKind::NearBranch16, OpKind::NearBranch32, OpKind::NearBranch64];
     near.contains(&sample.op0_kind())

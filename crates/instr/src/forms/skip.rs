@@ -1,4 +1,4 @@
-//! Forms that are not tried, by a closed list of reasons.
+//! Reasons to skip a form: a closed list.
 
 use super::form_anatomy::{FormAnatomy, encode_instructions};
 use super::privileged;
@@ -9,27 +9,27 @@ use cyclescope_exec::PrivilegeRing;
 use cyclescope_exec::kernel::refusal::RefusalReason;
 use iced_x86::{Code, CpuidFeature, Instruction, Mnemonic, OpCodeOperandKind};
 
-/// Why a form is not tried.
+/// Why a form is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// The CPU or the system lacks a feature that it needs.
+    /// The CPU or the system lacks a required feature.
     Unsupported,
-    /// It can run in ring 0 only.
+    /// It runs only in ring 0.
     Privileged,
-    /// It hands control to the system, to another privilege level or code segment.
+    /// It calls the system or changes the privilege level or code segment.
     LeavesUserMode,
     /// It raises an exception by definition.
     RaisesException,
-    /// Its address is a 64-bit constant, and programs know no addresses.
+    /// Its address is a 64-bit constant, and programs don't know addresses.
     AbsoluteAddress,
-    /// It needs a state of the processor that programs do not set up.
+    /// It needs a processor state that programs don't set up.
     NeedsState,
-    /// Ring 0 would not survive it, or nothing would take back what it changes.
+    /// Ring 0 would not survive it, or its changes could not be undone.
     RefusedInRing0(RefusalReason),
 }
 
 impl SkipReason {
-    /// All reasons: what results call them, and what they mean.
+    /// The code and meaning of each reason.
     pub const ALL: [(&'static str, &'static str); 7] = [
         ("unsupported", "the CPU or the system lacks a feature"),
         ("privileged", "runs in ring 0 only"),
@@ -40,7 +40,7 @@ impl SkipReason {
         ("refused_in_ring_0", "ring 0 would not survive it, or nothing would take back what it changes"),
     ];
 
-    /// What results call it.
+    /// The reason's code in results.
     pub fn code(self) -> &'static str {
         let index = match self {
             SkipReason::Unsupported => 0,
@@ -54,7 +54,7 @@ impl SkipReason {
         SkipReason::ALL[index].0
     }
 
-    /// The reason as a row has it: its code, and more where there is more to say.
+    /// The reason as shown in a row: its code, with details if available.
     pub fn describe(self) -> String {
         match self {
             SkipReason::RefusedInRing0(reason) => join_reason(self.code(), reason.text()),
@@ -63,12 +63,12 @@ impl SkipReason {
     }
 }
 
-/// A reason with a text of its own behind its code.
+/// Joins a code and details.
 pub(crate) fn join_reason(code: &str, text: &str) -> String {
     format!("{code}: {text}")
 }
 
-/// Why a form was skipped after all: it is undefined here, although CPUID has the features that it needs.
+/// Why a form is skipped after a trial: it raises #UD although CPUID has its features.
 pub(crate) fn explain_undefined(anatomy: &FormAnatomy, error: &RunError) -> Option<String> {
     let instruction = match error {
         RunError::Fault { signal, instruction, .. } if *signal == "SIGILL" => instruction.as_deref()?,
@@ -82,10 +82,10 @@ pub(crate) fn explain_undefined(anatomy: &FormAnatomy, error: &RunError) -> Opti
     own.then(|| join_reason(SkipReason::Unsupported.code(), what))
 }
 
-/// The vector of an undefined instruction.
+/// Vector of the invalid-opcode exception, #UD.
 const UNDEFINED_VECTOR: u8 = 6;
 
-/// Instructions that are skipped for what they do, by mnemonic.
+/// Mnemonics that are skipped because of their effect.
 const SKIPPED_MNEMONICS: &[(SkipReason, &[Mnemonic])] = &[
     (
         SkipReason::LeavesUserMode,
@@ -105,7 +105,7 @@ const SKIPPED_MNEMONICS: &[(SkipReason, &[Mnemonic])] = &[
             Mnemonic::Enclu,
             Mnemonic::Uiret,
             Mnemonic::Senduipi,
-            // UMIP lets the kernel answer these, by an exception.
+            // With UMIP, these raise an exception and the kernel emulates them.
             Mnemonic::Sgdt,
             Mnemonic::Sidt,
             Mnemonic::Sldt,
@@ -120,7 +120,8 @@ const SKIPPED_MNEMONICS: &[(SkipReason, &[Mnemonic])] = &[
     (
         SkipReason::NeedsState,
         &[
-            // A transaction, a shadow stack, a configured tile, a loaded key, permission to read counters.
+            // Needs a transaction, shadow stack, configured tile, loaded key, or permission to read
+            // counters.
             Mnemonic::Xbegin,
             Mnemonic::Xend,
             Mnemonic::Xresldtrk,
@@ -145,7 +146,7 @@ const SKIPPED_MNEMONICS: &[(SkipReason, &[Mnemonic])] = &[
     ),
 ];
 
-/// Whether the form is skipped where code runs in this ring, and why.
+/// Why the form is skipped in this ring, if it is.
 pub fn find_skip(anatomy: &FormAnatomy, features: &CpuFeatures, ring: PrivilegeRing) -> Option<SkipReason> {
     let sample = &anatomy.sample;
     if !features.find_missing(sample.cpuid_features()).is_empty() {
@@ -166,9 +167,9 @@ fn skip_in_ring_0(anatomy: &FormAnatomy) -> Option<SkipReason> {
     let sample = &anatomy.sample;
     let mnemonic = sample.mnemonic();
     match mnemonic {
-        // Every gate ends the code there.
+        // Every gate ends the code.
         Mnemonic::Int => return Some(SkipReason::RaisesException),
-        // The frame or the far pointer that names a code segment.
+        // Needs a frame or far pointer with a code segment.
         Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq | Mnemonic::Retf => {
             return Some(SkipReason::NeedsState);
         }
@@ -185,7 +186,7 @@ fn skip_in_any_mode(sample: &Instruction) -> Option<SkipReason> {
     if info.op_kinds().contains(&OpCodeOperandKind::mem_offs) {
         return Some(SkipReason::AbsoluteAddress);
     }
-    // A stack segment that is not the system's own, or memory below 4 GiB.
+    // Needs a stack segment other than the system's, or memory below 4 GiB.
     use Code::{Clzerod, Clzerow, Lss_r16_m1616, Lss_r32_m1632, Lss_r64_m1664};
     if matches!(info.code(), Lss_r16_m1616 | Lss_r32_m1632 | Lss_r64_m1664 | Clzerow | Clzerod) {
         return Some(SkipReason::NeedsState);

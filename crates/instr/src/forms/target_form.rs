@@ -1,4 +1,4 @@
-//! A form, or a sequence of instructions, that a survey measures.
+//! The target of a measurement: a form or a sequence of instructions.
 
 use super::encoded_constant::EncodedConstant;
 use super::form_anatomy::FormAnatomy;
@@ -6,29 +6,30 @@ use super::instruction_sequence::InstructionSequence;
 use cyclescope_code::asm::forms::InstructionForm;
 use iced_x86::Code;
 
-/// A form, and what to find out about it.
+/// A form or sequence to measure, and which figures to determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetForm {
-    /// The form; of a sequence that of its first instruction.
+    /// The form. For a sequence: the form of its first instruction.
     pub form: InstructionForm,
-    /// Whether its latencies are wanted.
+    /// Whether to determine latencies.
     pub latency: bool,
-    /// Whether its reciprocal throughput is wanted. It is measured in any case, for a latency is judged by it.
+    /// Whether to report the reciprocal throughput. It is always measured, because it serves to
+    /// judge latencies.
     pub throughput: bool,
-    /// Machine code that runs before each program's own.
+    /// Machine code that runs before each program's own init code.
     pub init: Vec<u8>,
-    /// The constant that it is measured with, and no other; none for the general one and others beside it.
+    /// The only constant to measure. `None` measures the general constant and tries others.
     pub constant: Option<EncodedConstant>,
-    /// The sequence, where it is not the form alone that is measured.
+    /// The sequence, if the target is not a single form.
     pub sequence: Option<InstructionSequence>,
 }
 
 impl TargetForm {
-    /// The form, taken apart, with the constant that is wanted; `None` where it has no such instance.
+    /// The anatomy of the form with the chosen constant. `None` if it has no instance with it.
     pub fn anatomy(&self) -> Option<FormAnatomy> {
         let mut anatomy = FormAnatomy::from_form(self.form)?;
         if self.sequence.is_some() {
-            // Its instructions have the constants that they were written with.
+            // A sequence keeps the constants of its assembly.
             anatomy.constants.clear();
             return Some(anatomy);
         }
@@ -38,7 +39,8 @@ impl TargetForm {
         }
     }
 
-    /// The same with this immediate; `None` where it has none that can be chosen, or its code can't hold this one.
+    /// The target with this immediate. `None` if its immediate is fixed, or its code can't hold
+    /// this value.
     pub fn with_immediate(&self, value: i64) -> Option<TargetForm> {
         let anatomy = FormAnatomy::from_form(self.form)?;
         let constant = EncodedConstant::Immediate(value);
@@ -46,13 +48,13 @@ impl TargetForm {
         (chosen && constant.fits_code(&anatomy.sample)).then(|| TargetForm { constant: Some(constant), ..self.clone() })
     }
 
-    /// A sequence; `None` where it has no instruction.
+    /// The target of a sequence. `None` if the sequence is empty.
     pub fn from_sequence(sequence: InstructionSequence) -> Option<TargetForm> {
         let first = *sequence.forms().first()?;
         Some(TargetForm { sequence: Some(sequence), ..first.into() })
     }
 
-    /// All instructions by their names in the instruction database.
+    /// The codes of all its instructions.
     pub fn codes(&self) -> Vec<Code> {
         match &self.sequence {
             Some(sequence) => sequence.forms().iter().map(|form| form.code).collect(),
@@ -60,23 +62,23 @@ impl TargetForm {
         }
     }
 
-    /// The name in the instruction database; of a sequence its assembly.
+    /// The name in the instruction database. For a sequence: its assembly.
     pub fn code(&self) -> String {
         self.sequence.as_ref().map_or_else(|| format!("{:?}", self.form.code), InstructionSequence::to_assembly)
     }
 
-    /// The mnemonic in lower case; of a sequence its assembly.
+    /// The mnemonic in lower case. For a sequence: its assembly.
     pub fn mnemonic(&self) -> String {
         self.sequence.as_ref().map_or_else(|| self.form.mnemonic(), InstructionSequence::to_assembly)
     }
 
-    /// That of the form, or `sequence`.
+    /// The form's encoding, or `sequence`.
     pub fn encoding(&self) -> &'static str {
         if self.sequence.is_some() { "sequence" } else { self.form.encoding() }
     }
 
-    /// The operands as its row has them: none of a sequence, those of the form, and where it is measured with one immediate and no other,
-    /// that in the place of `imm8` and the like.
+    /// The operands as shown in its row. A chosen immediate replaces `imm8` and the like. Empty for
+    /// a sequence.
     pub fn operands(&self) -> String {
         if self.sequence.is_some() {
             return String::new();
@@ -90,7 +92,7 @@ impl TargetForm {
     }
 }
 
-/// Whether the name of an operand is that of immediates.
+/// Whether this operand name denotes an immediate.
 fn is_immediate_name(operand: &str) -> bool {
     operand.strip_prefix("imm").is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))
 }

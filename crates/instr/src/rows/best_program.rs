@@ -1,32 +1,36 @@
-//! The best of several programs, and what it takes.
+//! The best of several programs, and its cost.
 //!
-//! The lowest of several figures is lower than the truth by what chance did for it: of six programs with the same rate and a
-//! spread of one percent over their layouts, the interval of the lowest holds the truth in one case of four. So layouts that
-//! choose a program do not tell its rate. Each pass is left out in turn: the others choose the program, and the pass says what
-//! it takes. Of a single pass each layout is left out in turn. The figures that were found so have no bias, but go together,
-//! for what is low in one part also chooses in the others; their interval is wider by as much. Limits: of which mode of a
-//! program the figures are is told by all layouts, and a mode that chance splits from the rest has a bias.
+//! The lowest of several figures is biased downward by chance. Take six programs with the same rate
+//! and a spread of one percent over their layouts. The interval of the lowest contains the true
+//! rate in one case of four. Layouts that choose a program must therefore not determine its rate.
+//! Each pass is left out in turn: the other passes choose the program, and this pass gives the
+//! cost. A single pass leaves out each layout in turn.
+//!
+//! The resulting figures have no bias but are correlated: a low part also influences the other
+//! choices. Their interval is widened accordingly. Limits: all layouts together decide which mode
+//! counts. A mode that chance splits from the rest has a bias.
 
 use crate::experiments::modes::{add_instrument_error, find_lowest_mode};
 use cyclescope_core::statistics::{Interval, mean, t_interval};
 
-/// How much figures of two parts that chose for each other go together, at most: the correlation of two programs' figures
-/// is between 0.26 and 0.36 for two to ten equal programs, by integration of the lowest of normal values.
+/// Upper limit of the correlation between figures of two parts that choose for each other. For two
+/// to ten equal programs it is 0.26 to 0.36, by integration over the minimum of normal values.
 const CORRELATION_MOST: f64 = 0.36;
 
 /// A program and its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BestProgram {
-    /// The program's place.
+    /// The program's index.
     pub place: usize,
-    /// Core cycles an instance.
+    /// Core cycles per instance.
     pub cost: Interval,
 }
 
 /// Figures of one program that belong to its lowest mode, by part.
 type ModeFigures = Vec<Vec<f64>>;
 
-/// The best of some programs, of which there are the figures of layouts by pass. `None` where there is no figure.
+/// The best of several programs, given the figures of their layouts by pass. `None` without
+/// figures.
 pub(super) fn find_best(programs: &[Vec<Vec<f64>>], confidence: f64) -> Option<BestProgram> {
     let own: Vec<ModeFigures> = programs.iter().map(|passes| sustained_figures(passes)).collect();
     let place = find_lowest(&own, |_| true)?;
@@ -58,7 +62,7 @@ fn sustained_figures(passes: &[Vec<f64>]) -> ModeFigures {
     passes.iter().map(within).collect()
 }
 
-/// The same parts where several passes have figures; else each layout by itself.
+/// The passes as parts if several have figures, otherwise single layouts.
 fn split_parts(programs: &[ModeFigures]) -> Vec<ModeFigures> {
     let passes = programs.iter().map(Vec::len).max().unwrap_or(0);
     let has = |pass: &usize| programs.iter().any(|parts| parts.get(*pass).is_some_and(|part| !part.is_empty()));
@@ -71,8 +75,8 @@ fn split_parts(programs: &[ModeFigures]) -> Vec<ModeFigures> {
     all.iter().map(each).collect()
 }
 
-/// The program with the lowest mean over some of its parts. A figure that was seen once only is none of a rate that is
-/// sustained.
+/// The program with the lowest mean over the choosing parts. A single figure is not a sustained
+/// rate, so it ranks last.
 fn find_lowest(programs: &[ModeFigures], chooses: impl Fn(usize) -> bool) -> Option<usize> {
     let rank = |(place, parts): (usize, &ModeFigures)| {
         let some: Vec<f64> =
@@ -92,7 +96,7 @@ mod tests {
 
     const CONFIDENCE: f64 = 0.95;
 
-    /// Layouts of some programs by pass, of the same rate, normal.
+    /// Layouts by pass of several programs with the same rate, normally distributed.
     fn equal(random: &mut Random, programs: usize, passes: usize, layouts: usize, spread: f64) -> Vec<ModeFigures> {
         let mut figure = || {
             let uniform = (random.below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
@@ -104,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_equal_programs_is_as_good_as_any_of_them() {
+    fn the_best_of_equal_programs_has_no_bias() {
         let mut random = Random::new(7);
-        for (passes, layouts, programs) in [(2, 6, 6), (3, 6, 6), (2, 6, 2), (1, 3, 3)] {
+        for (passes, layouts, count) in [(2, 6, 6), (3, 6, 6), (2, 6, 2), (1, 3, 3)] {
             for spread in [0.002, 0.005, 0.01] {
                 let trials = 2000;
                 let mut held = 0;
                 let mut bias = 0.0;
                 for _ in 0..trials {
-                    let some = equal(&mut random, programs, passes, layouts, spread);
-                    let BestProgram { cost, .. } = find_best(&some, CONFIDENCE).unwrap();
+                    let programs = equal(&mut random, count, passes, layouts, spread);
+                    let BestProgram { cost, .. } = find_best(&programs, CONFIDENCE).unwrap();
                     held += u32::from(cost.contains(1.0));
                     bias += (cost.value - 1.0) / f64::from(trials);
                 }
                 let share = f64::from(held) / f64::from(trials);
-                let case = format!("{passes} passes, {layouts} layouts, {programs} programs, spread {spread}");
+                let case = format!("{passes} passes, {layouts} layouts, {count} programs, spread {spread}");
                 assert!(share >= 0.93, "{case}: {share}");
                 assert!(bias.abs() < 0.1 * spread, "{case}: a bias of {bias}");
             }
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_sustained_rate_counts_and_a_single_layout_does_not() {
+    fn the_lowest_sustained_rate_counts_and_a_single_lucky_layout_does_not() {
         let steady = |value: f64| vec![vec![value, value + 0.001, value - 0.001]; 2];
         let mut lucky = steady(0.6);
         lucky[0][0] = 0.2;

@@ -1,4 +1,4 @@
-//! The ways in which one chain was measured, and which of them counts.
+//! The variations in which a chain was measured, and the one that counts.
 
 use super::instr_row::{LatencyBound, LatencyRegimes, OperandLatency};
 use super::memory_links::{self, is_memory_link, latency_cycles};
@@ -16,25 +16,28 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// Core cycles within which two chains have the same cost.
+/// Two chains have the same cost within this many core cycles.
 pub(super) const SAME_CYCLES: f64 = 0.05;
-/// Core cycles by which an open chain, in which no instance waits, is faster than its links.
+/// An open chain, in which no instance waits, is faster than its links by more than this many core
+/// cycles.
 const OPEN_CYCLES: f64 = 0.5;
-/// Core cycles that computing takes at least.
+/// Lower limit of a computation, in core cycles.
 const COMPUTE_LEAST: f64 = 1.0;
-/// Forwarding is taken to cost no more than this, in units of what a load takes from its address: an assumption, met by Zen 5
-/// (7.1 and 4 core cycles).
+/// Assumed upper limit of forwarding, as a multiple of a load's time from its address. It holds on
+/// Zen 5 (7.1 and 4 core cycles).
 const FORWARDING_MOST: f64 = 2.0;
 
-/// A latency, whether its links are certain, and what the whole chain takes for each instance.
+/// A latency, whether its links are certain, and the whole chain's cost per instance.
 pub(super) type LatencyFigure = (OperandLatency, bool, f64);
 
 impl RowAnalysis<'_> {
-    /// The way whose figure counts: that of the plan, unless another one was tried in every pass, and is quicker in each that
-    /// has both. What else happens in a chain makes it slower, never faster. One in which only few layouts came to a figure,
-    /// because the cost of the others was not proportional to the number of instances, is none. Where short chains show that
-    /// the chain has two latencies, one that is no slower than its instances is none: that fewer instructions wait in the
-    /// scheduler makes it quicker, it is but a bound, and the row has both latencies.
+    /// The variation that counts. It is the planned chain, unless another was tried in every pass
+    /// and is quicker in each pass that has both. Side effects make a chain slower, never faster.
+    ///
+    /// A variation is ignored if few of its layouts have a figure. The others were then not
+    /// proportional to the number of instances. It is also ignored if short chains reveal two
+    /// latencies and the variation is no slower than its instances. It is then only a bound: it is
+    /// quicker because fewer instructions wait in the scheduler. The row shows both latencies.
     pub(super) fn find_quickest(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -44,50 +47,53 @@ impl RowAnalysis<'_> {
         let mut all = self.estimate_variations(passes, index, meaning);
         let by_pass: Vec<_> =
             passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
-        let has_plan = all.iter().any(|(way, _)| way.is_none());
+        let has_plan = all.iter().any(|(variation, _)| variation.is_none());
         let has_two = all.len() > 1 && self.find_regimes(passes, index).is_some();
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
-        all.retain(|(way, (.., raw))| {
-            let is_bound = has_two && *raw <= rate * (1.0 + BOUND_SHARE);
-            let quicker = |ways: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
-                let of = |way: Option<ChainVariation>| ways.iter().find(|(other, _)| *other == way);
-                of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
+        let rthroughput = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
+        all.retain(|(variation, (.., raw))| {
+            let is_bound = has_two && *raw <= rthroughput * (1.0 + BOUND_SHARE);
+            let quicker = |variations: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
+                let figure =
+                    |variation: Option<ChainVariation>| variations.iter().find(|(other, _)| *other == variation);
+                figure(*variation).zip(figure(None)).is_none_or(|(varied, plain)| is_below(&varied.1.0, &plain.1.0))
             };
-            let tried = |way| {
+            let tried = |variation| {
                 let mut readings = passes.iter().filter_map(|pass| pass.get(index));
-                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == way))
+                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == variation))
             };
-            let counts = |way| tried(way) && self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
-            !has_plan || way.is_none_or(|way| !is_bound && counts(way))
+            let counts =
+                |variation| tried(variation) && self.is_steady(passes, index, variation) && by_pass.iter().all(quicker);
+            !has_plan || variation.is_none_or(|variation| !is_bound && counts(variation))
         });
         let once = |(_, (latency, ..)): &(Option<ChainVariation>, LatencyFigure)| latency.cost.high.is_none();
         all.into_iter()
             .min_by(|a, b| once(a).cmp(&once(b)).then(latency_cycles(&a.1.0).total_cmp(&latency_cycles(&b.1.0))))
     }
 
-    /// The two latencies of an experiment's chain, where it has two.
+    /// The two latencies of an experiment's chain, if it has two.
     pub(super) fn find_regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<LatencyRegimes> {
         let ExperimentMeaning::Latency { links, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
-        // Where links are quicker too, nobody can tell whose the difference is.
-        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
+        // If links may be quicker too, the difference can't be attributed.
+        let less = self.link_costs.sum(links).filter(|_| self.link_costs.is_steady(links))?.cycles;
         estimate_regimes(&readings, less, self.confidence)
     }
 
-    /// Whether a chain in some way came to a figure in half as many layouts as the one of the plan in the same passes.
-    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> bool {
+    /// Whether a variation has figures in at least half as many layouts as the planned chain in the
+    /// same passes.
+    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, variation: ChainVariation) -> bool {
         let readings = passes.iter().filter_map(|pass| pass.get(index));
         let counts = readings.filter_map(|reading| {
-            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == way)?;
+            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == variation)?;
             Some([cycles.len(), reading.cycles.len()])
         });
         let [steady, planned] = counts.fold([0, 0], |sum, counts| [0, 1].map(|at| sum[at] + counts[at]));
         2 * steady >= planned
     }
 
-    /// The latency by the experiment's chain as it was planned, and by each other way in which it was measured.
+    /// The latency by the planned chain and by each measured variation.
     pub(super) fn estimate_variations(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -97,24 +103,25 @@ impl RowAnalysis<'_> {
         let estimate = self.estimate_experiment(passes, index);
         let renamed = self.least_through_memory(passes, meaning);
         let plain = estimate.and_then(|estimate| self.subtract_links(meaning, estimate.cost, renamed));
-        let mut ways: Vec<ChainVariation> = Vec::new();
+        let mut variations: Vec<ChainVariation> = Vec::new();
         for reading in passes.iter().filter_map(|pass| pass.get(index)) {
-            let new: Vec<ChainVariation> = reading.again.iter().map(|(way, _)| *way).collect();
-            ways.extend(new.into_iter().filter(|way| !ways.contains(way)).collect::<Vec<_>>());
+            let new: Vec<ChainVariation> = reading.again.iter().map(|(variation, _)| *variation).collect();
+            variations.extend(new.into_iter().filter(|variation| !variations.contains(variation)).collect::<Vec<_>>());
         }
-        let again = ways.into_iter().filter_map(|way| {
-            let cost = estimate_usual(&variation_figures(passes, index, way), self.confidence)?.cost;
+        let again = variations.into_iter().filter_map(|variation| {
+            let cost = estimate_usual(&variation_figures(passes, index, variation), self.confidence)?.cost;
             let (latency, certain, raw) =
-                self.subtract_links(&self.plan.vary_chain(index, way)?.meaning, cost, None)?;
-            // So long a chain is not bound by the rate of its instances.
-            let raw = if matches!(way, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
-            Some((Some(way), (latency, certain, raw)))
+                self.subtract_links(&self.plan.vary_chain(index, variation)?.meaning, cost, None)?;
+            // Such a long chain is not limited by throughput.
+            let raw = if matches!(variation, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
+            Some((Some(variation), (latency, certain, raw)))
         });
         plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
     }
 
-    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
-    /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
+    /// The latency by a chain that takes `raw`, whether its links are certain, and the chain's cost
+    /// per instance. `renamed` is the lower limit of a chain through memory, without its other
+    /// links, if memory is not renamed.
     fn subtract_links(
         &self,
         meaning: &ExperimentMeaning,
@@ -122,17 +129,18 @@ impl RowAnalysis<'_> {
         renamed: Option<f64>,
     ) -> Option<LatencyFigure> {
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
-        let LinkEstimate { cycles, certain, .. } = self.gauge.sum(links)?;
-        // What the convention has no say in.
+        let LinkEstimate { cycles, certain, .. } = self.link_costs.sum(links)?;
+        // Links that don't depend on the convention.
         let own = |link: &&Link| match renamed {
             Some(_) => !is_memory_link(link),
-            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
+            None => self.link_costs.sum(&[**link]).is_some_and(|cost| cost.certain),
         };
         let apart: Vec<Link> = links.iter().filter(own).copied().collect();
-        let beside = self.gauge.sum(&apart)?;
-        // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
-        // address. Of links through memory nothing may remain, of others from one class to another a cycle.
-        let least = |link: &Link| match self.gauge.sum(&[*link]) {
+        let other_links = self.link_costs.sum(&apart)?;
+        // A chain that is faster than its own links is not closed: with memory renaming, a store
+        // does not wait for its address. Links through memory may vanish. Links between classes
+        // take at least a cycle.
+        let least = |link: &Link| match self.link_costs.sum(&[*link]) {
             Some(cost) if cost.certain => cost.cycles,
             _ => 1.0,
         };
@@ -140,11 +148,11 @@ impl RowAnalysis<'_> {
         if raw.value < closed - OPEN_CYCLES {
             return None;
         }
-        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
-        // Where the convention gives a link more than there is, only the whole is known.
+        let is_renamed = renamed.is_some_and(|least| raw.value - other_links.cycles < least);
+        // If the convention gives a link more than the whole, only the whole is known.
         let whole = is_renamed || !certain && raw.high < cycles;
-        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
-        let margin = self.gauge.sum(&taken)?.margin;
+        let (cycles, taken) = if whole { (other_links.cycles, apart) } else { (cycles, links.clone()) };
+        let margin = self.link_costs.sum(&taken)?.margin;
         let cost = memory_links::subtract_cost(raw.widen_by(margin), cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
         let subtracted = match taken.is_empty() {
@@ -180,7 +188,7 @@ impl RowAnalysis<'_> {
     ) -> Option<LatencyFigure> {
         let all = self.estimate_variations(passes, index, meaning);
         let (_, least) = self.find_quickest(passes, index, meaning)?;
-        // A longer chain of the same latency shows that this one is not bound by the rate either.
+        // A longer chain with the same latency shows that throughput does not limit this one either.
         let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
             raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
         };
@@ -188,8 +196,8 @@ impl RowAnalysis<'_> {
         Some((least.0, least.1, raw))
     }
 
-    /// What a chain through memory takes at least, beside its other links, where memory is not renamed; infinite where it is
-    /// renamed in every chain. `None` for other chains.
+    /// Lower limit of a chain through memory, without its other links, if memory is not renamed.
+    /// Infinite if it is renamed in every chain. `None` for other chains.
     pub(super) fn least_through_memory(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -201,55 +209,57 @@ impl RowAnalysis<'_> {
             return Some(f64::INFINITY);
         }
         let load = trip.load;
-        // Two places in turn can cost a core more than forwarding does, where it guesses which store a load reads.
+        // Alternating places can cost more than forwarding if the core predicts which store a load
+        // reads.
         let whole = trip.whole.min(FORWARDING_MOST * load);
         let reads = self.plan.anatomy.reads_place(OperandPlace::Memory);
         let computed = if reads { COMPUTE_LEAST } else { 0.0 };
         let floor = match (ports.0.place, ports.1.place) {
-            // An instance that loads from the address too does so before it computes what it stores.
+            // An instance that also loads from the address does so before it computes the stored
+            // value.
             (OperandPlace::Slot(RegisterSlot::Base), OperandPlace::Memory) if reads => load + COMPUTE_LEAST + whole,
             (OperandPlace::Memory, OperandPlace::Memory) => {
                 self.self_chain_cost(passes, trip).unwrap_or(0.0).max(whole + COMPUTE_LEAST)
             }
             (_, OperandPlace::Memory) => whole + computed,
-            // What comes after the load takes as long from its address as from what was stored.
+            // The code after the load takes as long from its address as from a stored value.
             _ => self.address_cost(passes, to, false).unwrap_or(0.0).max(load),
         };
         Some(floor - (1.0 - RENAMED_SHARE) * load)
     }
 
-    /// From what an instance stored to what the next one stores, if memory is not renamed: it takes as long as from the
-    /// address, but that the stored data come by another way than those of the cache.
+    /// The time from a stored value to the next instance's, if memory is not renamed. It equals the
+    /// time from the address, corrected for the difference between forwarding and the cache.
     fn self_chain_cost(&self, passes: &[Vec<ProgramReading>], trip: StoreLoadTrip) -> Option<f64> {
         let from_cache = (trip.load - trip.whole).max(0.0);
         Some(self.address_cost(passes, "mem_data", true)? - from_cache)
     }
 
-    /// The least latency from the address of memory to an output, by a chain that is not as slow as it is because its
-    /// instances are; in memory, by one that alternates where that is asked for.
+    /// The least latency from the address of memory to an output, by a chain that its instances'
+    /// rate does not limit. `alternates` selects alternating chains.
     pub(super) fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
-        let rate = self.plan.best_rate(passes.first()?);
-        let is = |meaning: &ExperimentMeaning| {
+        let rthroughput = self.plan.least_rthroughput(passes.first()?);
+        let fits = |meaning: &ExperimentMeaning| {
             let ExperimentMeaning::Latency { from, to, variant: None, .. } = meaning else { return false };
             from == "mem_addr" && to == output && meaning.is_alternating() == alternates
         };
-        let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| is(&one.meaning));
+        let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| fits(&one.meaning));
         let found = experiments.filter_map(|(index, one)| self.estimate_latency(passes, index, &one.meaning));
         let own = found.filter(|(latency, _, raw)| {
-            latency.variant.is_none() && (*raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite())
+            latency.variant.is_none() && (*raw > rthroughput * (1.0 + BOUND_SHARE) || rthroughput.is_infinite())
         });
         own.map(|(latency, ..)| latency_cycles(&latency)).min_by(f64::total_cmp)
     }
 }
 
-/// Whether a latency is less than another one, beyond what is the same.
+/// Whether a latency is below another, beyond the tolerance.
 pub(super) fn is_below(one: &OperandLatency, other: &OperandLatency) -> bool {
     latency_cycles(one) < latency_cycles(other) - SAME_CYCLES.max(PASS_SHARE * latency_cycles(other))
 }
 
-/// The figures of a chain that was measured in another way.
-pub(crate) fn variation_figures(passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> Vec<f64> {
+/// The figures of a variation of a chain.
+pub(crate) fn variation_figures(passes: &[Vec<ProgramReading>], index: usize, variation: ChainVariation) -> Vec<f64> {
     let readings = passes.iter().filter_map(|pass| pass.get(index));
-    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == way));
+    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == variation));
     figures.flat_map(|(_, values)| values.clone()).collect()
 }

@@ -1,11 +1,13 @@
-//! Other constants: which of them make a form cost something else, as variants of its row.
+//! Variants of a row by constants that change a form's cost.
 //!
-//! A wrong difference is worse than a missing one, for rates have several modes. A constant is a variant where every pass
-//! shows the same difference, and at least two of several do; and where the layouts with it and those without lie apart: on
-//! the wrong side of the middle between their medians are none where there are six of each, one of eight, two of ten or more.
-//! Layouts that only chance tells apart do so less than once in a thousand times. A latency's are those of the chain that
-//! it is from. A slower rate also has to be slower in all programs. Limits: differences below a twentieth, through memory, or
-//! of fewer layouts are not told.
+//! A wrong difference is worse than a missing one, because rates have several modes. A constant is
+//! a variant under two conditions. Every pass shows the same difference, in at least two passes if
+//! there are several. And the layouts with both constants are separate: few lie on the wrong side
+//! of the middle between the medians. Allowed are 0 of 6 layouts each, 1 of 8, and 2 of 10 or more.
+//! Chance alone passes this in less than one case of a thousand.
+//!
+//! Latencies compare the layouts of the chosen chain. A slower rate must be slower in all programs.
+//! Limits: differences below a twentieth, through memory, or with fewer layouts are not reported.
 
 use super::chain_variations::variation_figures;
 use super::instr_row::{InstrRow, OperandLatency, ReciprocalThroughput, RowStatus, ThroughputVariant};
@@ -17,14 +19,15 @@ use crate::forms::encoded_constant::EncodedConstant;
 use cyclescope_core::statistics::median;
 use cyclescope_measure::result::record::Quantity;
 
-/// A rate differs by more than this share, and by more than these core cycles; a latency likewise.
+/// Least difference of rates, as a share and in core cycles. Latencies use the same share.
 const DIFFERENCE_SHARE: f64 = 0.05;
 const RATE_CYCLES: f64 = 0.015;
 const LATENCY_CYCLES: f64 = 0.2;
-/// Layouts on the wrong side, at most, by the least number of layouts with either constant; of fewer nothing is told. Two
-/// samples of one distribution pass that in 0.03 % of cases, of any number (simulated, 50 000 pairs each).
+/// Allowed layouts on the wrong side, by the smaller number of layouts. Fewer layouts than listed
+/// give no verdict. Two samples of one distribution pass in 0.03 % of cases, for any number
+/// (simulated, 50 000 pairs each).
 const ASTRAY_MOST: [(usize, usize); 3] = [(10, 2), (8, 1), (6, 0)];
-/// Passes that show a difference, at least, where there are as many.
+/// Least number of passes that must show a difference, if there are that many.
 const PASSES_LEAST: usize = 2;
 
 /// The readings of one constant, by pass.
@@ -32,35 +35,36 @@ pub(crate) struct TriedConstant {
     pub(crate) constant: EncodedConstant,
     pub(crate) plan: FormPlan,
     pub(crate) passes: Vec<Vec<ProgramReading>>,
-    /// What the passes that have these readings read with the general constant.
+    /// Readings of the same passes with the general constant.
     general: Vec<Vec<ProgramReading>>,
 }
 
 impl TriedConstant {
-    /// Whether a chain is quicker only since the constant takes the flags out of it: a shift by zero writes none, and what
-    /// reads them then waits for an earlier instruction. Where it is slower, the reader does wait for the shift.
+    /// Whether a chain is quicker only because this constant takes the flags out of it. A shift by
+    /// zero writes no flags, so their reader waits for an earlier instruction. If the chain is
+    /// slower, the reader does wait for the shift.
     fn breaks_chain(&self, latency: &OperandLatency, difference: CostDifference) -> bool {
         let writes = self.plan.anatomy.sample.rflags_modified() != 0;
         latency.to == "flags" && !writes && difference == CostDifference::Less
     }
 }
 
-/// The constants of a plan that were measured in full in enough of the passes.
+/// The constants of a plan that were measured fully in enough passes.
 pub(crate) fn collect_tried(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<TriedConstant> {
-    let one = |(place, constant): (usize, &EncodedConstant)| {
-        let of = |pass: &Vec<ProgramReading>| {
+    let collect = |(place, constant): (usize, &EncodedConstant)| {
+        let readings_here = |pass: &Vec<ProgramReading>| {
             let other = pass.first()?.constants.as_ref()?.iter().find(|other| other.place == place)?;
             Some((other.readings.clone(), pass.clone()))
         };
-        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(of).unzip();
+        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(readings_here).unzip();
         let enough = passes_here.len() >= PASSES_LEAST.min(passes.len());
         let plan = if enough { plan.with_constant(*constant)? } else { return None };
         Some(TriedConstant { constant: *constant, plan, passes: passes_here, general })
     };
-    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(one).collect()
+    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(collect).collect()
 }
 
-/// What two costs say of each other.
+/// The relation of two costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CostDifference {
     None,
@@ -68,7 +72,7 @@ enum CostDifference {
     More,
 }
 
-/// Whether a cost is beyond another one by a share and by some core cycles.
+/// Compares two costs with a tolerance in core cycles and as a share.
 fn compare_costs(general: &Quantity, other: &Quantity, cycles: f64) -> CostDifference {
     let (Some(general), Some(other)) = (general.value, other.value) else { return CostDifference::None };
     let least = cycles.max(DIFFERENCE_SHARE * general.min(other));
@@ -79,7 +83,7 @@ fn compare_costs(general: &Quantity, other: &Quantity, cycles: f64) -> CostDiffe
     }
 }
 
-/// Whether the layouts of a fast constant and those of a slow one are told apart by all of them but a few.
+/// Whether the layouts of a fast and a slow constant are separate, except for a few.
 fn are_apart(fast: &[f64], slow: &[f64]) -> bool {
     let least = fast.len().min(slow.len());
     let Some((_, most)) = ASTRAY_MOST.iter().find(|(layouts, _)| least >= *layouts) else { return false };
@@ -96,7 +100,7 @@ struct ConstantRowPair {
 }
 
 impl RowAnalysis<'_> {
-    /// Adds the constants with which throughput or latency differ.
+    /// Adds variants for constants with a different throughput or latency.
     pub(crate) fn add_constants(&self, passes: &[Vec<ProgramReading>], row: &mut InstrRow) {
         let is_tried = |pass: &Vec<ProgramReading>| pass.first().is_some_and(|first| first.constants.is_some());
         if !passes.is_empty() && passes.iter().all(is_tried) {
@@ -108,14 +112,16 @@ impl RowAnalysis<'_> {
     }
 
     fn add_constant(&self, tried: &TriedConstant, row: &mut InstrRow) {
-        let with = RowAnalysis { plan: &tried.plan, ..*self };
+        let other_analysis = RowAnalysis { plan: &tried.plan, ..*self };
         let pair = |general: &[Vec<ProgramReading>], other: &[Vec<ProgramReading>]| ConstantRowPair {
             general: self.analyze_headlines(row, general),
-            other: with.analyze_headlines(row, other),
+            other: other_analysis.analyze_headlines(row, other),
         };
-        let one = std::slice::from_ref::<Vec<ProgramReading>>;
+        let single = std::slice::from_ref::<Vec<ProgramReading>>;
         let mut pairs = vec![pair(&tried.general, &tried.passes)];
-        pairs.extend(tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(one(general), one(other))));
+        pairs.extend(
+            tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(single(general), single(other))),
+        );
         let (variant, immediate) = (tried.constant.to_string(), tried.constant.format_immediate());
         let rate = |pair: &ConstantRowPair| match (&pair.general.throughput, &pair.other.throughput) {
             (Some(general), Some(other)) => compare_costs(&general.cost, &other.cost, RATE_CYCLES),
@@ -125,14 +131,18 @@ impl RowAnalysis<'_> {
             .filter(|difference| self.are_rates_apart(tried, *difference));
         let mut latencies = Vec::new();
         for latency in &pairs[0].other.latency {
-            let of = |row: &InstrRow| row.latency.iter().find(|other| other.is_same_pair(latency)).map(|one| one.cost);
-            let differ = |pair: &ConstantRowPair| match (of(&pair.general), of(&pair.other)) {
+            let cost = |row: &InstrRow| {
+                row.latency.iter().find(|other| other.is_same_pair(latency)).map(|latency| latency.cost)
+            };
+            let differ = |pair: &ConstantRowPair| match (cost(&pair.general), cost(&pair.other)) {
                 (Some(general), Some(other)) => compare_costs(&general, &other, LATENCY_CYCLES),
                 _ => CostDifference::None,
             };
             let found =
                 find_common_difference(pairs.iter().map(differ)).filter(|found| !tried.breaks_chain(latency, *found));
-            if found.is_some_and(|difference| with.is_chain_apart(tried, latency, &pairs[0].other, difference)) {
+            if found
+                .is_some_and(|difference| other_analysis.is_chain_apart(tried, latency, &pairs[0].other, difference))
+            {
                 let (variant, immediate) = (Some(variant.clone()), immediate.clone());
                 latencies.push(OperandLatency { variant, immediate, ..latency.clone() });
             }
@@ -146,7 +156,7 @@ impl RowAnalysis<'_> {
         }
     }
 
-    /// Throughput and latencies from some passes, without tags, caveats and variants.
+    /// Throughput and latencies from these passes, without tags, caveats and variants.
     pub(super) fn analyze_headlines(&self, key: &InstrRow, passes: &[Vec<ProgramReading>]) -> InstrRow {
         let (tags, caveats, latency) = (Vec::new(), Vec::new(), Vec::new());
         let mut row = InstrRow { status: RowStatus::Measured, throughput: None, tags, caveats, latency, ..key.clone() };
@@ -159,7 +169,8 @@ impl RowAnalysis<'_> {
         row
     }
 
-    /// Whether the rates of the faster constant's best program lie apart from those of all programs of the slower one.
+    /// Whether the best program of the faster constant is separate from all programs of the slower
+    /// one.
     fn are_rates_apart(&self, tried: &TriedConstant, difference: CostDifference) -> bool {
         let general = throughput_figures(self.plan, &tried.general);
         let other = throughput_figures(&tried.plan, &tried.passes);
@@ -172,7 +183,7 @@ impl RowAnalysis<'_> {
         fast.is_some_and(|fast| are_apart(&fast, &slow.concat()))
     }
 
-    /// Whether the chain that a latency of this constant is from lies apart from the same one with the general constant.
+    /// Whether the chain of this latency is separate from the same chain with the general constant.
     fn is_chain_apart(
         &self,
         tried: &TriedConstant,
@@ -180,10 +191,12 @@ impl RowAnalysis<'_> {
         row: &InstrRow,
         difference: CostDifference,
     ) -> bool {
-        let Some((index, way)) = self.find_chain(&tried.passes, latency, row) else { return false };
-        // Where only one of the constants was measured in another way, both were as the chain was planned.
-        let in_way = |passes| way.map(|way| variation_figures(passes, index, way)).filter(|cycles| !cycles.is_empty());
-        let (general, other) = match (in_way(&tried.general), in_way(&tried.passes)) {
+        let Some((index, variation)) = self.find_chain(&tried.passes, latency, row) else { return false };
+        // If only one constant has this variation, the planned chains are compared.
+        let varied_figures = |passes| {
+            variation.map(|variation| variation_figures(passes, index, variation)).filter(|cycles| !cycles.is_empty())
+        };
+        let (general, other) = match (varied_figures(&tried.general), varied_figures(&tried.passes)) {
             (Some(general), Some(other)) => (general, other),
             _ => (layout_figures(&tried.general, index), layout_figures(&tried.passes, index)),
         };
@@ -207,7 +220,7 @@ fn layout_figures(passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
     passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect()
 }
 
-/// The difference that all of some show.
+/// The difference that all have in common, if any.
 fn find_common_difference(mut differences: impl Iterator<Item = CostDifference>) -> Option<CostDifference> {
     let first = differences.next().filter(|first| *first != CostDifference::None)?;
     differences.all(|other| other == first).then_some(first)
@@ -223,36 +236,38 @@ mod tests {
     use crate::selection::{FormCriteria, list_forms};
     use cyclescope_core::machine::Machine;
 
-    fn wanted(name: &str) -> TargetForm {
+    fn find_target(name: &str) -> TargetForm {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
         criteria.select(list_forms()).unwrap().remove(0)
     }
 
-    /// Readings in which rates and latencies take this long; `stray` layouts of the first rate took half as long.
+    /// Readings with these rates and latencies. `stray` layouts of the first rate took half as
+    /// long.
     fn readings(plan: &FormPlan, rate: f64, latency: f64, stray: usize) -> Vec<ProgramReading> {
         let mut first = true;
-        let of = |meaning: &ExperimentMeaning| {
-            let usual = if meaning.is_rate() { rate } else { latency };
+        let reading = |meaning: &ExperimentMeaning| {
+            let usual = if meaning.is_throughput() { rate } else { latency };
             let stray = if std::mem::take(&mut first) { stray } else { 0 };
             let layout = |at: usize| if at < stray { usual / 2.0 } else { usual * (1.0 + 1e-4 * at as f64) };
             ProgramReading { cycles: (0..6).map(layout).collect(), ..ProgramReading::default() }
         };
-        plan.experiments.iter().map(|experiment| &experiment.meaning).map(of).collect()
+        plan.experiments.iter().map(|experiment| &experiment.meaning).map(reading).collect()
     }
 
-    /// The variants of a row whose passes have this rate and latency with the constant at place 1, and 0.5 and 3 else.
+    /// Variants of a row with these rates and latencies by pass for the constant at index 1. The
+    /// general constant has 0.5 and 3.
     fn variants(passes: &[(f64, f64)], stray: usize) -> (Vec<String>, Vec<String>) {
         variants_with(passes, stray, |_, _| {})
     }
 
-    /// The same, with the readings of the constant at place 1 changed.
+    /// Like [`variants`], with changed readings for the constant at index 1.
     fn variants_with(
         passes: &[(f64, f64)],
         stray: usize,
         change: impl Fn(&FormPlan, &mut [ProgramReading]),
     ) -> (Vec<String>, Vec<String>) {
-        let wanted = wanted("Shl_rm64_imm8 r64, imm8");
-        let plan = FormPlan::new(wanted.anatomy().unwrap(), &Machine::detect().features, &wanted);
+        let target = find_target("Shl_rm64_imm8 r64, imm8");
+        let plan = FormPlan::new(target.anatomy().unwrap(), &Machine::detect().features, &target);
         let other = plan.with_constant(plan.anatomy.constants[1]).unwrap();
         let pass = |(rate, latency): &(f64, f64)| {
             let mut pass = readings(&plan, 0.5, 3.0, stray);
@@ -262,9 +277,10 @@ mod tests {
             pass
         };
         let passes: Vec<_> = passes.iter().map(pass).collect();
-        let gauge = LinkCosts::default();
+        let link_costs = LinkCosts::default();
         let mut row = row("shl", "r64, imm8", Vec::new(), 0.0);
-        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.1 }.fill_row(&mut row, &passes);
+        RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.1 }
+            .fill_row(&mut row, &passes);
         assert_eq!(row.tried[0], "immediate 0x0");
         let rates = row.throughput.unwrap().variants;
         assert!(rates.iter().all(|variant| variant.immediate.as_deref() == Some("0x0")));
@@ -273,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_a_variant_where_every_pass_shows_the_same_difference() {
+    fn a_constant_is_a_variant_if_every_pass_shows_the_same_difference() {
         let (rates, latencies) = variants(&[(0.25, 2.0), (0.25, 2.0)], 0);
         assert_eq!((rates, latencies), (vec!["immediate 0x0".to_string()], vec!["immediate 0x0".to_string()]));
         for same in [[(0.5, 3.0); 2], [(0.508, 3.1); 2], [(0.25, 2.0), (0.5, 3.0)], [(0.25, 2.0), (1.0, 4.0)]] {
@@ -282,51 +298,57 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_the_general_constant_reached_too_is_no_difference() {
-        // Three layouts of eighteen are no mode of a program, but a hint that the rate was there to be had.
+    fn a_rate_that_the_general_constant_reaches_too_is_not_a_variant() {
+        // Three of eighteen layouts are no mode of a program, but suggest that it could reach the
+        // rate.
         assert_eq!(variants(&[(0.25, 3.0); 3], 1).0, Vec::<String>::new());
         assert_eq!(variants(&[(0.25, 3.0); 3], 0).0.len(), 1);
         assert_eq!(variants(&[(0.35, 3.0); 2], 0).0.len(), 1);
     }
 
     #[test]
-    fn the_chain_that_a_latency_is_from_shows_the_difference() {
-        // Without a gauge, chains with links have no figure.
-        let figure = |meaning: &ExperimentMeaning, wanted: bool| matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.is_empty() == wanted);
-        for (wanted, count) in [(false, 1), (true, 0)] {
+    fn the_chosen_chain_of_a_latency_must_show_the_difference() {
+        // Without link costs, chains with links have no figure.
+        let figure = |meaning: &ExperimentMeaning, linkless: bool| {
+            matches!(
+                meaning,
+                ExperimentMeaning::Latency { links, .. } if links.is_empty() == linkless
+            )
+        };
+        for (linkless, count) in [(false, 1), (true, 0)] {
             let few = |plan: &FormPlan, readings: &mut [ProgramReading]| {
                 let all = plan.experiments.iter().zip(readings);
-                all.filter(|(experiment, _)| figure(&experiment.meaning, wanted))
+                all.filter(|(experiment, _)| figure(&experiment.meaning, linkless))
                     .for_each(|(_, reading)| reading.cycles.truncate(2));
             };
-            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{wanted}");
+            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{linkless}");
         }
     }
 
     #[test]
-    fn few_layouts_are_not_told_apart() {
-        let some = |count: usize, cycles: f64| vec![cycles; count];
-        let with = |count: usize, stray: usize| [some(count - stray, 2.0), some(stray, 4.0)].concat();
+    fn few_layouts_are_never_separate() {
+        let layouts = |count: usize, cycles: f64| vec![cycles; count];
+        let mixed = |count: usize, stray: usize| [layouts(count - stray, 2.0), layouts(stray, 4.0)].concat();
         for (count, most) in [(1, None), (2, None), (5, None), (6, Some(0)), (8, Some(1)), (10, Some(2)), (40, Some(2))]
         {
             for stray in 0..count / 2 {
-                let told = most.is_some_and(|most| stray <= most);
-                assert_eq!(are_apart(&with(count, stray), &some(count, 3.0)), told, "{stray} of {count}");
+                let separate = most.is_some_and(|most| stray <= most);
+                assert_eq!(are_apart(&mixed(count, stray), &layouts(count, 3.0)), separate, "{stray} of {count}");
             }
         }
-        assert!(!are_apart(&some(5, 2.0), &some(12, 3.0)) && !are_apart(&some(12, 2.0), &some(5, 3.0)));
+        assert!(!are_apart(&layouts(5, 2.0), &layouts(12, 3.0)) && !are_apart(&layouts(12, 2.0), &layouts(5, 3.0)));
     }
 
     #[test]
-    fn every_constant_has_a_plan_like_that_of_the_general_one() {
+    fn every_constant_has_a_plan_like_the_general_constants() {
         let features = Machine::detect().features;
         let several = list_forms()
             .into_iter()
-            .filter(|wanted| wanted.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
-        for wanted in several.step_by(7) {
-            let plan = FormPlan::new(wanted.anatomy().unwrap(), &features, &wanted);
+            .filter(|target| target.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
+        for target in several.step_by(7) {
+            let plan = FormPlan::new(target.anatomy().unwrap(), &features, &target);
             for constant in &plan.anatomy.constants {
-                assert!(plan.with_constant(*constant).is_some(), "{:?} {constant}", wanted.form);
+                assert!(plan.with_constant(*constant).is_some(), "{:?} {constant}", target.form);
             }
         }
     }

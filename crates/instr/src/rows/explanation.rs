@@ -1,4 +1,4 @@
-//! Why a row says what it says: every program that was timed, what came out, and which one was taken.
+//! Explains a row: every timed program, its cost, and the chosen one.
 
 use super::constant_variants;
 use super::instr_row::{InstrRow, LatencyBound, OperandLatency};
@@ -16,102 +16,103 @@ use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a link in a chain costs.
+/// The cost of a link in a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkCost {
-    /// Its name.
+    /// The link's name.
     pub name: String,
-    /// Core cycles; null where it could not be measured.
+    /// Core cycles. Null if it could not be measured.
     pub cycles: Option<f64>,
     /// Whether no other value is possible.
     pub certain: bool,
-    /// Half of the width of its interval, in core cycles; null where it is not known.
+    /// Half the width of the interval, in core cycles. Null if unknown.
     #[serde(default)]
     pub margin: Option<f64>,
 }
 
-/// One pass over the layouts of a program, in core cycles an instance, links included.
+/// Figures of one program in one pass, in core cycles per instance, including links.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PassSpread {
     /// Layouts with a figure.
     pub layouts: usize,
     /// The lowest figure.
     pub min: f64,
-    /// The one in the middle.
+    /// The median.
     pub median: f64,
-    /// The highest.
+    /// The highest figure.
     pub max: f64,
 }
 
 /// A short chain behind a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ShortChainCost {
-    /// Its instructions.
+    /// Instructions of the chain.
     pub instructions: u32,
-    /// Core cycles with the fence and the loop, in the median of layouts and passes.
+    /// Core cycles including fence and loop: the median of layouts and passes.
     pub cycles: f64,
 }
 
-/// One program.
+/// One timed program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProgramTrial {
     /// `throughput`, `latency` or `false_dependency`.
     pub question: &'static str,
-    /// The program in words.
+    /// The recipe as text.
     pub recipe: String,
-    /// Where a latency begins.
+    /// The input of a latency.
     pub from: Option<String>,
-    /// Where it ends.
+    /// The output of a latency.
     pub to: Option<String>,
-    /// What is special about operands.
+    /// The name of the variant, if any.
     pub variant: Option<String>,
     /// One turn of a chain, or one period of another program, as assembly.
     pub assembly: String,
-    /// Assembly that runs once before; empty for none.
+    /// Assembly of the init code. May be empty.
     pub init: String,
-    /// Instances in the body, about.
+    /// Approximate number of instances in the body.
     pub copies: usize,
     /// The links in the chain.
     pub links: Vec<LinkCost>,
-    /// What came out, by pass.
+    /// The figures by pass.
     pub passes: Vec<PassSpread>,
-    /// Layouts that were left out because the cost was not proportional to the number of instances.
+    /// Number of rejected layouts: the cost was not proportional to the number of instances.
     pub bent: u32,
-    /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
+    /// Number of layouts without a usable round: the clock moved, the ruler was slow, or wide units
+    /// slept.
     pub void: u32,
-    /// Short chains behind a fence, by length, where a turn of them takes another time.
+    /// Short chains behind a fence, by length, if their turns have another cost.
     pub curve: Vec<ShortChainCost>,
-    /// The estimate, links subtracted; null where there is none.
+    /// The estimate without links. Null if there are no figures.
     pub cost: Option<f64>,
-    /// Whether the row's number comes from here.
+    /// Whether the row's figure comes from this program.
     pub taken: bool,
-    /// Why, or why not.
+    /// The reason for or against this program.
     pub why: String,
 }
 
-/// Explains a row: a trial for each experiment, in the order of the plan, and after them those of other constants.
-/// `passes` are the readings of each pass.
+/// Explains a row: a trial for each experiment in the order of the plan, then those of other
+/// constants. `passes` are the readings of each pass.
 pub fn explain_row(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
-    let mut trials = explain_usual(row, plan, gauge, passes, confidence);
-    trials.extend(explain_constants(row, plan, gauge, passes, confidence));
+    let mut trials = explain_usual(row, plan, link_costs, passes, confidence);
+    trials.extend(explain_constants(row, plan, link_costs, passes, confidence));
     trials
 }
 
-/// What was timed with the plan's own constant.
+/// Trials with the plan's own constant.
 fn explain_usual(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
-    let explained = RowExplainer { row, plan, gauge, confidence };
+    let explained = RowExplainer { row, plan, link_costs, confidence };
     let best = find_best_rate(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
@@ -122,9 +123,9 @@ fn explain_usual(
             meaning => (None, meaning),
         };
         let (trial, raw) = build_trial(experiment, &layouts, confidence);
-        let left_out = |of: fn(&ProgramReading) -> u32| readings.iter().map(|reading| of(reading)).sum();
+        let rejected = |count: fn(&ProgramReading) -> u32| readings.iter().map(|reading| count(reading)).sum();
         let trial =
-            ProgramTrial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
+            ProgramTrial { bent: rejected(|reading| reading.bent), void: rejected(|reading| reading.void), ..trial };
         match meaning {
             ExperimentMeaning::Throughput { recipe, variant, .. } => {
                 let variant = values.or_else(|| variant.clone());
@@ -144,30 +145,32 @@ fn explain_usual(
     trials
 }
 
-/// A row, and what its numbers come from.
+/// A row and the sources of its figures.
 struct RowExplainer<'a> {
     row: &'a InstrRow,
     plan: &'a FormPlan,
-    gauge: &'a LinkCosts,
+    link_costs: &'a LinkCosts,
     confidence: f64,
 }
 
 impl RowExplainer<'_> {
-    /// The other ways in which the chain of an experiment was measured.
+    /// Trials of the variations of an experiment's chain.
     fn explain_variations(&self, index: usize, readings: &[&ProgramReading]) -> Vec<ProgramTrial> {
-        let ways: BTreeSet<ChainVariation> =
-            readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
-        let one = |way: ChainVariation| {
-            let experiment = self.plan.vary_chain(index, way)?;
-            let of = |reading: &&ProgramReading| Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone());
-            let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
+        let variations: BTreeSet<ChainVariation> =
+            readings.iter().flat_map(|reading| reading.again.iter().map(|(variation, _)| *variation)).collect();
+        let explain = |variation: ChainVariation| {
+            let experiment = self.plan.vary_chain(index, variation)?;
+            let figures = |reading: &&ProgramReading| {
+                Some(reading.again.iter().find(|(other, _)| *other == variation)?.1.clone())
+            };
+            let layouts: Vec<Vec<f64>> = readings.iter().filter_map(figures).collect();
             let (trial, raw) = build_trial(&experiment, &layouts, self.confidence);
             Some(self.explain_chain(trial, &experiment.meaning, None, raw))
         };
-        ways.into_iter().filter_map(one).collect()
+        variations.into_iter().filter_map(explain).collect()
     }
 
-    /// A trial of a latency; `values` are the operands' values in words where they are special.
+    /// A trial of a latency. `values` describes special operand values.
     fn explain_chain(
         &self,
         trial: ProgramTrial,
@@ -175,12 +178,12 @@ impl RowExplainer<'_> {
         values: Option<String>,
         raw: Option<f64>,
     ) -> ProgramTrial {
-        let (row, gauge) = (self.row, self.gauge);
+        let (row, link_costs) = (self.row, self.link_costs);
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
         let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
         let mut trial = ProgramTrial { question: "latency", from, to, variant, assembly: disassemble(turn), ..trial };
         let one = |link: &Link| {
-            let cost = gauge.sum(&[*link]);
+            let cost = link_costs.sum(&[*link]);
             LinkCost {
                 name: link.name.to_string(),
                 cycles: cost.map(|cost| cost.cycles),
@@ -193,7 +196,7 @@ impl RowExplainer<'_> {
             true => "a closed chain of this form alone".to_string(),
             false => "a chain of this form and links".to_string(),
         };
-        let sum = gauge.sum(links);
+        let sum = link_costs.sum(links);
         trial.cost = raw.zip(sum).map(|(raw, sum)| raw - sum.cycles);
         let assembly = trial.assembly.replace('\n', "; ");
         let is_ours = |latency: &&OperandLatency| {
@@ -215,21 +218,21 @@ impl RowExplainer<'_> {
         trial.why = match (ours, raw, sum) {
             (Some(latency), ..) => explain_bound(latency, &trial, row),
             (None, None, _) => "no layout gave a number".to_string(),
-            (None, _, None) => "what a link costs is not known".to_string(),
+            (None, _, None) => "the cost of a link is unknown".to_string(),
             (None, ..) if !known => {
-                "faster than its links: no instance waits for this operand, so that there is no latency".to_string()
+                "faster than its links: no instance waits for this operand, so there is no latency".to_string()
             }
             (None, ..) => {
-                "another chain between the same operands says more: its links are certain, or it is faster".to_string()
+                "another chain between the same operands is better: its links are certain, or it is faster".to_string()
             }
         };
         trial
     }
 }
 
-/// A trial with what its layouts took, by pass, and the estimate of that.
+/// A trial with the figures of its layouts by pass, and their estimate.
 fn build_trial(experiment: &FormExperiment, layouts: &[Vec<f64>], confidence: f64) -> (ProgramTrial, Option<f64>) {
-    let estimate = if experiment.meaning.is_rate() { modes::estimate_lowest } else { modes::estimate_usual };
+    let estimate = if experiment.meaning.is_throughput() { modes::estimate_lowest } else { modes::estimate_usual };
     let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
     let passes = layouts.iter().filter_map(|cycles| find_spread(cycles)).collect();
     (ProgramTrial { passes, ..empty_trial(experiment) }, raw)
@@ -267,7 +270,7 @@ fn find_spread(cycles: &[f64]) -> Option<PassSpread> {
     Some(PassSpread { layouts: known.len(), min, median: median(&mut known), max })
 }
 
-/// What short chains took, of all passes that looked.
+/// Costs of short chains, from all passes that measured them.
 fn summarize_curve(readings: &[&ProgramReading]) -> Vec<ShortChainCost> {
     let curves: Vec<&RegimeReading> =
         readings.iter().filter_map(|one| one.regimes.as_ref()).filter(|one| !one.turns.is_empty()).collect();
@@ -281,22 +284,22 @@ fn summarize_curve(readings: &[&ProgramReading]) -> Vec<ShortChainCost> {
     first.turns.iter().enumerate().filter_map(length).collect()
 }
 
-/// The same of the constants that may matter: what was timed with each, and whether it is a variant of the row.
+/// Trials of the constants that may matter. `taken` says whether the row has them as a variant.
 fn explain_constants(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
     let mut trials = Vec::new();
     for tried in constant_variants::collect_tried(plan, passes) {
-        let analysis = RowAnalysis { plan: &tried.plan, gauge, confidence, nop_cycles: gauge.nop_cycles() };
+        let analysis = RowAnalysis { plan: &tried.plan, link_costs, confidence, nop_cycles: link_costs.nop_cycles() };
         let alone = analysis.analyze_headlines(row, &tried.passes);
         let name = tried.constant.to_string();
         let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rated = rate.into_iter().any(|variant| variant.variant == name);
-        for trial in explain_usual(&alone, &tried.plan, gauge, &tried.passes, confidence) {
+        for trial in explain_usual(&alone, &tried.plan, link_costs, &tried.passes, confidence) {
             let ends = (trial.from.as_ref(), trial.to.as_ref());
             let is_it = |latency: &&OperandLatency| {
                 latency.variant.as_ref() == Some(&name) && (Some(&latency.from), Some(&latency.to)) == ends
@@ -306,7 +309,7 @@ fn explain_constants(
                 _ => trial.question == "throughput" && rated,
             };
             let why = match (trial.taken, shown) {
-                (true, false) => "no sure difference from the general constant".to_string(),
+                (true, false) => "no certain difference from the general constant".to_string(),
                 _ => trial.why,
             };
             let variant = std::iter::once(name.clone()).chain(trial.variant).collect::<Vec<_>>().join(", ");
@@ -316,7 +319,7 @@ fn explain_constants(
     trials
 }
 
-/// The program whose rate the row has: of those with its recipe the fastest.
+/// The program of the row's rate: the fastest with its recipe.
 fn find_best_rate(row: &InstrRow, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
@@ -337,43 +340,43 @@ fn explain_rate(mut trial: ProgramTrial, taken: bool, first_look: Option<f64>) -
     trial.taken = taken;
     trial.why = match (taken, trial.cost, first_look) {
         (true, ..) => "the best rate that any program sustained".to_string(),
-        (false, Some(_), _) => "another program was faster, or as fast".to_string(),
-        (false, None, Some(cost)) => format!("{cost:.3} at a first look: others were faster"),
+        (false, Some(_), _) => "another program was at least as fast".to_string(),
+        (false, None, Some(cost)) => format!("{cost:.3} in the first look: others were faster"),
         (false, None, None) => "no layout gave a number".to_string(),
     };
     trial
 }
 
-/// Why a latency is exact, a sum or an upper bound, in a sentence.
+/// Explains in a sentence why a latency is exact, a sum or an upper bound.
 fn explain_bound(latency: &OperandLatency, trial: &ProgramTrial, row: &InstrRow) -> String {
     let cost = latency.cost.value.unwrap_or(f64::NAN);
     match latency.bound {
         LatencyBound::Exact if trial.links.is_empty() => {
-            "exact: each instance waits for the one before, and for nothing else".to_string()
+            "exact: each instance waits only for the previous one".to_string()
         }
-        LatencyBound::Exact => "exact: what each link costs has one certain value".to_string(),
+        LatencyBound::Exact => "exact: the cost of each link is certain".to_string(),
         LatencyBound::Sum if latency.variant.as_deref() == Some(RENAMED) => {
-            "sum: memory is renamed, for a load takes longer than this chain has for it; store and load have one cost \
-             together"
+            "sum: memory is renamed, because a load alone takes longer than this chain allows; only store and load \
+             together have a known cost"
                 .to_string()
         }
         LatencyBound::Sum => {
             let links: f64 = trial.links.iter().filter_map(|link| link.cycles).sum();
             format!(
-                "sum: the chain goes through several classes of registers; certain are only its {:.2} core cycles as a \
-                 whole, of which {links:.2} are counted for the links by convention",
+                "sum: the chain passes through several classes of registers; only its whole cost of {:.2} core cycles \
+                 is certain, and {links:.2} of it count as links by convention",
                 cost + links
             )
         }
         LatencyBound::Upper if cost.is_nan() || cost < CYCLE_LEAST => {
-            "upper: less than a core cycle, so that an instance did not wait for this operand".to_string()
+            "upper: less than a core cycle, so instances do not wait for this operand".to_string()
         }
         LatencyBound::Upper => match row.throughput.as_ref().and_then(|throughput| throughput.cost.value) {
             Some(rate) => format!(
-                "upper: the instances take as long where none waits for another ({rate:.2} core cycles each), so that \
-                 the chain may not be what is slow"
+                "upper: independent instances take as long ({rate:.2} core cycles each), so their rate may limit the \
+                 chain"
             ),
-            None => "upper: something else than the chain may be what is slow".to_string(),
+            None => "upper: something other than the latency may limit the chain".to_string(),
         },
     }
 }
@@ -385,8 +388,8 @@ fn explain_false_dependency(mut trial: ProgramTrial, row: &InstrRow, to: &str, r
     trial.to = Some(to.to_string());
     trial.taken = row.tags.iter().any(|tag| tag == "false_dependency" || tag == "partial_write");
     trial.why = match (trial.taken, raw) {
-        (true, _) => "slower than with several destinations: they wait for one another",
-        (false, Some(_)) => "as fast as with several destinations: no instance waits for another",
+        (true, _) => "slower than with several destinations: instances wait for each other",
+        (false, Some(_)) => "as fast as with several destinations: instances do not wait for each other",
         (false, None) => "no layout gave a number",
     }
     .to_string();
@@ -403,11 +406,11 @@ mod tests {
     use cyclescope_core::machine::Machine;
 
     #[test]
-    fn every_number_of_a_row_has_the_program_it_comes_from() {
+    fn every_figure_of_a_row_has_a_taken_program() {
         let criteria = FormCriteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
+        let target = criteria.select(list_forms()).unwrap().remove(0);
         let features = Machine::detect().features;
-        let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
+        let plan = FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &features, &target);
         let cycles = |experiment: &FormExperiment| match &experiment.meaning {
             ExperimentMeaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
             _ => 1.0,
@@ -417,10 +420,11 @@ mod tests {
             ProgramReading { cycles: vec![cycles, cycles, cycles + 0.001], ..ProgramReading::default() }
         };
         let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
-        let gauge = LinkCosts::default();
+        let link_costs = LinkCosts::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
-        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 }.fill_row(&mut row, &passes);
-        let trials = explain_row(&row, &plan, &gauge, &passes, 0.95);
+        RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 }
+            .fill_row(&mut row, &passes);
+        let trials = explain_row(&row, &plan, &link_costs, &passes, 0.95);
         assert_eq!(trials.len(), plan.experiments.len());
         assert!(trials.iter().all(|trial| trial.passes.len() == 2 && !trial.why.is_empty()));
         let rates: Vec<&ProgramTrial> = trials.iter().filter(|trial| trial.question == "throughput").collect();

@@ -1,6 +1,6 @@
-//! One row of an instruction table: what was found out about one form of an instruction.
+//! One row of an instruction table: the result for one form or sequence.
 //!
-//! Rows are plain data that are written as JSON lines of kind `instr` and read back. The key of a row is
+//! Rows are plain data, written as JSON lines of kind `instr` and read back. The key of a row is
 //! (`code`, `operands`, `encoding`).
 
 use cyclescope_exec::DEFAULT_OFFER;
@@ -8,26 +8,26 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
-/// What became of a form. The three sum to the whole.
+/// The outcome of a form. Every form has exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowStatus {
     /// It was measured.
     Measured,
-    /// It was not tried; the reason is a code of a closed list.
+    /// It was not tried. The reason is a code from a closed list.
     Skipped,
-    /// It was tried, and no number came of it; the reason says what happened.
+    /// It was tried without a figure. The reason says what happened.
     Failed,
 }
 
-/// What a latency is.
+/// The kind of a latency figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyBound {
-    /// A closed chain of this form alone, or with links whose cost has one certain value.
+    /// From a closed chain of this form alone, or with links of certain cost.
     Exact,
-    /// From a cycle over several classes of registers, of which only the sum is physical; how much of it falls to this
-    /// form is a stated convention.
+    /// From a chain through several classes of registers. Only the sum is physical. A stated
+    /// convention decides this form's part of it.
     Sum,
     /// An upper bound.
     Upper,
@@ -36,34 +36,35 @@ pub enum LatencyBound {
 /// The latency from one input to one output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperandLatency {
-    /// The input: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit register's name.
+    /// The input: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit
+    /// register's name.
     pub from: String,
     /// The output, in the same terms.
     pub to: String,
     /// Core cycles.
     pub cost: Quantity,
-    /// What the number is.
+    /// The kind of the figure.
     pub bound: LatencyBound,
-    /// What was special about operands, such as `same register`; null for the headline.
+    /// The variant, such as `same register`. Null for the headline.
     pub variant: Option<String>,
-    /// The immediate, where the variant is that it has another one than the headline.
+    /// The immediate, if the variant differs from the headline by it.
     #[serde(default)]
     pub immediate: Option<String>,
-    /// One turn of the chain as assembly, statements separated by `; `, and what was subtracted.
+    /// One turn of the chain as assembly, statements separated by `; `, then the subtracted links.
     pub chain: String,
-    /// Where short chains in an empty scheduler have another latency than `cost`; null where they have the same, and where
-    /// nobody looked.
+    /// The latencies of short and long chains, if short chains in an empty scheduler have another
+    /// latency than `cost`. Null if they are the same or were not compared.
     #[serde(default)]
     pub regimes: Option<LatencyRegimes>,
 }
 
 impl OperandLatency {
-    /// Whether both are between the same ends, in the same variant.
+    /// Whether both have the same ends and variant.
     pub(super) fn is_same_pair(&self, other: &OperandLatency) -> bool {
         (&self.from, &self.to, &self.variant) == (&other.from, &other.to, &other.variant)
     }
 
-    /// Widens the interval where passes say different things, from the least to the most; a bound holds whichever is true.
+    /// Widens the interval to cover all passes. An upper bound rises to the highest pass.
     pub(super) fn widen_to(&mut self, [least, most]: [f64; 2]) {
         if self.bound == LatencyBound::Upper {
             return self.make_upper_bound(most);
@@ -73,7 +74,7 @@ impl OperandLatency {
         cost.high = cost.high.map(|high| high.max(most));
     }
 
-    /// Makes it a bound that holds whichever figure up to this one is true.
+    /// Makes it an upper bound of at least `most`.
     pub(super) fn make_upper_bound(&mut self, most: f64) {
         let high = self.cost.high.map(|high| high.max(most));
         self.cost = Quantity { value: self.cost.value.map(|value| value.max(most)), high, ..self.cost };
@@ -87,26 +88,26 @@ impl OperandLatency {
 pub struct LatencyRegimes {
     /// Core cycles in a short chain, which finds the scheduler empty.
     pub fresh: Quantity,
-    /// Core cycles in a long chain, of which a scheduler's worth of instructions waits.
+    /// Core cycles in a long chain, whose waiting instructions fill the scheduler.
     pub saturated: Quantity,
-    /// Instructions of the chain, links among them, from which on the second holds.
+    /// Number of instructions in the chain, including links, at which the second latency begins.
     pub knee: Quantity,
 }
 
 /// A reciprocal throughput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReciprocalThroughput {
-    /// Core cycles an instruction, at the best sustained rate that was found.
+    /// Core cycles per instruction, at the best sustained rate found.
     pub cost: Quantity,
-    /// The program that reached it, in words.
+    /// The recipe of the program that reached it.
     pub recipe: String,
-    /// The fraction that is the only simple one in the interval, such as `1/3`; null where there is none or several.
+    /// The only simple fraction in the interval, such as `1/3`. Null unless there is exactly one.
     #[serde(default)]
     pub fraction: Option<String>,
-    /// Core cycles an instruction from the decoders, where that differs.
+    /// Core cycles per instruction from the decoders, if different.
     #[serde(default)]
     pub decoders: Option<Quantity>,
-    /// The other rates at which programs ran, in core cycles an instruction.
+    /// Other rates of the programs, in core cycles per instruction.
     #[serde(default)]
     pub modes: Vec<f64>,
     /// With other operands, such as `slow operands` or `subnormal`.
@@ -117,14 +118,14 @@ pub struct ReciprocalThroughput {
 /// A reciprocal throughput with other operands than the headline's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputVariant {
-    /// What is special about it.
+    /// The name of the variant.
     pub variant: String,
-    /// The immediate, where it is that.
+    /// The immediate, if the variant differs by it.
     #[serde(default)]
     pub immediate: Option<String>,
-    /// Core cycles an instruction.
+    /// Core cycles per instruction.
     pub cost: Quantity,
-    /// The program that reached it, in words.
+    /// The recipe of the program that reached it.
     #[serde(default)]
     pub recipe: String,
 }
@@ -133,45 +134,47 @@ fn default_executor() -> String {
     DEFAULT_OFFER.name.to_string()
 }
 
-/// One row.
+/// The result for one form or sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstrRow {
-    /// The instruction, by its name in the instruction database (iced's `Code`); a sequence as assembly.
+    /// The name in the instruction database (iced's `Code`). For a sequence: its assembly.
     pub code: String,
-    /// The mnemonic in lower case; a sequence as assembly.
+    /// The mnemonic in lower case. For a sequence: its assembly.
     pub mnemonic: String,
-    /// The explicit operands, as published tables write them; an immediate where it was asked for. None of a sequence.
+    /// The explicit operands, as published tables write them. A requested immediate is written out.
+    /// Empty for a sequence.
     pub operands: String,
     /// `legacy`, `vex`, `evex`, `xop` or `3dnow`; `sequence` for several instructions.
     pub encoding: String,
-    /// The name of the executor that ran the code. Rows of before there was a choice are of the default.
+    /// The name of the executor that ran the code. Old rows without it used the default.
     #[serde(default = "default_executor")]
     pub executor: String,
     /// The CPUID features that it needs, in lower case, joined by `+`.
     pub isa: String,
-    /// Registers that it reads or writes without naming them.
+    /// Registers that it reads or writes implicitly.
     pub implicit: Vec<String>,
     /// The machine code of one instance, in hexadecimal.
     pub bytes: String,
-    /// The immediate of the headline; null where the form has none.
+    /// The immediate of the headline. Null if the form has none.
     #[serde(default)]
     pub immediate: Option<String>,
-    /// The other immediates, scales or displacements that it was tried with, by their names as variants. Those that are
-    /// no variant of the row cost the same as the headline.
+    /// The other immediates, scales or displacements tried, by their names as variants. If they are
+    /// not variants of the row, they cost the same as the headline.
     #[serde(default)]
     pub tried: Vec<String>,
-    /// What became of it.
+    /// The outcome.
     pub status: RowStatus,
-    /// Why it was skipped or failed; null where it was measured.
+    /// Why it was skipped or failed. Null if measured.
     pub reason: Option<String>,
     /// Latencies.
     pub latency: Vec<OperandLatency>,
-    /// Reciprocal throughput; null where there is none.
+    /// The reciprocal throughput. Null if it was not determined.
     pub throughput: Option<ReciprocalThroughput>,
-    /// What was found by experiment, from a closed list such as `eliminated`, `zero_idiom`, `false_dependency`.
+    /// Experimental findings from a closed list, such as `eliminated`, `zero_idiom`,
+    /// `false_dependency`.
     pub tags: Vec<String>,
-    /// What to know before believing it.
+    /// Reservations about the figures.
     pub caveats: Vec<Caveat>,
-    /// The command that measures this row again.
+    /// The command that repeats this measurement.
     pub repro: String,
 }

@@ -1,8 +1,8 @@
-//! A result file of `cyclescope instr`, read back.
+//! Reads a result file of `cyclescope instr`.
 //!
-//! The file holds one JSON object a line: the machine, then a row for each form. A program that was killed leaves a
-//! last line that is cut; it is dropped, and the reader says so. Damage anywhere else is an error, for what is missing
-//! then is not known. Where a row was measured twice, the later one counts.
+//! The file has one JSON object per line: the machine, then a row for each form. A killed program
+//! leaves an incomplete last line. The reader drops it and reports this. Damage anywhere else is an
+//! error, because the missing data are unknown. If a form occurs twice, the later row counts.
 
 use super::instr_row::InstrRow;
 use cyclescope_measure::result::record::SCHEMA;
@@ -12,18 +12,18 @@ use serde_json::Value;
 use serde_json::error::Category;
 use std::collections::HashMap;
 
-/// What a result file holds.
+/// The content of a result file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstrTable {
     /// The line of kind `machine`.
     pub machine: Option<Value>,
     /// The rows, in the order of the file.
     pub rows: Vec<InstrRow>,
-    /// The number of a last line that was cut and dropped.
+    /// The number of an incomplete last line, which was dropped.
     pub cut: Option<u64>,
 }
 
-/// What every line begins with.
+/// The fields common to all lines.
 #[derive(Deserialize)]
 struct LineHead {
     schema: String,
@@ -31,7 +31,7 @@ struct LineHead {
 }
 
 impl InstrTable {
-    /// Reads the content of a file.
+    /// Parses the content of a file.
     pub fn read(content: &[u8]) -> Result<InstrTable, BadList> {
         let mut table = InstrTable { machine: None, rows: Vec::new(), cut: None };
         let mut places: HashMap<(String, String, String), usize> = HashMap::new();
@@ -77,7 +77,7 @@ impl InstrTable {
         }
     }
 
-    /// The processor that the file was measured on, by its own name.
+    /// The brand string of the processor that the file was measured on.
     pub fn processor(&self) -> Option<&str> {
         self.machine.as_ref()?["cpu"]["brand"]["value"].as_str()
     }
@@ -88,13 +88,13 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 fn describe_damage(line: u64, error: &serde_json::Error) -> BadList {
-    // The parser was given one line, so its own line number says nothing.
+    // The parser was given one line, so its own line number is meaningless.
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();
     BadList {
         line: Some(line),
-        message: format!("this is no line of a result file: {text}"),
-        remedy: "take the line out, or measure again: cyclescope instr --out FILE".to_string(),
+        message: format!("this is not a line of a result file: {text}"),
+        remedy: "remove the line, or measure again: cyclescope instr --out FILE".to_string(),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) mod tests {
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::SchemaLine;
 
-    /// A cost with an interval of a hundredth to either side.
+    /// A cost with an interval of ±0.01.
     pub(crate) fn cost(value: f64) -> cyclescope_measure::result::record::Quantity {
         let interval = cyclescope_core::statistics::Interval::with_margin(value, 0.01);
         cyclescope_measure::result::record::Quantity::new(interval, Unit::CoreCycles)
@@ -155,14 +155,14 @@ pub(crate) mod tests {
         }
     }
 
-    /// `add r64, r64` at one cycle and four a cycle.
+    /// `add r64, r64` with a latency of one cycle and four instructions per cycle.
     pub(crate) fn add() -> InstrRow {
         let latencies =
             vec![latency("op1", "op1", 1.0, LatencyBound::Exact), latency("op2", "op1", 1.0, LatencyBound::Exact)];
         row("add", "r64, r64", latencies, 0.25)
     }
 
-    /// These rows as a file.
+    /// A result file with these rows.
     pub(crate) fn file(rows: &[InstrRow]) -> String {
         let machine = r#"{"schema":"cyclescope/1","kind":"machine","cpu":{"brand":{"value":"A CPU"}}}"#;
         let lines = rows.iter().map(|row| serde_json::to_string(&SchemaLine::new("instr", row)).unwrap() + "\n");
@@ -170,14 +170,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_are_read_as_they_were_written() {
+    fn rows_survive_writing_and_reading() {
         let rows = [add(), row("nop", "", Vec::new(), 0.2)];
         let table = InstrTable::read(file(&rows).as_bytes()).unwrap();
         assert_eq!((&table.rows[..], table.processor(), table.cut), (&rows[..], Some("A CPU"), None));
     }
 
     #[test]
-    fn a_later_row_replaces_an_earlier_one_and_other_kinds_are_passed_over() {
+    fn a_later_row_replaces_an_earlier_one_and_other_kinds_are_ignored() {
         let mut again = add();
         again.latency.clear();
         let text = file(&[add(), row("nop", "", Vec::new(), 0.2), again.clone()]);
@@ -187,7 +187,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_last_line_may_be_cut() {
+    fn only_the_last_line_may_be_incomplete() {
         let whole = file(&[add(), row("nop", "", Vec::new(), 0.2)]);
         for short in [2, 20, 200] {
             let table = InstrTable::read(&whole.as_bytes()[..whole.len() - short]).unwrap();
@@ -201,7 +201,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_whole_line_that_is_wrong_is_an_error_at_the_end_too() {
+    fn a_complete_but_invalid_last_line_is_an_error() {
         let lines = [
             r#"{"schema":"cyclescope/1","kind":"instr","code":"Nopd"}"#,
             r#"{"schema":"cyclescope/2","kind":"instr"}"#,

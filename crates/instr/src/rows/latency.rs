@@ -11,15 +11,16 @@ use cyclescope_code::asm::Listing;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// One destination costs this much more than several where there is a false dependency.
+/// With a false dependency, one destination costs at least this multiple of several.
 const FALSE_DEPENDENCY_SHARE: f64 = 1.2;
 
 impl RowAnalysis<'_> {
-    /// The latency of each pair of ends, whether its links are certain, and the experiment that it is from.
+    /// The latency between each pair of ends, whether its links are certain, and the index of its
+    /// experiment.
     fn choose_latencies(
         &self,
         passes: &[Vec<ProgramReading>],
-        rate: Option<f64>,
+        rthroughput: Option<f64>,
         row: &mut InstrRow,
     ) -> Vec<(OperandLatency, bool, usize)> {
         let mut found: Vec<(OperandLatency, bool, usize)> = Vec::new();
@@ -31,11 +32,11 @@ impl RowAnalysis<'_> {
             if standings.get(&index) == Some(&ChainStanding::Worse) {
                 continue;
             }
-            self.judge_latency(&mut latency, raw, rate, row);
+            self.judge_latency(&mut latency, raw, rthroughput, row);
             if standings.get(&index) == Some(&ChainStanding::Unsure) {
                 self.bound_by_trip(&experiment.meaning, &mut latency);
             }
-            // Of chains that say the same the first counts, for the lowest of several is too low.
+            // Of equal chains the first counts, because the minimum of several would be too low.
             let better = |known: &(OperandLatency, bool, usize)| match (certain, known.1) {
                 (true, false) => true,
                 (false, true) => false,
@@ -47,7 +48,7 @@ impl RowAnalysis<'_> {
                 None => found.push((latency, certain, index)),
             }
         }
-        // That an instance does not wait for what it implies says nothing of what it costs.
+        // An instance that does not wait for an implied operand shows no cost of it.
         found.retain(|(latency, _, index)| {
             let broken = latency.bound == LatencyBound::Upper && latency_cycles(latency) < CYCLE_LEAST;
             !(broken && latency.from != latency.to && self.plan.is_implied(*index))
@@ -55,33 +56,37 @@ impl RowAnalysis<'_> {
         found
     }
 
-    /// The experiment that a latency is from, and the way in which its chain was measured where that is not the first one.
+    /// The experiment of a latency, and the variation of its chain if not the planned one.
     pub(super) fn find_chain(
         &self,
         passes: &[Vec<ProgramReading>],
         latency: &OperandLatency,
         row: &InstrRow,
     ) -> Option<(usize, Option<ChainVariation>)> {
-        let rate = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
-        let found = self.choose_latencies(passes, rate, &mut row.clone());
+        let rthroughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let found = self.choose_latencies(passes, rthroughput, &mut row.clone());
         let (.., index) = found.into_iter().find(|(other, ..)| other.is_same_pair(latency))?;
-        let way = self.find_quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
-        Some((index, way))
+        let variation = self.find_quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
+        Some((index, variation))
     }
 
-    pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
-        let mut found = self.choose_latencies(passes, rate, row);
-        // Of chains that were not taken, nobody reads a number.
+    pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rthroughput: Option<f64>, row: &mut InstrRow) {
+        let mut found = self.choose_latencies(passes, rthroughput, row);
+        // Passes are compared only for the chosen chains.
         for (latency, _, index) in &mut found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
-            // In the way that counts for all passes together: which is the quickest of one pass alone is chance.
+            // Uses the variation that counts over all passes: which is quickest in one pass is
+            // chance.
             let Some((counts, _)) = self.find_quickest(passes, *index, meaning) else { continue };
-            let of = |pass| {
-                let ways = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
-                ways.into_iter().find(|(way, _)| *way == counts).map(|(_, figure)| latency_cycles(&figure.0))
+            let cost = |pass| {
+                let variations = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
+                variations
+                    .into_iter()
+                    .find(|(variation, _)| *variation == counts)
+                    .map(|(_, figure)| latency_cycles(&figure.0))
             };
-            let costs = passes.iter().filter_map(of).collect();
+            let costs = passes.iter().filter_map(cost).collect();
             let links = self.sum_links(meaning);
             if let Some(PassDisagreement { caveat, range }) = self.find_disagreement(costs, links, &what) {
                 row.caveats.push(caveat);
@@ -89,7 +94,7 @@ impl RowAnalysis<'_> {
             }
         }
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
-            // Where the chain was quicker in another way, its own two figures are none of the latency's.
+            // If a variation was quicker, the two latencies of the planned chain don't apply.
             let same = |regimes: &LatencyRegimes| {
                 let saturated = regimes.saturated.value.unwrap_or(f64::NAN);
                 (saturated - latency_cycles(&latency)).abs() <= SAME_CYCLES
@@ -98,7 +103,7 @@ impl RowAnalysis<'_> {
             latency
         }));
         renamed_memory::add_fallbacks(row);
-        // Equal registers break a dependency only where there is one between different ones.
+        // Equal registers break a dependency only if different registers have one.
         let waits = |one: &OperandLatency| {
             one.variant.is_none() && one.from.starts_with("op") && latency_cycles(one) >= CYCLE_LEAST
         };
@@ -108,8 +113,14 @@ impl RowAnalysis<'_> {
         sort_headlines(&mut row.latency);
     }
 
-    /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
-    pub(crate) fn judge_latency(&self, latency: &mut OperandLatency, raw: f64, rate: Option<f64>, row: &mut InstrRow) {
+    /// Makes a latency an upper bound if its chain has no dependency or is limited by throughput.
+    pub(crate) fn judge_latency(
+        &self,
+        latency: &mut OperandLatency,
+        raw: f64,
+        rthroughput: Option<f64>,
+        row: &mut InstrRow,
+    ) {
         let cost = latency.cost.value.unwrap_or(f64::NAN);
         let mut tag = |tag: &str| {
             if !row.tags.iter().any(|known| known == tag) {
@@ -119,33 +130,38 @@ impl RowAnalysis<'_> {
         if latency.bound == LatencyBound::Exact && (cost < CYCLE_LEAST || cost.is_nan()) {
             latency.bound = LatencyBound::Upper;
             let same = latency.variant.as_deref() == Some("same register");
-            match (same, rate) {
-                (true, Some(rate)) if raw < CYCLE_LEAST * rate => tag("zero_idiom"),
+            match (same, rthroughput) {
+                (true, Some(rthroughput)) if raw < CYCLE_LEAST * rthroughput => tag("zero_idiom"),
                 (true, _) => tag("dependency_breaking"),
                 (false, _) if !latency.chain.contains(" less ") && latency.from != latency.to => tag("eliminated"),
                 _ => {}
             }
             return;
         }
-        let bound_by_rate = rate.is_some_and(|rate| raw <= rate * (1.0 + BOUND_SHARE));
-        if bound_by_rate && (latency.bound == LatencyBound::Sum || cost > 1.0 + BOUND_SHARE) {
+        let bound_by_throughput = rthroughput.is_some_and(|rthroughput| raw <= rthroughput * (1.0 + BOUND_SHARE));
+        if bound_by_throughput && (latency.bound == LatencyBound::Sum || cost > 1.0 + BOUND_SHARE) {
             latency.bound = LatencyBound::Upper;
         }
     }
 
-    pub(super) fn add_false_dependency(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
+    pub(super) fn add_false_dependency(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        rthroughput: Option<f64>,
+        row: &mut InstrRow,
+    ) {
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let ExperimentMeaning::SameDestination { to } = &experiment.meaning else { continue };
-            let (Some(estimate), Some(rate)) = (self.estimate_experiment(passes, index), rate) else {
+            let (Some(estimate), Some(rthroughput)) = (self.estimate_experiment(passes, index), rthroughput) else {
                 continue;
             };
-            // A chain takes whole cycles; what takes less waits for something else.
+            // A chain takes whole cycles. A lower cost has another cause.
             let cost = estimate.cost.value;
             let whole = cost >= 1.0 - PASS_SHARE && (cost - cost.round()).abs() <= SAME_CYCLES;
-            if !whole || cost < FALSE_DEPENDENCY_SHARE * rate {
+            if !whole || cost < FALSE_DEPENDENCY_SHARE * rthroughput {
                 continue;
             }
-            // The rest of a register of which a part is written is kept.
+            // A partial write keeps the rest of the register.
             let (tag, variant) = match self.plan.anatomy.writes_part(to) {
                 true => ("partial_write", "partial write"),
                 false => ("false_dependency", "false dependency"),
@@ -165,7 +181,7 @@ impl RowAnalysis<'_> {
     }
 }
 
-/// Orders latencies: each pair's headline first.
+/// Sorts latencies: headlines before variants.
 fn sort_headlines(latencies: &mut [OperandLatency]) {
     latencies.sort_by(|a, b| (a.variant.is_some(), &a.from, &a.to).cmp(&(b.variant.is_some(), &b.from, &b.to)));
 }
@@ -178,21 +194,21 @@ mod tests {
     use crate::experiments::experiment::FormExperiment;
     use crate::experiments::form_plan::FormPlan;
     use crate::experiments::link_costs::LinkCosts;
-    /// The first chain of `imul r64, r64`, with `cycles` as its reading, and `again` with those of other ways.
+    /// Readings of `imul r64, r64`: the first chain takes `cycles`, its variations `again`.
     fn read(plan: &FormPlan, cycles: f64, again: &[(ChainVariation, f64)]) -> (Vec<ProgramReading>, usize) {
         let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
         let chain = |experiment: &FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Latency { .. });
         let index = plan.experiments.iter().position(chain).unwrap();
         readings[index].cycles = vec![cycles; 3];
-        readings[index].again = again.iter().map(|(way, cycles)| (*way, vec![*cycles; 3])).collect();
+        readings[index].again = again.iter().map(|(variation, cycles)| (*variation, vec![*cycles; 3])).collect();
         (readings, index)
     }
 
     #[test]
-    fn a_way_that_not_every_pass_tried_is_none() {
+    fn a_variation_missing_from_one_pass_is_ignored() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let quicker = [(ChainVariation::Longer(8), 12.0)];
         let (once, index) = read(&plan, 5.0, &quicker);
         let found = |other: &[(ChainVariation, f64)]| {
@@ -200,44 +216,44 @@ mod tests {
             analysis.find_quickest(&passes, index, &plan.experiments[index].meaning).unwrap().0
         };
         assert_eq!(found(&quicker), Some(ChainVariation::Longer(8)));
-        assert_eq!(found(&[]), None, "which pass has it is chance");
+        assert_eq!(found(&[]), None, "a variation in one pass only is chance");
     }
 
     #[test]
-    fn a_chain_of_two_latencies_is_not_bounded_by_a_way_as_slow_as_its_instances() {
+    fn a_variation_limited_by_the_rate_is_ignored_if_the_chain_has_two_latencies() {
         let plan = plan("VEX_Vphsubd_xmm_xmm_xmmm128 xmm, xmm, xmm");
         let chain = |experiment: &FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Latency { .. });
         let index = plan.experiments.iter().position(chain).unwrap();
-        // A CPU without AVX has nothing that can stand beside it.
+        // A CPU without AVX can't have fillers.
         if plan.vary_chain(index, ChainVariation::Beside(3)).is_none() {
             return;
         }
-        let gauge = LinkCosts::default();
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let rates = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rate_at = plan.experiments.iter().position(rates).unwrap();
-        let way = |has_two: bool, rate: f64| {
+        let variation = |has_two: bool, rthroughput: f64| {
             let curve = |turns: f64| 18.0 + 2.2 * turns + 1.8 * (turns - 50.0).max(0.0);
             let mut reading = super::super::regimes::tests::pass(&curve, 4.0);
             reading.regimes = reading.regimes.filter(|_| has_two);
             reading.again = vec![(ChainVariation::Beside(3), vec![2.0; 3])];
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
             readings[index] = reading;
-            readings[rate_at].cycles = vec![rate; 3];
+            readings[rate_at].cycles = vec![rthroughput; 3];
             analysis.find_quickest(&[readings], index, &plan.experiments[index].meaning).unwrap().0
         };
-        assert_eq!(way(true, 2.0), None);
-        assert_eq!(way(true, 0.5), Some(ChainVariation::Beside(3)));
-        assert_eq!(way(false, 2.0), Some(ChainVariation::Beside(3)));
+        assert_eq!(variation(true, 2.0), None);
+        assert_eq!(variation(true, 0.5), Some(ChainVariation::Beside(3)));
+        assert_eq!(variation(false, 2.0), Some(ChainVariation::Beside(3)));
     }
 
     #[test]
-    fn of_several_ways_the_lowest_counts_and_a_longer_one_lifts_the_bound_of_the_rate() {
+    fn the_quickest_variation_counts_and_a_longer_chain_proves_that_the_rate_is_no_limit() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
-        let way = ChainVariation::Longer(8);
-        let links = match plan.vary_chain(1 + 7, way) {
+        let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+        let variation = ChainVariation::Longer(8);
+        let links = match plan.vary_chain(1 + 7, variation) {
             Some(FormExperiment { meaning: ExperimentMeaning::Latency { links, .. }, .. }) => links.len() as f64,
             _ => 9.0,
         };
@@ -250,13 +266,13 @@ mod tests {
             ((super::latency_cycles(&latency) * 100.0).round() / 100.0, latency.bound)
         };
         assert_eq!(bound(3.0, &[]), (3.0, LatencyBound::Upper), "no slower than its instances");
-        assert_eq!(bound(3.4, &[(way, 3.0 + links)]), (3.0, LatencyBound::Exact));
-        assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain says the same");
-        assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain says another");
+        assert_eq!(bound(3.4, &[(variation, 3.0 + links)]), (3.0, LatencyBound::Exact));
+        assert_eq!(bound(3.0, &[(variation, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain agrees");
+        assert_eq!(bound(3.0, &[(variation, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain disagrees");
         assert_eq!(
             bound(5.5, &[(ChainVariation::Beside(4), 4.0)]),
             (5.5, LatencyBound::Exact),
-            "the chain was not measured in this way"
+            "this chain has no such variation"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Stores and loads as links of a chain, and what is subtracted for them.
+//! Stores and loads as links of a chain, and the subtraction of their costs.
 
 use super::instr_row::OperandLatency;
 use super::row_analysis::RowAnalysis;
@@ -16,18 +16,18 @@ pub(super) fn is_memory_link(link: &Link) -> bool {
     [link.from, link.to].contains(&RegisterBank::Memory)
 }
 
-/// Whether it is a chain from the address of a store to what is stored.
+/// Whether a chain leads from the address of a store to its data.
 pub(super) fn is_from_address(meaning: &ExperimentMeaning) -> bool {
     matches!(meaning, ExperimentMeaning::Latency { from, to, .. } if from == "mem_addr" && to == "mem_data")
 }
 
-/// Core cycles of a latency; infinite where there is no number.
+/// Core cycles of a latency. Infinite without a figure.
 pub(super) fn latency_cycles(latency: &OperandLatency) -> f64 {
     latency.cost.value.unwrap_or(f64::INFINITY)
 }
 
-/// A chain's time less that of its links: nothing that happens takes less than no time. Where the whole interval is below
-/// that, by so much are the links' costs off, and the result is known no better.
+/// Subtracts the cost of links from a chain's, at least zero. If the whole interval is below zero,
+/// the link costs are off by that much, and so is the result.
 pub(super) fn subtract_cost(raw: Interval, links: f64) -> Interval {
     let less = |value: f64| (value - links).max(0.0);
     let short = (links - raw.value).max(0.0);
@@ -36,7 +36,8 @@ pub(super) fn subtract_cost(raw: Interval, links: f64) -> Interval {
 }
 
 impl RowAnalysis<'_> {
-    /// The store and the load of a chain through memory, or those of as many bytes; `None` for other chains.
+    /// The store and load of a chain through memory, or a pair of the same width. `None` for other
+    /// chains.
     pub(super) fn find_trip(&self, meaning: &ExperimentMeaning) -> Option<StoreLoadTrip> {
         let ExperimentMeaning::Latency { links, ports: Some(ports), .. } = meaning else { return None };
         if ![ports.0.place, ports.1.place].contains(&OperandPlace::Memory) {
@@ -44,6 +45,6 @@ impl RowAnalysis<'_> {
         }
         let bytes = self.plan.anatomy.memory_bytes;
         let alike = || LOADS.iter().copied().find(|load| load.bytes == bytes);
-        self.gauge.find_trip(&links.iter().copied().find(is_memory_link).or_else(alike)?)
+        self.link_costs.find_trip(&links.iter().copied().find(is_memory_link).or_else(alike)?)
     }
 }

@@ -1,4 +1,4 @@
-//! A form's row: made of its readings, explained, and kept in a file.
+//! Rows: built from readings, explained, written and read back.
 
 mod best_program;
 mod chain_variations;

@@ -1,4 +1,4 @@
-//! Fast and slow operands: the extremes of what a form's candidates took.
+//! Fast and slow operands: the extremes among a form's candidates.
 
 use super::instr_row::{InstrRow, OperandLatency, ThroughputVariant};
 use super::row_analysis::RowAnalysis;
@@ -9,7 +9,7 @@ use crate::experiments::program_reading::ProgramReading;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// What was measured with some values.
+/// A cost measured with particular operand values.
 trait MeasuredCycles {
     fn cycles(&self) -> f64;
 }
@@ -26,7 +26,7 @@ impl MeasuredCycles for OperandLatency {
     }
 }
 
-/// The least and the most of some, named, where they differ.
+/// The least and the greatest cost, with variant names, if they differ.
 fn find_extremes<T: MeasuredCycles + Clone>(mut found: Vec<T>) -> Option<[(&'static str, T); 2]> {
     found.retain(|one| one.cycles().is_finite());
     found.sort_by(|a, b| a.cycles().total_cmp(&b.cycles()));
@@ -36,8 +36,8 @@ fn find_extremes<T: MeasuredCycles + Clone>(mut found: Vec<T>) -> Option<[(&'sta
 }
 
 impl RowAnalysis<'_> {
-    /// Adds the fast and the slow operands of throughput and latency.
-    pub(crate) fn add_operands(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
+    /// Adds variants with fast and slow operands to throughput and latencies.
+    pub(crate) fn add_operands(&self, passes: &[Vec<ProgramReading>], rthroughput: Option<f64>, row: &mut InstrRow) {
         let (mut rates, mut latencies) = (Vec::new(), Vec::new());
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let ExperimentMeaning::Operands { values, of } = &experiment.meaning else { continue };
@@ -57,7 +57,7 @@ impl RowAnalysis<'_> {
             throughput.variants.extend(found.map(|(name, one)| ThroughputVariant { variant: name.to_string(), ..one }));
         }
         let judged = |(mut latency, raw): (OperandLatency, f64)| {
-            self.judge_latency(&mut latency, raw, rate, row);
+            self.judge_latency(&mut latency, raw, rthroughput, row);
             latency
         };
         let judged: Vec<OperandLatency> = latencies.into_iter().map(judged).collect();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_fast_and_slow_only_where_it_matters() {
+    fn fast_and_slow_operands_are_reported_only_if_costs_differ() {
         let found = find_extremes(costs(&[14.0, 10.0, 18.0])).unwrap();
         assert_eq!((found[0].0, found[0].1.cycles()), (FAST_OPERANDS, 10.0));
         assert_eq!((found[1].0, found[1].1.cycles()), (SLOW_OPERANDS, 18.0));

@@ -1,9 +1,9 @@
-//! The two latencies of a chain, and where the one becomes the other.
+//! The two latencies of a chain, and the knee between them.
 //!
-//! The time of a chain of n turns behind a fence is a constant and n times the fresh cost, up to the knee, and from there
-//! on n times the saturated cost, which is that of the long loop. Two lines with a common point are fitted to each
-//! layout's curve. Where the middle of all layouts does not look like them, because something else bends it, that is no
-//! finding.
+//! A chain of n turns behind a fence takes a constant plus n times the fresh cost, up to the knee.
+//! Beyond it, each further turn takes the saturated cost, which is that of the long loop. Two lines
+//! that meet at the knee are fitted to each layout's curve. If the median curve does not match
+//! them, something else bends it, and no latencies are reported.
 
 use super::instr_row::LatencyRegimes;
 use crate::experiments::modes::estimate_usual;
@@ -14,33 +14,33 @@ use cyclescope_core::statistics::{self, Interval, median, t_interval};
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// Lengths on the fresh line at least, and on the saturated one.
+/// Least number of lengths on the fresh line, and on the saturated line.
 const FRESH_LEAST: usize = 3;
 const SATURATED_LEAST: usize = 3;
-/// The knee is searched in steps of this share of a turn.
+/// Steps per turn in the search for the knee.
 const KNEE_STEPS: usize = 4;
-/// A length may be off its line by this share of its time, and by these core cycles.
+/// Tolerance of a length's distance from its line, as a share of its time plus these core cycles.
 const OFF_SHARE: f64 = 0.08;
 const OFF_CYCLES: f64 = 3.0;
-/// A chain whose turns take less does not wait for itself: its start hides behind the fence.
+/// A chain with shorter turns does not wait for itself: its start hides behind the fence.
 const TURN_LEAST: f64 = 0.95;
-/// A knee is known within this share of it to either side.
+/// A knee is reported only if its interval is within this share to either side.
 const KNEE_SHARE: f64 = 0.25;
 
-/// Two lines with a common point.
+/// Two lines that meet at a knee.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TwoLineFit {
-    /// Core cycles a turn on the first line.
+    /// Core cycles per turn on the first line.
     fresh: f64,
-    /// Turns at the common point.
+    /// Turns at the knee.
     knee: f64,
-    /// Core cycles by which lengths are off, as a root of the mean square.
+    /// Distance of the lengths from the lines: root mean square in core cycles.
     off: f64,
-    /// The same of the lengths on the first line.
+    /// Distance of the lengths on the first line.
     fresh_off: f64,
 }
 
-/// The costs of a turn and the knee in turns.
+/// The fresh cost of a turn, and the knee in turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TurnCosts {
     fresh: Interval,
@@ -48,7 +48,7 @@ struct TurnCosts {
     instructions: f64,
 }
 
-/// Fits two lines to the curve of one layout; the second has the slope `saturated`.
+/// Fits two lines to the curve of one layout. The second has the slope `saturated`.
 fn fit_lines(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<TwoLineFit> {
     let (first, last) = (*turns.get(FRESH_LEAST - 1)?, *turns.get(turns.len().checked_sub(SATURATED_LEAST)?)?);
     let steps = ((last - first) * KNEE_STEPS as f64) as usize;
@@ -62,7 +62,7 @@ fn fit_lines(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<TwoLineFit
     near.then_some(fit)
 }
 
-/// The best first line, and its constant, for a knee. An error is as large as the root of the time.
+/// The best first line for a knee, and its constant. The variance is proportional to the time.
 fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (TwoLineFit, f64) {
     let points = || {
         turns
@@ -71,7 +71,7 @@ fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Two
             .map(|(turns, cycles)| (turns.min(knee), cycles - saturated * (turns - knee).max(0.0), 1.0 / cycles))
     };
     let weight: f64 = points().map(|(.., weight)| weight).sum();
-    let mean = |of: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * of(point)).sum::<f64>() / weight;
+    let mean = |part: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * part(point)).sum::<f64>() / weight;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let moments = points().fold([0.0; 2], |[xx, xy], (at, value, weight)| {
         [xx + weight * (at - x) * (at - x), xy + weight * (at - x) * (value - y)]
@@ -85,7 +85,7 @@ fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Two
     (TwoLineFit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
 }
 
-/// The curves of the layouts that have all lengths, of all passes that drew one, and the turns of their chains.
+/// The numbers of turns, the instructions per turn, and all complete curves of all passes.
 fn collect_curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> {
     let drawn = || passes.iter().filter_map(|reading| reading.regimes.as_ref());
     let RegimeReading { turns, instructions, .. } = drawn().find(|reading| !reading.turns.is_empty())?;
@@ -94,12 +94,12 @@ fn collect_curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<
     Some((turns.iter().map(|turns| f64::from(*turns)).collect(), f64::from(*instructions), curves))
 }
 
-/// Both costs of a turn, where short chains took less time, and their curve is two lines.
+/// Both costs of a turn, if short chains are quicker and their curve consists of two lines.
 fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCosts, Interval)> {
     let long: Vec<f64> = passes.iter().flat_map(|reading| reading.cycles.clone()).collect();
     let saturated = estimate_usual(&long, confidence)?.cost;
     let (turns, instructions, curves) = collect_curves(passes)?;
-    // In the middle of all layouts: what disturbs a few of them is no property of the chain.
+    // Uses the median curve: a disturbance of a few layouts is not a property of the chain.
     let length = |at: usize| median(&mut curves.iter().map(|curve| curve[at]).collect::<Vec<f64>>());
     if curves.is_empty() {
         return None;
@@ -108,23 +108,23 @@ fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCos
     fit_lines(&turns, &middle, saturated.value)?;
     let fitting: Vec<TwoLineFit> =
         curves.iter().filter_map(|cycles| fit_lines(&turns, cycles, saturated.value)).collect();
-    let of = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
-    let fresh = t_interval(&of(|fit| fit.fresh), confidence)?;
+    let all = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
+    let fresh = t_interval(&all(|fit| fit.fresh), confidence)?;
     if fresh.value < TURN_LEAST || !is_quicker(fresh, saturated) {
         return None;
     }
-    // How far the lines and their common point move where lengths are off by so much.
-    let [off, fresh_off] = [of(|fit| fit.off), of(|fit| fit.fresh_off)].map(|all| statistics::mean(&all));
-    let knee = t_interval(&of(|fit| fit.knee), confidence)?;
+    // The effect of the remaining distances on slope and knee.
+    let [off, fresh_off] = [all(|fit| fit.off), all(|fit| fit.fresh_off)].map(|distances| statistics::mean(&distances));
+    let knee = t_interval(&all(|fit| fit.knee), confidence)?;
     let fresh = fresh.widen_by(2.0 * fresh_off / knee.value);
     let knee = knee.widen_by(off / (saturated.value - fresh.value));
     Some((TurnCosts { fresh, knee, instructions }, saturated))
 }
 
-/// As a row has it, with what links cost subtracted.
+/// Both latencies and the knee as shown in a row, without the cost of links.
 pub(super) fn estimate_regimes(passes: &[&ProgramReading], links: f64, confidence: f64) -> Option<LatencyRegimes> {
     let (TurnCosts { fresh, knee, instructions }, saturated) = estimate_turn(passes, confidence)?;
-    // What is executed takes a cycle, and a knee that may be anywhere is none.
+    // Every executed instruction takes a cycle, and a knee that may be anywhere is useless.
     if fresh.value - links < TURN_LEAST || knee.half_width() > KNEE_SHARE * knee.value {
         return None;
     }
@@ -138,7 +138,7 @@ pub(super) fn estimate_regimes(passes: &[&ProgramReading], links: f64, confidenc
     })
 }
 
-/// Whether a turn of short chains is quicker, beyond what chance and the instrument explain.
+/// Whether a turn of short chains is quicker, beyond chance and instrument error.
 fn is_quicker(fresh: Interval, saturated: Interval) -> bool {
     let least = DIFFERENT_CYCLES.max(DIFFERENT_SHARE * saturated.value.abs());
     fresh.high < saturated.low && saturated.value - fresh.value > least
@@ -150,7 +150,7 @@ pub(super) mod tests {
 
     const TURNS: [u32; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
 
-    /// A pass of a chain of this curve, each layout a little off.
+    /// A pass of a chain with this curve, with small errors by layout.
     pub(in super::super) fn pass(cycles: &dyn Fn(f64) -> f64, long: f64) -> ProgramReading {
         let layout = |number: u32| {
             let off = 0.1 * f64::from(number % 3) - 0.1;
@@ -179,7 +179,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn two_lines_are_two_costs_and_a_knee_in_instructions() {
+    fn two_lines_give_two_latencies_and_a_knee_in_instructions() {
         for (fresh, saturated, knee) in [(3.0, 4.0, 50.0), (2.0, 2.5, 20.0), (7.0, 8.0, 30.0)] {
             let cycles = |turns: f64| 18.0 + fresh * turns + (saturated - fresh) * (turns - knee).max(0.0);
             assert_eq!(found(&cycles, saturated), Some([fresh - 1.0, saturated - 1.0, 2.0 * knee]));
@@ -187,9 +187,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_two_lines_is_no_finding() {
-        // Alike; a curve that grows in steps; one that never comes to what the long loop costs; a start that hides; one
-        // that is slower where it is short.
+    fn other_curves_give_no_latencies() {
+        // Equal costs; a curve that grows in steps; one that never reaches the long loop's cost; a
+        // start that hides; short chains that are slower.
         let alike = |turns: f64| 18.0 + 2.0 * turns;
         let steps = |turns: f64| 18.0 + 2.0 * turns + 40.0 * (turns / 30.0).floor();
         let never = |turns: f64| 18.0 + turns;

@@ -1,9 +1,10 @@
-//! Chains through memory: whether the core took the store's register for the load, and what can be said of each then.
+//! Chains through memory: whether the core renamed memory, and what is then known.
 //!
-//! A core that renames memory does so by a guess: by the base register and the displacement, or by how many stores lie
-//! between a store and the load that last read what it stored. No chain is therefore known not to be renamed; its time
-//! tells. A load takes what it takes from its address, which a chain of pointers shows, so that a chain through memory that
-//! takes much less was renamed. The store and the load of such a chain have one cost together, which is no part of either.
+//! A core predicts which store a load reads. It may use base register and displacement, or the
+//! number of stores since the one that the load last read. So no chain is known in advance to be
+//! free of memory renaming; its time decides. A load's time from its address is known from pointer
+//! chasing. A chain through memory that takes much less was renamed. Its store and load then have
+//! one common cost, which belongs to neither.
 
 use super::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use super::memory_links::{RENAMED, is_from_address, latency_cycles};
@@ -16,49 +17,51 @@ use cyclescope_code::asm::access::{is_atomic, is_non_temporal_store};
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use std::collections::BTreeMap;
 
-/// Core cycles by which a chain through one place is faster than one through two in turn if memory is renamed at times.
-/// That the places change can cost half a cycle, and of 64 bytes one to two that differ by layout (Zen 5), where nothing is
-/// renamed.
+/// Least core cycles by which a chain through one place beats one through two alternating places if
+/// memory is renamed at times. Without renaming, alternation can cost half a cycle, and with 64
+/// bytes one or two that differ by layout (Zen 5).
 const MIXED_CYCLES: f64 = 1.5;
 
-/// What other chains say of one through memory.
+/// How a chain through memory compares with others between the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChainStanding {
-    /// Another is better: one that alternates, where memory was renamed at times at one place; one at one place, where it
-    /// was not, or where two instances take so long by themselves.
+    /// Another chain is better. That is an alternating one if memory was renamed at times at one
+    /// place. It is the chain at one place if memory was not renamed, or if two instances take that
+    /// long anyway.
     Worse,
-    /// Nothing tells whether memory was renamed.
+    /// It is unknown whether memory was renamed.
     Unsure,
 }
 
 impl RowAnalysis<'_> {
-    /// What other chains between the same ends say of those through memory that are not known as renamed.
+    /// Judges all chains through memory that are not known to be renamed, by the others between the
+    /// same ends.
     pub(super) fn judge_standings(&self, passes: &[Vec<ProgramReading>]) -> BTreeMap<usize, ChainStanding> {
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
-        let known = |wanted: bool| {
+        let rthroughput = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
+        let unrenamed = |alternates: bool| {
             let chains = self.plan.experiments.iter().enumerate().filter(move |(_, one)| {
                 let ExperimentMeaning::Latency { ports: Some(ports), .. } = &one.meaning else {
                     return false;
                 };
                 let through = [ports.0.place, ports.1.place].contains(&OperandPlace::Memory);
-                through && one.meaning.is_alternating() == wanted
+                through && one.meaning.is_alternating() == alternates
             });
-            let of = |(index, one): (usize, &FormExperiment)| {
+            let estimate = |(index, one): (usize, &FormExperiment)| {
                 let (latency, _, raw) = self.estimate_latency(passes, index, &one.meaning)?;
                 (latency.variant.as_deref() != Some(RENAMED)).then_some((index, latency, raw))
             };
-            chains.filter_map(of).collect::<Vec<_>>()
+            chains.filter_map(estimate).collect::<Vec<_>>()
         };
-        let alternating = known(true);
+        let alternating = unrenamed(true);
         let mut standings = BTreeMap::new();
-        for (index, one, _) in known(false) {
+        for (index, one, _) in unrenamed(false) {
             let meaning = &self.plan.experiments[index].meaning;
             if self.may_be_renamed(passes, meaning) {
                 standings.insert(index, ChainStanding::Unsure);
             }
             let same = |(_, other, _): &&(usize, OperandLatency, f64)| (&other.from, &other.to) == (&one.from, &one.to);
             for (other, latency, raw) in alternating.iter().filter(same) {
-                let slow = rate.is_finite() && *raw <= rate * (1.0 + BOUND_SHARE);
+                let slow = rthroughput.is_finite() && *raw <= rthroughput * (1.0 + BOUND_SHARE);
                 let mixed = is_from_address(meaning)
                     || self.renames_memory(meaning) && latency_cycles(&one) < latency_cycles(latency) - MIXED_CYCLES;
                 match (slow, mixed) {
@@ -74,8 +77,8 @@ impl RowAnalysis<'_> {
         standings
     }
 
-    /// Whether a chain at one place may have been renamed although its time does not show it, because an unknown part of
-    /// it is what the instance computes.
+    /// Whether a chain at one place may be renamed although its time does not show it. The
+    /// instance's own computation is an unknown part of that time.
     fn may_be_renamed(&self, passes: &[Vec<ProgramReading>], meaning: &ExperimentMeaning) -> bool {
         let ExperimentMeaning::Latency { ports: Some(ports), .. } = meaning else { return false };
         let sample = &self.plan.anatomy.sample;
@@ -84,13 +87,13 @@ impl RowAnalysis<'_> {
         self.renames_memory(meaning) && stores && !known()
     }
 
-    /// Whether the core takes the store's register for the load anywhere, with the store and the load of this chain.
+    /// Whether the core renames memory anywhere with the store and load of this chain.
     fn renames_memory(&self, meaning: &ExperimentMeaning) -> bool {
         self.find_trip(meaning).is_some_and(|trip| trip.renamed != MemoryRenaming::Never)
     }
 
-    /// Makes a latency to memory a bound that holds whether memory was renamed or not: where it was, the chain lacks what a
-    /// store and a load take together.
+    /// Makes a latency to memory an upper bound that holds with and without memory renaming. If
+    /// memory was renamed, the chain lacks the time of a store and load.
     pub(super) fn bound_by_trip(&self, meaning: &ExperimentMeaning, latency: &mut OperandLatency) {
         let Some(trip) = self.find_trip(meaning) else { return };
         for end in [&mut latency.cost.value, &mut latency.cost.low, &mut latency.cost.high] {
@@ -101,8 +104,8 @@ impl RowAnalysis<'_> {
     }
 }
 
-/// Adds headlines where memory was renamed in every chain: what is known of a load is what it takes from its address, and
-/// nothing of a store alone.
+/// Adds headlines if memory was renamed in every chain. A load is bounded by its time from the
+/// address. A store alone has no known cost.
 pub(super) fn add_fallbacks(row: &mut InstrRow) {
     let is_renamed = |latency: &&OperandLatency| latency.variant.as_deref() == Some(RENAMED);
     let mut added: Vec<OperandLatency> = Vec::new();
@@ -118,8 +121,8 @@ pub(super) fn add_fallbacks(row: &mut InstrRow) {
         let loaded = renamed.from == "mem_data" && renamed.to != "mem_data";
         let known = row.latency.iter().find(address).filter(|_| loaded);
         let what = match known {
-            Some(_) => "the bound is what the address costs",
-            None => "a store has no cost of its own then",
+            Some(_) => "the bound is the latency from the address",
+            None => "a store alone has no known cost",
         };
         let text = format!("{} to {}: memory is renamed in every chain; {what}", renamed.from, renamed.to);
         row.caveats.push(Caveat { code: CaveatKind::UpperBound, text });
@@ -138,9 +141,14 @@ mod tests {
     use crate::experiments::store_load_trip::StoreLoadTrip;
 
     #[test]
-    fn places_in_turn_count_only_where_a_store_and_a_load_show_that_memory_is_renamed() {
+    fn alternating_places_count_only_if_the_core_renames_memory() {
         let plan = plan("Add_r64_rm64 r64, m64");
-        let from_data = |experiment: &FormExperiment| matches!(&experiment.meaning, ExperimentMeaning::Latency { from, to, .. } if from == "mem_data" && to == "op1");
+        let from_data = |experiment: &FormExperiment| {
+            matches!(
+                &experiment.meaning,
+                ExperimentMeaning::Latency { from, to, .. } if from == "mem_data" && to == "op1"
+            )
+        };
         let links = |experiment: &FormExperiment| match &experiment.meaning {
             ExperimentMeaning::Latency { links, .. } => links.clone(),
             _ => Vec::new(),
@@ -155,12 +163,12 @@ mod tests {
         }
         let worse = |renamed| {
             let trip = StoreLoadTrip { load: 4.0, whole: 7.0, renamed };
-            let gauge = LinkCosts::from_ones(&links).with_trip(&links, trip);
-            let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+            let link_costs = LinkCosts::from_ones(&links).with_trip(&links, trip);
+            let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
             let standings = analysis.judge_standings(std::slice::from_ref(&readings));
             chains.map(|index| standings.get(&index) == Some(&ChainStanding::Worse))
         };
-        assert_eq!(worse(MemoryRenaming::Never), [false, true], "the places that change are slow for another reason");
+        assert_eq!(worse(MemoryRenaming::Never), [false, true], "alternating places are slow for another reason");
         assert_eq!(worse(MemoryRenaming::SamePlace), [true, false], "one place may be renamed at times");
     }
 }

@@ -1,4 +1,4 @@
-//! From times to a row: what the experiments of a form say together.
+//! Evaluates the readings of a form's experiments for its row.
 
 use super::instr_row::{InstrRow, LatencyBound, ReciprocalThroughput};
 use crate::experiments::experiment::ExperimentMeaning;
@@ -9,24 +9,25 @@ use crate::experiments::program_reading::ProgramReading;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 
-/// No instruction that is executed takes less than a cycle; this much less can be an error.
+/// Every executed instruction takes at least a cycle. The rest is allowed as error.
 pub(super) const CYCLE_LEAST: f64 = 0.95;
-/// The passes agree within this many core cycles, or this share of what was timed.
+/// Passes agree within this many core cycles, or within this share of the timed cost.
 const PASS_CYCLES: f64 = 0.02;
 pub(super) const PASS_SHARE: f64 = 0.01;
-/// An interval that reaches further to either side than this share of its value is no exact number.
+/// An interval that reaches further to either side than this share of its value is too wide for an
+/// exact figure.
 const WIDE_SHARE: f64 = 0.1;
 
-/// Passes that say different things.
+/// A disagreement between passes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PassDisagreement {
-    /// What they say, in words.
+    /// The caveat that lists their figures.
     pub caveat: Caveat,
-    /// The least and the most, in core cycles.
+    /// The least and the greatest figure, in core cycles.
     pub range: [f64; 2],
 }
 
-/// The range of a figure whose interval reaches too far, in words.
+/// Describes the range of a figure if its interval is too wide.
 fn describe_wide(cost: &Quantity) -> Option<String> {
     let Quantity { value: Some(value), low, high, .. } = *cost else { return None };
     let Some((low, high)) = low.zip(high) else {
@@ -35,33 +36,33 @@ fn describe_wide(cost: &Quantity) -> Option<String> {
     ((high - low) / 2.0 > WIDE_SHARE * value.abs()).then(|| format!("{low:.3} to {high:.3} core cycles"))
 }
 
-/// The caveat of rates that are known too badly for a number.
-fn wide_rates_caveat(throughput: &ReciprocalThroughput) -> Option<Caveat> {
+/// The caveat for reciprocal throughputs with intervals that are too wide.
+fn wide_throughput_caveat(throughput: &ReciprocalThroughput) -> Option<Caveat> {
     let own = [("reciprocal throughput".to_string(), Some(&throughput.cost))];
     let decoders = [("from the decoders".to_string(), throughput.decoders.as_ref())];
     let variants = throughput.variants.iter().map(|one| (one.variant.clone(), Some(&one.cost)));
-    let rates = own.into_iter().chain(decoders).chain(variants);
+    let costs = own.into_iter().chain(decoders).chain(variants);
     let said: Vec<String> =
-        rates.filter_map(|(what, cost)| Some(format!("{what}: {}", describe_wide(cost?)?))).collect();
-    let text = format!("{}, which is too wide for a number", said.join("; "));
+        costs.filter_map(|(what, cost)| Some(format!("{what}: {}", describe_wide(cost?)?))).collect();
+    let text = format!("{}, too wide for an exact figure", said.join("; "));
     (!said.is_empty()).then_some(Caveat { code: CaveatKind::IntervalNotReached, text })
 }
 
-/// What a form's row is made from.
+/// Inputs of a form's row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowAnalysis<'a> {
-    /// The experiments.
+    /// The experiments of the form.
     pub plan: &'a FormPlan,
-    /// What links cost.
-    pub gauge: &'a LinkCosts,
-    /// Level of the intervals.
+    /// Costs of links in chains.
+    pub link_costs: &'a LinkCosts,
+    /// Confidence level of the intervals.
     pub confidence: f64,
     /// Core cycles of a NOP: one over the width of the core.
     pub nop_cycles: f64,
 }
 
 impl RowAnalysis<'_> {
-    /// All layouts' figures by pass; where the core was shared all the time, those.
+    /// All layouts' figures by pass. If the sibling was always busy, the shared figures.
     pub(super) fn figures_by_pass(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<Vec<f64>> {
         let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
         let alone: Vec<Vec<f64>> = readings().map(|reading| reading.cycles.clone()).collect();
@@ -69,14 +70,14 @@ impl RowAnalysis<'_> {
         if never { readings().map(|reading| reading.shared.clone()).collect() } else { alone }
     }
 
-    /// The caveat of experiments of which some never had the core alone.
+    /// The caveat for experiments whose sibling was busy in all readings of all passes.
     pub(super) fn shared_core_caveat(&self, passes: &[Vec<ProgramReading>]) -> Option<Caveat> {
         let never = |index: &usize| {
             let readings = || passes.iter().filter_map(|pass| pass.get(*index));
             readings().all(|reading| reading.cycles.is_empty()) && readings().any(|reading| !reading.shared.is_empty())
         };
         let count = (0..self.plan.experiments.len()).filter(never).count();
-        let text = format!("{count} of its programs never had the core to themselves");
+        let text = format!("{count} of its programs always ran with a busy sibling");
         (count > 0).then_some(Caveat { code: CaveatKind::SiblingBusy, text })
     }
 
@@ -88,16 +89,18 @@ impl RowAnalysis<'_> {
         self.estimate_figures(experiment, &self.figures_by_pass(passes, experiment).concat())
     }
 
-    /// What some layouts of an experiment say: of a rate the best, of a chain the usual.
+    /// Estimates a cost from layouts: the lowest mode of a reciprocal throughput, the
+    /// usual mode of a chain.
     pub(super) fn estimate_figures(&self, experiment: usize, values: &[f64]) -> Option<ModeEstimate> {
-        match self.plan.experiments[experiment].meaning.is_rate() {
+        match self.plan.experiments[experiment].meaning.is_throughput() {
             true => estimate_lowest(values, self.confidence),
             false => estimate_usual(values, self.confidence),
         }
     }
 
-    /// What passes say that do not say the same. What was timed took `links` more, whose error is in the difference too.
-    /// Two of three are enough where the third was slower, for what disturbs costs time; a faster one is no accident.
+    /// Detects passes that disagree. The timed cost was higher by `links`, whose error is part of
+    /// the difference. Two agreeing passes of three suffice if the third was slower: disturbances
+    /// cost time. A faster pass is never an accident.
     pub(super) fn find_disagreement(&self, mut costs: Vec<f64>, links: f64, what: &str) -> Option<PassDisagreement> {
         let said: Vec<String> = costs.iter().map(|cost| format!("{cost:.3}")).collect();
         costs.sort_by(f64::total_cmp);
@@ -106,29 +109,29 @@ impl RowAnalysis<'_> {
         if near(least, second) {
             return None;
         }
-        let text = format!("{what}: {} core cycles in passes one after another", said.join(", "));
+        let text = format!("{what}: {} core cycles in successive passes", said.join(", "));
         let caveat = Caveat { code: CaveatKind::NotRepeatable, text };
         Some(PassDisagreement { caveat, range: [least, costs[costs.len() - 1]] })
     }
 
-    /// Says of latencies that are known too badly for an exact number that they are bounds, and of rates how badly they are
-    /// known.
+    /// Turns exact latencies with wide intervals into upper bounds, and adds caveats for wide
+    /// reciprocal throughputs.
     pub(super) fn mark_wide(row: &mut InstrRow) {
-        row.caveats.extend(row.throughput.as_ref().and_then(wide_rates_caveat));
+        row.caveats.extend(row.throughput.as_ref().and_then(wide_throughput_caveat));
         for latency in row.latency.iter_mut().filter(|latency| latency.bound == LatencyBound::Exact) {
             let Quantity { value: Some(value), high, .. } = latency.cost else { continue };
             let Some(range) = describe_wide(&latency.cost) else { continue };
             let (from, to) = (&latency.from, &latency.to);
-            let text = format!("{from} to {to}: {range}, which is too wide for a number");
+            let text = format!("{from} to {to}: {range}, too wide for an exact figure");
             row.caveats.push(Caveat { code: CaveatKind::IntervalNotReached, text });
             latency.make_upper_bound(high.unwrap_or(value));
         }
     }
 
-    /// What the links of a chain cost together.
+    /// The sum of a chain's link costs.
     pub(super) fn sum_links(&self, meaning: &ExperimentMeaning) -> f64 {
         let ExperimentMeaning::Latency { links, .. } = meaning else { return 0.0 };
-        self.gauge.sum(links).map_or(0.0, |cost| cost.cycles)
+        self.link_costs.sum(links).map_or(0.0, |cost| cost.cycles)
     }
 }
 
@@ -142,9 +145,9 @@ pub(super) mod tests {
     use cyclescope_core::unit::Unit;
 
     #[test]
-    fn a_rate_is_the_best_that_is_sustained_and_a_chain_takes_what_it_usually_takes() {
-        let some = [1.0, 0.5, 1.001, 0.999, 1.3];
-        for estimate in [estimate_lowest(&some, 0.95).unwrap(), estimate_usual(&some, 0.95).unwrap()] {
+    fn a_rate_is_the_best_sustained_mode_and_a_chain_the_usual_mode() {
+        let values = [1.0, 0.5, 1.001, 0.999, 1.3];
+        for estimate in [estimate_lowest(&values, 0.95).unwrap(), estimate_usual(&values, 0.95).unwrap()] {
             assert!((estimate.cost.value - 1.0).abs() < 0.002 && estimate.others.len() == 1);
         }
         let two = [0.5, 0.501, 0.499, 0.6, 0.601, 0.602, 0.6, 0.599];
@@ -156,12 +159,12 @@ pub(super) mod tests {
 
     pub(in super::super) fn plan(name: &str) -> FormPlan {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
-        FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &Machine::detect().features, &wanted)
+        let target = criteria.select(list_forms()).unwrap().remove(0);
+        FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
     }
 
     #[test]
-    fn rates_that_are_known_too_badly_are_marked() {
+    fn rates_with_wide_intervals_get_a_caveat() {
         let quantity = |value: f64, reach: f64| {
             Quantity::new(Interval { value, low: value - reach, high: value + reach }, Unit::CoreCycles)
         };
@@ -173,20 +176,20 @@ pub(super) mod tests {
             modes: Vec::new(),
             variants: Vec::new(),
         };
-        assert_eq!(wide_rates_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
-        let text = wide_rates_caveat(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
+        assert_eq!(wide_throughput_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
+        let text = wide_throughput_caveat(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
         assert!(text.contains("reciprocal throughput: 0.800 to 1.200"), "{text}");
         assert!(text.contains("from the decoders: 2.000 core cycles in a single layout"), "{text}");
     }
 
     #[test]
-    fn passes_agree_where_the_two_fastest_do() {
+    fn passes_agree_if_the_two_fastest_do() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::default();
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let caveat = |costs: &[f64]| analysis.find_disagreement(costs.to_vec(), 0.0, "x").is_some();
         assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
         assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));
-        assert!(caveat(&[4.5, 1.0, 4.51]), "two slow passes do not silence a fast one");
+        assert!(caveat(&[4.5, 1.0, 4.51]), "two slow passes do not outvote a fast one");
     }
 }

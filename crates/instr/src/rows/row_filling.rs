@@ -1,25 +1,25 @@
-//! A row from its readings: the rate, the latencies, and what depends on constants and operands.
+//! Fills a row from its readings: the reciprocal throughput, the latencies, and variants by constants and operands.
 
 use super::instr_row::{InstrRow, RowStatus};
 use super::row_analysis::RowAnalysis;
 use crate::experiments::program_reading::ProgramReading;
 
 impl RowAnalysis<'_> {
-    /// Fills in the row from the readings of one or more passes, by experiment.
+    /// Fills the row from the readings of one or more passes.
     pub(crate) fn fill_row(&self, row: &mut InstrRow, passes: &[Vec<ProgramReading>]) {
         row.status = RowStatus::Measured;
         let throughput = self.estimate_throughput(passes, row);
-        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let rthroughput = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
-        self.add_latencies(passes, rate, row);
+        self.add_latencies(passes, rthroughput, row);
         self.add_constants(passes, row);
-        self.add_operands(passes, rate, row);
-        self.add_false_dependency(passes, rate, row);
+        self.add_operands(passes, rthroughput, row);
+        self.add_false_dependency(passes, rthroughput, row);
         Self::mark_wide(row);
         row.caveats.extend(self.shared_core_caveat(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = RowStatus::Failed;
-            row.reason = Some("no experiment gave a number".to_string());
+            row.reason = Some("no experiment gave a figure".to_string());
         }
     }
 }

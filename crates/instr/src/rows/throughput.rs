@@ -12,7 +12,7 @@ use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 
-/// Denominators of fractions that are named.
+/// Denominators of named fractions.
 const DENOMINATORS: std::ops::RangeInclusive<u32> = 1..=6;
 /// Above this, only whole numbers are named.
 const FRACTIONS_BELOW: f64 = 4.0;
@@ -34,14 +34,14 @@ impl RowAnalysis<'_> {
         let ExperimentMeaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        let of = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
-        let costs = programs[place].iter().filter_map(of).collect();
+        let estimate = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
+        let costs = programs[place].iter().filter_map(estimate).collect();
         if let Some(PassDisagreement { caveat, range }) = self.find_disagreement(costs, 0.0, "reciprocal throughput") {
             row.caveats.push(caveat);
             cost = Interval { low: cost.low.min(range[0]), high: cost.high.max(range[1]), ..cost };
         }
         if *burdened {
-            let text = "throughput: instructions that each instance needs beside it count too";
+            let text = "throughput: it includes instructions that each instance needs";
             row.caveats.push(Caveat { code: CaveatKind::UpperBound, text: text.to_string() });
         }
         if cost.value < CYCLE_LEAST * self.nop_cycles {
@@ -57,13 +57,14 @@ impl RowAnalysis<'_> {
         })
     }
 
-    /// The rates at which a program ran, best first.
+    /// The rates of a program's modes, best first.
     fn estimate_rates(&self, passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
         let estimate = self.estimate_experiment(passes, index);
         estimate.map_or(Vec::new(), |found| std::iter::once(found.cost.value).chain(found.others).collect())
     }
 
-    /// The best of each variant; that of subnormal operands only where they make a difference.
+    /// The best program of each variant. Subnormal operands are reported only if they make a
+    /// difference.
     fn estimate_variants(&self, passes: &[Vec<ProgramReading>], headline: f64) -> Vec<ThroughputVariant> {
         let mut best: Vec<ThroughputVariant> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
@@ -85,7 +86,7 @@ impl RowAnalysis<'_> {
         best
     }
 
-    /// The rate from the decoders, where it differs from the best.
+    /// The rate from the decoders, if it differs from the best.
     fn estimate_decoders(&self, passes: &[Vec<ProgramReading>], best: f64) -> Option<Quantity> {
         let readings = passes.iter().filter_map(|pass| pass.first());
         let values: Vec<f64> = readings.flat_map(|reading| reading.decoded.clone()).collect();
@@ -95,7 +96,7 @@ impl RowAnalysis<'_> {
     }
 }
 
-/// The modes that are not the best one, rounded and each once.
+/// Modes other than the best, rounded, without duplicates.
 fn list_other_modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
     let mut others: Vec<f64> = rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
     others.sort_by(f64::total_cmp);
@@ -103,7 +104,7 @@ fn list_other_modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
     others.into_iter().map(|rate| (rate * 1000.0).round() / 1000.0).collect()
 }
 
-/// The one simple fraction in an interval.
+/// The only simple fraction in an interval, if there is exactly one.
 fn find_fraction(cost: &Interval) -> Option<String> {
     let mut found = None;
     for denominator in DENOMINATORS {
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_are_named_where_only_one_fits() {
+    fn a_fraction_is_named_only_if_it_is_unique() {
         let name = |value, margin| find_fraction(&Interval::with_margin(value, margin));
         assert_eq!(name(0.3335, 0.002).as_deref(), Some("1/3"));
         assert_eq!(name(1.0, 0.01).as_deref(), Some("1"));

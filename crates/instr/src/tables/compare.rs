@@ -1,16 +1,18 @@
-//! Two result files, or one and a published table, held against each other.
+//! Compares two result files, or a result file with a published table.
 //!
-//! The idea: what a side says is a range in which the true cost lies (an exact number is a point, an upper bound has
-//! no lower end), and two sides agree where their ranges touch within a tolerance. Only headlines are compared, not
-//! variants. A published latency without a pair of operands is the one number that a reader plans with, so it is
-//! compared with our largest latency between explicit operands. Limits: nothing is said about tags, modes and
-//! variants, and a number that one side lacks is counted, not judged.
+//! A side's claim is a range that contains the true cost. An exact number is a point; an upper
+//! bound has no lower end. Two sides agree if their ranges touch within a tolerance. Only headlines
+//! are compared. A published latency without operands is the one figure that readers plan with. It
+//! is compared with the largest measured latency between explicit operands. Limits: tags, modes and
+//! variants are not compared. A figure that one side lacks is counted, not judged.
 //!
-//! Between two results a gap beyond the tolerance is a difference only where chance does not explain it: it is held against
-//! the errors of both. Of thousands of quantities some lie far apart by chance, so the level follows from their number: of
-//! the differences that are named, a stated share is false at most, on average. Y. Benjamini and Y. Hochberg, "Controlling the
-//! false discovery rate", Journal of the Royal Statistical Society B 57 (1995). Intervals are taken for those of 95 %. What is
-//! beyond the tolerance and not found so is counted as unclear. A published number has no error, and is not tested.
+//! Between two results, a gap beyond the tolerance is a difference only if chance does not explain
+//! it: it is tested against the errors of both. Of thousands of quantities, some differ by chance,
+//! so the level depends on their number. On average, at most a stated share of the reported
+//! differences is false: Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate",
+//! Journal of the Royal Statistical Society B 57 (1995). Intervals are assumed to have a confidence
+//! level of 95 %. Gaps beyond the tolerance that fail the test count as unclear. Published figures
+//! have no error and are not tested.
 
 mod agreement;
 mod published;
@@ -31,25 +33,25 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// The share of the differences between two results that is false at most, on average.
+/// Upper limit of the expected share of false differences between two results.
 const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// What a quantity is, and how sure one can be of it.
+/// The kind of a quantity, and how certain it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuantityKind {
-    /// A latency that both sides know exactly.
+    /// A latency that is exact on both sides.
     LatencyExact,
-    /// A latency of which a side knows only the sum with another.
+    /// A latency that is only a sum on one side.
     LatencySum,
-    /// A latency that a side knows an upper bound of.
+    /// A latency that is only an upper bound on one side.
     LatencyUpper,
     /// A reciprocal throughput.
     Throughput,
 }
 
 impl QuantityKind {
-    /// All of them, in the order of a report.
+    /// All kinds, in the order of a report.
     pub(crate) const ALL: [QuantityKind; 4] =
         [QuantityKind::LatencyExact, QuantityKind::LatencySum, QuantityKind::LatencyUpper, QuantityKind::Throughput];
 
@@ -62,7 +64,7 @@ impl QuantityKind {
     }
 }
 
-/// How many quantities of a kind there are.
+/// Counts of one kind of quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct QuantityTally {
     /// The kind.
@@ -71,42 +73,43 @@ pub struct QuantityTally {
     pub agree: u64,
     /// Both sides have it and differ.
     pub differ: u64,
-    /// Both sides have it, and it is not known whether they differ.
+    /// Both sides have it, and the difference is unclear.
     pub unclear: u64,
     /// Only A has it.
     pub only_a: u64,
     /// Only B has it.
     pub only_b: u64,
-    /// Of those that both have, how many have an interval on both sides.
+    /// Number of quantities with an interval on both sides.
     pub intervals: u64,
-    /// How many of these intervals overlap.
+    /// Number of these whose intervals overlap.
     pub overlap: u64,
 }
 
-/// How many forms there are.
+/// Counts of forms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FormCounts {
     /// In A and in B.
     pub both: u64,
     /// Only in A.
     pub only_a: u64,
-    /// Only in B; of a published table these are its lines that name no form of A.
+    /// Only in B. For a published table: lines that match no form of A.
     pub only_b: u64,
 }
 
-/// What one side says.
+/// One side's claim about a quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparedSide {
-    /// The number; of a published range only the ends, of a published upper bound only `high`.
+    /// The figure. A published range has only the ends, a published upper bound only `high`.
     #[serde(flatten)]
     pub cost: Quantity,
-    /// What a latency is; null for a reciprocal throughput and where the table does not tell.
+    /// The kind of a latency. Null for a reciprocal throughput, or if the table does not say.
     pub bound: Option<LatencyBound>,
-    /// The chain of a latency, or the recipe of a reciprocal throughput; null for a published number.
+    /// The chain of a latency, or the recipe of a reciprocal throughput. Null for a published
+    /// figure.
     pub how: Option<String>,
-    /// What to know before believing it.
+    /// Reservations about the figure.
     pub caveats: Vec<Caveat>,
-    /// As a published table has it.
+    /// The text in the published table.
     pub written: Option<String>,
     /// The line of the published table.
     pub line: Option<u64>,
@@ -138,16 +141,16 @@ impl ComparedSide {
     }
 }
 
-/// What one side says, and where the true cost lies by it.
+/// A claim, and the range of the true cost according to it.
 struct SideClaim {
     side: ComparedSide,
     span: CostSpan,
 }
 
-/// A quantity about which the sides differ.
+/// A quantity on which the sides differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QuantityDifference {
-    /// The instruction in the database.
+    /// The name in the instruction database.
     pub code: String,
     /// The mnemonic.
     pub mnemonic: String,
@@ -155,36 +158,36 @@ pub struct QuantityDifference {
     pub operands: String,
     /// The encoding.
     pub encoding: String,
-    /// What differs.
+    /// The kind of quantity.
     pub quantity: QuantityKind,
-    /// Where a latency begins; null for a reciprocal throughput.
+    /// The input of a latency. Null for a reciprocal throughput.
     pub from: Option<String>,
-    /// Where a latency ends; null for a reciprocal throughput.
+    /// The output of a latency. Null for a reciprocal throughput.
     pub to: Option<String>,
-    /// What A says.
+    /// A's claim.
     pub a: ComparedSide,
-    /// What B says.
+    /// B's claim.
     pub b: ComparedSide,
-    /// Core cycles from the nearest number that B allows to the nearest that A allows.
+    /// Core cycles from the nearest end of B's range to that of A's.
     pub difference: f64,
-    /// The same as a share of B's number.
+    /// The difference as a share of B's figure.
     pub relative: f64,
-    /// By how many standard errors it is beyond the tolerance; null where the error is not known.
+    /// Standard errors beyond the tolerance. Null if the error is unknown.
     pub deviations: Option<f64>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TableComparison {
-    /// What counts as the same.
+    /// The tolerance used.
     pub tolerance: Tolerance,
-    /// The share of the differences that is false at most, on average; null where nothing was tested.
+    /// Upper limit of the expected share of false differences. Null if nothing was tested.
     pub false_discovery_rate: Option<f64>,
-    /// How many forms there are.
+    /// Counts of forms.
     pub forms: FormCounts,
-    /// How many quantities of each kind, exact latencies first, then sums, upper bounds and throughput.
+    /// Counts by kind: exact latencies first, then sums, upper bounds and throughput.
     pub quantities: Vec<QuantityTally>,
-    /// Those that differ, the largest relative difference first.
+    /// The differences, largest relative difference first.
     #[serde(skip)]
     pub differences: Vec<QuantityDifference>,
 }
@@ -216,7 +219,7 @@ impl TableComparison {
         &mut self.quantities[place.expect("all kinds are in the list")]
     }
 
-    /// Holds the two sides of one quantity against each other.
+    /// Compares both claims about one quantity.
     fn judge_pair(&mut self, pairing: &QuantityPairing<'_>, a: SideClaim, b: SideClaim) {
         let gap = SpanGap::between(a.span, b.span);
         let agree = gap.is_within(self.tolerance);
@@ -236,7 +239,7 @@ impl TableComparison {
         }
     }
 
-    /// Keeps of the differences those that chance does not explain, and counts the others as unclear.
+    /// Keeps the differences that chance does not explain, and counts the others as unclear.
     fn keep_significant(mut self) -> TableComparison {
         self.false_discovery_rate = Some(FALSE_DISCOVERIES);
         let pairs = self.quantities.iter().map(|tally| tally.agree + tally.differ).sum();
@@ -266,12 +269,13 @@ impl TableComparison {
     }
 }
 
-/// By how many standard errors a difference is beyond the tolerance; any number where there is no error.
+/// Standard errors beyond the tolerance. Infinite if there is no error.
 fn deviation_or_infinite(difference: &QuantityDifference) -> f64 {
     difference.deviations.unwrap_or(f64::INFINITY)
 }
 
-/// The deviations above which a difference counts as found, for this number of pairs; `deviations` are in descending order.
+/// The least deviation of a significant difference among this number of pairs. `deviations` are in
+/// descending order.
 fn find_threshold(deviations: &[f64], pairs: u64) -> f64 {
     let is_found = |(place, deviation): &(usize, &f64)| {
         let share = FALSE_DISCOVERIES * (place + 1) as f64 / pairs.max(1) as f64;
@@ -280,7 +284,7 @@ fn find_threshold(deviations: &[f64], pairs: u64) -> f64 {
     deviations.iter().enumerate().rfind(is_found).map_or(f64::INFINITY, |(_, deviation)| *deviation)
 }
 
-/// Which quantity of which form is compared.
+/// A quantity of a form, present on both sides.
 struct QuantityPairing<'a> {
     row: &'a InstrRow,
     kind: QuantityKind,
@@ -312,13 +316,14 @@ impl QuantityPairing<'_> {
     }
 }
 
-/// The latencies of a row that have a number and are no variants.
+/// The latencies of a row with a figure, without variants.
 pub fn headline_latencies(row: &InstrRow) -> impl Iterator<Item = &OperandLatency> {
     row.latency.iter().filter(|latency| latency.variant.is_none() && latency.cost.value.is_some())
 }
 
-/// How near a pair is to what a published number without a pair is about: explicit operands first, then implicit
-/// registers, then addresses, then flags, masks and data through memory.
+/// Ranks a latency's ends by likelihood that a published figure without operands means them.
+/// Explicit operands come first, then implicit registers, addresses, and last flags, masks and data
+/// in memory.
 fn rank_ends(latency: &OperandLatency) -> u8 {
     let end = |name: &str| match name {
         "mem_addr" => 2,
@@ -329,8 +334,8 @@ fn rank_ends(latency: &OperandLatency) -> u8 {
     end(&latency.from).max(end(&latency.to))
 }
 
-/// The one latency that stands for a row: the largest of those between explicit operands. Where there is none it is
-/// the largest between registers, then from an address, then any; of each, upper bounds come last.
+/// The latency that represents a row: the largest between explicit operands. Failing that: between
+/// registers, then from an address, then any. Upper bounds come last in each group.
 pub(crate) fn pick_headline(row: &InstrRow) -> Option<&OperandLatency> {
     let key = |latency: &OperandLatency| (rank_ends(latency), latency.bound == LatencyBound::Upper);
     let valued = headline_latencies(row).filter_map(|latency| Some((latency, latency.cost.value?)));
@@ -339,7 +344,7 @@ pub(crate) fn pick_headline(row: &InstrRow) -> Option<&OperandLatency> {
     best.map(|(latency, _)| latency)
 }
 
-/// The reciprocal throughput of a row and its number, where it has one.
+/// The reciprocal throughput of a row, if it has a figure.
 fn find_throughput(row: &InstrRow) -> Option<(&ReciprocalThroughput, f64)> {
     let throughput = row.throughput.as_ref()?;
     Some((throughput, throughput.cost.value?))
@@ -373,7 +378,7 @@ mod tests {
             all.pop();
         }
         let row = row("x", "", all, 1.0);
-        // Only the variant is left, which is none.
+        // Only the variant is left, which does not count.
         assert_eq!(headline_latencies(&row).count(), 0);
     }
 }

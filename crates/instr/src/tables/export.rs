@@ -1,4 +1,5 @@
-//! Rows as a table of every figure, for spreadsheets and as a reference for others, and as one in few columns, to be pasted.
+//! Exports rows as tables: one with every figure, for spreadsheets and as a reference, and a short
+//! summary.
 
 use super::compare::headline_latencies;
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus, ThroughputVariant};
@@ -36,9 +37,10 @@ const EXPORT_COLUMNS: [&str; 29] = [
     "knee_high",
 ];
 
-/// A line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of the headline has
-/// a line without one. What was measured with another constant has lines of its own, with the reciprocal throughput where
-/// that is another too. Numbers are core cycles. As a CSV file `compare` takes it as a reference.
+/// One line per latency, with the reciprocal throughput repeated. A row without headline latencies
+/// has one line without a latency. Other constants have lines of their own, with the reciprocal
+/// throughput if it differs. Figures are core cycles. `compare` accepts the CSV file as a
+/// reference.
 pub fn build_latency_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
     let mut table = TextTable::new(EXPORT_COLUMNS);
     let mut add = |record: [String; EXPORT_COLUMNS.len()]| table.rows.push(record.into());
@@ -116,7 +118,7 @@ fn build_record(
     ]
 }
 
-/// A line for each row that was measured, in few columns. Numbers are core cycles.
+/// One line per measured row, in few columns. Figures are core cycles.
 pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
     let mut table = TextTable::new(["instruction", "isa", "latency", "rthroughput", "tags"]);
     table.columns[3].is_number = true;
@@ -134,8 +136,8 @@ pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> 
     table
 }
 
-/// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`; that of a
-/// short chain before that of a long one, `1…2`, where there are two; a dash for none.
+/// The headline latencies of a row: `3` if all are equal, else `op1→op1 1, mem_addr→op1 ≤6`. With
+/// two latencies, the one of short chains comes first: `1…2`. A dash without any.
 fn summarize_latencies(row: &InstrRow) -> String {
     let text = |latency: &OperandLatency| {
         let sign = if latency.bound == LatencyBound::Upper { "≤" } else { "" };
@@ -152,11 +154,11 @@ fn summarize_latencies(row: &InstrRow) -> String {
     }
 }
 
-/// A number of cycles with two decimals, without those that are zero.
+/// Core cycles with at most two decimals, without trailing zeros.
 fn format_cycles(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    // A tiny negative number, which noise makes of zero.
+    // Noise can turn zero into a tiny negative number.
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
@@ -170,7 +172,7 @@ mod tests {
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::Quantity;
 
-    /// Rows of every sort.
+    /// Rows of every kind.
     fn rows() -> Vec<InstrRow> {
         let mut variant = latency("op1", "op1", 0.0, LatencyBound::Upper);
         variant.variant = Some("same register".to_string());
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_line_for_each_latency() {
+    fn each_latency_has_a_line() {
         let text = exported();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 2 + 4 + 1 + 1);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_what_was_measured() {
+    fn a_summary_lists_measured_rows() {
         let expected = [
             ["add r64, r64", "x64", "1", "0.25", ""],
             ["sub r64, m64", "x64", "op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2", "0.33", ""],
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
+    fn a_summary_shows_both_latencies_of_a_chain_and_no_refused_figure() {
         let regimes = LatencyRegimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
         let two = OperandLatency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, LatencyBound::Exact) };
         let refused = Quantity::refused(Unit::CoreCycles);
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn figures_have_no_trailing_zeros() {
         assert_eq!([-0.001, 100.0, 0.25, 3.999].map(format_cycles), ["0", "100", "0.25", "4"]);
     }
 }

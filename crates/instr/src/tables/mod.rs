@@ -1,4 +1,4 @@
-//! Whole tables: compared, summed up, written for other programs, and those that others published.
+//! Whole tables: comparison, summary, export, and published tables.
 
 pub mod compare;
 pub mod export;

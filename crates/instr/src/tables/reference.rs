@@ -1,9 +1,9 @@
-//! A published table to hold results against, as a CSV file.
+//! Reads a published table, as a CSV file, to compare results with.
 //!
-//! The header names the columns, in any order and in capitals or not: `mnemonic` and `operands`, at least one of
-//! `latency_cycles` and `rthroughput_cycles`, and where wanted `encoding`, `code`, `from` and `to`. An empty field
-//! says nothing; a line that begins with `#` is a comment. Of the columns that our own export has beside these,
-//! `variant` and `bound` are understood, so that an export is a reference; all others are passed over.
+//! The header names the columns in any order and case. Required are `mnemonic`, `operands`, and one
+//! of `latency_cycles` and `rthroughput_cycles`. Optional are `encoding`, `code`, `from` and `to`.
+//! An empty field makes no claim. Lines that begin with `#` are comments. `variant` and `bound` are
+//! also read, so an export can serve as a reference. All other columns are ignored.
 
 mod published_figure;
 mod spelling;
@@ -17,7 +17,7 @@ use cyclescope_code::asm::nearest_words;
 use cyclescope_measure::study::csv_list::csv_lines::CsvLines;
 use cyclescope_measure::study::csv_list::{BadList, csv_error};
 
-/// The columns that are understood.
+/// The columns that are read.
 const REFERENCE_COLUMNS: [&str; 10] = [
     "mnemonic",
     "operands",
@@ -34,24 +34,24 @@ const REQUIRED_COLUMNS: [&str; 2] = ["mnemonic", "operands"];
 const FIGURE_COLUMNS: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
 const ENCODINGS: [&str; 6] = ["legacy", "vex", "evex", "xop", "3dnow", "sequence"];
 
-/// What one line says.
+/// One line of a published table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceEntry {
-    /// Its line in the file.
+    /// Its line number in the file.
     pub line: u64,
-    /// The instruction in the database, where it is named.
+    /// The name in the instruction database, if given.
     pub code: Option<String>,
-    /// The mnemonic, in our spelling.
+    /// The mnemonic, normalised.
     pub mnemonic: String,
-    /// The operands, in our spelling.
+    /// The operands, normalised.
     pub operands: String,
-    /// The encoding; none stands for any.
+    /// The encoding. `None` matches any.
     pub encoding: Option<String>,
-    /// Between which operands the latency is; none where the table does not tell.
+    /// Input and output of the latency. `None` if the table does not say.
     pub pair: Option<(String, String)>,
     /// The latency in core cycles.
     pub latency: Option<PublishedFigure>,
-    /// What the latency is, where the table tells.
+    /// The kind of the latency, if given.
     pub bound: Option<LatencyBound>,
     /// The reciprocal throughput in core cycles.
     pub throughput: Option<PublishedFigure>,
@@ -60,14 +60,14 @@ pub struct ReferenceEntry {
 /// A published table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceTable {
-    /// Its lines.
+    /// Its lines, in order.
     pub entries: Vec<ReferenceEntry>,
-    /// Columns that were passed over though they may have been meant.
+    /// Warnings about ignored columns that may be misspelt.
     pub warnings: Vec<String>,
 }
 
 impl ReferenceTable {
-    /// Reads the content of a file.
+    /// Parses the content of a file.
     pub fn read(content: &[u8]) -> Result<ReferenceTable, BadList> {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
@@ -83,13 +83,13 @@ impl ReferenceTable {
         Ok(ReferenceTable { entries: entries.collect::<Result<_, _>>()?, warnings: columns.warnings.clone() })
     }
 
-    /// Whether the table tells between which operands its latencies are.
+    /// Whether any latency names its input and output.
     pub(crate) fn has_pairs(&self) -> bool {
         self.entries.iter().any(|entry| entry.pair.is_some())
     }
 }
 
-/// Where the columns are.
+/// The positions of the columns.
 struct ReferenceColumns {
     places: [Option<usize>; REFERENCE_COLUMNS.len()],
     warnings: Vec<String>,
@@ -105,7 +105,7 @@ impl ReferenceColumns {
         }
         let unknown = || names.iter().map(String::as_str).filter(|name| !REFERENCE_COLUMNS.contains(name));
         let has = |name: &str| names.iter().any(|other| other == name);
-        // Columns that are there under a name that is nearly theirs.
+        // Present columns whose names are similar to absent ones.
         let meant = |absent: &[&'static str]| -> Vec<(String, &'static str)> {
             let near =
                 |name: &str| nearest_words(name, absent.iter().copied().filter(|absent| !has(absent))).first().copied();
@@ -118,17 +118,17 @@ impl ReferenceColumns {
             return Err(header_error(text, suggest_column(&meant(&missing))));
         }
         if !FIGURE_COLUMNS.into_iter().any(has) {
-            let text = format!("there is neither a column `{}` nor one `{}`", FIGURE_COLUMNS[0], FIGURE_COLUMNS[1]);
+            let text = format!("there is no column `{}` or `{}`", FIGURE_COLUMNS[0], FIGURE_COLUMNS[1]);
             return Err(header_error(text, suggest_column(&meant(&FIGURE_COLUMNS))));
         }
         let warnings = meant(&REFERENCE_COLUMNS)
             .into_iter()
-            .map(|(name, near)| format!("column `{name}` is passed over; did you mean `{near}`?"));
+            .map(|(name, near)| format!("column `{name}` is ignored; did you mean `{near}`?"));
         let places = REFERENCE_COLUMNS.map(|name| names.iter().position(|other| other == name));
         Ok(ReferenceColumns { places, warnings: warnings.collect() })
     }
 
-    /// A field that is there and not empty.
+    /// The content of a field, if present and not empty.
     fn find_field<'a>(&self, record: &'a StringRecord, name: &str) -> Option<&'a str> {
         let column = REFERENCE_COLUMNS.iter().position(|column| *column == name)?;
         record.get(self.places[column]?).filter(|text| !text.is_empty())
@@ -141,7 +141,7 @@ impl ReferenceColumns {
         let figure = |name: &str| match field(name) {
             None => Ok(None),
             Some(text) => PublishedFigure::parse(text).map(Some).ok_or_else(|| {
-                let message = format!("`{text}` in column `{name}` is no number of core cycles");
+                let message = format!("`{text}` in column `{name}` is not a number of core cycles");
                 wrong(message, "write it as 3, 3.5, <=7 or 14-18, or leave it empty")
             }),
         };
@@ -153,10 +153,10 @@ impl ReferenceColumns {
         let pair = match (field("from"), field("to")) {
             (None, None) => None,
             (Some(from), Some(to)) => Some((from.to_lowercase(), to.to_lowercase())),
-            _ => return Err(wrong("of `from` and `to` one is empty".to_string(), "fill both or none")),
+            _ => return Err(wrong("only one of `from` and `to` is given".to_string(), "fill both or none")),
         };
         let bound = field("bound").and_then(parse_bound);
-        // A variant has other operands than the headline that a published number is about.
+        // A variant has other operands than a published figure.
         let (latency, throughput) = match field("variant") {
             Some(_) => (None, None),
             None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
@@ -187,7 +187,7 @@ fn suggest_column(meant: &[(String, &str)]) -> String {
     let columns = "name the columns in the first line: mnemonic, operands, latency_cycles, rthroughput_cycles";
     match meant {
         [] => columns.to_string(),
-        [(name, near), ..] => format!("`{name}` is not known; did you mean `{near}`?"),
+        [(name, near), ..] => format!("`{name}` is unknown; did you mean `{near}`?"),
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_export_says_beside_is_understood() {
+    fn variants_and_bounds_of_an_export_are_read() {
         let text = "mnemonic,operands,from,to,variant,latency_cycles,bound\n\
                     xor,\"r64, r64\",op1,op1,same register,0,upper\n\
                     load,m64,mem_addr,op1,,5,upper\nadd,r64,op1,op1,,1,sum\n";
@@ -235,9 +235,9 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_helps() {
+    fn errors_name_the_line_and_a_remedy() {
         let cases = [
-            ("mnemonc,operands,latency_cycles\n", Some(1), "`mnemonc` is not known; did you mean `mnemonic`"),
+            ("mnemonc,operands,latency_cycles\n", Some(1), "`mnemonc` is unknown; did you mean `mnemonic`"),
             ("mnemonic,latency_cycles\n", Some(1), "name the columns"),
             ("mnemonic,operands,latency\n", Some(1), "did you mean `latency_cycles`"),
             ("mnemonic,operands,to,to,latency_cycles\n", Some(1), "leave one"),
@@ -259,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_may_be_misspelt_is_told() {
+    fn a_warning_names_a_column_that_may_be_misspelt() {
         let warnings = read("mnemonic,operands,latency_cycles,rthroughput_cycels,ports\n").unwrap().warnings;
-        assert_eq!(warnings, ["column `rthroughput_cycels` is passed over; did you mean `rthroughput_cycles`?"]);
+        assert_eq!(warnings, ["column `rthroughput_cycels` is ignored; did you mean `rthroughput_cycles`?"]);
     }
 }

@@ -1,17 +1,16 @@
-//! What came of a survey, in numbers: by kind of operands, by CPUID features, by reason.
+//! Summary of a survey: counts by kind of operands, by CPUID features, and by reason.
 
 use crate::rows::instr_row::{InstrRow, LatencyBound, RowStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Whether operands are of a kind.
+/// Tests whether operands are of a kind.
 type OperandTest = fn(&str) -> bool;
 
-/// The encoding of a row of several instructions, which has no operands of its own.
+/// The encoding of sequences, which have no operands.
 const SEQUENCE_ENCODING: &str = "sequence";
 
-/// Kinds of operands, each form in the first that fits, so that they sum to the whole: what its operands hold, and the
-/// name.
+/// Kinds of operands: a test and a name. Each form counts in the first kind that matches.
 const OPERAND_KINDS: [(OperandTest, &str); 7] = [
     (|operands| operands == SEQUENCE_ENCODING, SEQUENCE_ENCODING),
     (|operands| operands.contains("{k}"), "masked"),
@@ -22,50 +21,50 @@ const OPERAND_KINDS: [(OperandTest, &str); 7] = [
     (|_| true, "register"),
 ];
 
-/// How many forms of some sort there are, and what is known of them.
+/// Counts of forms and their figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FormTally {
-    /// All.
+    /// All forms.
     pub forms: u64,
-    /// Those that were measured.
+    /// Measured forms.
     pub measured: u64,
-    /// Those that were not tried.
+    /// Skipped forms.
     pub skipped: u64,
-    /// Those that gave no number.
+    /// Forms without a figure.
     pub failed: u64,
     /// Headline latencies that are exact.
     pub exact: u64,
-    /// Headline latencies of which only a sum is known.
+    /// Headline latencies that are sums.
     pub sum: u64,
-    /// Headline latencies of which an upper bound is known.
+    /// Headline latencies that are upper bounds.
     pub upper: u64,
     /// Reciprocal throughputs.
     pub throughput: u64,
 }
 
-/// A tally and what it is of.
+/// Counts of a named group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedTally {
     /// A kind of operands, or CPUID features joined by `+`.
     pub name: String,
-    /// The tally.
+    /// The counts.
     #[serde(flatten)]
     pub tally: FormTally,
 }
 
-/// A reason and how often it was given.
+/// A reason and its number of forms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReasonCount {
     /// The reason.
     pub reason: String,
-    /// Forms.
+    /// Number of forms.
     pub forms: u64,
 }
 
-/// The numbers of a survey.
+/// The summary of a survey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SurveySummary {
-    /// Of all forms.
+    /// Counts of all forms.
     #[serde(flatten)]
     pub all: FormTally,
     /// Why forms were skipped, the most frequent reason first.
@@ -79,7 +78,7 @@ pub struct SurveySummary {
 }
 
 impl SurveySummary {
-    /// Counts.
+    /// Counts these rows.
     pub fn from_rows<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> SurveySummary {
         let mut all = FormTally::default();
         let mut kinds: [FormTally; OPERAND_KINDS.len()] = Default::default();
@@ -96,7 +95,7 @@ impl SurveySummary {
                 RowStatus::Skipped => &mut reasons[0],
                 RowStatus::Failed => &mut reasons[1],
             };
-            // What follows tells of this form alone: an address, an instruction.
+            // The rest is specific to this form: an address, an instruction.
             let reason = row.reason.as_deref().unwrap_or_default();
             let end = if row.status == RowStatus::Skipped { ": " } else { " at " };
             let reason = reason.split(end).next().unwrap_or_default();
@@ -123,12 +122,12 @@ fn sort_reasons(reasons: BTreeMap<String, u64>) -> Vec<ReasonCount> {
 }
 
 fn is_memory_operand(operand: &str) -> bool {
-    let of = |prefix: &str| {
+    let has_prefix = |prefix: &str| {
         operand
             .strip_prefix(prefix)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    of("m") || of("vm") || of("moffs") || operand.starts_with('[')
+    has_prefix("m") || has_prefix("vm") || has_prefix("moffs") || operand.starts_with('[')
 }
 
 impl FormTally {
@@ -156,7 +155,7 @@ mod tests {
     use crate::rows::instr_table::tests::{latency, row};
 
     #[test]
-    fn parts_sum_to_the_whole() {
+    fn groups_sum_to_the_total() {
         let mut rows: Vec<InstrRow> = cyclescope_code::asm::forms::all_forms()
             .step_by(50)
             .map(|form| {

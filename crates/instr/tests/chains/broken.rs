@@ -1,4 +1,4 @@
-//! Programs with a fault put in, which the reader must refuse.
+//! Programs with an inserted fault, which the reader must reject.
 
 use super::{NEAR, judge, plan};
 use crate::everything::everything;
@@ -8,7 +8,7 @@ use cyclescope_instr::experiments::experiment::{ExperimentMeaning, FormExperimen
 use cyclescope_instr::forms::form_anatomy::encode_instructions;
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
-/// The experiments of the first form of an instruction that has these operands.
+/// The experiments of the form with this code and these operands.
 fn experiments(code: Code, operands: &str) -> (Vec<FormExperiment>, Instruction) {
     let form = forms::all_forms()
         .find(|form| form.code == code && form.describe_operands() == operands)
@@ -18,16 +18,16 @@ fn experiments(code: Code, operands: &str) -> (Vec<FormExperiment>, Instruction)
 }
 
 fn latency(experiments: &[FormExperiment], from_name: &str, to_name: &str, special: Option<&str>) -> FormExperiment {
-    let is = |experiment: &&FormExperiment| match &experiment.meaning {
+    let matches = |experiment: &&FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, .. } => {
             from == from_name && to == to_name && variant.as_deref() == special
         }
         _ => false,
     };
-    experiments.iter().find(is).expect("there is such a chain").clone()
+    experiments.iter().find(matches).expect("the chain exists").clone()
 }
 
-/// The same with another period.
+/// The experiment with a modified period.
 fn changed(experiment: &FormExperiment, change: impl FnOnce(&mut Vec<Instruction>)) -> FormExperiment {
     let mut period = decode(&experiment.period);
     change(&mut period);
@@ -35,11 +35,11 @@ fn changed(experiment: &FormExperiment, change: impl FnOnce(&mut Vec<Instruction
 }
 
 fn refused(experiment: &FormExperiment, sample: &Instruction) -> String {
-    judge(experiment, sample).expect_err("the fault must be seen")
+    judge(experiment, sample).expect_err("the fault must be detected")
 }
 
 fn nearest(experiment: &FormExperiment, sample: &Instruction) -> usize {
-    let others = judge(experiment, sample).expect("all instances are there, and closed where they should be");
+    let others = judge(experiment, sample).expect("all instances are present and chains are closed");
     others.values().min().copied().unwrap_or(FAR)
 }
 
@@ -81,7 +81,7 @@ fn a_removed_link_opens_a_chain() {
 }
 
 #[test]
-fn an_address_must_be_the_one_that_it_was() {
+fn a_changed_address_opens_a_chain() {
     let (all, sample) = experiments(Code::VEX_Vmovd_xmm_rm32, "xmm, m32");
     let chain = latency(&all, "mem_addr", "op1", None);
     assert!(judge(&chain, &sample).is_ok());
@@ -102,19 +102,19 @@ fn a_store_elsewhere_opens_a_chain() {
         period[0].set_memory_displ_size(1);
     });
     assert!(refused(&elsewhere, &sample).contains("does not wait"));
-    // Other bases that are no copies of the first.
+    // Alternating bases that are not copies of the first.
     let alternating = |experiment: &&FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Latency { from, .. } => from == "op2" && experiment.meaning.has_pairs(),
         _ => false,
     };
-    let chain = all.iter().find(alternating).expect("there is such a chain").clone();
+    let chain = all.iter().find(alternating).expect("the chain exists").clone();
     assert!(judge(&chain, &sample).is_ok());
     let apart = FormExperiment { init: Vec::new(), ..chain };
     refused(&apart, &sample);
 }
 
 #[test]
-fn a_missing_breaker_is_seen() {
+fn a_missing_breaker_is_detected() {
     let (all, sample) = experiments(Code::Adc_rm64_r64, "r64, r64");
     let broken = changed(&all[0], |period| {
         period.retain(|instruction| instruction.mnemonic() == Mnemonic::Adc);
@@ -129,8 +129,8 @@ fn a_missing_breaker_is_seen() {
 }
 
 #[test]
-fn a_second_way_round_is_seen() {
-    // The conditional move keeps the product, on which the next one then waits too.
+fn a_second_dependency_path_is_detected() {
+    // The conditional move keeps the product, so the next one also waits for it.
     let (all, sample) = experiments(Code::Imul_r64_rm64, "r64, r64");
     let chain = latency(&all, "op1", "flags", None);
     assert!(nearest(&chain, &sample) >= NEAR);
@@ -146,7 +146,7 @@ fn a_second_way_round_is_seen() {
             let links = links[..1].to_vec();
             FormExperiment { meaning: ExperimentMeaning::Latency { from, to, variant, links, turn, ports }, ..kept }
         }
-        other => panic!("{other:?} is no chain"),
+        other => panic!("{other:?} is not a chain"),
     };
     assert_eq!(nearest(&direct, &sample), 1);
 }

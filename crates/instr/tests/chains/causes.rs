@@ -1,32 +1,33 @@
-//! Why some programs carry dependencies over fewer instances than there are registers, by a closed list.
+//! Causes of dependencies over fewer instances than there are registers: a closed list.
 
 use crate::ports::Port;
 use iced_x86::{CpuidFeature, EncodingKind, Instruction, Mnemonic, Register};
 
-/// What keeps a form's instances from being apart.
+/// Why a form's instances can't be far apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The x87 stack has one top.
     Stack,
-    /// Bytes 8 to 15 exist in four registers, and what has one can use no register above the eighth.
+    /// Only four registers have a high byte, and instructions that use one can't use registers
+    /// above the eighth.
     HighByte,
-    /// Part of an implied register is written, and the rest stays.
+    /// It writes part of an implied register and keeps the rest.
     ImpliedPart,
-    /// Vector registers are implied.
+    /// It implies vector registers.
     ImpliedVectors,
     /// Legacy squares undo square roots in place.
     SquareInPlace,
-    /// A shift by CL may keep the flags; one of two chains for each latency does not renew them.
+    /// A shift by CL may keep the flags. One of two chains for each latency does not reset them.
     KeptFlags,
-    /// Repeated no times, it leaves what it loads into as it was.
+    /// With a count of zero, it keeps its destination.
     Repeated,
-    /// It stores at an address that has no choice, or more than programs make room for.
+    /// It stores at a fixed address, or more bytes than programs reserve.
     Area,
-    /// Padlock: what its registers must hold is not set up.
+    /// Padlock: programs don't set up its registers.
     Padlock,
 }
 
-/// The cause of one near dependency; none where it is a fault of the program.
+/// The cause of a near dependency. `None` if the program is at fault.
 pub fn cause(sample: &Instruction, (output, input): (Port, Port)) -> Option<Cause> {
     use CpuidFeature as F;
     let padlock = [F::PADLOCK_ACE, F::PADLOCK_PHE, F::PADLOCK_PMM, F::PADLOCK_RNG, F::PADLOCK_GMI, F::PADLOCK_UNDOC];
@@ -70,7 +71,7 @@ fn is_x87(sample: &Instruction) -> bool {
     stack || sample.cpuid_features().iter().any(|feature| features.contains(feature))
 }
 
-/// Whether the port is a register without choice of which the instruction writes a byte or a word.
+/// Whether the port is a fixed register of which the instruction writes a byte or a word.
 fn implies_part(sample: &Instruction, port: Port, is_part: impl Fn(&Register) -> bool) -> bool {
     let named = match port {
         Port::Operand(number) => {

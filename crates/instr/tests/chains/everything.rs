@@ -1,11 +1,11 @@
-//! A CPU with every feature that any CPU has.
+//! A CPU with all features of all CPUs.
 
 use cyclescope_core::machine::cpuid_leaves::CpuidLeaves;
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::features::{CpuFeatures, LfenceOrder, SystemSupport};
 use cyclescope_core::machine::processor::{Processor, Vendor};
 
-/// As if each bit of CPUID were set and the system had switched all of it on.
+/// Features as if every CPUID bit were set and the system had enabled everything.
 pub fn everything() -> CpuFeatures {
     let answer = [u32::MAX; 4];
     let leaves =
@@ -14,7 +14,7 @@ pub fn everything() -> CpuFeatures {
         leaves.iter().flat_map(|leaf| (0..3).map(|subleaf| (*leaf, subleaf, answer))).collect();
     let leaves = CpuidLeaves::from_table(&rows);
     let enabled = SystemSupport { xcr0: u64::MAX, tile_permission: true, fsgsbase: true, shadow_stack: true };
-    // Padlock is told by a vendor's own leaf.
+    // Padlock is reported by a vendor-specific leaf.
     let cpu = Processor { vendor: Vendor::Zhaoxin, ..Processor::detect(&leaves, &SystemFiles::rooted_at("/nowhere")) };
     CpuFeatures::from_leaves(&leaves, &cpu, enabled, Fact::Known(LfenceOrder::Architectural))
 }

@@ -1,5 +1,6 @@
-//! Reads the machine code of every experiment of every form, knowing nothing of how it was made: chains are closed, each
-//! link reading what the one before wrote, and throughput programs carry no dependency.
+//! Reads the machine code of every experiment of every form, independently of how it was built.
+//! Chains must be closed: each link reads the previous one's output. Throughput programs must carry
+//! no dependency.
 
 mod broken;
 mod causes;
@@ -25,10 +26,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 use verdict::Others;
 
-/// A dependency over fewer instances than this could show.
+/// A dependency over fewer instances than this could affect the figure.
 const NEAR: usize = 3;
 
-/// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
+/// The plan of a form, and an instance built by the test. An error gives the reason to skip.
 pub fn plan(form: InstructionForm, features: &CpuFeatures) -> Result<(FormPlan, Instruction), String> {
     let anatomy = FormAnatomy::from_form(form).expect("every form has an instance");
     if let Some(skip) = find_skip(&anatomy, features, PrivilegeRing::Three) {
@@ -51,13 +52,13 @@ pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
         "cmovz" => Mnemonic::Cmove,
         word => {
             let found = BY_NAME.get(&word.to_lowercase());
-            *found.unwrap_or_else(|| panic!("no instruction is called {word}"))
+            *found.unwrap_or_else(|| panic!("no instruction has the name {word}"))
         }
     };
     names.map(named).collect()
 }
 
-/// Other dependencies of an experiment that is what it says, or why it is not.
+/// The other dependencies of a correct experiment, or what is wrong with it.
 pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others, String> {
     let FormExperiment { init, period, copies, meaning, .. } = experiment;
     let meaning = match meaning {
@@ -72,7 +73,7 @@ pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others
             let input = Port::named(from, variant.as_deref());
             let links = mnemonics(links.iter().map(|link| link.name));
             let others = verdict::chain(&reading, input, Port::named(to, None), &links)?;
-            // One register for all inputs is what this variant is about.
+            // This variant uses one register for all inputs on purpose.
             Ok(if variant.as_deref() == Some("same register") { Others::new() } else { others })
         }
         ExperimentMeaning::SameDestination { to } => {
@@ -84,13 +85,13 @@ pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others
     }
 }
 
-/// A recipe but for how dependencies are broken.
+/// A recipe without the way in which dependencies are broken.
 fn unbroken(recipe: &str) -> String {
     let end = [", dependencies", ", addresses put"].iter().filter_map(|end| recipe.find(end)).min();
     recipe[..end.unwrap_or(recipe.len())].to_string()
 }
 
-/// What was found in many forms.
+/// Counts over many forms.
 #[derive(Debug, Default)]
 struct Tally {
     forms: BTreeMap<String, usize>,
@@ -98,9 +99,9 @@ struct Tally {
     operands: usize,
     same_destination: usize,
     throughput: usize,
-    /// Recipes of which no program keeps instances apart, and other programs that do not.
+    /// Recipes without a program that keeps instances apart, and other programs that don't.
     near: BTreeMap<Cause, usize>,
-    /// Chains over addresses that nothing set up.
+    /// Chains over addresses that nothing sets up.
     astray: usize,
     faults: Vec<String>,
 }
@@ -119,13 +120,15 @@ impl Tally {
             return count("no program".to_string());
         }
         count("read".to_string());
-        // A recipe whose dependencies can be broken in several ways has a program for each; one of them has none.
+        // Each way to break a recipe's dependencies has its own program. One of them must have no
+        // dependency.
         let mut recipes: BTreeMap<String, (usize, Others)> = BTreeMap::new();
-        // Ways that are taken only where a chain takes no whole number of cycles, or is about as slow as its instances.
-        let ways = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
+        // Variations that are measured only if a chain's cost is not a whole number or is near its
+        // instances' rate.
+        let variations = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
         let again = (0..plan.experiments.len())
-            .flat_map(|index| ways.map(|way| (index, way)))
-            .filter_map(|(index, way)| plan.vary_chain(index, way));
+            .flat_map(|index| variations.map(|variation| (index, variation)))
+            .filter_map(|(index, variation)| plan.vary_chain(index, variation));
         for experiment in plan.experiments.iter().cloned().chain(again) {
             let experiment = &experiment;
             let others = match judge(experiment, &sample) {
@@ -135,7 +138,7 @@ impl Tally {
                     continue;
                 }
                 Err(why) => {
-                    self.faults.push(format!("{}: {why}", told(form, experiment)));
+                    self.faults.push(format!("{}: {why}", describe(form, experiment)));
                     continue;
                 }
             };
@@ -153,7 +156,7 @@ impl Tally {
                     continue;
                 }
             }
-            self.near(&others, &sample, || told(form, experiment));
+            self.near(&others, &sample, || describe(form, experiment));
         }
         if recipes.is_empty() {
             self.faults.push(format!("{form:?}: no throughput program"));
@@ -163,24 +166,24 @@ impl Tally {
         }
     }
 
-    fn near(&mut self, others: &Others, sample: &Instruction, told: impl Fn() -> String) {
+    fn near(&mut self, others: &Others, sample: &Instruction, describe: impl Fn() -> String) {
         for (pair, distance) in others.iter().filter(|(_, distance)| **distance < NEAR) {
             match cause(sample, *pair) {
                 Some(cause) => *self.near.entry(cause).or_default() += 1,
-                None => self.faults.push(format!("{}: {pair:?} over {distance}", told())),
+                None => self.faults.push(format!("{}: {pair:?} over {distance}", describe())),
             }
         }
     }
 }
 
-/// XLATB, whose address is no choice, and no-operations that the chosen register makes prefetches.
+/// XLATB has a fixed address. Some no-operations become prefetches with the chosen register.
 fn has_no_program(sample: &Instruction) -> bool {
     let name = format!("{:?}", sample.code());
     let prefetches = name.starts_with("Reservednop") && name.ends_with("0F18");
     sample.mnemonic() == Mnemonic::Xlatb || prefetches && sample.op0_kind() == OpKind::Memory
 }
 
-fn told(form: InstructionForm, experiment: &FormExperiment) -> String {
+fn describe(form: InstructionForm, experiment: &FormExperiment) -> String {
     let text = Listing::from_bytes(&experiment.period).text().replace('\n', "; ");
     let what = match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, .. } => {
@@ -192,7 +195,7 @@ fn told(form: InstructionForm, experiment: &FormExperiment) -> String {
 }
 
 #[test]
-fn every_program_is_what_it_says() {
+fn every_program_has_the_stated_dependencies() {
     let features = everything();
     let all: Vec<InstructionForm> = forms::all_forms().collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
@@ -216,7 +219,7 @@ fn every_program_is_what_it_says() {
     });
     println!("{} forms: {:?}", all.len(), whole.forms);
     println!(
-        "closed chains {}, throughput programs {}, false dependencies looked for {}",
+        "closed chains {}, throughput programs {}, false dependency tests {}",
         whole.latency, whole.throughput, whole.same_destination
     );
     println!("near dependencies by cause {:?}, programs of Padlock astray {}", whole.near, whole.astray);

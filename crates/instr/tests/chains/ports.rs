@@ -1,26 +1,26 @@
-//! What an instruction reads and writes, by operand, straight from iced's database.
+//! The inputs and outputs of an instruction, by operand, straight from iced's database.
 
 use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpCodeOperandKind, OpKind, Register, RflagsBits};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// An input or an output, in the terms of instruction tables.
+/// An input or an output, named as in instruction tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// An explicit operand, from 1.
+    /// An explicit operand, numbered from 1.
     Operand(u32),
     Flags,
     Mask,
     /// The base of an address.
     Address,
-    /// The index beside a base.
+    /// The index of an address with a base.
     Index,
     Data,
-    /// An implied register, by its full name.
+    /// An implied register, by its full register.
     Implied(Register),
 }
 
-/// A register by iced's number of the full one, or a flag.
+/// A full register or a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     Register(Register),
@@ -35,7 +35,7 @@ pub struct Ports {
 
 pub fn reads(access: OpAccess) -> bool {
     use OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite};
-    // What is written under a condition keeps its old value otherwise.
+    // A conditional write may keep the old value, so it also reads it.
     matches!(access, Read | CondRead | ReadWrite | ReadCondWrite | CondWrite)
 }
 
@@ -45,7 +45,7 @@ pub fn writes(access: OpAccess) -> bool {
 }
 
 impl Port {
-    /// The port that results call so.
+    /// The port with this name in results.
     pub fn named(name: &str, variant: Option<&str>) -> Port {
         match name {
             "flags" => Port::Flags,
@@ -60,7 +60,7 @@ impl Port {
                         let named = |register: Register| (format!("{register:?}").to_lowercase(), register);
                         Register::values().map(named).collect()
                     });
-                    let register = BY_NAME.get(name).unwrap_or_else(|| panic!("no place is called {name}"));
+                    let register = BY_NAME.get(name).unwrap_or_else(|| panic!("no place has the name {name}"));
                     Port::Implied(register.full_register())
                 }
             },
@@ -69,7 +69,7 @@ impl Port {
 }
 
 impl Ports {
-    /// `explicit` tells how the operands are accessed.
+    /// The ports of an instruction. `explicit` says how its operands are accessed.
     pub fn of(instruction: &Instruction, info: &InstructionInfo, explicit: &InstructionInfo) -> Ports {
         let mut ports = Ports::default();
         let mut named = vec![Register::None];
@@ -129,7 +129,7 @@ impl Ports {
     }
 
     fn flags(&mut self, instruction: &Instruction) {
-        // The direction flag and the conditions of x87 no program changes.
+        // No program changes the direction flag or the x87 conditions.
         let status =
             RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF | RflagsBits::CF;
         let bits = move |flags: u32| (0..32).filter(move |bit| (flags & status) >> bit & 1 == 1).map(Resource::Flag);
@@ -140,7 +140,7 @@ impl Ports {
     }
 }
 
-/// A shift by a count that may be zero, which then changes no flag (SDM vol. 2B, SAL/SAR/SHL/SHR).
+/// A shift by a variable count keeps all flags if the count is zero (SDM vol. 2B, SAL/SAR/SHL/SHR).
 pub fn keeps_flags(instruction: &Instruction) -> bool {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
     let by_register = instruction.op_code().op_kinds().contains(&OpCodeOperandKind::cl);

@@ -1,4 +1,5 @@
-//! Follows values through machine code: which output of one instance reaches which input of a later one.
+//! Follows values through machine code: which output of an instance reaches which input of a later
+//! one.
 
 use crate::ports::{Port, Ports, Resource, reads, writes};
 use crate::values::Values;
@@ -10,11 +11,11 @@ use iced_x86::{
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The instructions that a value went through, by its number in [`Paths`].
+/// The instructions that a value passed through, as an index into [`Paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Path(usize);
 
-/// All paths that a reading met, each once: programs by the hundred thousand have few.
+/// All distinct paths of a reading. Hundreds of thousands of programs share few paths.
 #[derive(Debug)]
 pub struct Paths {
     all: Vec<Vec<Mnemonic>>,
@@ -22,7 +23,7 @@ pub struct Paths {
 }
 
 impl Default for Paths {
-    /// The empty path.
+    /// Starts with the empty path.
     fn default() -> Paths {
         Paths { all: vec![Vec::new()], longer: HashMap::new() }
     }
@@ -42,7 +43,7 @@ impl Paths {
     }
 }
 
-/// Where a value came from, and the instructions that it went through since.
+/// The source of a value, and the instructions that it has passed through since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     instance: usize,
@@ -50,66 +51,66 @@ struct Origin {
     path: Path,
 }
 
-/// Sorted, each once.
+/// Sorted, without duplicates.
 type Origins = Rc<[Origin]>;
 
-/// An instance's input takes what an earlier one's output left.
+/// An instance's input that receives an earlier one's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
     /// The earlier instance's output.
     pub output: Port,
     /// The later one's input.
     pub input: Port,
-    /// How many instances later.
+    /// Number of instances between them.
     pub distance: usize,
-    /// The instructions in between.
+    /// The instructions between them.
     pub path: Path,
-    /// The later instance, from 0.
+    /// The later instance, numbered from 0.
     pub at: usize,
 }
 
-/// What was read.
+/// The result of reading a program.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// Some of them more than once.
+    /// All edges, possibly with duplicates.
     pub edges: Vec<Edge>,
     /// Paths of the edges.
     pub paths: Paths,
-    /// Instances that were read.
+    /// Number of instances read.
     pub instances: usize,
-    /// Instances whose address is not known to point into an area.
+    /// Number of instances whose address may point outside any area.
     pub astray: usize,
 }
 
 /// Dependencies over more instances than this don't matter.
 pub const FAR: usize = 12;
-/// No chain has more links for so many instances.
+/// No chain has more links over `FAR` instances.
 const LONGEST_PATH: usize = 20;
-/// Instances that are read.
+/// Least number of instances to read.
 const INSTANCES: usize = 26;
-/// Bytes of what has no size in the database: an area for processor state.
+/// Assumed bytes of operands without a size in the database: areas for processor state.
 const STATE: i64 = 1024;
 
 struct Stored {
     area: u32,
     offset: i64,
     size: i64,
-    /// Somewhere about it: elements that a vector of indexes chooses.
+    /// At unknown places in the area: elements chosen by a vector of indices.
     scattered: bool,
     origins: Origins,
 }
 
-/// An instruction with what the database says of it.
+/// An instruction with its properties from the database.
 struct Step {
     instruction: Instruction,
     info: InstructionInfo,
     ports: Ports,
-    /// Whether an instance ends with it, where it belongs to one.
+    /// Whether this is the last part of an instance. `None` if it is not part of one.
     role: Option<bool>,
 }
 
 impl Step {
-    /// With equal registers the database answers for the idiom, not for the form of `sample`.
+    /// With equal registers, the database describes the idiom. `sample` describes the form.
     fn new(instruction: Instruction, role: Option<bool>, sample: &InstructionInfo) -> Step {
         let info = InstructionInfoFactory::new().info(&instruction).clone();
         let ports = Ports::of(&instruction, &info, if role.is_some() { sample } else { &info });
@@ -132,7 +133,7 @@ pub fn decode(code: &[u8]) -> Vec<Instruction> {
     instructions
 }
 
-/// Whether two instructions are of one form, whatever their registers are.
+/// Whether two instructions have the same form, with any registers.
 fn alike(one: &Instruction, other: &Instruction) -> bool {
     let is_high = |register: Register| (Register::AH..=Register::BH).contains(&register);
     one.code() == other.code()
@@ -153,8 +154,8 @@ fn is_idle(sample: &Instruction) -> bool {
     ports.inputs.is_empty() && ports.outputs.is_empty() && info.used_memory().is_empty()
 }
 
-/// Which instructions of a period are the instances: the first in each turn that is of the form, or all that are where a
-/// turn has an instance in `parts` parts, of which the last ends it.
+/// Finds the instances in a period: in each turn, the first `parts` instructions of the form. The
+/// last of them ends the instance.
 fn instances(
     period: &[Instruction],
     sample: &Instruction,
@@ -173,7 +174,8 @@ fn instances(
     Ok((0..period.len()).map(role).collect())
 }
 
-/// Reads init code once, then the period at least twice. An instance has several parts where it stores at two places.
+/// Reads init code once, then the period at least twice. An instance has several parts if it stores
+/// at two places.
 pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize, parts: usize) -> Result<Reading, String> {
     let period = decode(period);
     if is_idle(sample) {
@@ -215,7 +217,7 @@ impl Reader {
                 inputs.push((*port, self.held.get(&place).unwrap_or(&self.none).clone()));
             }
         }
-        // What a masked store leaves alone it does not read.
+        // Masked stores don't read the elements that they keep.
         let loads =
             info.used_memory().iter().filter(|memory| memory.access() != OpAccess::CondWrite && reads(memory.access()));
         inputs.extend(loads.map(|memory| (Port::Data, self.load(memory))));
@@ -246,13 +248,13 @@ impl Reader {
             let again = ports.outputs[..at].iter().any(|(_, other)| other == resource);
             let place = self.place(*resource);
             match self.held.get_mut(&place) {
-                // Two operands that are one register.
+                // Two operands may be one register.
                 Some(held) if again => *held = [&held[..], &leave(*port)].concat().into(),
                 _ => drop(self.held.insert(place, leave(*port))),
             }
         }
         self.held.extend(swapped.into_iter().flatten());
-        // The database names registers as they were before a push, and leaves out what is pushed.
+        // The database names registers as before a push, and omits the pushed one.
         if turned < 0 {
             self.turn(turned);
             let top = self.place(Resource::Register(Register::ST0));
@@ -275,12 +277,12 @@ impl Reader {
         self.reading.instances += usize::from(*role == Some(true));
     }
 
-    /// The loop's DEC, which may come after any period: it leaves the carry flag alone.
+    /// The loop's DEC, which may follow any period. It keeps the carry flag.
     fn count_down(&mut self) {
         self.held.retain(|resource, _| !matches!(resource, Resource::Flag(bit) if 1 << bit != RflagsBits::CF));
     }
 
-    /// Registers of the x87 stack by where they are, not by how far below the top.
+    /// Identifies x87 registers by position, not by distance from the top.
     fn place(&self, resource: Resource) -> Resource {
         match resource {
             Resource::Register(register) if register.is_st() => {
@@ -294,7 +296,7 @@ impl Reader {
         self.top = (self.top as i32 + by).rem_euclid(8) as usize;
     }
 
-    /// FXCH leaves each value with its own origins.
+    /// FXCH exchanges the origins of both values.
     fn swapped(&self, instruction: &Instruction) -> Option<[(Resource, Origins); 2]> {
         let places = [0, 1].map(|operand| self.place(Resource::Register(instruction.op_register(operand))));
         let held = |place| self.held.get(&place).unwrap_or(&self.none).clone();
@@ -312,13 +314,13 @@ impl Reader {
         }
     }
 
-    /// A value that went through an instruction which is no instance; none where it is too old to matter.
+    /// A value after an instruction that is not an instance. `None` if it is too old to matter.
     fn passed(&mut self, origin: Origin, instruction: &Instruction) -> Option<Origin> {
         if self.reading.instances - origin.instance > FAR {
             return None;
         }
         let paths = &mut self.reading.paths;
-        // What keeps the x87 stack level is no link.
+        // Instructions that balance the x87 stack are not links.
         let path = match instruction.mnemonic() {
             Mnemonic::Fld | Mnemonic::Fstp => origin.path,
             mnemonic => paths.extend(origin.path, mnemonic),
@@ -338,7 +340,7 @@ impl Reader {
         }
     }
 
-    /// What the latest stores left at a place.
+    /// The origins that the latest stores left at an address.
     fn load(&self, memory: &UsedMemory) -> Origins {
         let mut found = Vec::new();
         let Some((area, offset)) = self.where_to(memory) else { return self.none.clone() };
@@ -365,7 +367,8 @@ fn size(memory: &UsedMemory) -> i64 {
     }
 }
 
-/// Whether it is the one idiom that every core knows to depend on nothing: a register's exclusive or with itself.
+/// Whether it is an XOR of a register with itself, the one idiom that every core treats as
+/// independent.
 fn clears(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Xor
         && instruction.op_register(0) == instruction.op_register(1)

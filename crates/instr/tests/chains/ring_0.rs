@@ -1,4 +1,4 @@
-//! What ring 0 refuses, of all programs of all forms.
+//! Programs that ring 0 refuses, over all forms.
 
 use crate::everything::everything;
 use cyclescope_code::asm::forms;
@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 /// Privileged instructions that are measured in ring 0.
 const PRIVILEGED: &str = "clac cli clts invlpg invpcid mov rdmsr stac sti swapgs wbinvd wbnoinvd wrmsr xsaves xsaves64 \
                           xsetbv";
-/// What user mode runs, and ring 0 refuses: instructions of few processors, or wrongly listed as unprivileged. Of near
-/// branches to anywhere, displacements are bytes that may be run, and some are no instructions.
-const REFUSED: &str = "call ccs_encrypt ccs_hash getsec getsecq jmp monitor montmul mwait ret slwpcb xcryptcbc xcryptcfb \
-                       xcryptctr xcryptecb xcryptofb xsha1 xsha256 xsha512 xsha512_alt xstore xstore_alt";
-/// What user mode skips for another reason than privilege, and ring 0 measures.
+/// Instructions that user mode runs and ring 0 refuses. Some exist on few processors or are wrongly
+/// listed as unprivileged. For near branches to anywhere, displacements are bytes that may be
+/// executed, and some are not valid instructions.
+const REFUSED: &str = "call ccs_encrypt ccs_hash getsec getsecq jmp monitor montmul mwait ret slwpcb xcryptcbc \
+                       xcryptcfb xcryptctr xcryptecb xcryptofb xsha1 xsha256 xsha512 xsha512_alt xstore xstore_alt";
+/// Unprivileged instructions that user mode skips and ring 0 measures.
 const MORE: &str = "rdpmc sgdt sidt sldt smsw str";
 
 #[derive(Default)]
@@ -30,8 +31,8 @@ struct Found {
     more: BTreeSet<String>,
     /// Refused programs of forms that run, by form and reason.
     programs: BTreeMap<String, usize>,
-    /// Privileged forms and what became of them.
-    told: Vec<String>,
+    /// Privileged forms and their outcomes.
+    outcomes: Vec<String>,
     judged: usize,
     took: Duration,
 }
@@ -58,7 +59,7 @@ impl Found {
         let kernel = kernel.or_else(|| restrict_plan(&mut plan));
         if user == Some(SkipReason::Privileged) {
             let end = kernel.map_or(format!("{} of {all} programs", plan.experiments.len()), SkipReason::describe);
-            self.told.push(format!("{:?} {}: {end}", form.code, form.describe_operands()));
+            self.outcomes.push(format!("{:?} {}: {end}", form.code, form.describe_operands()));
         }
         match (user, kernel) {
             (None, Some(_)) => drop(self.refused.insert(name)),
@@ -84,7 +85,7 @@ impl Found {
         self.refused.extend(other.refused);
         self.more.extend(other.more);
         self.programs.extend(other.programs);
-        self.told.extend(other.told);
+        self.outcomes.extend(other.outcomes);
         self.judged += other.judged;
         self.took += other.took;
     }
@@ -95,7 +96,7 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn ring_0_runs_every_program_of_every_form_that_it_does_not_skip() {
+fn ring_0_refuses_no_program_of_a_form_that_it_measures() {
     let features = everything();
     let all: Vec<forms::InstructionForm> = forms::all_forms().collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
@@ -109,8 +110,8 @@ fn ring_0_runs_every_program_of_every_form_that_it_does_not_skip() {
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || look(thread))).collect();
         running.into_iter().for_each(|thread| found.add(thread.join().expect("no form makes it panic")));
     });
-    found.told.sort();
-    println!("{}", found.told.join("\n"));
+    found.outcomes.sort();
+    println!("{}", found.outcomes.join("\n"));
     let each = found.took.as_secs_f64() / found.judged as f64;
     println!("{} programs judged, {:.0} µs each", found.judged, 1e6 * each);
     let programs: Vec<&String> = found.programs.keys().collect();

@@ -1,16 +1,16 @@
-//! What general registers hold, as symbols: enough to tell that two addresses are the same.
+//! Symbolic values of general registers: enough to recognise equal addresses.
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use std::collections::HashMap;
 
-/// The exclusive or of some symbols, and a number; of two symbols or more the number is zero.
+/// The XOR of symbols, plus a number. With two or more symbols, the number is zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Value {
     symbols: Vec<u32>,
     offset: i64,
 }
 
-/// Symbols below it are what the general registers held at first.
+/// Symbols below this are the initial values of the general registers.
 const FIRST_UNKNOWN: u32 = 16;
 
 impl Value {
@@ -18,7 +18,8 @@ impl Value {
         Value { symbols: vec![symbol], offset: 0 }
     }
 
-    /// The number of the register that held it at first, and what was added, where it is such an address.
+    /// The register that initially held this address, and the number added. `None` for other
+    /// values.
     pub fn area(&self) -> Option<(u32, i64)> {
         match self.symbols[..] {
             [symbol] if symbol < FIRST_UNKNOWN => Some((symbol, self.offset)),
@@ -52,12 +53,12 @@ impl Value {
     }
 }
 
-/// What the registers hold, and what 8-byte words in memory do.
+/// The values of registers and of 8-byte words in memory.
 #[derive(Debug, Clone)]
 pub struct Values {
     registers: Vec<Value>,
     memory: HashMap<(u32, i64), Value>,
-    /// Symbols for sums, which an exclusive or takes as one.
+    /// Symbols of sums, so that an XOR can use them.
     sums: HashMap<Value, u32>,
     unknown: u32,
 }
@@ -86,7 +87,7 @@ impl Values {
         Value::symbol(self.unknown)
     }
 
-    /// A register's value, a sum as one symbol.
+    /// A register's value, with a sum as one symbol.
     fn whole(&mut self, register: Register) -> Value {
         let value = self.of(register);
         if value.offset == 0 {
@@ -96,7 +97,7 @@ impl Values {
         Value::symbol(*self.sums.entry(value).or_insert(self.unknown))
     }
 
-    /// The area and offset of an address; none where it is not known.
+    /// The area and offset of an address. `None` if unknown.
     pub fn address(&self, base: Register, index: Register, displacement: i64) -> Option<(u32, i64)> {
         let index = if index.is_vector_register() { Register::None } else { index };
         let (base, index) = (self.of(base), self.of(index));
@@ -104,7 +105,7 @@ impl Values {
         Some((area, offset.wrapping_add(displacement)))
     }
 
-    /// Follows an instruction that writes these registers and perhaps memory.
+    /// Executes an instruction that writes these registers and possibly memory.
     pub fn step(&mut self, instruction: &Instruction, written: &[Register], stores: &[(u32, i64)]) {
         let known = self.known(instruction);
         let moved = self.moved(instruction);
@@ -123,7 +124,7 @@ impl Values {
         }
     }
 
-    /// What the first operand becomes, where that is known.
+    /// The new value of the first operand, if known.
     fn known(&mut self, instruction: &Instruction) -> Option<(Register, Value)> {
         let register = |operand: u32| {
             let is = operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register;
@@ -159,7 +160,7 @@ impl Values {
         self.memory.get(&at).cloned()
     }
 
-    /// The implied address registers that the instruction moves on.
+    /// The implied address registers that the instruction advances.
     fn moved(&self, instruction: &Instruction) -> Vec<(Register, Value)> {
         let mut moved = Vec::new();
         let (one, other) = (instruction.op0_register(), instruction.op1_register());

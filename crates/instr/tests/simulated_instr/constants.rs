@@ -1,4 +1,5 @@
-//! Constants in code on simulated cores: those that were planted to matter are variants of their rows, and no others.
+//! Constants in code on simulated cores: the rows have variants for constants with a simulated
+//! effect, and no others.
 
 use super::everything::everything;
 use cyclescope_code::asm::forms::{self, InstructionForm};
@@ -13,7 +14,7 @@ use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use std::collections::BTreeSet;
 
-/// A difference has to be there twice, in intervals that few layouts make wide.
+/// A difference must appear in two passes, and few layouts give wide intervals.
 const EFFORT: SurveyEffort = SurveyEffort {
     passes: 2,
     layouts: 4,
@@ -24,10 +25,10 @@ const EFFORT: SurveyEffort = SurveyEffort {
     regimes: false,
     constants: true,
 };
-/// One form of so many with a constant is taken.
+/// One of this many forms with a constant is measured.
 const SAMPLE: usize = 60;
 
-/// What the machine says of a constant: rate, and latencies other than through memory.
+/// The simulated rate, and latencies except through memory.
 type Figures = (f64, Vec<(String, String, u32)>);
 
 fn figures(model: &CoreModel, anatomy: &FormAnatomy) -> Figures {
@@ -36,13 +37,13 @@ fn figures(model: &CoreModel, anatomy: &FormAnatomy) -> Figures {
     (model.throughput(&anatomy.sample), latencies)
 }
 
-/// The constants of a form that cost something else than the general one.
-fn planted(model: &CoreModel, anatomy: &FormAnatomy) -> BTreeSet<String> {
+/// The constants whose simulated cost differs from the general one's.
+fn simulated(model: &CoreModel, anatomy: &FormAnatomy) -> BTreeSet<String> {
     let (rate, latencies) = figures(model, anatomy);
     let differs = |constant: &&EncodedConstant| {
         let other = anatomy.with_constant(**constant).expect("its code can hold it");
         let (other_rate, others) = figures(model, &other);
-        // A shift by zero writes no flags: there is nothing to compare.
+        // A shift by zero writes no flags, so there is nothing to compare.
         let changed = |(from, to, cycles): &(String, String, u32)| {
             others.iter().any(|other| (&other.0, &other.1) == (from, to) && other.2 != *cycles)
         };
@@ -51,7 +52,7 @@ fn planted(model: &CoreModel, anatomy: &FormAnatomy) -> BTreeSet<String> {
     anatomy.constants.iter().skip(1).filter(differs).map(EncodedConstant::to_string).collect()
 }
 
-/// The constants that a row has variants for.
+/// The constants that are variants of a row.
 fn found(row: &InstrRow) -> BTreeSet<String> {
     let rates = row.throughput.iter().flat_map(|throughput| &throughput.variants);
     let rates = rates.map(|variant| variant.variant.clone());
@@ -68,18 +69,18 @@ fn check(model: &CoreModel, every: usize) -> usize {
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = forms.iter().copied().map(TargetForm::from).collect();
-    let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is planted");
+    let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is simulated");
     let (mut matter, mut wrong) = (0, Vec::new());
     for (at, form) in forms.iter().enumerate() {
-        let row = survey.settle_form(&mut core, at).expect("no fault is planted").0;
+        let row = survey.settle_form(&mut core, at).expect("no fault is simulated").0;
         if row.status != RowStatus::Measured {
             continue;
         }
         let anatomy = FormAnatomy::from_form(*form).expect("it was measured");
-        let (planted, found) = (planted(model, &anatomy), found(&row));
-        matter += planted.len();
-        if planted != found {
-            wrong.push(format!("{} {}: planted {planted:?}, found {found:?}", row.code, row.operands));
+        let (simulated, found) = (simulated(model, &anatomy), found(&row));
+        matter += simulated.len();
+        if simulated != found {
+            wrong.push(format!("{} {}: simulated {simulated:?}, found {found:?}", row.code, row.operands));
         }
     }
     assert!(wrong.is_empty(), "{} of {} forms:\n{}", wrong.len(), forms.len(), wrong.join("\n"));
@@ -87,12 +88,12 @@ fn check(model: &CoreModel, every: usize) -> usize {
 }
 
 #[test]
-fn constants_that_matter_are_variants() {
+fn constants_with_a_simulated_effect_are_variants() {
     let model = CoreModel { special_constants: Some(2), ..CoreModel::from_seed(11) };
     assert!(check(&model, SAMPLE) > 10);
 }
 
 #[test]
-fn where_no_constant_matters_there_are_no_variants() {
+fn constants_without_an_effect_are_not_variants() {
     assert_eq!(check(&CoreModel::from_seed(12), SAMPLE), 0);
 }

@@ -1,15 +1,16 @@
-//! Runs the study of instructions on simulated cores, and compares what it finds with what was planted.
+//! Runs the study of instructions on simulated cores, and compares its results with the simulated
+//! costs.
 //!
-//! An ordinary run takes a sample of the forms on two machines; the ignored test takes all of them.
+//! A normal run takes a sample of the forms on two machines. The ignored test takes all forms.
 
 mod constants;
 #[path = "../chains/everything.rs"]
 mod everything;
-mod habits;
-mod planted;
+mod memory;
 mod regimes;
 mod score;
 mod sequences;
+mod simulated_costs;
 
 use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
 use cyclescope_code::clock::Clock;
@@ -26,7 +27,8 @@ use score::Score;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Nothing disturbs a simulated core: three layouts say as much as many. Of two, chance makes an interval as wide as it likes.
+/// Nothing disturbs a simulated core, so three layouts suffice. With two, intervals would be
+/// arbitrarily wide by chance.
 const EFFORT: SurveyEffort = SurveyEffort {
     passes: 1,
     layouts: 3,
@@ -37,10 +39,10 @@ const EFFORT: SurveyEffort = SurveyEffort {
     regimes: true,
     constants: false,
 };
-/// In an ordinary run, one form of this many is taken.
+/// A normal run measures one of this many forms.
 const SAMPLE: usize = 40;
 
-/// Surveys forms on a machine: rows, with the plan of each that was measured.
+/// Surveys forms on a simulated machine. Returns rows, and the plans of measured ones.
 fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRow, Option<FormPlan>)> {
     let features = everything();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
@@ -49,7 +51,7 @@ fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRo
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
     let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
-    let survey = survey.expect("no fault is planted");
+    let survey = survey.expect("no fault is simulated");
     let mut rows: Vec<InstrRow> = Vec::new();
     let mut take = |event: SurveyEvent, _| {
         if let SurveyEvent::Row(row) = event {
@@ -57,19 +59,19 @@ fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRo
         }
         ControlFlow::Continue(())
     };
-    survey.run(&mut core, SurveyState::default(), &mut take).expect("no fault is planted");
+    survey.run(&mut core, SurveyState::default(), &mut take).expect("no fault is simulated");
     let planned = |row: InstrRow| {
         let is =
             |form: &InstructionForm| format!("{:?}", form.code) == row.code && form.describe_operands() == row.operands;
-        let form = all.iter().position(is).expect("a row is of a form");
+        let form = all.iter().position(is).expect("a row belongs to a form");
         let measured = row.status == RowStatus::Measured;
-        let plan = measured.then(|| survey.plan_form(form).expect("what is measured has a plan"));
+        let plan = measured.then(|| survey.plan_form(form).expect("a measured form has a plan"));
         (row, plan)
     };
     rows.into_iter().map(planned).collect()
 }
 
-/// How well the survey of a machine agrees with what was planted.
+/// Scores a survey of a machine against its simulated costs.
 fn scored(model: &CoreModel, all: &[InstructionForm]) -> (Score, Vec<InstrRow>) {
     let rows = survey(model, model.seed, all);
     let mut score = Score::default();
@@ -83,7 +85,8 @@ fn scored(model: &CoreModel, all: &[InstructionForm]) -> (Score, Vec<InstrRow>) 
     (score, rows.into_iter().map(|(row, _)| row).collect())
 }
 
-/// One form of `every`, another one for each seed. Branches are not among them: a simulated core knows no targets.
+/// Every `every`-th form, with a different start for each seed. Without branches: a simulated core
+/// knows no targets.
 fn sample(seed: u64, every: usize) -> Vec<InstructionForm> {
     let flow = |form: &InstructionForm| Some(form.build_instruction(&OperandChoice::default())?.flow_control());
     let chosen = |(at, form): (usize, InstructionForm)| (at % every == seed as usize * 7 % every).then_some(form);
@@ -100,7 +103,7 @@ fn check(seed: u64, every: usize) {
 }
 
 #[test]
-fn a_sample_of_forms_is_found_as_planted() {
+fn a_sample_of_forms_is_measured_as_simulated() {
     for seed in [1, 2] {
         check(seed, SAMPLE);
     }
@@ -108,15 +111,16 @@ fn a_sample_of_forms_is_found_as_planted() {
 
 /// `CYCLESCOPE_SIMULATED_SEED` chooses the machine.
 #[test]
-#[ignore = "takes more than a minute for each machine; the sample above stands for it in every run"]
-fn all_forms_are_found_as_planted() {
+#[ignore = "takes more than a minute per machine; the sample above runs every time"]
+fn all_forms_are_measured_as_simulated() {
     let seed = std::env::var("CYCLESCOPE_SIMULATED_SEED").ok().and_then(|seed| seed.parse().ok());
     check(seed.unwrap_or(3), 1);
 }
 
-/// Two passes over some forms, broken off twice, are what one would have been: each form has one row.
+/// Two passes over some forms, interrupted twice, give each form one row, like an uninterrupted
+/// survey.
 #[test]
-fn a_survey_goes_on_where_it_was_broken_off() {
+fn an_interrupted_survey_resumes() {
     let features = everything();
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::from_seed(5);
@@ -130,7 +134,7 @@ fn a_survey_goes_on_where_it_was_broken_off() {
         let wanted = forms.iter().map(|form| TargetForm::from(*form)).collect();
         let settings = SurveySettings { effort, seed: 5, confidence: 0.95 };
         let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
-        let survey = survey.expect("no fault is planted");
+        let survey = survey.expect("no fault is simulated");
         let mut events = 0;
         let mut made: Vec<InstrRow> = Vec::new();
         let mut done = known.done.clone();
@@ -144,8 +148,8 @@ fn a_survey_goes_on_where_it_was_broken_off() {
             (events, last) = (events + 1, progress);
             if events >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        survey.run(&mut core, known, &mut take).expect("no fault is planted");
-        assert_eq!(last.done, standing.done + events, "what was known is not measured again");
+        survey.run(&mut core, known, &mut take).expect("no fault is simulated");
+        assert_eq!(last.done, standing.done + events, "known passes are not repeated");
         let is = |row: &InstrRow, form: &InstructionForm| {
             format!("{:?}", form.code) == row.code && form.describe_operands() == row.operands
         };

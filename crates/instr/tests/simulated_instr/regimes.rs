@@ -1,6 +1,6 @@
-//! Two latencies of one chain: found on simulated cores where they are planted, and nowhere else.
+//! Two latencies of one chain on simulated cores: found where they are simulated, and nowhere else.
 
-use crate::planted::{cycle, origin};
+use crate::simulated_costs::{cycle, origin};
 use crate::{sample, survey};
 use cyclescope_code::asm::Listing;
 use cyclescope_code::asm::forms::{self, InstructionForm};
@@ -10,21 +10,22 @@ use cyclescope_instr::rows::instr_row::{LatencyBound, LatencyRegimes, OperandLat
 use cyclescope_sim::{CoreModel, RegimeClass, SimulatedRegime};
 use iced_x86::Mnemonic;
 
-/// Core cycles that a latency may be off.
+/// Tolerance of a latency, in core cycles.
 const OFF: f64 = 0.05;
-/// Of the instructions of a chain that enter a scheduler, at most this share has started.
+/// Upper limit of the share of a chain's instructions that have started while others enter the
+/// scheduler.
 const MOVING: f64 = 0.6;
-/// Knees above so many instructions are not looked for.
+/// Larger knees, in instructions, need not be found.
 const LONG: f64 = 90.0;
-/// One form of this many is taken.
+/// One of this many forms is measured.
 const SAMPLE: usize = 150;
 
-/// What was found in a survey.
+/// Findings of a survey.
 #[derive(Debug, Default)]
 struct Found {
-    /// Chains of the class that were found.
+    /// Chains of the simulated class with two latencies.
     two: usize,
-    /// Chains of which nothing is in the class.
+    /// Chains without instructions of the class.
     one: usize,
     wrong: Vec<String>,
 }
@@ -49,14 +50,15 @@ impl Found {
                 self.one += 1;
                 found.is_none()
             }
-            // Of what else is in a turn only the whole is known; what is longer shows the chain of its links.
+            // With other instructions in a turn, only the whole is known, and a longer turn has the
+            // curve of its links.
             _ if !links.is_empty() || ports.is_none() || turn.len() > 1 => return,
             _ if latency.bound != LatencyBound::Exact || through_memory(latency) => return,
             (Some(found), Some(own)) => {
                 self.two += 1;
-                is_planted(found, regime, own, model.throughput(&plan.anatomy.sample))
+                matches_simulated(found, regime, own, model.throughput(&plan.anatomy.sample))
             }
-            // Too few wait in the chains that are measured.
+            // Too few instructions wait in the measured chains.
             (None, Some(own)) if most(regime, own, model.throughput(&plan.anatomy.sample)) > LONG => return,
             (None, Some(_)) => false,
             (_, None) => return,
@@ -73,23 +75,24 @@ fn through_memory(latency: &OperandLatency) -> bool {
     latency.from == "mem_data" || latency.to == "mem_data"
 }
 
-/// Whether the figures are those of a chain that takes `own` where few wait. Its instructions enter the scheduler each
-/// `rate` cycles at most.
-fn is_planted(found: &LatencyRegimes, regime: &SimulatedRegime, own: f64, rate: f64) -> bool {
+/// Whether the figures match a chain that takes `own` in an empty scheduler. Its instructions enter
+/// the scheduler at most once per `rate` cycles.
+fn matches_simulated(found: &LatencyRegimes, regime: &SimulatedRegime, own: f64, rate: f64) -> bool {
     let saturated = own + f64::from(regime.half_cycles) / 2.0;
-    let near = |found: Option<f64>, planted: f64| found.is_some_and(|found| (found - planted).abs() <= OFF);
+    let near = |found: Option<f64>, simulated: f64| found.is_some_and(|found| (found - simulated).abs() <= OFF);
     let range = f64::from(regime.knee) - 3.0..=most(regime, own, rate);
     let at_knee = found.knee.value.is_some_and(|found| range.contains(&found));
     near(found.fresh.value, own) && near(found.saturated.value, saturated) && at_knee
 }
 
-/// The knee in instructions of a chain at most: some have started when others enter, so that not all of a chain wait.
+/// The largest possible knee of a chain, in instructions. Some have started when others enter, so
+/// not all of them wait.
 fn most(regime: &SimulatedRegime, own: f64, rate: f64) -> f64 {
     f64::from(regime.knee) / (1.0 - (rate / own).min(MOVING)) + 4.0
 }
 
 fn search(model: &CoreModel, seed: u64, forms: &[InstructionForm]) -> Found {
-    let regime = model.regime.expect("it is planted");
+    let regime = model.regime.expect("the model has one");
     let rows = survey(model, seed, forms);
     let mut found = Found::default();
     for (row, plan) in &rows {
@@ -102,7 +105,7 @@ fn search(model: &CoreModel, seed: u64, forms: &[InstructionForm]) -> Found {
 }
 
 #[test]
-fn two_latencies_are_found_where_they_are_planted() {
+fn two_latencies_are_found_only_where_simulated() {
     let vector = RegimeClass::Vector;
     let one = RegimeClass::Mnemonic(Mnemonic::Vpaddd);
     let cases = [(vector, 50, 2), (vector, 20, 2), (vector, 50, 1), (vector, 20, 1), (one, 50, 2), (one, 20, 1)];

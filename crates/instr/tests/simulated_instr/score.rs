@@ -1,6 +1,6 @@
-//! How well what was found agrees with what was planted.
+//! Scores results against simulated costs.
 
-use crate::planted::{cycle, instance, origin};
+use crate::simulated_costs::{cycle, instance, origin};
 use cyclescope_code::asm::forms::{InstructionForm, OperandVariant};
 use cyclescope_instr::bodies::x87;
 use cyclescope_instr::experiments::experiment::ExperimentMeaning;
@@ -10,26 +10,27 @@ use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use cyclescope_sim::CoreModel;
 use iced_x86::{CpuidFeature, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedRegister};
 
-/// Core cycles that a latency may be off.
+/// Tolerance of a latency, in core cycles.
 const OFF: f64 = 0.05;
-/// Two numbers of an account are rounded to hundredths.
+/// Tolerance of the difference of two figures rounded to hundredths.
 const ROUNDED: f64 = 0.011;
-/// What a throughput may be off: the loop's own instructions take room too.
+/// Tolerance of a throughput: the loop's own instructions take resources too.
 const RATE_OFF: f64 = 0.02;
 const RATE_SHARE: f64 = 0.03;
-/// Registers that results rotate through, at least: where there are eight of a kind, or two results, and elsewhere.
+/// Lower limit of registers that results rotate through: with eight registers of a kind or with two
+/// results, and otherwise.
 const FEW: f64 = 6.0;
 const MANY: f64 = 10.0;
-/// Registers that have a high byte.
+/// Number of registers with a high byte.
 const HIGH_BYTES: f64 = 4.0;
-/// Core cycles that an instruction which breaks a dependency may take from the others at most.
+/// Upper limit of core cycles that an instruction which breaks a dependency takes from the others.
 const BREAKER: f64 = 1.0;
-/// One destination must cost more than several by this factor for a false dependency to show.
+/// A false dependency shows if one destination costs at least this multiple of several.
 const FALSE_SHARE: f64 = 1.2;
-/// Forms that must be found as planted.
+/// Least share of forms that must match.
 const SHARE: f64 = 0.99;
 
-/// What was found in many forms.
+/// Results over many forms.
 #[derive(Debug, Default)]
 pub struct Score {
     pub skipped: usize,
@@ -45,20 +46,20 @@ pub struct Score {
     wrong: Vec<String>,
 }
 
-/// Why the model does not tell what a form costs.
+/// Why the model can't predict a form's cost.
 fn approximate(sample: &Instruction) -> Option<&'static str> {
     if sample.is_vsib() {
-        Some("masks end gathers and scatters, and their elements are four")
+        Some("masks limit gathers and scatters, and they have four elements")
     } else if x87::uses_stack(sample) {
-        Some("the top of the x87 stack is in all instances")
+        Some("all instances use the top of the x87 stack")
     } else if sample.is_string_instruction() || sample.is_stack_instruction() {
-        Some("implied addresses move by themselves")
+        Some("implied addresses advance by themselves")
     } else if implied_vectors(sample) {
         Some("all its implied registers carry a value to the next instance")
     } else if sample.cpuid_features().iter().any(is_padlock) {
-        Some("repeats without a count that is set up")
+        Some("repeats with an unknown count")
     } else if sample.mnemonic() == Mnemonic::Cpuid {
-        Some("waits for all before it, its own links too")
+        Some("waits for all older instructions, including its links")
     } else {
         None
     }
@@ -94,7 +95,7 @@ impl Score {
             }
             match latency.variant.as_deref() {
                 Some("false dependency" | "partial write") => {}
-                // Where memory is renamed, the model tells what is not.
+                // The model's latencies apply to memory that is not renamed.
                 Some("renamed") if model.renamed_latency.is_some() => {}
                 _ => self.latency(row, latency, plan, model),
             }
@@ -105,37 +106,41 @@ impl Score {
 
     fn throughput(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
-        let planted = model.throughput(sample);
+        let simulated = model.throughput(sample);
         let found = row.throughput.as_ref().and_then(|throughput| throughput.cost.value).unwrap_or(f64::NAN);
         // An operand that is read and written waits for the instance that wrote its register.
         let ports = model.latencies(sample).into_iter().filter(|(from, to, _)| from == to);
         let slowest = ports.map(|(.., cycles)| f64::from(cycles)).fold(0.0, f64::max) / rotation(plan);
-        let most = f64::max(slowest, planted + BREAKER * breakers(plan));
-        let off = RATE_OFF + RATE_SHARE * planted;
-        if !(planted - off..=most + off).contains(&found) {
-            self.wrong.push(format!("{}: throughput {found:.3}, planted {planted:.3}", name(row)));
+        let most = f64::max(slowest, simulated + BREAKER * breakers(plan));
+        let off = RATE_OFF + RATE_SHARE * simulated;
+        if !(simulated - off..=most + off).contains(&found) {
+            self.wrong.push(format!("{}: throughput {found:.3}, simulated {simulated:.3}", name(row)));
         }
     }
 
     fn latency(&mut self, row: &InstrRow, latency: &OperandLatency, plan: &FormPlan, model: &CoreModel) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let Some(experiment) = origin(plan, latency) else {
-            // Where memory is renamed in every chain, what the address costs stands for what the data do.
+            // If memory is renamed in every chain, the latency from the address serves as a bound.
             assert!(
                 latency.from == "mem_data" && latency.bound == LatencyBound::Upper,
-                "{latency:?} is from no experiment"
+                "{latency:?} has no experiment"
             );
             return;
         };
-        let planted = cycle(model, &experiment, &plan.anatomy.sample);
-        let told = |what: &str| {
+        let simulated = cycle(model, &experiment, &plan.anatomy.sample);
+        let describe = |what: &str| {
             let (from, to, variant) = (&latency.from, &latency.to, latency.variant.as_deref().unwrap_or_default());
-            format!("{}: {what} {from} to {to} {variant} {value:.3}, planted {planted:?}: {}", name(row), latency.chain)
+            format!(
+                "{}: {what} {from} to {to} {variant} {value:.3}, simulated {simulated:?}: {}",
+                name(row),
+                latency.chain
+            )
         };
-        let right = match (latency.bound, planted) {
+        let right = match (latency.bound, simulated) {
             (LatencyBound::Exact, Some((own, _))) => (value - f64::from(own)).abs() <= OFF,
             (LatencyBound::Sum, Some((own, links))) => {
-                // A form's own store and the link's may meet at the one port for stores.
+                // A form's own store and the link's may compete for the only store port.
                 let meet = plan.anatomy.writes_place(OperandPlace::Memory) && experiment_stores(&experiment.meaning)
                     || experiment.meaning.is_alternating();
                 let over = whole(latency) - f64::from(own + links);
@@ -143,7 +148,7 @@ impl Score {
                 (-OFF..=OFF + f64::from(u8::from(meet))).contains(&over) && (value - rest).abs() <= ROUNDED
             }
             (LatencyBound::Upper, Some((own, links))) => whole(latency) >= f64::from(own + links) - OFF || value < 1.0,
-            // One that depends on nothing, once a cycle: its time cannot tell.
+            // An independent instance per cycle: its time does not distinguish it.
             (LatencyBound::Upper, None) => true,
             (_, None) => latency.variant.as_deref() == Some("same register") && value <= 1.0 + OFF,
         };
@@ -154,39 +159,42 @@ impl Score {
         }
         match (right, latency.bound) {
             (true, _) => {}
-            (false, LatencyBound::Exact) => self.wrong_exact.push(told("exact")),
-            (false, bound) => self.wrong.push(told(&format!("{bound:?}"))),
+            (false, LatencyBound::Exact) => self.wrong_exact.push(describe("exact")),
+            (false, bound) => self.wrong.push(describe(&format!("{bound:?}"))),
         }
     }
 
     fn tagged(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let same = plan.experiments.iter().find(|experiment| {
-            matches!(&experiment.meaning, ExperimentMeaning::Latency { variant: Some(variant), .. } if variant == "same register")
+            matches!(
+                &experiment.meaning,
+                ExperimentMeaning::Latency { variant: Some(variant), .. } if variant == "same register"
+            )
         });
         let same = same.and_then(|experiment| instance(experiment, sample));
         let own = model.latency(sample, "op1", "op1");
         let shows = own.is_some_and(|own| f64::from(own) >= FALSE_SHARE * model.throughput(sample));
-        let planted = [
+        let simulated = [
             ("eliminated", model.is_eliminated(sample)),
             ("zero_idiom", same.is_some_and(|same| model.is_zero_idiom(&same))),
             ("false_dependency", model.has_false_dependency(sample) && shows),
         ];
-        for (tag, planted) in planted {
+        for (tag, simulated) in simulated {
             let is_it = |found: &String| found == tag || tag == "false_dependency" && found == "partial_write";
             let found = row.tags.iter().any(is_it);
             self.tags += usize::from(found);
-            if planted && !found || found && !planted && !(tag == "false_dependency" && own.is_some()) {
-                self.wrong.push(format!("{}: {tag} found {found}, planted {planted}", name(row)));
+            if simulated && !found || found && !simulated && !(tag == "false_dependency" && own.is_some()) {
+                self.wrong.push(format!("{}: {tag} found {found}, simulated {simulated}", name(row)));
             }
         }
     }
 
-    /// In a line.
+    /// The score in one line.
     pub fn text(&self) -> String {
         let judged = self.measured - self.approximate;
         format!(
-            "{} of {judged} forms as planted ({} approximate, {} skipped, {} failed); {} exact, {} wrong; {} sums, {} bounds, \
+            "{} of {judged} forms as simulated ({} approximate, {} skipped, {} failed); {} exact, {} wrong; {} sums, {} bounds, \
              {} tags",
             self.right,
             self.approximate,
@@ -200,7 +208,7 @@ impl Score {
         )
     }
 
-    /// What was wrong.
+    /// Everything that did not match.
     pub fn complaints(&self) -> Vec<String> {
         self.failed.iter().chain(&self.wrong_exact).chain(&self.wrong).cloned().collect()
     }
@@ -212,11 +220,12 @@ impl Score {
         assert!(self.exact > judged && self.sums > judged, "{} and {} latencies", self.exact, self.sums);
         assert!(self.wrong_exact.is_empty(), "{} exact latencies are wrong", self.wrong_exact.len());
         let share = self.right as f64 / judged as f64;
-        assert!(share >= SHARE, "{share:.4} of the forms are as planted");
+        assert!(share >= SHARE, "{share:.4} of the forms are as simulated");
     }
 }
 
-/// What a chain took, links and all, which its text begins its account with, and what renaming may have hidden.
+/// The cost of the whole chain including links, from its text, plus the part that memory renaming
+/// may hide.
 fn whole(latency: &OperandLatency) -> f64 {
     let number = |text: &str| text.parse::<f64>().expect("a number of cycles");
     let account = latency.chain.split_once(" less ").and_then(|(begin, _)| begin.rsplit(" [").next());
@@ -224,14 +233,17 @@ fn whole(latency: &OperandLatency) -> f64 {
     account.map(number).or(latency.cost.value).expect("it was measured") + hidden.map_or(0.0, number)
 }
 
-/// What was subtracted from that.
+/// The subtracted cost of links.
 fn subtracted(latency: &OperandLatency) -> f64 {
     let account = latency.chain.split_once(" less ").and_then(|(_, end)| end.split(' ').next());
     account.map_or(0.0, |text| text.parse().expect("a number of cycles"))
 }
 
 fn experiment_stores(meaning: &ExperimentMeaning) -> bool {
-    matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.iter().any(|link| link.to == RegisterBank::Memory))
+    matches!(
+        meaning,
+        ExperimentMeaning::Latency { links, .. } if links.iter().any(|link| link.to == RegisterBank::Memory)
+    )
 }
 
 fn name(row: &InstrRow) -> String {
@@ -252,7 +264,7 @@ fn rotation(plan: &FormPlan) -> f64 {
     if eight || written > 1 { FEW } else { MANY }
 }
 
-/// Instructions that break dependencies and take room in the fastest program, for each instance.
+/// Instructions per instance that break dependencies in the fastest program.
 fn breakers(plan: &FormPlan) -> f64 {
     use cyclescope_instr::bodies::throughput_body::DependencyHazards;
     let hazards = DependencyHazards::from_anatomy(&plan.anatomy);

@@ -1,4 +1,5 @@
-//! Sequences on simulated cores: what their instructions take together, and no latency where none is carried.
+//! Sequences on simulated cores: the joint cost of their instructions, and latencies only for
+//! carried registers.
 
 use super::EFFORT;
 use super::everything::everything;
@@ -11,7 +12,7 @@ use cyclescope_instr::survey::FormSurvey;
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 
-/// From which operand to which of each instruction a value goes.
+/// The input and output operand through which a value passes each instruction.
 type Path<'a> = &'a [(&'a str, &'a str)];
 
 const SEEDS: [u64; 3] = [21, 22, 23];
@@ -20,7 +21,7 @@ fn sequence(text: &str) -> InstructionSequence {
     InstructionSequence::new(parse_assembly(text).expect("assembly").instructions()).expect("it can be repeated")
 }
 
-/// The rows of these sequences on the machine of a model.
+/// The rows of these sequences on a simulated core.
 fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
@@ -29,42 +30,42 @@ fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
     let wanted = |text: &&str| TargetForm::from_sequence(sequence(text)).expect("it has an instruction");
     let forms = texts.iter().map(wanted).collect();
-    let survey = FormSurvey::new(timing, &mut core, &features, forms, settings).expect("no fault is planted");
-    let rows = (0..texts.len()).map(|at| survey.settle_form(&mut core, at).expect("no fault is planted").0);
+    let survey = FormSurvey::new(timing, &mut core, &features, forms, settings).expect("no fault is simulated");
+    let rows = (0..texts.len()).map(|at| survey.settle_form(&mut core, at).expect("no fault is simulated").0);
     let rows: Vec<InstrRow> = rows.collect();
     assert!(rows.iter().all(|row| row.status == RowStatus::Measured), "{rows:?}");
     rows
 }
 
-/// Core cycles from one carried operand to the same one of the next repetition, by instruction.
-fn planted(model: &CoreModel, text: &str, path: Path) -> f64 {
+/// Core cycles from a carried operand to the same operand of the next repetition.
+fn simulated(model: &CoreModel, text: &str, path: Path) -> f64 {
     let sequence = sequence(text);
     let each = sequence.instructions().iter().zip(path);
     let cycles = each.map(|(one, (from, to))| model.latency(one, from, to).expect("a dependency"));
     f64::from(cycles.sum::<u32>())
 }
 
-/// The rate is neither better than that of its slowest instruction nor worse than all of them one after the other.
+/// The rate is between that of the slowest instruction and the sum of all.
 fn rate_is_possible(model: &CoreModel, row: &InstrRow, text: &str) {
     let rates: Vec<f64> =
         sequence(text).instructions().iter().map(|instruction| model.throughput(instruction)).collect();
     let throughput = row.throughput.as_ref().expect("a rate");
     let found = throughput.cost.value.expect("a number");
     let (slowest, all) = (rates.iter().copied().fold(0.0, f64::max), rates.iter().sum::<f64>());
-    // Instructions that break what is carried count too.
+    // Instructions that break carried dependencies count too.
     let most = if throughput.recipe.contains("broken") { f64::INFINITY } else { 1.06 * all };
     assert!(found > 0.97 * slowest && found < most, "{found}, not {slowest} to {all}: {row:?}");
 }
 
 #[test]
-fn a_latency_is_the_sum_along_what_is_carried() {
+fn a_latency_is_the_sum_along_the_carried_path() {
     let op1 = ("op1", "op1");
     let cases: [(&str, &[(&str, Path)]); 6] = [
         ("imul rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
         ("popcnt rax, rbx; add rcx, rax", &[("rcx", &[("op1", "op1")])]),
         ("mulps xmm1, xmm2; addps xmm1, xmm3; mulps xmm1, xmm2", &[("xmm1", &[op1, op1, op1])]),
         ("adc rax, rbx", &[("rax", &[op1]), ("flags", &[("flags", "flags")])]),
-        // The loop's counter writes the zero flag: what is carried in it comes to no other iteration.
+        // The loop counter writes the zero flag, so it reaches no other iteration.
         ("cmove rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
         ("cmovb rax, rbx; add rax, 1", &[("rax", &[op1, op1]), ("flags", &[("flags", "op1"), ("op1", "flags")])]),
     ];
@@ -79,19 +80,19 @@ fn a_latency_is_the_sum_along_what_is_carried() {
             assert_eq!(names, expected, "{row:?}");
             for (name, path) in *carried {
                 let latency = row.latency.iter().find(|one| one.from == *name).expect("it is there");
-                // The first instruction of the second case is no part of the path.
-                let of = if path.len() == 1 && text.contains(';') {
+                // The first instruction of the second case is not part of the path.
+                let part = if path.len() == 1 && text.contains(';') {
                     &text[text.find(';').expect("one") + 1..]
                 } else {
                     text
                 };
-                let planted = planted(&model, of, path);
+                let simulated = simulated(&model, part, path);
                 let found = latency.cost.value.expect("a number");
                 let fits = match latency.bound {
-                    LatencyBound::Exact => (found - planted).abs() < 0.05,
-                    _ => found > planted - 0.05,
+                    LatencyBound::Exact => (found - simulated).abs() < 0.05,
+                    _ => found > simulated - 0.05,
                 };
-                assert!(fits && latency.to == *name, "planted {planted}: {row:?}");
+                assert!(fits && latency.to == *name, "simulated {simulated}: {row:?}");
             }
             rate_is_possible(&model, &row, text);
         }
@@ -99,7 +100,7 @@ fn a_latency_is_the_sum_along_what_is_carried() {
 }
 
 #[test]
-fn what_carries_nothing_has_no_latency_and_what_memory_carries_is_left() {
+fn sequences_without_a_carried_register_have_no_latency() {
     for seed in SEEDS {
         let model = CoreModel::from_seed(seed);
         let texts = ["popcnt rax, rbx; add rax, 1", "xor eax, eax; imul rax, rbx", "mov [rsi], rax; mov rax, [rsi]"];
@@ -113,9 +114,9 @@ fn what_carries_nothing_has_no_latency_and_what_memory_carries_is_left() {
     }
 }
 
-/// What is implied and carried gets its value again, so that repetitions do not wait for it.
+/// An implied and carried register gets its value back, so that repetitions don't wait for it.
 #[test]
-fn an_implied_register_is_put_back() {
+fn an_implied_register_is_restored() {
     for seed in SEEDS {
         let model = CoreModel::from_seed(seed);
         let row = rows(&model, &["mul rbx"]).remove(0);
@@ -123,8 +124,11 @@ fn an_implied_register_is_put_back() {
         assert!(recipe.contains("broken by copies"), "{recipe}");
         let names: Vec<&str> = row.latency.iter().map(|latency| latency.from.as_str()).collect();
         assert_eq!(names, ["rax"], "{row:?}");
-        let planted = planted(&model, "mul rbx", &[("rax", "rax")]);
+        let simulated = simulated(&model, "mul rbx", &[("rax", "rax")]);
         let found = row.latency[0].cost.value.expect("a number");
-        assert!(row.latency[0].bound != LatencyBound::Exact || (found - planted).abs() < 0.05, "{planted}: {row:?}");
+        assert!(
+            row.latency[0].bound != LatencyBound::Exact || (found - simulated).abs() < 0.05,
+            "{simulated}: {row:?}"
+        );
     }
 }

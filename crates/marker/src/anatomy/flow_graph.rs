@@ -1,7 +1,8 @@
-//! Where control can go in a function: its instructions, and the edges between them.
+//! The control flow of a function: its instructions, and the edges between them.
 //!
-//! A call leads to what it calls, where that lies with the function, and on to the next instruction: no call is taken
-//! for one that never returns. What lies outside is one more node, at which the flow ends.
+//! A call leads to the called function, if that is stored with this one, and to the next
+//! instruction. Every call is assumed to return. Everything outside is one more node, which ends
+//! the flow.
 
 use super::super::compiled_design::PatchSite;
 use super::super::source::design::Enabling;
@@ -9,50 +10,50 @@ use super::function_code::FunctionCode;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
 
-/// A function's instructions and the ways between them.
+/// A function's instructions and the edges between them.
 pub(super) struct FlowGraph {
     start: u64,
     len: usize,
     entry: usize,
     instructions: Vec<Instruction>,
-    /// Of each instruction, then of each place outside.
+    /// Edges of each instruction, then of each place outside.
     edges: Vec<Vec<FlowEdge>>,
     outside: Vec<u64>,
 }
 
-/// One way from an instruction to the next.
+/// An edge from one instruction to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowEdge {
     pub to: usize,
     pub kind: EdgeKind,
 }
 
-/// How it is gone.
+/// The condition for taking an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EdgeKind {
-    /// To the instruction behind.
+    /// To the following instruction.
     Next,
     Jump,
     Call,
-    /// Both sides of a conditional branch.
+    /// A side of a conditional branch.
     Taken,
     NotTaken,
-    /// Once the marker is enabled.
+    /// Only when the marker is enabled.
     Patched,
 }
 
-/// An edge by where it begins; an instruction has at most one of a kind.
+/// An edge by its start. An instruction has at most one edge of a kind.
 pub(super) type EdgeCut = (usize, EdgeKind);
 
-/// What is called, or left for.
+/// The target of a call or of a jump out of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Callee {
-    /// A function that lies with this one.
+    /// A function stored with this one.
     Inside,
     Address(u64),
     /// Through a pointer at this address.
     Pointer(u64),
-    /// Through a register, or a pointer that a register leads to.
+    /// Through a register, or a pointer in a register.
     Computed,
     /// A jump that leaves the function for good.
     Left(u64),
@@ -104,7 +105,8 @@ impl FlowGraph {
                 self.add_edge(node, target, EdgeKind::Taken);
                 Some(EdgeKind::NotTaken)
             }
-            // A transaction's start leads to its abort handler, too, which no compiler's marker has.
+            // A transaction's start also leads to its abort handler. No compiler emits one for a
+            // marker.
             FlowControl::XbeginXabortXend => Some(EdgeKind::Next),
             FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => None,
         };
@@ -115,8 +117,8 @@ impl FlowGraph {
 
     fn add_edge(&mut self, from: usize, address: u64, kind: EdgeKind) {
         let to = self.node_at_address(address).unwrap_or_else(|| {
-            let known = self.outside.iter().position(|outside| *outside == address);
-            let index = known.unwrap_or_else(|| {
+            let existing = self.outside.iter().position(|outside| *outside == address);
+            let index = existing.unwrap_or_else(|| {
                 self.outside.push(address);
                 self.edges.push(Vec::new());
                 self.outside.len() - 1
@@ -171,7 +173,7 @@ impl FlowGraph {
         (0..self.edges.len()).filter(patched).map(|node| (node, EdgeKind::Patched)).collect()
     }
 
-    /// What a branch or a call leads to.
+    /// The targets of branches and calls.
     pub(crate) fn mark_targets(&self) -> Vec<bool> {
         let mut targets = vec![false; self.edges.len()];
         for edge in self.edges.iter().flatten() {
@@ -180,7 +182,7 @@ impl FlowGraph {
         targets
     }
 
-    /// What is reached from the entry without these edges.
+    /// The nodes reachable from the entry without these edges.
     pub(crate) fn reachable_nodes(&self, cuts: &[EdgeCut]) -> Vec<bool> {
         let mut reached = vec![false; self.edges.len()];
         let mut open = Vec::from_iter((!self.instructions.is_empty()).then_some(self.entry));
@@ -193,7 +195,7 @@ impl FlowGraph {
         reached
     }
 
-    /// From where a return can be reached without these edges.
+    /// The nodes that can reach a return without these edges.
     pub(crate) fn nodes_that_return(&self, cuts: &[EdgeCut]) -> Vec<bool> {
         let leaves = |node| {
             let control = self.flow_control(node);
@@ -214,7 +216,7 @@ impl FlowGraph {
         returning
     }
 
-    /// From where every way leads to one of these, in a finite number of steps.
+    /// The nodes whose every path reaches one of `nodes` in finitely many steps.
     pub(crate) fn nodes_bound_for(&self, nodes: &[usize]) -> Vec<bool> {
         let mut bound = vec![false; self.edges.len()];
         nodes.iter().for_each(|node| bound[*node] = true);
@@ -231,9 +233,10 @@ impl FlowGraph {
         bound
     }
 
-    /// Whether among these there is a loop without these edges.
+    /// Whether there is a loop among these nodes without these edges.
     pub(crate) fn has_loop(&self, among: &[bool], cuts: &[EdgeCut]) -> bool {
-        // What leads on to nothing that is left is taken away, until nothing is left or only loops and ways to them.
+        // Repeatedly removes nodes without remaining successors. Only loops and paths to them
+        // remain.
         let mut left = among.to_vec();
         let leads = |left: &[bool], node: usize| {
             self.edges[node].iter().any(|edge| left[edge.to] && !cuts.contains(&(node, edge.kind)))
@@ -270,13 +273,13 @@ impl FlowGraph {
         }
     }
 
-    /// How many conditional branches are among these instructions.
+    /// Number of conditional branches among these instructions.
     pub(crate) fn count_branches(&self, among: &[bool]) -> usize {
         (0..self.edges.len()).filter(|node| among[*node] && self.is_conditional(*node)).count()
     }
 }
 
-/// The address of a memory operand that no register and no segment has a part in.
+/// The address of a memory operand without register or segment.
 pub(super) fn fixed_address(instruction: &Instruction) -> Option<u64> {
     if instruction.is_ip_rel_memory_operand() {
         return Some(instruction.ip_rel_memory_address());

@@ -2,16 +2,16 @@
 
 use crate::compiled_design::{CompiledFunction, PatchSite};
 
-/// A function: the compiler's, or of any other origin.
+/// A function from a compiler or elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionCode<'a> {
-    /// The address of its first byte.
+    /// Address of its first byte.
     pub start: u64,
-    /// Its bytes while the marker is dormant, and those of functions that lie with it.
+    /// Its bytes while the marker is dormant, including functions stored with it.
     pub bytes: &'a [u8],
-    /// Where it is entered, from its start.
+    /// Offset of its entry point.
     pub entry: usize,
-    /// The places that enabling patches, or where a tracer sets its breakpoint if that is known.
+    /// The places that enabling patches, or where a tracer sets its breakpoint if known.
     pub sites: &'a [PatchSite],
 }
 

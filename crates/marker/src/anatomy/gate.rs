@@ -1,19 +1,19 @@
-//! Gates: the edges that only an enabled marker goes, found by flow.
+//! Gates: the edges that only an enabled marker takes, found by control flow.
 
 use super::flow_graph::{Callee, EdgeCut, EdgeKind, FlowGraph};
 use iced_x86::Mnemonic;
 
-/// A side of a conditional branch, and what is reached without it.
+/// A side of a conditional branch, and the nodes reachable without it.
 struct GateCandidate {
     cut: EdgeCut,
     remains: Vec<bool>,
-    /// How many instructions and places outside are only reached through it.
+    /// Number of instructions and outside places that are only reachable through it.
     lost: usize,
-    /// Whether all of the base's branches and calls are still there, and the gate's branch as one more.
+    /// Whether all of the base's branches and calls remain, plus the gate's branch.
     keeps_base: bool,
 }
 
-/// The gates of a function whose marker tests something and branches; none where it has none that can be recognised.
+/// The gates of a function whose marker tests a value and branches; empty if none is recognisable.
 pub(super) fn find_gates(base: &FlowGraph, site: &FlowGraph) -> Vec<EdgeCut> {
     let candidates = list_candidates(base, site);
     let calls = list_own_calls(base, site, &candidates);
@@ -23,7 +23,7 @@ pub(super) fn find_gates(base: &FlowGraph, site: &FlowGraph) -> Vec<EdgeCut> {
         find_first_gates(&calls, &candidates)
     };
     let mut cuts: Vec<EdgeCut> = found.iter().map(|candidate| candidate.cut).collect();
-    // A guard's own call may have a gate where the probe's has none.
+    // A guard's own call may have a gate when the probe's call has none.
     if found.len() < calls.len() {
         let leading = find_sides_to_calls(base, site, &calls);
         cuts = if leading.is_empty() { cuts } else { leading };
@@ -33,8 +33,8 @@ pub(super) fn find_gates(base: &FlowGraph, site: &FlowGraph) -> Vec<EdgeCut> {
     cuts
 }
 
-/// Sides of conditional branches that a dormant marker can do without: from wherever a return could be reached, it
-/// still can.
+/// Sides of conditional branches that a dormant marker does not need: every node that could reach a
+/// return still can.
 fn list_candidates(base: &FlowGraph, site: &FlowGraph) -> Vec<GateCandidate> {
     let whole = site.reachable_nodes(&[]);
     let returning = site.nodes_that_return(&[]);
@@ -58,7 +58,8 @@ fn list_candidates(base: &FlowGraph, site: &FlowGraph) -> Vec<GateCandidate> {
     cuts.filter_map(candidate).collect()
 }
 
-/// Calls that the base does not have. Where it has some to the same callee, those behind a gate are the marker's.
+/// Calls that the base does not have. If it has calls to the same callee, those after a gate belong
+/// to the marker.
 fn list_own_calls(base: &FlowGraph, site: &FlowGraph, candidates: &[GateCandidate]) -> Vec<usize> {
     let in_base = base.calls_by_callee(&base.reachable_nodes(&[]));
     let mut own = Vec::new();
@@ -71,7 +72,7 @@ fn list_own_calls(base: &FlowGraph, site: &FlowGraph, candidates: &[GateCandidat
     own
 }
 
-/// The calls of a marker that nothing enables, in the order of their addresses.
+/// The calls of a marker that nothing enables, ordered by address.
 pub(super) fn list_ungated_calls(base: &FlowGraph, site: &FlowGraph) -> Vec<usize> {
     let in_base = base.calls_by_callee(&base.reachable_nodes(&[]));
     let mut own = Vec::new();
@@ -84,16 +85,16 @@ pub(super) fn list_ungated_calls(base: &FlowGraph, site: &FlowGraph) -> Vec<usiz
     own
 }
 
-/// For each call the first gate on the way to it.
+/// For each call, the first gate on the way to it.
 fn find_first_gates<'a>(calls: &[usize], candidates: &'a [GateCandidate]) -> Vec<&'a GateCandidate> {
     let ahead = |call: usize| candidates.iter().filter(move |candidate| !candidate.remains[call]);
     let first = |call: &usize| ahead(*call).filter(|it| it.keeps_base).max_by_key(|it| it.lost);
     calls.iter().filter_map(first).collect()
 }
 
-/// Where no single edge is the gate, since a compiler made several of one test: all sides of branches from which every
-/// way leads through a call of the marker's before it comes to a return or around. None where without them the dormant
-/// function would not be whole: a return, a call of the base or the loop would be lost.
+/// Gates for a test that the compiler duplicated, so that no single edge is the gate. They are all
+/// branch sides whose every path makes one of the marker's calls before it returns or loops. Empty
+/// if the dormant function would then lose a return, a call of the base or the loop.
 fn find_sides_to_calls(base: &FlowGraph, site: &FlowGraph, calls: &[usize]) -> Vec<EdgeCut> {
     let whole = site.reachable_nodes(&[]);
     let bound = site.nodes_bound_for(calls);
@@ -101,7 +102,7 @@ fn find_sides_to_calls(base: &FlowGraph, site: &FlowGraph, calls: &[usize]) -> V
     let branches = (0..whole.len()).filter(|node| whole[*node] && site.is_conditional(*node) && !bound[*node]);
     let mut cuts: Vec<EdgeCut> = branches.flat_map(|node| sides(node).map(move |edge| (node, edge.kind))).collect();
     let remains = site.reachable_nodes(&cuts);
-    // Those behind others are unlikely code.
+    // Cuts after other cuts are unlikely code.
     cuts.retain(|(node, _)| remains[*node]);
     let (returning, still) = (site.nodes_that_return(&[]), site.nodes_that_return(&cuts));
     let left = site.calls_by_callee(&remains);
@@ -113,7 +114,8 @@ fn find_sides_to_calls(base: &FlowGraph, site: &FlowGraph, calls: &[usize]) -> V
     if keeps_calls && keeps_returns && keeps_loop { cuts } else { Vec::new() }
 }
 
-/// Gates in front of code without calls of its own: it comes back to the rest, and the base has nothing like it.
+/// Gates of unlikely code without its own calls: it rejoins the rest, and the base contains nothing
+/// similar.
 fn find_callless_gates<'a>(
     base: &FlowGraph,
     site: &FlowGraph,
@@ -138,7 +140,7 @@ fn find_callless_gates<'a>(
     fitting.iter().copied().filter(|it| !inner(it)).collect()
 }
 
-/// What is only reached through an edge, as mnemonics.
+/// The mnemonics of the code that is only reachable through an edge.
 fn lost_mnemonics(flow: &FlowGraph, whole: &[bool], remains: &[bool]) -> Vec<Mnemonic> {
     let instructions = flow.instructions().iter().enumerate();
     instructions.filter(|(node, _)| whole[*node] && !remains[*node]).map(|(_, it)| it.mnemonic()).collect()

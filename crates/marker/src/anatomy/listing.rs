@@ -1,5 +1,5 @@
-//! A function's instructions as lines that are the same in every process: what lies outside has a name or none, and no
-//! address.
+//! A function's instructions as lines that are the same in every process. Places outside have a
+//! name or none, but no address.
 
 use super::flow_graph::{FlowGraph, fixed_address};
 use crate::compiled_design::CompiledDesign;
@@ -10,48 +10,48 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The name of a place outside that has none.
+/// Name of an unnamed place outside.
 const ELSEWHERE: &str = "elsewhere";
 
-/// When an instruction is reached.
+/// The condition for reaching an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodePath {
-    /// While the marker is dormant.
+    /// Reached while the marker is dormant.
     Likely,
-    /// Only while it is enabled.
+    /// Only reached while it is enabled.
     Unlikely,
-    /// Never.
+    /// Never reached.
     Padding,
 }
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssemblyLine {
-    /// From the function's start.
+    /// Offset from the function's start.
     pub offset: usize,
     /// Its bytes in hexadecimal.
     pub bytes: String,
-    /// Intel syntax; branch targets as offsets from the function's start.
+    /// Text in Intel syntax; branch targets are offsets from the function's start.
     pub text: String,
-    /// When it is reached.
+    /// The condition for reaching it.
     pub path: CodePath,
-    /// Whether it exists for the marker.
+    /// Whether it belongs to the marker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub site: bool,
-    /// Whether it is a NOP that is run through and only aligns what follows.
+    /// Whether it is an executed NOP that only aligns what follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aligning: bool,
 }
 
 impl AssemblyLine {
-    /// How many bytes it has.
+    /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() / 2
     }
 }
 
-/// `+0x10  84c0  test al, al`, and what the line is to the marker.
+/// Formats as `+0x10  84c0  test al, al`, plus the role of the line.
 impl fmt::Display for AssemblyLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let note = match (self.path, self.site) {
@@ -66,7 +66,7 @@ impl fmt::Display for AssemblyLine {
     }
 }
 
-/// What is known of the instructions of a function.
+/// Classification of a function's instructions.
 pub(super) struct InstructionPaths {
     pub likely: Vec<bool>,
     pub whole: Vec<bool>,
@@ -100,10 +100,12 @@ pub(super) fn build_lines(
     flow.instructions().iter().enumerate().map(line).collect()
 }
 
-/// Where the kernel has its code, and that of modules (Linux: Documentation/arch/x86/x86_64/mm.rst).
+/// The addresses of the kernel's and its modules' code (Linux:
+/// Documentation/arch/x86/x86_64/mm.rst).
 const KERNEL_CODE: RangeInclusive<u64> = 0xffff_ffff_8000_0000..=0xffff_ffff_feff_ffff;
 
-/// The address that an instruction gives a register as a constant: the kernel's code lies where 32 bits can say it.
+/// The kernel address that an instruction loads into a register as a constant. The kernel's code is
+/// addressable with 32 bits.
 pub(in super::super) fn kernel_address(instruction: &Instruction) -> Option<u64> {
     let moves = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate32to64;
     moves.then(|| instruction.immediate(1)).filter(|value| KERNEL_CODE.contains(value))
@@ -134,7 +136,7 @@ fn format_instruction(flow: &FlowGraph, instruction: &Instruction, names: &dyn F
     }
 }
 
-/// Names for what the functions of a design refer to.
+/// Names for the addresses that a design's functions refer to.
 pub fn name_addresses(compiled: &CompiledDesign) -> impl Fn(u64) -> Option<String> {
     let CompiledDesign { enabled, probe, grace_period, .. } = *compiled;
     move |address| match address {

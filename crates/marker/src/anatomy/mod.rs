@@ -1,36 +1,47 @@
-//! What a marker adds to the code: which instructions are on which path, and how many bytes.
+//! The code that a marker adds: its instructions by path, and their bytes.
 //!
-//! **Paths.** Control flow is followed from the function's entry: through both sides of conditional branches, through
-//! calls into functions that lie with it, and, where enabling patches a NOP into a jump, to the jump's target. What
-//! is reached by nothing is *padding*. A *gate* is an edge that only an enabled marker goes; what is reached without
-//! gates is *likely*, what is only reached through one *unlikely*. Gates are found so:
+//! **Paths.** Control flow starts at the function's entry. It follows both sides of conditional
+//! branches, and calls into functions stored with it. If enabling patches a NOP into a jump, it
+//! also follows that jump. Unreached code is *padding*. A *gate* is an edge that only an enabled
+//! marker takes. Code reachable without gates is *likely*; code only reachable through one is
+//! *unlikely*. Gates are found as follows:
 //!
-//! - Where enabling patches a jump, the jump is the gate.
-//! - Where enabling changes a value, a gate is a side of a conditional branch. Without it the dormant function is whole:
-//!   a return can be reached from wherever it could be, every call that the base has is there as often, and one more
-//!   conditional branch than the base has, the gate's own (so a loop's guard is none: without it the loop is lost).
-//!   Of such sides on the way to a call that the base does not have, the first is the gate: several tests in a row are
-//!   one gate and unlikely code. Where there is no such call, gates are those whose code comes back to the rest, the
-//!   outermost of each, if the base has no code alike that a branch leads around.
-//! - An indirect call, a tracer's NOP and a NOP at a function's entry have no gate: all is likely.
+//! - If enabling patches a jump, the jump is the gate.
+//! - If enabling changes a value, a gate is a side of a conditional branch that the dormant
+//!   function does not need. Without it, every node that could reach a return still can, and all
+//!   calls of the base remain. There is one more conditional branch than in the base: the gate's
+//!   own. (A loop's guard is therefore not a gate: without it the loop is lost.) The first such
+//!   side on the way to a call that the base does not have is the gate. Several tests in a row are
+//!   one gate and unlikely code. Without such a call, the gates are the outermost sides whose code
+//!   rejoins the rest, provided that the base has no similar code that a branch skips.
+//! - An indirect call, a tracer's NOP and a NOP at a function's entry have no gate: all code is
+//!   likely.
 //!
-//! **The site's own bytes.** Likely: the gate's branch, what sets the flags that it reads and what loads the value for
-//! that, backwards within the block; the NOP that enabling replaces; of an indirect call the call and what sets up its
-//! arguments. Unlikely: all of the unlikely path, the jump back included. The document on Linux kernel markers counts
-//! the likely bytes so (2 + 2 + 2 = 6 with an immediate value, 7 + 2 + 2 = 11 with a load); of unlikely bytes it counts
-//! 32, where its listing has 51 from +0x13 through the jump back at +0x44, and it leaves out what the marker does to
-//! the function's prologue.
+//! **The site's own bytes.** Likely: the gate's branch, and backwards within its block, the
+//! instructions that set its flags and load the tested value; the NOP that enabling replaces; an
+//! indirect call and the instructions that set up its arguments. Unlikely: the whole unlikely path,
+//! including the jump back.
 //!
-//! **The difference of the whole function** has the rest: registers that are saved, moves between them, guards that an
-//! indirect call has on the likely path. NOPs that only align are left out of all counts: padding, and those that are
-//! run through in front of a branch's target that is a multiple of 8.
+//! The document on Linux kernel markers counts likely bytes in the same way (2 + 2 + 2 = 6 with an
+//! immediate value, 7 + 2 + 2 = 11 with a load). It counts 32 unlikely bytes, but its listing has
+//! 51 from +0x13 through the jump back at +0x44. It also omits the marker's effect on the
+//! function's prologue.
 //!
-//! Limits: one stretch of bytes, so an unlikely path in another section is not counted; indirect jumps lead nowhere; a
-//! call is taken to return; a slice stops at its block's start, and what a test needs from outside of the loop counts in
-//! the difference only. Where compilers made several tests of one (or the loops with and without the marker differ in
-//! shape), no side keeps all of the base; then gates are all sides from which every way leads through a call of the
-//! marker's before a return or once around, if without all of them returns, the base's calls and the loop are still
-//! there. If they are not, no gate is named, and nothing is called unlikely.
+//! **The difference of the whole function** contains the rest: saved registers, moves between them,
+//! and guards of an indirect call on the likely path. All counts exclude NOPs that only align:
+//! padding, and executed NOPs before a branch target that is a multiple of 8.
+//!
+//! Limits:
+//!
+//! - The code is one range of bytes, so an unlikely path in another section is not counted.
+//! - Indirect jumps have no target, and a call is assumed to return.
+//! - A slice stops at the start of its block. Values that a test takes from outside the loop only
+//!   count in the difference.
+//! - If a compiler duplicated a test, or the loops with and without the marker differ in shape, no
+//!   side keeps all of the base. The gates are then all sides whose every path makes one of the
+//!   marker's calls before a return or another iteration. This requires that all else returns
+//!   without them, and that the base's calls and the loop remain. Otherwise no gate is named, and
+//!   no code is unlikely.
 
 mod flow_graph;
 mod function_code;
@@ -49,29 +60,29 @@ use flow_graph::{EdgeCut, FlowGraph};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The bytes of a line of the cache (Intel SDM vol. 2, CPUID leaf 4; the same on AMD's).
+/// Bytes in a cache line (Intel SDM vol. 2, CPUID leaf 4; the same on AMD's processors).
 const CACHE_LINE: usize = 64;
 
-/// What a marker adds to a function.
+/// The code that a marker adds to a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkerAnatomy {
     /// Bytes of the marker's own instructions on the likely path.
     pub likely_bytes: usize,
     /// Bytes of the unlikely path.
     pub unlikely_bytes: usize,
-    /// Bytes on the likely path, less those of the function without the marker.
+    /// Bytes on the likely path, minus those of the function without the marker.
     pub function_likely_bytes: i64,
-    /// Bytes on the unlikely path, less those of the function without the marker.
+    /// Bytes on the unlikely path, minus those of the function without the marker.
     pub function_unlikely_bytes: i64,
     /// The offsets of the branches and NOPs that lead to the unlikely path.
     pub gates: Vec<usize>,
-    /// The function.
+    /// Instructions of the function with the marker.
     pub assembly: Vec<AssemblyLine>,
-    /// The function without the marker.
+    /// Instructions of the function without the marker.
     pub base_assembly: Vec<AssemblyLine>,
 }
 
-/// How many lines of the cache a function's instructions lie in.
+/// Number of cache lines that contain a function's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheLines {
     /// The function without the marker.
@@ -82,7 +93,8 @@ pub struct CacheLines {
     pub both: usize,
 }
 
-/// Compares a function that has a marker with the same function without it. `names` names addresses outside of them.
+/// Compares a function with a marker to the same function without it. `names` names addresses
+/// outside of them.
 pub fn compare_functions<'a>(
     base: impl Into<FunctionCode<'a>>,
     site: impl Into<FunctionCode<'a>>,
@@ -113,7 +125,7 @@ pub fn compare_functions<'a>(
 }
 
 impl MarkerAnatomy {
-    /// The lines of the cache that are touched where both functions start `offset` bytes behind a line's start.
+    /// Number of cache lines touched if both functions start `offset` bytes after a line's start.
     pub(crate) fn cache_lines(&self, offset: usize) -> CacheLines {
         CacheLines {
             base: count_touched_lines(&self.base_assembly, offset, &[CodePath::Likely, CodePath::Unlikely]),
@@ -140,7 +152,7 @@ fn count_bytes<'a>(lines: impl Iterator<Item = &'a AssemblyLine>, path: CodePath
     lines.filter(|line| line.path == path && !line.aligning).map(AssemblyLine::len).sum()
 }
 
-/// NOPs that are run through are fetched, too.
+/// Executed NOPs are fetched as well.
 fn count_touched_lines(lines: &[AssemblyLine], offset: usize, paths: &[CodePath]) -> usize {
     let on_path = lines.iter().filter(|line| paths.contains(&line.path));
     let touched = on_path.flat_map(|line| {

@@ -1,4 +1,4 @@
-//! What exists for a marker on the likely path: backward slices within a block.
+//! The marker's instructions on the likely path: backward slices within a block.
 
 use super::super::compiled_design::PatchSite;
 use super::super::source::design::Enabling;
@@ -8,11 +8,11 @@ use super::gate;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::collections::BTreeSet;
 
-/// The registers of a function's first arguments, in their order (System V ABI for x86-64, 3.2.3).
+/// The registers of a function's first arguments, in order (System V ABI for x86-64, 3.2.3).
 const ARGUMENTS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 
-/// The longest NOP that enabling replaces by a call or a jump.
+/// Length of the longest NOP that enabling replaces with a call or a jump.
 const PATCHED_BYTES: usize = 5;
 
 /// The marker's instructions on the likely path.
@@ -43,9 +43,9 @@ pub(super) fn find_own_instructions(
     nodes.into_iter().filter(|node| likely[*node]).collect()
 }
 
-/// NOPs that only bring what follows to an aligned address, and that are run through.
+/// Executed NOPs that only align what follows.
 ///
-/// A compiler aligns the targets of branches, to 8 bytes at least.
+/// A compiler aligns branch targets to at least 8 bytes.
 pub(super) fn find_aligning_nops(flow: &FlowGraph, reached: &[bool]) -> BTreeSet<usize> {
     let targets = flow.mark_targets();
     let mut found = BTreeSet::new();
@@ -60,17 +60,17 @@ pub(super) fn find_aligning_nops(flow: &FlowGraph, reached: &[bool]) -> BTreeSet
     found
 }
 
-/// The NOPs at a place that is patched.
+/// The NOPs at a place to patch.
 fn find_patched_nops(flow: &FlowGraph, site: &PatchSite) -> Vec<usize> {
     let Some(first) = flow.node_at_offset(site.place) else { return Vec::new() };
     let near = |node: &usize| *node == first || flow.node_offset(*node) < site.place + PATCHED_BYTES;
-    // One NOP of several bytes is the whole site; of one byte there are as many as a call has bytes.
+    // One NOP of several bytes is the whole site. One-byte NOPs are as many as a call has bytes.
     let single = flow.instructions()[first].len() > 1;
     let last = if single { first + 1 } else { flow.instructions().len() };
     (first..last).take_while(near).take_while(|node| flow.is_nop(*node)).collect()
 }
 
-/// NOPs of one byte: a tracer's breakpoint replaces one byte.
+/// One-byte NOPs, for a tracer's breakpoint of one byte.
 fn find_breakpoint_nops(flow: &FlowGraph, likely: &[bool]) -> Vec<usize> {
     let aligning = find_aligning_nops(flow, likely);
     let one_byte = |node: &usize| likely[*node] && flow.is_nop(*node) && flow.instructions()[*node].len() == 1;
@@ -79,7 +79,7 @@ fn find_breakpoint_nops(flow: &FlowGraph, likely: &[bool]) -> Vec<usize> {
     if working.is_empty() { all } else { working }
 }
 
-/// A branch, what sets the flags that it reads, and what that reads.
+/// A branch, the instructions that set its flags, and those that load the tested value.
 fn slice_test(flow: &FlowGraph, branch: usize) -> Vec<usize> {
     let mut slice = vec![branch];
     let mut factory = InstructionInfoFactory::new();
@@ -102,8 +102,9 @@ fn slice_test(flow: &FlowGraph, branch: usize) -> Vec<usize> {
     slice
 }
 
-/// A call and what sets up its arguments. They fill the registers in order, so one that isn't set up ends them; what a
-/// function says in `al` about its variable arguments counts as well.
+/// A call and the instructions that set up its arguments. Arguments fill the registers in order, so
+/// the first register without a setup ends them. The number of variable arguments in `al` also
+/// counts.
 fn slice_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
     let mut factory = InstructionInfoFactory::new();
     let mut set_up = ARGUMENTS.map(|_| None);
@@ -113,7 +114,7 @@ fn slice_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
     for node in instructions_before(flow, call) {
         let instruction = &flow.instructions()[node];
         for register in registers_perhaps_written(&mut factory, instruction) {
-            // Whatever wrote it last decides; the body's own work may end in a register of an argument.
+            // The last write decides. The body's own work may end in an argument register.
             if !settled.insert(register) || !is_set_up(instruction) {
                 continue;
             }
@@ -128,7 +129,7 @@ fn slice_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
     slice
 }
 
-/// Whether an instruction gives a register a new value, as arguments are.
+/// Whether an instruction gives a register a new value, as for an argument.
 fn is_set_up(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {
         Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => true,
@@ -137,8 +138,8 @@ fn is_set_up(instruction: &Instruction) -> bool {
     }
 }
 
-/// The instructions in front of one in its block, nearest first. A call ends a block: flags and the registers that
-/// arguments and tests are in don't outlive it.
+/// The preceding instructions in the same block, nearest first. A call ends a block, because flags
+/// and argument registers do not survive it.
 fn instructions_before(flow: &FlowGraph, node: usize) -> impl Iterator<Item = usize> {
     let targets = flow.mark_targets();
     let mut behind = node;
@@ -163,7 +164,8 @@ fn registers_written(
     registers_used(factory, instruction, |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite))
 }
 
-/// With those that only some executions write, as a string instruction that is repeated zero times.
+/// Includes registers that are written conditionally, for example by a string instruction repeated
+/// zero times.
 fn registers_perhaps_written(
     factory: &mut InstructionInfoFactory,
     instruction: &Instruction,
@@ -173,7 +175,7 @@ fn registers_perhaps_written(
     })
 }
 
-/// General registers but the stack pointer, which the whole function goes by.
+/// General registers except the stack pointer, which the whole function uses.
 fn registers_used(
     factory: &mut InstructionInfoFactory,
     instruction: &Instruction,

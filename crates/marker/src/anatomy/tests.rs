@@ -1,4 +1,4 @@
-//! Functions written by hand, one for each shape that compilers give a marker; then all compiled ones.
+//! Handwritten functions, one for each shape of a compiled marker; then all compiled ones.
 
 use super::*;
 use crate::compiled_design::CompiledDesign;
@@ -6,7 +6,7 @@ use crate::compiled_design::PatchSite;
 use cyclescope_code::asm;
 
 const START: u64 = 0x40_0000;
-/// A loop without a marker, as compilers make it.
+/// A loop without a marker, as compiled.
 const BASE: &str = "test rdi, rdi; jle out; xor eax, eax; nop word ptr [rax+rax+0x1000]
     top: add rax, 1; cmp rdi, rax; jne top
     out: ret";
@@ -15,7 +15,8 @@ fn assembled(text: &str) -> Vec<u8> {
     asm::parse_assembly(text).unwrap_or_else(|error| panic!("{error}: {text}")).bytes().to_vec()
 }
 
-/// What the marker adds to the base, both as text; places to be patched and where they lead, from the start.
+/// Compares a base and a site, given as text. `sites` lists the places to patch and their targets,
+/// as offsets.
 fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]) -> MarkerAnatomy {
     let (base, site) = (assembled(base), assembled(site));
     let sites: Vec<PatchSite> =
@@ -27,7 +28,7 @@ fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]
     anatomy
 }
 
-/// The mnemonics of a path's lines that satisfy a condition.
+/// The mnemonics of lines that satisfy a condition.
 fn mnemonics(anatomy: &MarkerAnatomy, wanted: impl Fn(&AssemblyLine) -> bool) -> String {
     let lines = anatomy.assembly.iter().filter(|line| wanted(line));
     let words: Vec<&str> = lines.filter_map(|line| line.text.split(' ').next()).collect();
@@ -67,7 +68,7 @@ fn likely_bytes_are_counted_as_in_the_document_on_linux_kernel_markers() {
 }
 
 #[test]
-fn a_loops_guard_is_no_gate_and_prologues_count_in_the_difference() {
+fn a_loops_guard_is_not_a_gate_and_prologues_count_in_the_difference() {
     let site = "test rdi, rdi; jle out; push rbp; mov rbp, rdi; push rbx; xor ebx, ebx; sub rsp, 8
         top: movzx eax, byte ptr [rip+0x1000]; test al, al; jne on
         back: add rbx, 1; cmp rbp, rbx; jne top
@@ -82,7 +83,8 @@ fn a_loops_guard_is_no_gate_and_prologues_count_in_the_difference() {
     assert_eq!(own(&it), "movzx test jne");
     assert_eq!(unlikely(&it), "mov test jne mov call jmp add jmp");
     assert_eq!(mnemonics(&it, |line| line.path == CodePath::Padding), "nop nop");
-    // Of the base's alignment nothing counts; push, mov, push, sub, add, pop, pop and a second return do.
+    // The base's alignment does not count. push, mov, push, sub, add, pop, pop and a second return
+    // do.
     assert_eq!(it.function_likely_bytes, it.likely_bytes as i64 + 1 + 3 + 1 + 4 + 4 + 1 + 1 + 1);
     assert_eq!(it.function_unlikely_bytes, it.unlikely_bytes as i64);
 }
@@ -108,7 +110,7 @@ fn calls_of_the_base_are_not_the_markers() {
     let base = "push rbx; mov rbx, rdi; test rdi, rdi; jle out
         top: mov edx, 4096; call qword ptr [0x9000]; dec rbx; jne top
         out: pop rbx; ret";
-    // The marker's code lies in the loop, jumped over, and its probe may be what the loop calls, too.
+    // The loop jumps over the marker's code inside it, and the loop may call the same probe.
     for probe in ["qword ptr [0x9000]", "qword ptr [0x9010]", "rbp", "qword ptr [rbp+8]"] {
         let site = format!(
             "push rbx; mov rbx, rdi; test rdi, rdi; jle out
@@ -135,7 +137,7 @@ fn a_prologue_in_the_unlikely_path_is_unlikely() {
 }
 
 #[test]
-fn a_loop_that_was_made_two_has_its_gate_in_front() {
+fn a_duplicated_loop_has_its_gate_before_it() {
     let site = "test rdi, rdi; jle out; cmp byte ptr [rip+0x1000], 0; jne on; xor eax, eax
         top: add rax, 1; cmp rdi, rax; jne top
         out: ret
@@ -146,8 +148,8 @@ fn a_loop_that_was_made_two_has_its_gate_in_front() {
 }
 
 #[test]
-fn a_test_that_was_made_two_has_two_gates() {
-    // The loop's first turn was taken out of it; both turns share the marker's code.
+fn a_duplicated_test_has_two_gates() {
+    // The first iteration was peeled off the loop. Both copies share the marker's code.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         cmp byte ptr [rip+0x1000], 0; jne on
         back: dec rbx; je done
@@ -162,7 +164,7 @@ fn a_test_that_was_made_two_has_two_gates() {
 }
 
 #[test]
-fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
+fn a_duplicated_gate_precedes_the_guards_own_call() {
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         cmp byte ptr [rip+0x1000], 0; jne on
         back: dec rbx; je done
@@ -177,8 +179,8 @@ fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
 }
 
 #[test]
-fn where_no_side_is_the_gate_nothing_is_unlikely() {
-    // The call is made in every turn: the loop's guard is not its gate.
+fn without_a_gate_nothing_is_unlikely() {
+    // Each iteration makes the call: the loop's guard is not its gate.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         top: call qword ptr [0x9000]; dec rbx; jne top; pop rbx
         out: ret";
@@ -211,7 +213,7 @@ fn a_static_keys_jump_is_the_gate() {
 }
 
 #[test]
-fn a_tracers_nop_is_likely_and_what_aligns_is_no_site() {
+fn a_tracers_nop_is_likely_and_alignment_is_not_a_site() {
     let site = "test rdi, rdi; jle out; xor eax, eax; nop word ptr [rax+rax]; nop; nop dword ptr [rax]
         top: nop; add rax, 1; cmp rdi, rax; jne top
         out: ret";
@@ -222,7 +224,7 @@ fn a_tracers_nop_is_likely_and_what_aligns_is_no_site() {
 }
 
 #[test]
-fn a_semaphore_guards_code_without_calls() {
+fn a_semaphore_gates_code_without_calls() {
     let site = "test rdi, rdi; jle out; push rbx; xor eax, eax; lea rcx, [rip+0x1000]
         top: movzx edx, word ptr [rcx]; test dx, dx; jne on
         back: add rax, 1; cmp rdi, rax; jne top
@@ -251,7 +253,7 @@ fn cold_code_of_the_base_is_not_the_markers() {
 }
 
 #[test]
-fn the_nop_of_an_entry_is_all_that_stands_in_the_function() {
+fn the_entry_nop_is_the_only_code_of_the_site() {
     let text = |nop: &str| {
         format!(
             "push rbx; mov rbx, rdi; top: call traced; dec rbx; jne top; pop rbx; ret
@@ -270,7 +272,7 @@ fn the_nop_of_an_entry_is_all_that_stands_in_the_function() {
 }
 
 #[test]
-fn an_indirect_calls_arguments_are_its_own_and_the_bodys_are_not() {
+fn an_indirect_call_includes_only_its_own_arguments() {
     let body = "mov rsi, r12; mov rdi, r13; mov ecx, 512; rep movsq";
     let base = format!("top: {body}; dec rbx; jne top; ret");
     let site = format!(
@@ -279,12 +281,12 @@ fn an_indirect_calls_arguments_are_its_own_and_the_bodys_are_not() {
     );
     let it = compared(&base, &site, Enabling::Probe, &[]);
     assert_eq!((own(&it).as_str(), it.unlikely_bytes), ("xor mov lea xor call", 0));
-    // The test of the counter is the marker's doing, but no part of the call.
+    // The marker causes the test of the counter, but the test is not part of the call.
     assert_eq!(it.function_likely_bytes, it.likely_bytes as i64 + 3);
 }
 
 #[test]
-fn lines_of_the_cache_are_those_that_instructions_lie_in() {
+fn cache_lines_are_those_that_contain_instructions() {
     let base = "xor eax, eax; ret";
     let long = "nop dword ptr [rax+rax]; ".repeat(12);
     let site = format!(
@@ -300,7 +302,7 @@ fn lines_of_the_cache_are_those_that_instructions_lie_in() {
 }
 
 #[test]
-fn what_lies_outside_has_a_name_or_none() {
+fn outside_addresses_have_a_name_or_none() {
     let site =
         "cmp byte ptr [rip+0x1000], 0; jne on; back: lea rax, [rip-0x10]; ret; on: call qword ptr [0x9000]; jmp back";
     let (base, site) = (assembled("ret"), assembled(site));
@@ -321,12 +323,12 @@ fn what_lies_outside_has_a_name_or_none() {
 }
 
 #[test]
-fn the_compiled_markers_have_what_their_designs_say() {
+fn the_compiled_markers_match_their_designs() {
     for compiled in CompiledDesign::list_built() {
         let (design, names) = (compiled.design, name_addresses(&compiled));
         if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
-            // rustc moves what is unlikely out of the way where it optimizes.
-            cyclescope_skipped::report_skipped(format_args!("{} in a build that is not optimized", design.name));
+            // rustc moves unlikely code out of line only when it optimizes.
+            cyclescope_skipped::report_skipped(format_args!("{} in an unoptimized build", design.name));
             continue;
         }
         for code in compiled.codes.iter().filter(|code| code.guard.is_some()) {

@@ -1,14 +1,14 @@
-//! The module's designs and their states. What a site looks like in C is in `kernel/markers/`, in a file of the
-//! design's name; here is what records and tables say of it.
+//! The module's designs and their states. The C text of a site is in `kernel/markers/`, in a file
+//! named after the design. This module holds the descriptions for records and tables.
 
 use super::super::source::design::{DesignLanguage, Enabling, SiteDesign};
 use super::super::state::{self, MarkerState, ProbeKind};
 use cyclescope_exec::kernel::markers::ProbeGuard;
 
-/// The design without a marker, which is every other one's base.
+/// The design without a marker: the base of every other one.
 pub(super) const BASE_DESIGN: &str = "none";
 
-/// All designs that the module has, sorted by name.
+/// All designs of the module, sorted by name.
 pub(crate) const ALL: &[SiteDesign] = &[
     SiteDesign {
         name: "flag",
@@ -37,7 +37,7 @@ pub(crate) const ALL: &[SiteDesign] = &[
     },
     SiteDesign {
         name: "tracepoint",
-        about: "a tracepoint: a static key in front of a call that knows who listens",
+        about: "a tracepoint: a static key before a call to its listeners",
         source: "Linux kernel, Documentation/trace/tracepoints.rst",
         enabling: Enabling::Jump,
         site: "trace_PROBE",
@@ -60,7 +60,7 @@ const NO_MARKER: SiteDesign = SiteDesign {
 
 const DORMANT: MarkerState = MarkerState {
     name: "dormant",
-    about: "nobody listens",
+    about: "no listener",
     guard: guard_name(ProbeGuard::Preemption),
     probe: Some(ProbeKind::Empty),
     enabled: false,
@@ -87,24 +87,44 @@ const fn guarded_state(name: &'static str, about: &'static str, over: &'static s
     MarkerState { guard: self::guard_name(ProbeGuard::Preemption), ..bare_state(name, about, over, probe) }
 }
 
-/// All states of a marker that calls a probe, each behind the one that it is over.
+/// All states of a marker that calls a probe, each after the one that it is over.
 const CALLING: [MarkerState; 10] = [
     DORMANT,
     bare_state("empty", "a call of an empty probe", "dormant", ProbeKind::Empty),
-    bare_state("direct", "the probe takes its arguments", "empty", ProbeKind::Direct),
-    bare_state("varargs", "the probe takes them by va_arg", "direct", ProbeKind::Varargs),
-    bare_state("format", "the probe reads in a format string what to take", "varargs", ProbeKind::Format),
-    guarded_state("guarded-empty", "an empty probe, preemption off around its call", "empty", ProbeKind::Empty),
-    guarded_state("guarded-direct", "arguments, with preemption off", "guarded-empty", ProbeKind::Direct),
-    guarded_state("guarded-varargs", "va_arg, with preemption off", "guarded-direct", ProbeKind::Varargs),
-    guarded_state("guarded-format", "a format string, with preemption off", "guarded-varargs", ProbeKind::Format),
+    bare_state("direct", "the probe reads its arguments", "empty", ProbeKind::Direct),
+    bare_state("varargs", "the probe reads them with va_arg", "direct", ProbeKind::Varargs),
+    bare_state("format", "the probe reads them according to a format string", "varargs", ProbeKind::Format),
+    guarded_state("guarded-empty", "an empty probe, with preemption off around its call", "empty", ProbeKind::Empty),
+    guarded_state(
+        "guarded-direct",
+        "the probe reads its arguments, with preemption off",
+        "guarded-empty",
+        ProbeKind::Direct,
+    ),
+    guarded_state(
+        "guarded-varargs",
+        "the probe reads them with va_arg, with preemption off",
+        "guarded-direct",
+        ProbeKind::Varargs,
+    ),
+    guarded_state(
+        "guarded-format",
+        "the probe reads them according to a format string, with preemption off",
+        "guarded-varargs",
+        ProbeKind::Format,
+    ),
     MarkerState {
         guard: guard_name(ProbeGuard::Interrupts),
-        ..bare_state("uninterrupted-empty", "an empty probe, interrupts off around its call", "empty", ProbeKind::Empty)
+        ..bare_state(
+            "uninterrupted-empty",
+            "an empty probe, with interrupts off around its call",
+            "empty",
+            ProbeKind::Empty,
+        )
     },
 ];
 
-/// A guard's name in records.
+/// Name of a guard in records.
 pub(super) const fn guard_name(guard: ProbeGuard) -> &'static str {
     match guard {
         ProbeGuard::Bare => "none",
@@ -114,14 +134,14 @@ pub(super) const fn guard_name(guard: ProbeGuard) -> &'static str {
     }
 }
 
-/// The states of a design that has these guards and takes these probes, each behind the one that it is over.
+/// The states of a design with these guards and probes, each after the one that it is over.
 pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: &[ProbeKind]) -> Vec<MarkerState> {
     if design.enabling == Enabling::Never {
         return state::list_states(design);
     }
     let has = |guard: &str| guards.iter().any(|one| guard_name(*one) == guard);
     let own = guards == [ProbeGuard::Own];
-    // The kernel's own guard is no choice: the states that it is in have the names of those without a guard.
+    // The kernel's own guard is not optional. Its states have the names of those without a guard.
     let named = |state: &MarkerState| match state.guard {
         guard if own && (!state.enabled || guard == guard_name(ProbeGuard::Bare)) => {
             MarkerState { guard: guard_name(ProbeGuard::Own), ..*state }
@@ -134,7 +154,7 @@ pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: 
         has(state.guard) && (!state.enabled || state.probe.is_some_and(|probe| probes.contains(&probe)))
     };
     let find = |name: &str| all.iter().find(|state| state.name == name).expect("it is over one of them");
-    // Where a state is missing, what was over it is over the one below.
+    // If a state is missing, the states over it are over the one below.
     let over = |state: &MarkerState| {
         let mut over = state.over;
         while let Some(below) = over.map(find).filter(|below| !taken(below)) {
@@ -145,7 +165,7 @@ pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: 
     all.iter().filter(|state| taken(state)).map(over).collect()
 }
 
-/// All states that a design may be in, whatever guards and probes the module that is loaded has for it.
+/// All possible states of a design, whatever guards and probes the loaded module has for it.
 pub(crate) fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
     const PROBES: [ProbeKind; 4] = [ProbeKind::Empty, ProbeKind::Direct, ProbeKind::Varargs, ProbeKind::Format];
     select_states(design, &[ProbeGuard::Bare, ProbeGuard::Preemption, ProbeGuard::Interrupts], &PROBES)
@@ -168,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_those_of_user_mode() {
+    fn states_match_user_mode() {
         assert!(ALL.is_sorted_by_key(|design| design.name));
         let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
         let (user, kernel) = (state::list_states(flag), select_states(named("flag"), &BOTH, &PROBES));
@@ -181,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_off_beside_on() {
+    fn interrupts_off_is_compared_with_interrupts_on() {
         let all = possible_states(named("flag"));
         let off: Vec<&MarkerState> = all.iter().filter(|state| state.guard == "interrupts").collect();
         assert_eq!(
@@ -203,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_a_missing_state_is_over_the_one_below() {
+    fn states_over_a_missing_one_are_over_the_one_below() {
         let probes = [ProbeKind::Empty, ProbeKind::Varargs, ProbeKind::Format];
         let states = select_states(named("static-key"), &BOTH, &probes);
         assert!(overs(&states).contains(&("varargs", Some("empty"))));

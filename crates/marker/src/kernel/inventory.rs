@@ -1,4 +1,4 @@
-//! What the module has: designs, the probes that each takes, and codes by what they are.
+//! The contents of the module: designs, the probes that each supports, and codes by key.
 
 use super::super::source::design::SiteDesign;
 use super::super::state::ProbeKind;
@@ -21,7 +21,7 @@ pub(super) fn strange_module_error() -> RunError {
     RunError::from_harness("understanding the module's markers", why, remedy)
 }
 
-/// What has nothing to switch is off.
+/// A design without a switch counts as off.
 pub(super) fn ignore_unswitchable(error: RunError) -> Result<(), RunError> {
     match error {
         RunError::System { errno: libc::EOPNOTSUPP, .. } => Ok(()),
@@ -35,7 +35,8 @@ pub(super) fn list_designs(codes: &[MarkerFunction]) -> Vec<markers::DesignNumbe
     designs
 }
 
-/// Finds out which probes a design takes, and how its codes' bytes change. It is off afterwards.
+/// Determines the probes that a design supports, and the bytes that enabling changes. The design is
+/// off afterwards.
 pub(super) fn inspect_design(
     device: &mut impl MarkerDevice,
     number: markers::DesignNumber,
@@ -76,7 +77,7 @@ pub(super) fn to_module_probe(probe: ProbeKind) -> markers::KernelProbe {
     }
 }
 
-/// Codes by what they are.
+/// Codes by design, guard, context and placement.
 pub(super) struct CodeIndex<'a>(BTreeMap<(&'a str, u32, u32, u32), usize>);
 
 impl<'a> CodeIndex<'a> {
@@ -86,7 +87,7 @@ impl<'a> CodeIndex<'a> {
         CodeIndex(codes.iter().enumerate().map(|(index, code)| (key(code), index)).collect())
     }
 
-    /// The codes of a design at all placements; none where one is missing.
+    /// The codes of a design at all placements; `None` if one is missing.
     pub(crate) fn find_codes(
         &self,
         name: &str,

@@ -1,28 +1,29 @@
-//! Names of what the module's functions refer to, as the kernel lists them.
+//! Names for the addresses that the module's functions refer to, from the kernel's list.
 
 use super::super::anatomy::kernel_address;
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-/// The kernel's list: lines `ADDRESS TYPE NAME`, with `[MODULE]` where it is a module's. Addresses are 0 for those who may
-/// not know them.
+/// The kernel's list: lines `ADDRESS TYPE NAME`, with `[MODULE]` for a module's symbols. Without
+/// permission, all addresses are 0.
 pub(super) const SYMBOL_LIST: &str = "/proc/kallsyms";
 
-/// How far behind a symbol an address still is in what it names: tracepoints and the variables of a CPU are structs.
+/// Largest distance from a symbol at which an address belongs to it. Tracepoints and per-CPU
+/// variables are structs.
 const SYMBOL_REACH: u64 = 0x1000;
 
-/// Where something begins or ends has the linker's name beside that of what is there.
+/// Bounds of sections have the linker's name in addition to the name of the object there.
 fn is_bound_symbol(name: &str) -> bool {
     ["_start", "_begin", "_array", "_end"].iter().any(|bound| name.ends_with(bound))
 }
 
-/// Names by addresses.
+/// Names by address.
 #[derive(Debug, Default)]
 pub(super) struct KernelSymbols(BTreeMap<u64, String>);
 
 impl KernelSymbols {
-    /// Looks for the symbols at these addresses, or nearest before.
+    /// Finds the symbols at these addresses, or the closest ones before.
     pub(crate) fn find(addresses: &BTreeSet<u64>, list: impl BufRead) -> KernelSymbols {
         let mut best: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         for line in list.lines().map_while(Result::ok) {
@@ -75,7 +76,7 @@ mod tests {
         nonsense\n";
 
     #[test]
-    fn addresses_get_the_names_of_what_they_are_in() {
+    fn addresses_get_the_name_of_their_symbol() {
         let thunk = 0xffff_ffff_8100_0000;
         let addresses = [0x2_0008, thunk, 0xffff_ffff_c000_3000, 0xffff_ffff_c000_3008, 0xffff_ffff_c001_0000];
         let symbols = KernelSymbols::find(&addresses.into_iter().collect(), LISTED.as_bytes());
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_name_nothing() {
+    fn hidden_addresses_have_no_names() {
         let symbols = KernelSymbols::find(&[0, 8].into_iter().collect(), "0000000000000000 T hidden\n".as_bytes());
         assert!(symbols.symbol_name(0).is_none() && symbols.symbol_name(8).is_none());
     }

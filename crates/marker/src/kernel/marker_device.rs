@@ -1,11 +1,11 @@
-//! The module as a bench of markers sees it.
+//! The interface between the kernel module and a bench of markers.
 
 use cyclescope_core::error::RunError;
 use cyclescope_exec::kernel::markers::{self, KernelMarkerRounds, KernelMarkers, MarkerFunction, TimedMarkerRounds};
 use cyclescope_exec::real_time;
 use std::time::Duration;
 
-/// What the bench needs of the module.
+/// The operations that the bench needs from the module.
 pub trait MarkerDevice {
     /// See [`KernelMarkers::codes`].
     fn codes(&self) -> &[MarkerFunction];
@@ -15,7 +15,7 @@ pub trait MarkerDevice {
     fn bytes(&self, code: &MarkerFunction) -> Result<Vec<u8>, RunError>;
     /// See [`KernelMarkers::run_rounds`].
     fn run(&mut self, rounds: &KernelMarkerRounds) -> Result<TimedMarkerRounds, RunError>;
-    /// The time since a fixed moment.
+    /// Time since a fixed moment.
     fn now(&self) -> Duration;
 }
 

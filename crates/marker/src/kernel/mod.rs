@@ -1,12 +1,17 @@
 //! Markers in ring 0: sites in the module's own code, switched and run by it.
 //!
-//! A case's loop is compared with the design `none` at the same placement. Which states there are the module tells:
-//! a design has those whose guard it has a code for and whose probe it takes. Interrupts are off for a whole
-//! visit, but where a guard turns them off around each call and on behind it.
+//! A case's loop is compared with the design `none` at the same placement. The module determines
+//! the states. A design has those whose guard it has a code for and whose probe it supports.
+//! Interrupts are off for a whole visit, unless a guard disables and enables them around each call.
 //!
-//! Limits: only the module's two loops ([`find_context`]); its rounds are bounded (`MOST_WORK`), and so are the loops
-//! ([`MarkerBench::most_loops`]); the A/A row compares a function with itself, not with a copy. Of a tracepoint that is off
-//! nothing is behind the site, so that it calls nothing is proved by its site's bytes rather than by the count.
+//! Limits:
+//!
+//! - There are only the module's two loops ([`find_context`]).
+//! - The module's rounds are bounded (`MOST_WORK`), and so are the loops
+//!   ([`MarkerBench::most_loops`]).
+//! - The A/A row compares a function with itself, not with a copy.
+//! - A disabled tracepoint has no probe. The bytes of its site prove that it calls nothing, not the
+//!   count.
 
 pub(crate) mod design;
 mod inventory;
@@ -38,50 +43,50 @@ use module_function::ModuleFunction;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// The timing method that the module reads its markers with.
+/// The timing method for the module's markers.
 pub const CLOCK: &str = "lfence-rdtsc-lfence";
 
-/// What a visit runs, and how often: first everything once without counting, in the same order.
+/// Runs of a visit's calls: first an untimed one, then a timed one, in the same order.
 const TURNS: usize = 2;
-/// A run takes some milliseconds, and may have to wait for another one.
+/// Time limit of a run. It takes some milliseconds, and may have to wait for another one.
 const DEADLINE: Duration = Duration::from_secs(20);
 /// The rulers' share of the work of a visit.
 const RULERS_SHARE: u32 = 4;
-/// The loops of a visit whose length the case's marker and context have a part in.
+/// Number of loops in a visit whose length depends on the case's marker and context.
 const TIMED_LOOPS: u32 = 4;
 
-/// The loop of the module that a context's name means.
+/// The module's loop for a context's name.
 pub fn find_context(name: &str) -> Result<MarkerWorkload, Unavailable> {
     CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, around)| *around).ok_or_else(|| Unavailable {
         what: format!("context {name} in ring 0"),
-        why: "the module has the loops empty and memcpy".to_string(),
+        why: "the module only has the loops empty and memcpy".to_string(),
         remedy: "measure it in user mode".to_string(),
     })
 }
 
-/// The loops of the module by their contexts' names.
+/// The module's loops by context name.
 pub const CONTEXTS: [(&str, MarkerWorkload); 2] =
     [("empty", MarkerWorkload::Nothing), ("memcpy", MarkerWorkload::Memcpy)];
 
-/// The bench in ring 0. What it has switched on goes off when it is dropped.
+/// The bench in ring 0. Dropping it switches its markers off.
 pub struct KernelBench<D: MarkerDevice = KernelMarkers> {
     device: D,
     step: f64,
     compiler: String,
     offsets: Vec<usize>,
     cases: Vec<MarkerCase>,
-    /// Of each case, at each placement, by the codes' indexes: the loop without the marker and the one with it.
+    /// Code indices by case and placement: the loop without the marker and with it.
     pairs: Vec<Vec<[usize; 2]>>,
     bytes: Vec<ModuleFunction>,
     symbols: KernelSymbols,
-    /// What is behind each design's sites, where that is known; none where they are off.
+    /// The probe at each design's sites, where known; `None` if they are off.
     behind: HashMap<markers::DesignNumber, Option<markers::KernelProbe>>,
     random: Random,
 }
 
 impl<D: MarkerDevice> KernelBench<D> {
-    /// Looks through the module's designs in these loops: what they can be switched to, and what that changes. `step` is
-    /// that of readings by [`CLOCK`].
+    /// Examines the module's designs in these loops: their states, and the bytes that change.
+    /// `step` is the step of readings by [`CLOCK`].
     pub fn new(mut device: D, contexts: &[MarkerWorkload], step: f64, seed: u64) -> Result<Self, RunError> {
         let codes = device.codes().to_vec();
         let mut dormant = Vec::new();
@@ -121,7 +126,7 @@ impl<D: MarkerDevice> KernelBench<D> {
         Ok(bench)
     }
 
-    /// The states of a design in one loop.
+    /// Adds the states of a design in one loop.
     fn add_cases(&mut self, one: &ModuleDesign, around: MarkerWorkload, places: &CodeIndex) -> Result<(), RunError> {
         let name = CONTEXTS.iter().find(|(_, known)| *known == around).expect("each loop has a name").0;
         let base = places
@@ -142,14 +147,14 @@ impl<D: MarkerDevice> KernelBench<D> {
         Ok(())
     }
 
-    /// The module, for what else it tells.
+    /// The kernel module.
     #[cfg(test)]
     pub(crate) fn device(&self) -> &D {
         &self.device
     }
 
-    /// What a case's marker adds to its function at one placement. Between placements only alignment differs, which
-    /// is not the marker's.
+    /// The code that a case's marker adds to its function at one placement. Placements differ only
+    /// in alignment, which is not part of the marker.
     pub fn anatomy_at(&self, case: usize, placement: usize) -> MarkerAnatomy {
         let [base, site] = self.pairs[case][placement].map(|code| self.bytes[code].to_function_code());
         compare_functions(base, site, self.cases[case].design.enabling, &|address| self.symbols.symbol_name(address))
@@ -159,11 +164,11 @@ impl<D: MarkerDevice> KernelBench<D> {
         &self.device.codes()[self.pairs[case][placement][of]]
     }
 
-    /// Puts a probe behind a case's design, or switches it off.
+    /// Installs a probe at the sites of a case's design, or switches them off.
     fn switch_probe(&mut self, case: usize, probe: Option<markers::KernelProbe>) -> Result<(), RunError> {
         let design = self.code(case, 0, SITE_CODE).design;
         if self.behind.get(&design) != Some(&probe) {
-            // It is not known what is there where this fails.
+            // After a failure, the installed probe is unknown.
             self.behind.remove(&design);
             self.device.switch(design, probe)?;
             self.behind.insert(design, probe);
@@ -171,7 +176,7 @@ impl<D: MarkerDevice> KernelBench<D> {
         Ok(())
     }
 
-    /// What a visit's calls are, by their columns.
+    /// The calls of a visit, by column.
     fn visit_calls(&self, case: usize, visit: &CaseVisit) -> [MarkerTargetCall; call::COUNT] {
         let [base, site] = [BASE_CODE, SITE_CODE].map(|of| MarkerTarget::from(self.code(case, visit.placement, of)));
         let [few, many] = visit.loops;
@@ -185,11 +190,11 @@ impl<D: MarkerDevice> KernelBench<D> {
         calls[call::BASE_MANY] = (base, many);
         calls[call::SITE_FEW] = (site, few);
         calls[call::SITE_MANY] = (site, many);
-        // The module refuses what is too much.
+        // The module rejects too large a count.
         calls.map(|(target, loops)| MarkerTargetCall { target, loops: loops.try_into().unwrap_or(u32::MAX) })
     }
 
-    /// Runs visits in one call of the device, as many as it takes, and returns the others.
+    /// Runs as many visits as fit into one call of the device. Returns the remaining ones.
     fn run_batch<'a>(
         &mut self,
         case: usize,
@@ -220,10 +225,10 @@ impl<D: MarkerDevice> KernelBench<D> {
     }
 }
 
-/// The bytes of a line of the cache.
+/// Bytes in a cache line.
 const CACHE_LINE: u64 = 64;
 
-/// Which of a case's two codes.
+/// Indices of a case's two codes.
 const BASE_CODE: usize = 0;
 const SITE_CODE: usize = 1;
 
@@ -235,18 +240,19 @@ fn single_round(calls: Vec<MarkerTargetCall>, seed: u64) -> KernelMarkerRounds {
     KernelMarkerRounds { calls, warm_up: 0, rounds: 1, delay: DEFAULT_DELAY, seed, deadline: DEADLINE }
 }
 
-/// The probe that a state needs behind its design's sites.
+/// The probe that a state needs at its design's sites.
 fn module_probe(state: &MarkerState) -> Option<markers::KernelProbe> {
     state.probe.filter(|_| state.enabled).map(to_module_probe)
 }
 
-/// The compiler of the running kernel, into which the module is loaded: its markers are in no other machine.
+/// The compiler of the running kernel and its modules. The module's markers run on no other
+/// machine.
 fn kernel_compiler() -> String {
     let version = std::fs::read_to_string("/proc/version").unwrap_or_default();
     module_function::parse_compiler(&version).unwrap_or_else(|| "the kernel's".to_string())
 }
 
-/// Names of what the codes refer to; none where the kernel does not tell.
+/// Names for the addresses that the codes refer to; empty if the kernel does not report them.
 fn find_symbols(codes: &[ModuleFunction]) -> KernelSymbols {
     let addresses: BTreeSet<u64> =
         codes.iter().flat_map(|code| kernel_symbols::referenced_addresses(code.address, &code.dormant)).collect();
@@ -261,7 +267,8 @@ impl<D: MarkerDevice> MarkerBench for KernelBench<D> {
         &self.cases
     }
 
-    /// At the first placement, where the loop begins with a line of the cache and all NOPs before it only align.
+    /// At the first placement, where the loop begins at a cache line and all NOPs before it only
+    /// align.
     fn anatomy(&self, case: usize) -> Result<MarkerAnatomy, RunError> {
         Ok(self.anatomy_at(case, 0))
     }
@@ -304,7 +311,7 @@ impl<D: MarkerDevice> MarkerBench for KernelBench<D> {
         if state.probe.is_none() {
             return Ok(None);
         }
-        // The probe that counts stays behind a marker that goes off.
+        // The counting probe stays installed for a marker that is switched off.
         self.switch_probe(case, Some(markers::KernelProbe::Counting))?;
         if !state.enabled {
             self.switch_probe(case, None)?;

@@ -1,4 +1,4 @@
-//! The module's functions as the anatomy takes them: their bytes while they are dormant, and the places that change.
+//! The module's functions for the anatomy: their dormant bytes, and the places that change.
 
 use super::super::anatomy::FunctionCode;
 use super::super::compiled_design::PatchSite;
@@ -13,7 +13,7 @@ pub(super) struct ModuleFunction {
 }
 
 impl ModuleFunction {
-    /// `enabled`: the same function once its marker is enabled.
+    /// A function from its dormant and its enabled bytes.
     pub(crate) fn new(address: u64, dormant: Vec<u8>, enabled: &[u8]) -> ModuleFunction {
         let sites = find_sites(address, &dormant, enabled);
         ModuleFunction { address, dormant, sites }
@@ -24,8 +24,9 @@ impl ModuleFunction {
     }
 }
 
-/// The places that enabling patches: NOPs that become jumps, with where these lead, and constants, which lead nowhere but
-/// to themselves. What else changes enables nothing: a tracepoint's call leads to its only listener.
+/// The places that enabling patches: NOPs that become jumps, with their targets, and constants,
+/// which are their own targets. Other changes enable nothing: a tracepoint's call leads to its only
+/// listener.
 fn find_sites(address: u64, dormant: &[u8], enabled: &[u8]) -> Vec<PatchSite> {
     let mut found = Vec::new();
     for before in Decoder::with_ip(64, dormant, address, DecoderOptions::NONE).iter() {
@@ -49,7 +50,7 @@ fn is_constant(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate8
 }
 
-/// The compiler that made the kernel, which makes its modules too, from `/proc/version`:
+/// The compiler of the kernel and its modules, from `/proc/version`:
 /// `Linux version 6.1.0 (who@where) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40) #1 SMP ...`.
 pub(super) fn parse_compiler(version: &str) -> Option<String> {
     let mut depth = 0;
@@ -71,9 +72,9 @@ pub(super) fn parse_compiler(version: &str) -> Option<String> {
             return None;
         }
     }
-    let told = groups.get(1)?;
-    let end = told.find(", GNU ld").or_else(|| told.find(", LLD")).unwrap_or(told.len());
-    Some(told[..end].trim().to_string()).filter(|compiler| !compiler.is_empty())
+    let compiler = groups.get(1)?;
+    let end = compiler.find(", GNU ld").or_else(|| compiler.find(", LLD")).unwrap_or(compiler.len());
+    Some(compiler[..end].trim().to_string()).filter(|compiler| !compiler.is_empty())
 }
 
 #[cfg(test)]
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_in_a_nops_place_is_a_site_and_leads_where_it_does() {
+    fn a_nop_that_becomes_a_jump_is_a_site_with_its_target() {
         let dormant = assembled("top: nop dword ptr [rax+rax+1]; dec edi; jne top; ret; on: jmp top");
         let mut enabled = dormant.clone();
         enabled[..5].copy_from_slice(&[0xe9, 5, 0, 0, 0]);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_a_site_and_a_calls_new_target_is_none() {
+    fn a_changed_constant_is_a_site_and_a_changed_call_target_is_not() {
         let text = |value, to| format!("push rbx; mov al, {value}; test al, al; call {to}; ret; one: ret; two: ret");
         let (dormant, enabled) = (assembled(&text(0, "one")), assembled(&text(1, "two")));
         assert_eq!(find_sites(AT, &dormant, &enabled), [PatchSite { place: 2, target: AT + 2 }]);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_its_compiler() {
+    fn the_kernels_compiler_is_parsed() {
         let debian = "Linux version 6.1.0-56-amd64 (debian-kernel@lists.debian.org) (gcc-12 (Debian \
                       12.2.0-14+deb12u1) 12.2.0, GNU ld (GNU Binutils for Debian) 2.40) #1 SMP Debian 6.1.192-2";
         assert_eq!(parse_compiler(debian).as_deref(), Some("gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0"));

@@ -1,4 +1,4 @@
-//! The bench over a module that is made up: it counts time by what codes cost.
+//! The bench on a simulated module, which derives time from the costs of codes.
 
 use super::*;
 use crate::bench::MarkerBench;
@@ -10,7 +10,7 @@ use cyclescope_exec::kernel::markers::TimedMarkerRounds;
 use cyclescope_measure::study::ResultRecord;
 use std::time::Duration;
 
-/// A code as the module could describe it, for tests of what takes one.
+/// A code as the module describes it.
 fn code(
     number: u32,
     design: u32,
@@ -25,12 +25,12 @@ fn code(
     MarkerFunction { number, design, name, guard, around, placement, len, address }
 }
 
-/// Ticks of a call beside its loop, and of once around the base.
+/// Ticks of a call outside its loop, and of one iteration of the base.
 const OVERHEAD: u64 = 40;
 const EMPTY: u64 = 2;
 const COPY: u64 = 150;
 
-struct Fake {
+struct SimulatedModule {
     codes: Vec<MarkerFunction>,
     dormant: Vec<Vec<u8>>,
     enabled: Vec<Vec<u8>>,
@@ -61,15 +61,15 @@ fn texts(name: &str, guard: ProbeGuard) -> [Vec<u8>; 2] {
     let dormant = asm::parse_assembly(&text).unwrap().bytes().to_vec();
     let mut enabled = dormant.clone();
     if let Some(at) = dormant.windows(4).position(|bytes| bytes == [0x0f, 0x1f, 0x44, 0x00]) {
-        // To what lies behind the return.
+        // To the code after the return.
         enabled[at..at + 5].copy_from_slice(&[0xe9, 6, 0, 0, 0]);
     }
     [dormant, enabled]
 }
 
-impl Fake {
-    fn new() -> Fake {
-        let mut fake = Fake {
+impl SimulatedModule {
+    fn new() -> SimulatedModule {
+        let mut module = SimulatedModule {
             codes: Vec::new(),
             dormant: Vec::new(),
             enabled: Vec::new(),
@@ -88,18 +88,18 @@ impl Fake {
             for (guard, around) in guards.iter().flat_map(|guard| CONTEXTS.map(|(_, around)| (*guard, around))) {
                 for placement in [0, 4, 8, 12, 16, 20, 24, 28] {
                     let [dormant, enabled] = texts(name, guard);
-                    let number = fake.codes.len() as u32;
+                    let number = module.codes.len() as u32;
                     let len = dormant.len();
-                    fake.codes.push(code(number, design as u32, name, guard, around, placement, len));
-                    fake.dormant.push(dormant);
-                    fake.enabled.push(enabled);
+                    module.codes.push(code(number, design as u32, name, guard, around, placement, len));
+                    module.dormant.push(dormant);
+                    module.enabled.push(enabled);
                 }
             }
         }
-        fake
+        module
     }
 
-    /// Ticks of once around, at one tick a core cycle.
+    /// Ticks of one iteration, at one tick per core cycle.
     fn around(&self, code: &MarkerFunction) -> u64 {
         let work = if code.around == MarkerWorkload::Memcpy { COPY } else { EMPTY };
         let marker = match (code.name.as_str(), self.on.get(&code.design)) {
@@ -126,7 +126,7 @@ impl Fake {
     }
 }
 
-impl MarkerDevice for Fake {
+impl MarkerDevice for SimulatedModule {
     fn codes(&self) -> &[MarkerFunction] {
         &self.codes
     }
@@ -167,14 +167,14 @@ impl MarkerDevice for Fake {
         Ok(TimedMarkerRounds { samples, hits })
     }
 
-    /// A tick is a nanosecond.
+    /// One tick is one nanosecond.
     fn now(&self) -> Duration {
         Duration::from_nanos(self.now)
     }
 }
 
-fn bench() -> KernelBench<Fake> {
-    KernelBench::new(Fake::new(), &CONTEXTS.map(|(_, around)| around), 1.0, 1).unwrap()
+fn bench() -> KernelBench<SimulatedModule> {
+    KernelBench::new(SimulatedModule::new(), &CONTEXTS.map(|(_, around)| around), 1.0, 1).unwrap()
 }
 
 fn plan() -> VisitPlan {
@@ -182,7 +182,7 @@ fn plan() -> VisitPlan {
 }
 
 #[test]
-fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
+fn guards_and_probes_determine_the_states_of_a_design() {
     let bench = bench();
     let count = |name| bench.cases().iter().filter(|case| case.design.name == name).count();
     assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [20, 2, 18, 6]);
@@ -201,7 +201,7 @@ fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
 }
 
 #[test]
-fn a_survey_finds_what_the_markers_cost() {
+fn a_survey_finds_the_simulated_costs() {
     let mut bench = bench();
     let findings = survey_cases(&mut bench, &plan(), &mut Vec::<ResultRecord>::new()).unwrap();
     for finding in &findings {
@@ -222,7 +222,7 @@ fn a_survey_finds_what_the_markers_cost() {
 }
 
 #[test]
-fn visits_share_calls_of_the_device_within_its_bounds() {
+fn visits_share_device_calls_within_their_bound() {
     let mut bench = bench();
     for case in 0..bench.cases().len() {
         let most = bench.most_loops(case);
@@ -245,7 +245,7 @@ fn visits_share_calls_of_the_device_within_its_bounds() {
 }
 
 #[test]
-fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
+fn an_emulated_machine_has_counts_and_bytes_but_no_costs() {
     let around = MarkerOrigin {
         executor: "kernel",
         clock: CLOCK,
@@ -273,13 +273,13 @@ fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
 }
 
 #[test]
-fn a_module_with_something_else_is_not_understood() {
-    let mut fake = Fake::new();
-    fake.codes[0].name = "other".to_string();
-    let refused = KernelBench::new(fake, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
+fn an_unknown_module_is_rejected() {
+    let mut module = SimulatedModule::new();
+    module.codes[0].name = "other".to_string();
+    let refused = KernelBench::new(module, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
     assert!(matches!(refused, Err(RunError::Machinery { .. })));
-    let mut fake = Fake::new();
-    fake.codes.retain(|code| code.name != "none" || code.placement != 4);
-    let refused = KernelBench::new(fake, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
+    let mut module = SimulatedModule::new();
+    module.codes.retain(|code| code.name != "none" || code.placement != 4);
+    let refused = KernelBench::new(module, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
     assert!(matches!(refused, Err(RunError::Machinery { .. })));
 }

@@ -1,13 +1,13 @@
-//! Who listens in this process, and how often a listener was called.
+//! The listener of this process, and its number of calls.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 unsafe extern "C" {
-    /// How often a counting listener was called: the same number as that of the counting probe in C.
+    /// Number of calls of a counting listener. The counting probe in C uses the same variable.
     static mut marker_hits: u64;
 }
 
-/// The address of the number of hits that listeners and probes have counted.
+/// Address of the number of hits that listeners and probes have counted.
 pub(crate) fn hits_address() -> u64 {
     (&raw const marker_hits) as u64
 }
@@ -15,11 +15,11 @@ pub(crate) fn hits_address() -> u64 {
 /// Counts a hit.
 pub(super) fn count_hit() {
     let hits = &raw mut marker_hits;
-    // SAFETY: only a worker's only thread gets here.
+    // SAFETY: only a worker's single thread reaches this.
     unsafe { hits.write_volatile(hits.read_volatile().wrapping_add(1)) };
 }
 
-/// The world that this process is in, for one library.
+/// The world of this process, for one library.
 pub(super) struct ListenerWorld(AtomicU32);
 
 impl ListenerWorld {
@@ -27,7 +27,7 @@ impl ListenerWorld {
         ListenerWorld(AtomicU32::new(u32::MAX))
     }
 
-    /// Enters a world by installing its listener, unless this is where the process is.
+    /// Enters a world by installing its listener, unless the process is already in it.
     pub(super) fn enter_world(&self, world: u32, install: impl FnOnce() -> bool) {
         match self.0.load(Ordering::Relaxed) {
             now if now == world => {}
@@ -37,9 +37,9 @@ impl ListenerWorld {
     }
 }
 
-/// Ends the worker by a fault, of which its executor tells the address.
+/// Ends the worker with a fault. Its executor reports the address.
 #[inline(never)]
 pub(super) fn abort_worker() -> ! {
-    // SAFETY: raises an exception and does nothing else.
+    // SAFETY: only raises an exception.
     unsafe { std::arch::asm!("ud2", options(noreturn)) }
 }

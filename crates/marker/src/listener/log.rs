@@ -54,7 +54,7 @@ impl Log for CountingLogger {
     fn flush(&self) {}
 }
 
-/// Formats as `env_logger` does without its time.
+/// Formats like `env_logger`, but without its timestamp.
 struct MemoryLogger(Mutex<LogMemory>);
 
 impl Log for MemoryLogger {
@@ -77,12 +77,12 @@ mod tests {
     #[test]
     fn the_sink_writes_level_target_and_message() {
         let sink = MemoryLogger(Mutex::new(LogMemory::new()));
-        let tell = |message: std::fmt::Arguments<'_>| {
+        let log_message = |message: std::fmt::Arguments<'_>| {
             let mut record = Record::builder();
             sink.log(&record.level(log::Level::Debug).target("cyclescope::marker").args(message).build());
         };
-        tell(format_args!("{} {:p}", 1, std::ptr::null::<u8>()));
-        tell(format_args!("{} {:p}", 2, std::ptr::null::<u8>()));
+        log_message(format_args!("{} {:p}", 1, std::ptr::null::<u8>()));
+        log_message(format_args!("{} {:p}", 2, std::ptr::null::<u8>()));
         let expected = "[DEBUG cyclescope::marker] 1 0x0\n[DEBUG cyclescope::marker] 2 0x0\n";
         assert_eq!(sink.0.lock().unwrap().as_text(), expected);
     }

@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-/// The last few kilobytes that were written. Beginning at its start again takes no time.
+/// The last few kilobytes written. Wrapping to the start takes no time.
 pub(super) struct LogMemory {
     bytes: [u8; 4096],
     used: usize,
@@ -13,7 +13,7 @@ impl LogMemory {
         LogMemory { bytes: [0; 4096], used: 0 }
     }
 
-    /// What was written since it began at its start.
+    /// Text written since the last wrap.
     #[cfg(test)]
     pub(super) fn as_text(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.used]).expect("loggers write text")
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_any_more_begins_at_the_start() {
+    fn text_that_does_not_fit_wraps_to_the_start() {
         let mut memory = LogMemory::new();
         memory.write_all(&[b'a'; 4090]).unwrap();
         memory.write_all(b"beginning").unwrap();

@@ -1,20 +1,22 @@
-//! Who listens to markers that are made with Rust's libraries `log` and `tracing`.
+//! Listeners for markers of Rust's libraries `log` and `tracing`.
 //!
-//! Both take a logger or a subscriber once a process and keep it. So a state's `world` says who listens, and each
-//! worker of the user-mode executor is in one world for good:
+//! Both accept a logger or a subscriber once per process and keep it. So a state's `world`
+//! identifies the listener, and each worker of the user-mode executor stays in one world:
 //!
-//! 1. [`prepare_listeners`], in each thread that will run batches, makes what needs memory;
-//! 2. an executor for each world; its worker is a copy of this process as it was then;
-//! 3. programs whose init code calls the design's `switch` with the number of a state of that world. The first call
-//!    installs the listener in the worker, later ones find it there.
+//! 1. [`prepare_listeners`] allocates all necessary memory, in each thread that will run batches.
+//! 2. Each world gets an executor. Its worker is a copy of this process at that time.
+//! 3. Programs call the design's `switch` in their init code, with the number of a state of that
+//!    world. The first call installs the listener in the worker; later ones find it installed.
 //!
-//! What is made raises the maximum level of `tracing` in this process, where nobody listens; a worker asks anew.
+//! Preparation raises the maximum level of `tracing` in this process, which has no listener. A
+//! worker computes it anew.
 //!
-//! A switch makes no system call and takes no memory. It can't report a failure: it executes UD2 where the worker is in
-//! another world, where nothing was prepared, and where the host program has installed a logger or subscriber before.
+//! A switch makes no system call and allocates no memory. It cannot report a failure. It executes
+//! UD2 if the worker is in another world, if nothing was prepared, or if the host program has
+//! already installed a logger or subscriber.
 //!
-//! The sinks write to memory, for the worker may not write to a file; they lock a mutex as standard output's do, and
-//! tell no time.
+//! The sinks write to memory, because the worker may not write to a file. They lock a mutex, like
+//! those of standard output, and record no time.
 
 mod listener_world;
 pub(super) mod log;
@@ -25,7 +27,7 @@ pub(super) mod tracing;
 
 pub(crate) use listener_world::hits_address;
 
-/// Makes what listeners need, before executors are made. It costs little where it was called before.
+/// Prepares the listeners before executors start. Repeated calls are cheap.
 pub(crate) fn prepare_listeners() {
     tracing::prepare_subscribers();
 }

@@ -1,4 +1,5 @@
-//! Every state in a worker, by compiled functions that were copied elsewhere: what the counting listeners count.
+//! Tests every state in a worker, with relocated compiled functions: counts by the counting
+//! listeners.
 
 use crate::compiled_design::{CompiledDesign, CompiledFunction};
 use crate::copy_region::{CopyRegion, copy_bytes};
@@ -27,7 +28,7 @@ fn read_hits() -> Vec<u8> {
     [&load[..], &super::hits_address().to_le_bytes(), &split].concat()
 }
 
-/// Hits in each round of one call of a function in some state.
+/// Hits in each round of one call of a function in a state.
 fn hits(
     user: &mut UserExecutor,
     switch: u64,
@@ -74,7 +75,7 @@ fn switched() -> impl Iterator<Item = (CompiledDesign, u64, &'static [LibrarySta
     })
 }
 
-/// A copy of a function elsewhere.
+/// A relocated copy of a function.
 fn copy(code: &CompiledFunction, enabling: Enabling) -> u64 {
     let mut region = CopyRegion::map_near(code.start, 1 << 14).expect("memory near the function");
     let at = region.next_address(32);
@@ -91,7 +92,7 @@ fn spawn() -> UserExecutor {
 }
 
 #[test]
-fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they_are_dormant() {
+fn listeners_count_every_loop_of_enabled_markers_and_none_of_dormant_ones() {
     super::prepare_listeners();
     for (compiled, switch, states) in switched() {
         for context in context::ALL {
@@ -104,7 +105,7 @@ fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they
             for world in 0..=worlds {
                 let mut user = spawn();
                 let of_world = states.iter().enumerate().filter(|(_, state)| state.world == world);
-                // In both orders, for a state may not depend on the one before.
+                // In both orders: a state must not depend on the previous one.
                 for (number, state) in of_world.clone().chain(of_world.rev()) {
                     let place = format!("{} {} {}", compiled.design.name, state.name, context.name);
                     let none = hits(&mut user, switch, number, context, copies[0]);
@@ -131,7 +132,7 @@ fn a_worker_stays_in_its_world() {
         for wrong in [other, states.len()] {
             let result = hits(&mut user, switch, wrong, empty, at);
             assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
-            // The fault ended the worker; its successor is in no world yet.
+            // The fault ended the worker. Its successor is in no world yet.
             assert!(hits(&mut user, switch, 0, empty, at).is_ok());
         }
     }

@@ -1,7 +1,8 @@
 //! Subscribers for the crate `tracing`.
 //!
-//! A subscriber needs memory to be made, and `tracing` asks all that live in a process what they want, not the installed
-//! one alone. So the calling process makes those of all worlds, and a worker drops all but its own.
+//! Making a subscriber allocates memory. `tracing` asks all subscribers that exist in a process for
+//! their interest, not only the installed one. So the calling process makes those of all worlds,
+//! and a worker drops all but its own.
 
 use super::listener_world::{ListenerWorld, abort_worker, count_hit};
 use super::log_memory::LogMemory;
@@ -24,15 +25,15 @@ static SUBSCRIBERS: OnceLock<[Mutex<Option<Dispatch>>; 5]> = OnceLock::new();
 
 static WORLD: ListenerWorld = ListenerWorld::new_unset();
 
-/// Whether the maximum level lets markers pass to the counting subscriber.
+/// Whether the maximum level lets markers reach the counting subscriber.
 static PASSES: AtomicBool = AtomicBool::new(true);
 
-/// Makes the subscribers, and in this thread what the sink keeps for each thread.
+/// Makes the subscribers, and the sink's thread-local data for this thread.
 pub(super) fn prepare_subscribers() {
     SUBSCRIBERS.get_or_init(|| {
         let empty = || Dispatch::new(EventSubscriber::<EmptyHandler>(PhantomData));
         let sink = Arc::new(formatting_subscriber(new_memory()));
-        // Dropping the sink would free memory, for which a worker may have to call the kernel: it stays.
+        // Dropping the sink would free memory, which may require a system call. So it stays.
         std::mem::forget(sink.clone());
         [
             Dispatch::new(EventSubscriber::<FilteredHandler>(PhantomData)),
@@ -43,7 +44,7 @@ pub(super) fn prepare_subscribers() {
         ]
         .map(|dispatch| Mutex::new(Some(dispatch)))
     });
-    // Longer than what any marker has to tell.
+    // Longer than the message of any marker.
     send_event(&formatting_subscriber(new_memory()), &"cyclescope".repeat(20));
 }
 
@@ -74,7 +75,8 @@ fn install_subscriber(world: u32) -> bool {
     installed
 }
 
-/// `tracing-subscriber`'s own. The sandbox would let it read the time, but the clock's cost is no matter of this library.
+/// The formatting subscriber of `tracing-subscriber`. It records no time: the sandbox would permit
+/// it, but the clock's cost is not part of this library.
 fn formatting_subscriber(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) -> impl Subscriber + Send + Sync {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
@@ -88,7 +90,7 @@ fn new_memory() -> Mutex<LogMemory> {
     Mutex::new(LogMemory::new())
 }
 
-/// Tells a subscriber of an event like a marker's, but with some other pointer.
+/// Sends an event like a marker's to a subscriber, but with another pointer.
 fn send_event(subscriber: &impl Subscriber, pointer: &dyn Value) {
     let fields = METADATA.fields();
     let field = |name| fields.field(name).expect("one of its fields");
@@ -96,7 +98,7 @@ fn send_event(subscriber: &impl Subscriber, pointer: &dyn Value) {
     subscriber.event(&Event::new(&METADATA, &fields.value_set(&values)));
 }
 
-/// What a subscriber of events does.
+/// Handles the events of a subscriber.
 trait EventHandler: 'static {
     fn interest() -> Interest {
         Interest::always()
@@ -148,7 +150,7 @@ impl EventHandler for FilteredHandler {
         Interest::never()
     }
 
-    /// Never called, which the hits tell.
+    /// Never called. The hit count proves it.
     fn handle_event(_: &Event<'_>) {
         count_hit();
     }
@@ -172,7 +174,7 @@ impl EventHandler for CountingHandler {
     }
 }
 
-/// Takes the fields' values and formats none.
+/// Visits the fields' values and formats none.
 struct FieldsHandler;
 
 impl EventHandler for FieldsHandler {
@@ -191,7 +193,7 @@ impl Visit for FieldsHandler {
     }
 }
 
-/// Where the event comes from that prepares the sink.
+/// Source of the event that prepares the sink.
 struct PreparationCallsite;
 
 static METADATA: Metadata<'static> = Metadata::new(
@@ -219,7 +221,7 @@ mod tests {
     use std::io::Write;
     use tracing::field::debug;
 
-    /// A file that can be read while it is written to.
+    /// A file that can be read during writing.
     struct Copied(Arc<Mutex<LogMemory>>);
 
     impl Write for Copied {

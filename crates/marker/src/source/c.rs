@@ -1,4 +1,4 @@
-//! C text: one file a design, with a function for each guard and context.
+//! C text: one file per design, with a function for each guard and context.
 
 use super::BASE;
 use super::call_guard::CallGuard;
@@ -6,13 +6,13 @@ use super::context::LoopContext;
 use super::design::{Enabling, SiteDesign};
 use std::fmt::Write;
 
-/// Where the compiler notes the entries that can be patched.
+/// The section in which the compiler lists patchable entries.
 const ENTRY_DECLARATIONS: &str = "\
 extern void *const __start___patchable_function_entries[] __attribute__((visibility(\"hidden\")));
 extern void *const __stop___patchable_function_entries[] __attribute__((visibility(\"hidden\")));
 ";
 
-/// The name of a design's table.
+/// Name of a design's table.
 pub fn table_symbol(design: &SiteDesign) -> String {
     format!("cyclescope_marker_{}", design.identifier())
 }
@@ -49,7 +49,7 @@ pub(super) fn list_functions<'a>(
     contexts.iter().flat_map(each).collect()
 }
 
-/// What a design's file begins with.
+/// The beginning of a design's file.
 pub(super) fn write_opening(design: &SiteDesign) -> String {
     let mut text = String::from(super::HEADER);
     text.push_str("\nvoid marker_probe_empty(const char *format, ...);\n");
@@ -60,7 +60,7 @@ pub(super) fn write_opening(design: &SiteDesign) -> String {
     text
 }
 
-/// Whether a design's declarations are for the file, and not for each function.
+/// Whether a design's declarations appear once per file, not once per function.
 fn is_declared_once(design: &SiteDesign) -> bool {
     matches!(design.enabling, Enabling::Variable(_)) || design.package.is_some()
 }
@@ -108,7 +108,7 @@ impl MarkedFunction<'_> {
         self.function_text_with(self.context.c.body, &self.site_text())
     }
 
-    /// The function with another body of its loop, and with this in its marker's place.
+    /// The function with this loop body and this code in the marker's place.
     pub(super) fn function_text_with(&self, body: &str, site: &str) -> String {
         format!(
             "static __attribute__((section(\"in_{function}\"), noipa, used)) void {function}(long loops, char *memory)\n\
@@ -134,7 +134,7 @@ impl MarkedFunction<'_> {
     }
 }
 
-/// The table of a design's functions, which its file ends with.
+/// The table of a design's functions, at the end of its file.
 pub(super) fn write_table(design: &SiteDesign, functions: &[MarkedFunction]) -> String {
     let mut text = String::new();
     let records = matches!(design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Tracer);

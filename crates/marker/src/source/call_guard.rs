@@ -1,15 +1,16 @@
-//! Guards: what an enabled marker does around the call of its probe, so that the probe isn't taken away meanwhile.
+//! Guards: actions of an enabled marker around the probe call that keep the probe from being
+//! removed.
 
 /// One guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallGuard {
-    /// Its name in records.
+    /// Name in records.
     pub name: &'static str,
-    /// One line on it.
+    /// One-line description.
     pub about: &'static str,
-    /// C before the call.
+    /// C code before the call.
     pub enter: &'static str,
-    /// C after it.
+    /// C code after the call.
     pub leave: &'static str,
 }
 
@@ -18,8 +19,8 @@ pub(crate) const ALL: &[CallGuard] = &[
     CallGuard { name: "none", about: "nothing", enter: "", leave: "" },
     CallGuard {
         name: "read-lock",
-        about: "a read-side lock: nesting counted in memory of the thread, as user-space RCU does it where the \
-                kernel orders memory for the readers (membarrier)",
+        about: "a read-side lock: nesting is counted in thread-local memory, as in user-space RCU when the kernel \
+             orders memory for readers (membarrier)",
         enter: "marker_read_lock();",
         leave: "marker_read_unlock();",
     },

@@ -1,17 +1,17 @@
 //! Contexts: loops with a marker in them.
 
-/// One loop, in each language.
+/// A loop in each language.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoopContext<'a> {
-    /// Its name in records and on the command line.
+    /// Name in records and on the command line.
     pub name: &'a str,
-    /// One line on it.
+    /// One-line description.
     pub about: &'a str,
-    /// Whether it is measured without being asked for: the two that the document on Linux kernel markers has.
+    /// Whether it is measured by default: the two contexts of the document on Linux kernel markers.
     pub usual: bool,
-    /// The half width, in core cycles, that a difference at one placement shall have.
+    /// Target half width of a difference at one placement, in core cycles.
     pub aim: f64,
-    /// What it does with the memory that it is given.
+    /// Its use of the memory that it receives.
     pub memory: MemoryFootprint,
     /// Its text in C.
     pub c: LoopText<'a>,
@@ -19,20 +19,21 @@ pub struct LoopContext<'a> {
     pub rust: LoopText<'a>,
 }
 
-/// What a loop does with its memory.
+/// A loop's use of its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryFootprint {
-    /// Nothing.
+    /// None.
     Untouched,
-    /// It reads and writes at least 256 KiB.
+    /// Reads and writes at least 256 KiB.
     Scratch,
-    /// It goes around in a working set that the cache of this level can't hold: a word at its start says how large it is.
+    /// Cycles through a working set that exceeds the cache of this level. A word at its start holds
+    /// its size.
     Beyond(u32),
 }
 
-/// A loop over a working set: at its memory's start is the set's size in bytes, a multiple of 256, and how far in it the loop
-/// has come. The set begins 4096 bytes behind. A loop goes on where the last one ended, so that any number of
-/// loops go through all of it.
+/// A loop over a working set. Its memory begins with the set's size in bytes, a multiple of 256,
+/// and the loop's position in the set. The set begins 4096 bytes later. A loop continues at the
+/// position where the last one ended, so that any number of loops covers all of it.
 const LINES_IN_C: LoopText = LoopText {
     before: "volatile unsigned long *head = (void *)memory; unsigned long bytes = head[0], at = head[1];",
     body: "const volatile unsigned long *word = (void *)(memory + 4096 + at);\n\
@@ -60,7 +61,7 @@ pub struct LoopText<'a> {
     pub after: &'a str,
 }
 
-/// The aim in a loop of the user's own.
+/// Target half width in a custom loop.
 pub(crate) const CUSTOM_LOOP_AIM: f64 = 0.1;
 
 /// All contexts.
@@ -80,7 +81,8 @@ pub const ALL: &[LoopContext] = &[
         usual: true,
         aim: 0.1,
         memory: MemoryFootprint::Scratch,
-        // Source and destination are no multiple of 4096 apart: such loads would wait for stores that they don't need.
+        // Source and destination differ by other than a multiple of 4096. Otherwise loads would
+        // wait for unrelated stores.
         c: LoopText { before: "", body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();", after: "" },
         rust: LoopText {
             before: "",
@@ -90,11 +92,11 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "branchy",
-        about: "a loop with four branches that a predictor can learn, by bytes of a table that repeats",
+        about: "a loop with four predictable branches, controlled by a repeating table of bytes",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Scratch,
-        // Each branch leads over a NOP, so that compilers have nothing to make two of.
+        // Each branch skips a NOP, so that compilers cannot merge branches.
         c: LoopText {
             before: "unsigned long at = 0;",
             body: "unsigned long bits = memory[at] ^ at; barrier();\n\
@@ -118,7 +120,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l1",
-        about: "a loop that is bound by loads from the level 1 cache: eight of them, 2 KiB in all",
+        about: "a loop bound by loads from the level 1 cache: eight loads per iteration, 2 KiB in total",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Scratch,
@@ -139,7 +141,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l2",
-        about: "a loop with a working set beyond the level 1 cache: loads of its lines, one after the other",
+        about: "a loop that loads the lines of a working set larger than the level 1 cache in order",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Beyond(1),
@@ -148,7 +150,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l3",
-        about: "a loop with a working set beyond the level 2 cache: loads of its lines, one after the other",
+        about: "a loop that loads the lines of a working set larger than the level 2 cache in order",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Beyond(2),

@@ -1,6 +1,6 @@
 /*
- * What the functions of all designs share. A loop of the user's may be in the same file: all names but that of
- * barrier() begin with "marker".
+ * Shared by the functions of all designs. The file may also contain a custom loop, so all names
+ * except barrier() begin with "marker".
  */
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 typedef void (*marker_probe)(const char *format, ...);
 
-/* A compiled loop: its bytes, where it is entered, and what its marker jumps to or calls when it is enabled. */
+/* A compiled loop: its bytes, its entry, and the target of its enabled marker's jump or call. */
 struct marker_code {
 	const char *guard;
 	const char *context;
@@ -26,7 +26,7 @@ struct marker_code {
 	void (*target)(void);
 };
 
-/* What patching has to know: the distances to a place in the code and to what is to be reached from there. */
+/* Input for patching: the distances to a place in the code and to its target. */
 struct marker_record {
 	long place;
 	long target;
@@ -35,13 +35,13 @@ struct marker_record {
 struct marker_design {
 	const char *name;
 	const char *compiler;
-	/* The variable that enables the marker, if one does. */
+	/* The variable that enables the marker, or NULL. */
 	volatile void *enabled;
-	/* Where the marker finds its probe. */
+	/* The pointer to the marker's probe. */
 	marker_probe *probe;
-	/* What puts the marker's library into a state, where the marker is a library's. */
+	/* Puts the marker's library into a state; NULL without a library. */
 	void (*switch_to)(unsigned int state);
-	/* What readers take over from: markers name it where they show their code. */
+	/* The counter that readers copy. Listings show its name. */
 	const unsigned long *grace_period;
 	const struct marker_record *records;
 	const struct marker_record *records_end;
@@ -52,7 +52,7 @@ struct marker_design {
 	struct marker_code code[];
 };
 
-/* Records lie between their two bounds, which are subsections of the same section: so no linker drops them. */
+/* Records and both bounds are subsections of one section, so that no linker drops them. */
 #define MARKER_RECORD(place, target)                                               \
 	".pushsection marker_records, 1, \"aw\"\n\t"                               \
 	".quad " place " - .\n\t.quad " target " - .\n\t.popsection"
@@ -69,7 +69,7 @@ struct marker_design {
 	extern const char __start_##name[] __attribute__((visibility("hidden")));  \
 	extern const char __stop_##name[] __attribute__((visibility("hidden")));
 
-/* A read-side lock. The counter's value while a grace period is none; readers take it over. */
+/* A read-side lock. Readers copy the grace period counter. No grace period is in progress. */
 #define MARKER_NESTING 0xffffffffUL
 extern unsigned long marker_grace_period __attribute__((visibility("hidden")));
 extern __thread unsigned long marker_reader __attribute__((visibility("hidden"), tls_model("initial-exec")));
@@ -93,7 +93,7 @@ static inline void marker_read_unlock(void)
 	barrier();
 }
 
-/* A probe site as SystemTap's <sys/sdt.h> lays it down: a NOP, and a note of version 3. */
+/* A probe site in the format of SystemTap's <sys/sdt.h>: a NOP, and a note of version 3. */
 #define MARKER_USDT(semaphore)                                                     \
 	"990: nop\n\t"                                                             \
 	".pushsection .note.stapsdt, \"\", \"note\"\n\t"                           \

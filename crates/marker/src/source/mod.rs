@@ -1,4 +1,5 @@
-//! The text that markers are compiled from. It depends on no other module: the build script compiles this module too.
+//! The text of markers. It depends on no other module, because the build script also compiles this
+//! module.
 
 pub mod c;
 pub(crate) mod call_guard;
@@ -7,8 +8,8 @@ pub mod design;
 pub mod library;
 pub mod rust;
 
-/// What all C files begin with.
+/// The beginning of all C files.
 pub(crate) const HEADER: &str = include_str!("marker.h");
 
-/// The guard's place in a function's name where the function is the loop without the marker.
+/// Stands in for the guard in the name of a function without a marker.
 pub(crate) const BASE: &str = "base";

@@ -1,19 +1,19 @@
-/* What an enabled marker calls, and what its guards keep. */
+/* The probes that an enabled marker calls, and the data of its guards. */
 #include <stdarg.h>
 #include "marker.h"
 
 unsigned long marker_grace_period = 1;
 __thread unsigned long marker_reader;
 
-/* How often the counting probe was called. */
+/* Number of calls of the counting probe. */
 unsigned long marker_hits;
 
-/* A section of its own: probes are copied as the functions that call them are. */
+/* Each probe has its own section, because probes are copied like the functions that call them. */
 #define PROBE(name)                                                                \
 	MARKER_SECTION(in_cyclescope_probe_##name)                                        \
 	__attribute__((section("in_cyclescope_probe_" #name), noipa, used))
 
-/* The value is needed, and nothing else is done. */
+/* Keeps the value alive and does nothing else. */
 #define take(value) asm volatile("" : : "r"(value))
 
 PROBE(empty) void marker_probe_empty(const char *format, ...)
@@ -41,7 +41,7 @@ PROBE(varargs) void marker_probe_varargs(const char *format, ...)
 	va_end(arguments);
 }
 
-/* Finds out from the format, at run time, what there is to take. */
+/* Parses the format at run time to find the arguments. */
 PROBE(format) void marker_probe_format(const char *format, ...)
 {
 	va_list arguments;

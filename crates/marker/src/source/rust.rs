@@ -1,18 +1,21 @@
-//! Rust text: one module a design, with a function for each context, to be compiled as part of this library.
+//! Rust text: one module per design, with a function for each context, compiled as part of this
+//! library.
 //!
-//! The table at its end has the layout of `struct marker_design` in `marker.h`. Its pointers to the functions' entries
-//! are what keeps their sections: with `-z start-stop-gc` no linker takes `__start_` for a use (ld's manual).
+//! The table at its end has the layout of `struct marker_design` in `marker.h`. Its pointers to the
+//! functions' entries keep their sections: with `-z start-stop-gc` no linker counts `__start_` as a
+//! use (ld's manual).
 
 use super::BASE;
 use super::context::LoopContext;
 use super::design::SiteDesign;
 use std::fmt::Write;
 
-/// What a module begins with. Unwinding goes through the functions: a guard against it would be code of its own.
+/// The beginning of a module. Unwinding passes through the functions, because protection against it
+/// would add code.
 const HEAD: &str = "\
     use super::{RawCode, RawDesign, Table};
-    /// The marker's arguments. Constants and not literals, which the compiler would make part of the format. A design may
-    /// use none.
+    /// The marker's arguments. Constants, because the compiler would merge literals into the
+    /// format. A design may ignore them.
     #[allow(dead_code)]
     const NUMBER: i32 = 1;
     #[allow(dead_code)]
@@ -27,7 +30,7 @@ const HEAD: &str = "\
     }
 ";
 
-/// The Rust module of a design, and the compiler's name that its table tells.
+/// The Rust module of a design. `compiler` is the compiler's name for its table.
 pub fn write_module(design: &SiteDesign, contexts: &[LoopContext], compiler: &str) -> String {
     let identifier = design.identifier();
     let mut text = format!(

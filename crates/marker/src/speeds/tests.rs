@@ -1,4 +1,4 @@
-//! Loops of one speed and of several, on a made-up machine.
+//! Loops with one and with several speeds, on a simulated machine.
 
 use super::*;
 use crate::record::MarkerRecord;
@@ -16,33 +16,34 @@ use crate::bench::MarkerCase;
 const SLOW: f64 = 150.5;
 const FAST: f64 = 138.6;
 
-/// The records of a machine with these loops, by a quick survey. Its markers are `flag` in all states, and `immediate` and two
-/// controls.
+/// The records of a quick survey of a machine with these loops. Its markers are `flag` in all
+/// states, `immediate` and two controls.
 fn surveyed(loops: Loops, seed: u64) -> Vec<MarkerRecord> {
-    let mut fake = SimulatedBench { luck: |random: &mut Random| 0.3 * random.normal(), ..SimulatedBench::new(loops) };
+    let mut bench = SimulatedBench { luck: |random: &mut Random| 0.3 * random.normal(), ..SimulatedBench::new(loops) };
     for name in ["immediate", "function-entry", "stores-4", "stores-8"] {
         let design = design::ALL.iter().find(|design| design.name == name).unwrap();
         for context in ["empty", "memcpy"] {
-            fake.cases.push(MarkerCase { design, state: list_states(design)[0], context: context.to_string() });
+            bench.cases.push(MarkerCase { design, state: list_states(design)[0], context: context.to_string() });
         }
     }
-    fake.random = Random::new(seed);
-    fake.measure_all(&VisitPlan::quick(IMUL_LATENCY, seed))
+    bench.random = Random::new(seed);
+    bench.measure_all(&VisitPlan::quick(IMUL_LATENCY, seed))
 }
 
 fn find<'a>(records: &'a [MarkerRecord], design: &str, state: &str) -> &'a MarkerRecord {
-    let is = |record: &&MarkerRecord| {
+    let matches = |record: &&MarkerRecord| {
         (record.design, record.state.as_str(), record.context.as_str()) == (design, state, "memcpy")
     };
-    records.iter().find(is).unwrap()
+    records.iter().find(matches).unwrap()
 }
 
-fn told(record: &MarkerRecord) -> Option<&str> {
+fn other_speed_text(record: &MarkerRecord) -> Option<&str> {
     let other = record.caveats.iter().find(|caveat| caveat.code == CaveatKind::OtherSpeed);
     other.map(|caveat| caveat.text.as_str())
 }
 
-/// Costs a cycle a state; in memcpy one enabled state and one control flip the loop to its other speed.
+/// Each state costs a cycle. In memcpy one enabled state and one control switch the loop to its
+/// other speed.
 fn flipped(case: &MarkerCase, _: usize) -> [f64; 2] {
     if case.context == "empty" {
         return [1.0, 3.0];
@@ -56,7 +57,7 @@ fn flipped(case: &MarkerCase, _: usize) -> [f64; 2] {
 }
 
 #[test]
-fn a_marker_that_flips_the_loop_says_so_with_both_speeds() {
+fn a_marker_that_changes_the_loops_speed_reports_both_speeds() {
     let all = surveyed(flipped, 3);
     for record in &all {
         let flips = record.context == "memcpy" && ["varargs", "control"].contains(&record.state.as_str());
@@ -67,26 +68,26 @@ fn a_marker_that_flips_the_loop_says_so_with_both_speeds() {
     let other = varargs.other_speed.as_ref().unwrap();
     assert!((other.without - SLOW).abs() < 0.2 && (other.with - FAST - 1.0).abs() < 0.2, "{other:?}");
     assert_eq!((other.placements, other.certain, other.controls.as_slice()), (16, true, &["stores-8"][..]));
-    let text = told(varargs).unwrap();
+    let text = other_speed_text(varargs).unwrap();
     assert!(text.contains("139.") && text.contains("150.") && text.contains("stores-8"), "{text}");
-    // No price is taken from it, nor over it.
+    // No step is derived from it, or from the state above it.
     let format = find(&all, "flag", "format");
     assert_eq!((varargs.step.cost.value, format.step.cost.value), (None, None));
-    assert!(format.other_speed.is_none() && told(format).unwrap().contains("varargs"));
-    // The conclusions are about others.
+    assert!(format.other_speed.is_none() && other_speed_text(format).unwrap().contains("varargs"));
+    // The conclusions concern other markers.
     let memcpy = test_conclusions(&all).into_iter().find(|one| one.name == "generic-slower-in-memcpy").unwrap();
     assert_eq!((memcpy.other_speeds.len(), memcpy.difference.value.is_some()), (0, true));
 }
 
 #[test]
-fn no_conclusion_rests_on_a_flipped_loop() {
+fn a_loop_with_a_changed_speed_decides_no_conclusion() {
     let loops: Loops = |case, placement| match (case.context.as_str(), case.design.name, case.state.name) {
         ("memcpy", "immediate", _) => [SLOW, FAST],
         _ => flipped(case, placement),
     };
     for conclusion in test_conclusions(&surveyed(loops, 4)) {
         if conclusion.name == "generic-slower-in-memcpy" {
-            // By the figures alone it would be borne out by far.
+            // The figures alone would clearly confirm it.
             assert!(conclusion.difference.low > conclusion.margin, "{conclusion:?}");
             assert_eq!(
                 (conclusion.holds, conclusion.other_speeds.as_slice()),
@@ -98,7 +99,7 @@ fn no_conclusion_rests_on_a_flipped_loop() {
 
 /// At half of the placements the loop alone is slow, and with a marker it is slow at all of them.
 #[test]
-fn a_cost_up_to_a_speed_of_the_loop_alone_may_be_the_speeds() {
+fn a_cost_that_reaches_another_speed_is_uncertain() {
     let loops: Loops = |case, placement| match case.context.as_str() {
         "empty" => [1.0, 1.0],
         _ if placement % 2 == 0 => [SLOW, SLOW],
@@ -113,9 +114,9 @@ fn a_cost_up_to_a_speed_of_the_loop_alone_may_be_the_speeds() {
     assert_eq!((other.certain, other.placements), (false, 8));
 }
 
-/// What the loop without a marker takes in a design whose loop is another one is no speed of this loop.
+/// If a design has another base loop, that loop's time is not a speed of this loop.
 #[test]
-fn another_loop_is_no_other_speed() {
+fn a_different_loop_is_not_another_speed() {
     let loops: Loops = |case, _| match (case.design.name, case.state.name) {
         ("function-entry", _) => [4.0, 4.0],
         (_, "dormant") => [1.0, 1.0],
@@ -125,14 +126,14 @@ fn another_loop_is_no_other_speed() {
 }
 
 #[test]
-fn a_loop_of_one_speed_has_no_other() {
+fn a_loop_with_one_speed_has_no_other_speed() {
     for seed in 0..6 {
         for loops in
             [stair_costs as Loops, |_, _| [SLOW, SLOW], |_, placement| [SLOW + placement as f64 / 16.0, SLOW + 1.0]]
         {
             for record in surveyed(loops, seed) {
                 assert_eq!(record.other_speed, None, "{} {} {seed}", record.design, record.state);
-                assert_eq!(told(&record), None);
+                assert_eq!(other_speed_text(&record), None);
                 assert!(record.step.cost.value.is_some());
             }
         }
@@ -140,7 +141,7 @@ fn a_loop_of_one_speed_has_no_other() {
 }
 
 #[test]
-fn chance_has_as_many_placements_in_one_row_of_ten_thousand() {
+fn chance_reaches_the_limit_in_one_row_of_ten_thousand() {
     // Binomial distributions of 16 trials at 0.025: P(X >= 4) = 5.3e-4, P(X >= 5) = 3.2e-5.
     assert_eq!((least_placements(16, 0.025), least_placements(1, 0.025), least_placements(0, 0.025)), (5, 2, 1));
 }

@@ -1,4 +1,4 @@
-//! A survey of a made-up machine gives the same records over its evidence.
+//! A survey of a simulated machine gives the same records from its evidence.
 
 use super::*;
 use crate::bench::call;
@@ -12,10 +12,10 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Makes JSON another one.
+/// A modification of JSON.
 type Change = fn(&mut Value);
 
-/// Visits are of this seed.
+/// Seed of the visits.
 const SEED: u64 = 8;
 
 fn plan() -> MarkerPlan {
@@ -31,7 +31,7 @@ fn plan() -> MarkerPlan {
         design: "usdt".to_string(),
         state: None,
         context: None,
-        reason: "it is made up".to_string(),
+        reason: "it is simulated".to_string(),
         remedy: None,
     };
     MarkerPlan {
@@ -48,11 +48,11 @@ fn plan() -> MarkerPlan {
 
 fn study(plan: MarkerPlan) -> MarkerStudy {
     let luck = |random: &mut cyclescope_core::random::Random| 0.3 * random.normal();
-    let mut fake = SimulatedBench { interrupts: 0.01, luck, ..SimulatedBench::new(stair_costs) };
-    fake.cases.truncate(3);
+    let mut bench = SimulatedBench { interrupts: 0.01, luck, ..SimulatedBench::new(stair_costs) };
+    bench.cases.truncate(3);
     let open = || Ok::<Box<dyn cyclescope_exec::Executor>, Error>(Box::new(simulated()));
     let EvidenceOrigin { machine, repro, .. } = origin();
-    MarkerStudy::new(plan, machine, repro, Box::new(fake), Box::new(open))
+    MarkerStudy::new(plan, machine, repro, Box::new(bench), Box::new(open))
 }
 
 fn simulated() -> SimulatedExecutor {
@@ -79,7 +79,7 @@ fn origin() -> EvidenceOrigin {
     EvidenceOrigin { study, repro, machine: json!({ "kernel": "none" }) }
 }
 
-/// Measures, and keeps all that is answered.
+/// Measures and records all answers.
 fn record(directory: &Directory, plan: MarkerPlan) -> Vec<ResultRecord> {
     let evidence = Rc::new(EvidenceRecorder::create(&directory.0, origin()).unwrap());
     let mut study = study(plan);
@@ -91,7 +91,7 @@ fn record(directory: &Directory, plan: MarkerPlan) -> Vec<ResultRecord> {
     records
 }
 
-/// The records again; all that was answered is asked for.
+/// Replays the records. Requires that all answers are used.
 fn replay(directory: &Directory) -> Result<Vec<ResultRecord>, StopReason> {
     let container = EvidenceContainer::open(&directory.0).unwrap();
     let mut study = MarkerStudy::restore(&container).unwrap();
@@ -102,7 +102,7 @@ fn replay(directory: &Directory) -> Result<Vec<ResultRecord>, StopReason> {
     Ok(records)
 }
 
-/// Writes the evidence of a directory to another one, with another plan or other answers.
+/// Copies evidence to another directory, with another plan or other answers.
 fn forged(
     from: &Directory,
     to: &Directory,
@@ -123,25 +123,25 @@ fn forged(
 }
 
 #[test]
-fn records_are_the_same_over_evidence() {
+fn a_replay_gives_the_same_records() {
     let directory = Directory::new("same");
-    let told = record(&directory, plan());
-    let kinds: Vec<&str> = told.iter().map(|record| record.kind).collect();
+    let records = record(&directory, plan());
+    let kinds: Vec<&str> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds, ["machine", "marker", "marker", "marker", "marker.skipped", "marker.conclusions"]);
-    assert_eq!(replay(&directory).unwrap(), told);
+    assert_eq!(replay(&directory).unwrap(), records);
     let emulated = Directory::new("emulated");
-    let told = record(&emulated, MarkerPlan { emulated: true, ..plan() });
-    assert_eq!(replay(&emulated).unwrap(), told);
+    let records = record(&emulated, MarkerPlan { emulated: true, ..plan() });
+    assert_eq!(replay(&emulated).unwrap(), records);
 }
 
 #[test]
-fn what_was_changed_is_noticed() {
+fn changed_evidence_is_detected() {
     let (directory, other) = (Directory::new("true"), Directory::new("forged"));
-    // No executor is opened, whose batches follow from the seed as well.
-    let known = plan();
-    let told =
-        record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL_LATENCY), ..known.plan }, ..known });
-    // The last visits, by so little that they are still the last.
+    // No executor is opened, whose batches would also depend on the seed.
+    let base = plan();
+    let records =
+        record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL_LATENCY), ..base.plan }, ..base });
+    // The last visits, changed too little for more visits to follow.
     let are_visits = |event: &StudyEvent| matches!(event, StudyEvent::Kept { of } if !of["visits"].is_null());
     let mut events = EvidenceContainer::open(&directory.0).unwrap().events().unwrap();
     let events = std::iter::from_fn(|| events.take_event(usize::MAX).unwrap());
@@ -154,19 +154,19 @@ fn what_was_changed_is_noticed() {
         }
     };
     forged(&directory, &other, |_| {}, longer);
-    let again = replay(&other).expect("the same course");
-    let differing = told.iter().zip(&again).filter(|(one, other)| one != other).count();
-    assert!((1..told.len()).contains(&differing), "{differing} lines of {}", told.len());
+    let replayed = replay(&other).expect("the same records");
+    let differing = records.iter().zip(&replayed).filter(|(one, other)| one != other).count();
+    assert!((1..records.len()).contains(&differing), "{differing} lines of {}", records.len());
     drop(other);
     let other = Directory::new("seed");
     forged(&directory, &other, |plan| plan["plan"]["seed"] = 9.into(), |_, _| {});
     let Err(StopReason::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
-        panic!("another seed goes unnoticed");
+        panic!("another seed was not detected");
     };
 }
 
 #[test]
-fn numbers_that_no_survey_has_are_errors() {
+fn impossible_plan_values_are_errors() {
     let directory = Directory::new("plans");
     record(&directory, MarkerPlan { emulated: true, ..plan() });
     let changes: [(&str, Change); 4] = [
@@ -185,7 +185,7 @@ fn numbers_that_no_survey_has_are_errors() {
 }
 
 #[test]
-fn numbers_that_no_bench_says_are_errors() {
+fn impossible_bench_values_are_errors() {
     let directory = Directory::new("answers");
     record(&directory, MarkerPlan { emulated: true, ..plan() });
     let changes: [(&str, Change); 6] = [
@@ -207,7 +207,7 @@ fn numbers_that_no_bench_says_are_errors() {
         };
         forged(&directory, &other, |_| {}, changed);
         let Err(StopReason::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
-            panic!("{field} goes unnoticed");
+            panic!("a change of {field} was not detected");
         };
     }
 }

@@ -1,4 +1,4 @@
-//! Surveys of a made-up machine, whose markers' costs are known.
+//! Surveys of a simulated machine whose markers have known costs.
 
 use super::*;
 use crate::bench::MarkerCase;
@@ -15,55 +15,56 @@ fn plan(seed: u64) -> VisitPlan {
 }
 
 #[test]
-fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
+fn costs_and_steps_match_every_simulated_machine() {
     for (habit, core) in Scenario::machine_variants() {
-        // The readings that an interval takes grow with the square of the step in core cycles.
+        // The readings behind an interval grow with the square of the step in core cycles.
         let coarse = core.step as f64 * core.ratio / 40.0;
         let most = 256.0 * coarse.powi(2).max(1.0);
         let imul_latency = f64::from(core.imul_latency);
         let plan = VisitPlan { each: 32..=most as usize, imul_latency, ..plan(3) };
-        let mut fake = SimulatedBench { core, interrupts: 0.005, ..SimulatedBench::new(stair_costs) };
-        let findings = survey_cases(&mut fake, &plan, &mut Vec::<ResultRecord>::new()).unwrap();
+        let mut bench = SimulatedBench { core, interrupts: 0.005, ..SimulatedBench::new(stair_costs) };
+        let findings = survey_cases(&mut bench, &plan, &mut Vec::<ResultRecord>::new()).unwrap();
         for finding in &findings {
             let MarkerCase { state, .. } = &finding.case;
-            let told = |what: String| format!("{habit}, {}: {what}", state.name);
+            let describe = |what: String| format!("{habit}, {}: {what}", state.name);
             let [base, _] = stair_costs(&finding.case, 0);
-            assert!((finding.add_link - 1.0).abs() < 0.01, "{}", told(format!("{}", finding.add_link)));
+            assert!((finding.add_link - 1.0).abs() < 0.01, "{}", describe(format!("{}", finding.add_link)));
             for (placement, found) in finding.placements.iter().enumerate() {
                 let found = found.as_ref().unwrap();
                 let [_, site] = stair_costs(&finding.case, placement);
                 let off = found.cost.value - (site - base);
-                // Over a thousand intervals: some are missed, none by much.
-                assert!(off.abs() <= 3.0 * found.cost.half_width(), "{}", told(format!("{placement}: {off}")));
+                // Of more than a thousand intervals, some miss the true value, but none by much.
+                assert!(off.abs() <= 3.0 * found.cost.half_width(), "{}", describe(format!("{placement}: {off}")));
                 let aim = case_aim(&finding.case, &found.cost);
-                assert!(found.cost.half_width() <= aim, "{}", told(format!("{placement}: {found:?}")));
+                assert!(found.cost.half_width() <= aim, "{}", describe(format!("{placement}: {found:?}")));
             }
             let [_, site] = stair_costs(&finding.case, 0);
             let cost = finding.cost.unwrap();
-            assert!((cost.value - (site - base)).abs() < 0.1, "{}", told(format!("{cost:?}")));
+            assert!((cost.value - (site - base)).abs() < 0.1, "{}", describe(format!("{cost:?}")));
             let names: Vec<&str> = list_states(finding.case.design).iter().map(|state| state.name).collect();
             let index = |name: &str| names.iter().position(|other| *other == name).unwrap() as f64;
             let over = state.over.map_or(0.0, index);
             let price = finding.step.unwrap();
-            assert!((price.value - (index(state.name) - over)).abs() < 0.1, "{}", told(format!("{price:?}")));
+            assert!((price.value - (index(state.name) - over)).abs() < 0.1, "{}", describe(format!("{price:?}")));
         }
     }
 }
 
 #[test]
-fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
-    // A fixed number of visits, or as many as it takes, which most placements find between the least and the most.
+fn intervals_of_placements_contain_the_cost_at_their_confidence() {
+    // A fixed number of visits, or as many as necessary. Most placements then need a number between
+    // the limits.
     for (each, spread) in [(64..=64, 0.3), (32..=1024, 0.5)] {
         for confidence in [0.5, 0.8, 0.95, 0.99] {
             let luck: fn(&mut Random) -> f64 = match spread {
                 0.3 => |random| 2.0 + 0.3 * random.normal(),
                 _ => |random| 2.0 + 0.5 * random.normal(),
             };
-            let mut fake = SimulatedBench { luck, interrupts: 0.01, ..SimulatedBench::new(stair_costs) };
+            let mut bench = SimulatedBench { luck, interrupts: 0.01, ..SimulatedBench::new(stair_costs) };
             let (mut held, mut all) = (0, 0);
             for seed in 0.. {
                 let plan = VisitPlan { each: each.clone(), confidence, ..plan(seed) };
-                for finding in survey_cases(&mut fake, &plan, &mut Vec::<ResultRecord>::new()).unwrap() {
+                for finding in survey_cases(&mut bench, &plan, &mut Vec::<ResultRecord>::new()).unwrap() {
                     for (placement, found) in finding.placements.iter().enumerate() {
                         let [base, site] = stair_costs(&finding.case, placement);
                         held += usize::from(found.as_ref().unwrap().cost.contains(site + 2.0 - base));
@@ -81,14 +82,14 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn the_largest_mode_counts_and_the_others_are_told() {
+fn the_largest_mode_counts_and_the_others_are_reported() {
     let luck = |random: &mut Random| {
         let missed = if random.happens(0.25) { 14.0 } else { 0.0 };
         missed + 0.05 * random.normal()
     };
-    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
-    let findings = survey_cases(&mut fake, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
-    let (mut told, mut all) = (0, 0);
+    let mut bench = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
+    let findings = survey_cases(&mut bench, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
+    let (mut moded, mut all) = (0, 0);
     for finding in &findings {
         for (placement, found) in finding.placements.iter().enumerate() {
             let found = found.as_ref().unwrap();
@@ -96,21 +97,21 @@ fn the_largest_mode_counts_and_the_others_are_told() {
             assert!((found.cost.value - (site - base)).abs() < 0.2, "{found:?}");
             if let [small, large] = &found.modes[..] {
                 assert!(small.share > 0.5 && large.cost.value > 13.0, "{found:?}");
-                told += 1;
+                moded += 1;
             }
             all += 1;
         }
     }
-    // Of 32 visits, two or fewer are in the smaller mode once in two hundred placements.
-    assert!(told > all * 9 / 10, "{told} of {all}");
+    // Of 32 visits, at most two are in the smaller mode once in two hundred placements.
+    assert!(moded > all * 9 / 10, "{moded} of {all}");
 }
 
 #[test]
-fn what_no_number_of_visits_would_tell_is_left_alone() {
-    // The half width that is asked for would take some thousand visits.
+fn hopeless_placements_get_only_the_fewest_visits() {
+    // The target half width would take several thousand visits.
     let luck = |random: &mut Random| 6.0 * random.uniform();
-    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
-    let findings = survey_cases(&mut fake, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
+    let mut bench = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
+    let findings = survey_cases(&mut bench, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
     for found in findings[0].placements.iter().flatten() {
         assert_eq!(found.visits, 32, "{found:?}");
         assert!(found.cost.half_width() > 0.3, "{found:?}");
@@ -118,14 +119,14 @@ fn what_no_number_of_visits_would_tell_is_left_alone() {
 }
 
 #[test]
-fn a_budget_ends_the_search_for_more_but_no_placement_goes_without() {
+fn a_budget_ends_passes_but_every_placement_is_visited() {
     let luck = |random: &mut Random| 1.4 * random.uniform();
-    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
+    let mut bench = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
     let plan = VisitPlan { budget: Duration::ZERO, ..plan(5) };
     struct Last(Option<StudyProgress>);
     impl StudyFollower for Last {
         fn accept_record(&mut self, _: ResultRecord) -> ControlFlow<()> {
-            unreachable!("a survey tells no record")
+            unreachable!("a survey sends no records")
         }
 
         fn report_progress(&mut self, progress: StudyProgress) -> ControlFlow<()> {
@@ -134,7 +135,7 @@ fn a_budget_ends_the_search_for_more_but_no_placement_goes_without() {
         }
     }
     let mut last = Last(None);
-    let findings = survey_cases(&mut fake, &plan, &mut last).unwrap();
+    let findings = survey_cases(&mut bench, &plan, &mut last).unwrap();
     assert!(last.0.is_some_and(|progress| progress.done == progress.total));
     assert!(findings.iter().all(|finding| finding.placements.iter().flatten().count() == 16));
     assert!(findings.iter().flat_map(|finding| finding.placements.iter().flatten()).all(|found| found.visits >= 32));
@@ -155,14 +156,14 @@ fn calls_are_counted_in_every_state() {
 }
 
 #[test]
-fn visits_beside_a_busy_sibling_are_left_out() {
+fn visits_with_a_busy_sibling_are_excluded() {
     fn reading(width: f64) -> VisitReading {
         let (add_link, width_error) = (1.0, 0.02);
         VisitReading { base: 1.0, site: 3.0, rate: 0.7, add_link, width, width_error, span: 300.0, step: 0.01 }
     }
-    let mut fake = SimulatedBench::new(stair_costs);
+    let mut bench = SimulatedBench::new(stair_costs);
     let plan = plan(1);
-    let mut survey = CaseSurvey::new(&mut fake, &plan);
+    let mut survey = CaseSurvey::new(&mut bench, &plan);
     for index in 0..20 {
         survey.ledger.note_visit(0, 0, Some(reading(if index < 5 { 2.0 } else { 4.0 })));
     }

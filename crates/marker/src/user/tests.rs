@@ -1,4 +1,4 @@
-//! The bench on the machine that there is.
+//! The bench on this machine.
 
 use super::*;
 use crate::bench::call;
@@ -15,9 +15,9 @@ fn bench(design: &str, context: &str) -> (UserBench, Vec<SkippedCase>) {
     UserBench::new(&options, clock, 1.0, &designs, &[context], &[], 1).unwrap()
 }
 
-/// Whichever of the two loops is taken for which, and whichever length: it must be seen.
+/// A swap of the two loops or of the two lengths would fail the test.
 #[test]
-fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
+fn a_costly_marker_lengthens_only_its_own_column() {
     let (mut bench, _) = bench("flag", "empty");
     let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
     let visit = |placement| CaseVisit { placement, loops: [100, 400], ruler_loops: 100 };
@@ -27,7 +27,7 @@ fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
         let rounds = samples.iter().filter_map(|samples| samples.rounds().next());
         rounds.filter(|round| round[long] > round[short]).count()
     };
-    // An interrupt may turn some around.
+    // An interrupt may reverse some.
     let most = PLACEMENTS * 3 / 4;
     assert!(longer(call::SITE_MANY, call::BASE_MANY) >= most);
     assert!(longer(call::SITE_MANY, call::SITE_FEW) >= most);
@@ -36,9 +36,9 @@ fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
     assert!(longer(call::ADD_LONG, call::ADD_SHORT) >= most);
 }
 
-/// What needs root, and a kernel with uprobes.
+/// Requires root and a kernel with uprobes.
 #[test]
-fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
+fn a_tracer_counts_each_iteration_of_its_site_only() {
     let (mut bench, skipped) = bench("usdt", "empty");
     if let Some((_, why)) = skipped.first() {
         return cyclescope_skipped::report_skipped(why);
@@ -55,6 +55,6 @@ fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
     bench.run_visits(dormant, &[visit]).unwrap();
     assert_eq!(counted(&bench), before);
     bench.run_visits(traced, &[visit]).unwrap();
-    // A round that counts, and one before it.
+    // A timed round, and an untimed one before it.
     assert_eq!(counted(&bench), before + 2 * (10 + 20));
 }

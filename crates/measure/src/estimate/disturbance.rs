@@ -1,49 +1,51 @@
-//! Exclusion of disturbed rounds, and of layouts on a shared core, from an estimate.
+//! Excludes disturbed rounds, and layouts on a shared core, from an estimate.
 
 use super::layout::{LayoutData, LayoutEstimate, RoundShape, call};
 use crate::ruler::{Outliers, UnsharedWidth};
 use crate::sibling::{KeptReplicates, SiblingPolicy};
 use cyclescope_core::statistics;
 
-/// Raw units that an interrupt costs at least, with its entry, exit and the cache lines that it evicted.
+/// Least cost of an interrupt in raw units: its entry, its exit and the cache lines that it evicts.
 const INTERRUPT_COST: f64 = 1000.0;
 
-/// The durations above which a round is dropped, for each layout and call.
+/// Limits per layout and call. A round with a longer duration is dropped.
 pub(super) fn find_outlier_limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
-    let durations = |call: usize| {
-        let groups: Vec<Vec<f64>> = layouts.iter().map(|layout| layout.samples.column(call).collect()).collect();
+    let find_outliers = |column: usize| {
+        let groups: Vec<Vec<f64>> = layouts.iter().map(|layout| layout.samples.column(column).collect()).collect();
         Outliers::from_groups(groups, step)
     };
     let columns = layouts.first().map_or(0, |layout| layout.samples.columns());
-    let calls: Vec<Outliers> = (0..columns).map(durations).collect();
-    let rate = disturbance_rate(&calls[..call::RULERS]);
+    let outliers: Vec<Outliers> = (0..columns).map(find_outliers).collect();
+    let rate = disturbance_rate(&outliers[..call::RULERS]);
     let own: Vec<bool> =
-        (0..columns).map(|column| column >= call::RULERS && is_own_event(&calls, column, rate)).collect();
+        (0..columns).map(|column| column >= call::RULERS && is_own_event(&outliers, column, rate)).collect();
     let limit = |layout: usize, column: usize| {
-        let (call, base) = (&calls[column], calls[column].bases[layout]);
-        base + if own[column] { call.reach.max(INTERRUPT_COST + base / 2.0) } else { call.reach }
+        let (found, base) = (&outliers[column], outliers[column].bases[layout]);
+        base + if own[column] { found.reach.max(INTERRUPT_COST + base / 2.0) } else { found.reach }
     };
     (0..layouts.len()).map(|layout| (0..columns).map(|column| limit(layout, column)).collect()).collect()
 }
 
-/// The rate of the machine's disturbances in the ruler's calls: one more than there were, so that none is not never.
+/// Outliers per raw unit of time in the ruler's calls: the rate of the machine's disturbances. One
+/// hit is added so that the rate is never 0.
 fn disturbance_rate(ruler: &[Outliers]) -> f64 {
-    let hits: usize = ruler.iter().map(|call| call.hits).sum();
-    (1 + hits) as f64 / ruler.iter().map(|call| call.time).sum::<f64>()
+    let hits: usize = ruler.iter().map(|outliers| outliers.hits).sum();
+    (1 + hits) as f64 / ruler.iter().map(|outliers| outliers.time).sum::<f64>()
 }
 
-/// Whether the outliers of a snippet's calls are its own events, such as mispredicted branches, which are part of its cost:
-/// in all of its lengths there are more than the machine's disturbances explain, and not fewer in the longer ones.
-fn is_own_event(calls: &[Outliers], column: usize, rate: f64) -> bool {
-    let own = call::snippet_calls((column - call::RULERS) / 3);
-    let excess = own.map(|call| calls[call].excess_over_rate(rate));
-    // Two counts differ by chance by three roots of their sum.
-    let chance = 3.0 * (calls[own[0]].hits as f64 + calls[own[2]].hits as f64).sqrt();
-    own.iter().all(|call| calls[*call].exceeds_rate(rate)) && excess[2] >= excess[0] - chance
+/// Whether the outliers of a snippet's calls are its own events, such as mispredicted branches.
+/// These are part of its cost. All its lengths then have more outliers than the machine's
+/// disturbances explain, and the longer ones do not have fewer.
+fn is_own_event(outliers: &[Outliers], column: usize, rate: f64) -> bool {
+    let lengths = call::snippet_calls((column - call::RULERS) / 3).map(|column| &outliers[column]);
+    let excess = lengths.map(|length| length.excess_over_rate(rate));
+    // By chance two counts differ by up to three roots of their sum.
+    let chance = 3.0 * (lengths[0].hits as f64 + lengths[2].hits as f64).sqrt();
+    lengths.iter().all(|length| length.exceeds_rate(rate)) && excess[2] >= excess[0] - chance
 }
 
-/// Leaves out layouts whose ruler was disturbed in most rounds, so that no round was an outlier: their clock rate is
-/// one that no frequency change explains, or negative.
+/// Leaves out layouts whose ruler was disturbed in most rounds, so that no round was an outlier. No
+/// frequency change explains their clock rate, or it is negative.
 fn drop_disturbed_rulers(mut layouts: Vec<LayoutEstimate>) -> Vec<LayoutEstimate> {
     let mut rates: Vec<f64> = layouts.iter().map(|layout| layout.rate).collect();
     if rates.is_empty() {
@@ -54,7 +56,7 @@ fn drop_disturbed_rulers(mut layouts: Vec<LayoutEstimate>) -> Vec<LayoutEstimate
     layouts
 }
 
-/// Leaves out layouts during which the core was shared, by the width sentinel, where enough others remain.
+/// Leaves out layouts whose width sentinel found a shared core, if enough others remain.
 pub(super) fn select_undisturbed(layouts: Vec<LayoutEstimate>, shape: &RoundShape) -> KeptReplicates<LayoutEstimate> {
     let layouts = drop_disturbed_rulers(layouts);
     let quiet =

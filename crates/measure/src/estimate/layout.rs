@@ -2,15 +2,16 @@
 
 use super::frequency;
 use crate::contrast::Contrast;
+use crate::question::CostFormula;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
-/// The calls of a round: those of the whole ruler, then three of each snippet. Each layout runs them in an order of its
-/// own.
+/// The calls of a round: the whole ruler, then three calls of each snippet. Each layout has its own
+/// order.
 pub(crate) mod call {
     pub(crate) use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
 
-    /// The calls of a snippet, with u, 2u and 4u repeats of it.
+    /// The calls of a snippet, with u, 2u and 4u repeats.
     pub(crate) const fn snippet_calls(snippet: usize) -> [usize; 3] {
         let first = RULERS + 3 * snippet;
         [first, first + 1, first + 2]
@@ -21,46 +22,49 @@ pub(crate) mod call {
     }
 }
 
-/// Parameters of a round that are needed to read its durations.
+/// Parameters needed to interpret the durations of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RoundShape {
     /// Iterations of a looped body, 1 without a loop.
     pub loop_count: u64,
-    /// Latency of `imul r32, r32` in core cycles, a whole number.
+    /// Latency of `imul r64, r64` in core cycles: a whole number.
     pub imul_latency: f64,
     /// Step of the clock's readings in its raw units.
     pub step: f64,
-    /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
+    /// Independent additions per cycle that the sentinel reads on an unshared core; `None` if
+    /// unknown.
     pub width: Option<f64>,
-    /// Where costs fall into clusters, the result is the mean over all clusters with this share of the layouts at least: `None`
-    /// means the largest cluster alone. The cost of a first run depends on its offset in a cache line, that of a function on its
-    /// address and on what predictors know of it, and which cluster is the largest one differs from measurement to measurement.
+    /// If costs fall into clusters, the result is the mean over all clusters with at least this
+    /// share of the layouts. `None` means the largest cluster alone. A first run's cost depends on
+    /// its offset in a cache line. A function's cost depends on its address and on the state of the
+    /// predictors. The largest cluster then differs between measurements.
     pub pooled: Option<f64>,
-    /// Whether predictors were trained: then the cheapest of several frequent modes is the cost, in which they have learnt.
+    /// Whether predictors were trained. The cost is then the cheapest of several frequent modes, in
+    /// which predictors have learnt.
     pub trained: bool,
-    /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
-    /// from one measurement to the next.
+    /// Standard deviation between measurements, as a share of each snippet's cost. It is the same
+    /// in all layouts of a measurement.
     pub between: f64,
-    /// The same in core cycles, of each snippet.
+    /// A further standard deviation between measurements, in core cycles, for each snippet.
     pub between_cycles: f64,
 }
 
 /// Durations of one layout, and the numbers of repeats in its bodies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutData {
-    /// Its replicate, from 0. Layouts of one replicate share the instance of the snippets that they ran, such as the address
-    /// of a function.
+    /// Number of its replicate, from 0. Layouts of one replicate share an instance of the snippets,
+    /// such as the address of a function.
     pub replicate: usize,
     /// Repeats of each snippet in its three bodies: about u, 2u and 4u.
     pub copies: Vec<[usize; 3]>,
     /// Iterations of the ruler's loops.
     pub ruler_loops: u64,
-    /// Durations, a column for each of [`call`].
+    /// Durations, with a column for each of [`call`].
     pub samples: LayoutSamples,
 }
 
 impl LayoutData {
-    /// The layout's ruler.
+    /// The gauge that reads this layout's ruler.
     pub(crate) fn gauge(&self, shape: &RoundShape) -> Gauge {
         Gauge::whole_ruler(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
     }
@@ -69,38 +73,39 @@ impl LayoutData {
 /// Figures of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayoutEstimate {
-    /// Its replicate, from 0.
+    /// Number of its replicate, from 0.
     pub replicate: usize,
-    /// Core cycles a copy, from the slope between u and 4u.
+    /// Core cycles per copy, from the slope between u and 4u.
     pub cost: f64,
-    /// Core cycles a copy between u and 2u, and between 2u and 4u.
+    /// Core cycles per copy between u and 2u, and between 2u and 4u.
     pub slopes: [f64; 2],
-    /// Standard deviation of the instrument's error, in core cycles a copy.
+    /// Standard deviation of the instrument's error, in core cycles per copy.
     pub systematic: f64,
-    /// Standard deviation of what differs from one measurement to the next, in core cycles a copy.
+    /// Standard deviation between measurements, in core cycles per copy.
     pub between: f64,
     /// Change of the cost from the first half of the rounds to the second, in core cycles.
     pub trend: f64,
-    /// The cost without rounds in which the core clock's frequency changed; `None` where the others are too few.
+    /// The cost without rounds in which the core clock's frequency changed; `None` if too few
+    /// rounds remain.
     pub at_one_frequency: Option<f64>,
-    /// Raw units of the clock a copy.
+    /// Raw clock units per copy.
     pub raw: f64,
-    /// Raw units of the clock a core cycle.
+    /// Raw clock units per core cycle.
     pub rate: f64,
-    /// Core cycles of one link of the `add` chain; 1 where the rulers agree.
+    /// Core cycles per link of the `add` chain; 1 if the rulers agree.
     pub add_link: f64,
-    /// Independent additions a core cycle, as the width sentinel saw it.
+    /// Independent additions per core cycle, from the width sentinel.
     pub width: f64,
     /// Standard error of `width`, as a share of it.
     pub width_error: f64,
-    /// Rounds used.
+    /// Undisturbed rounds, which the figures come from.
     pub kept: usize,
-    /// Rounds dropped.
+    /// Disturbed rounds.
     pub dropped: usize,
 }
 
 impl LayoutEstimate {
-    /// The slope between 2u and 4u less that between u and 2u, in core cycles a copy.
+    /// The slope between 2u and 4u less that between u and 2u, in core cycles per copy.
     pub(super) fn bend(&self) -> f64 {
         self.slopes[1] - self.slopes[0]
     }
@@ -117,9 +122,9 @@ fn mean_durations(rounds: &[&[f64]]) -> Vec<f64> {
     sums.iter().map(|sum| sum / rounds.len() as f64).collect()
 }
 
-/// The sum of the snippets' slopes between these two of their lengths, each multiplied by its weight in the cost. A cold
-/// start has two lengths only, which any line fits.
-fn cost_slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
+/// The columns of a cost: the sum of the snippets' slopes between these two of their lengths, each
+/// multiplied by its weight in the cost. A cold start has two lengths only, which any line fits.
+fn cost_slope(cost: &CostFormula, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
     let add = |sum: Contrast, (snippet, weight): (usize, f64)| {
         let [one, two, four] = copies[snippet];
         let [fewer, more] = if two > one && four > two { [fewer, more] } else { [0, 2] };
@@ -130,9 +135,9 @@ fn cost_slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -
     cost.weights().fold(Contrast::default(), add)
 }
 
-/// The number of copies by which two bodies of a single snippet would have to differ for the instrument's error to be that
-/// of this cost.
-fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
+/// The number of copies by which two bodies of a single snippet would have to differ for the
+/// instrument's error to be that of this cost.
+fn effective_copies(cost: &CostFormula, copies: &[[f64; 3]]) -> f64 {
     let square = |(snippet, weight): (usize, f64)| {
         let [one, _, four] = copies[snippet];
         (weight / (four - one)).powi(2)
@@ -142,7 +147,12 @@ fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
 
 impl LayoutData {
     /// Figures of the layout from its rounds below these limits; `None` where they are too few.
-    pub(super) fn estimate_layout(&self, limit: &[f64], shape: &RoundShape, cost: &Contrast) -> Option<LayoutEstimate> {
+    pub(super) fn estimate_layout(
+        &self,
+        limit: &[f64],
+        shape: &RoundShape,
+        cost: &CostFormula,
+    ) -> Option<LayoutEstimate> {
         let kept: Vec<&[f64]> = self
             .samples
             .rounds()
@@ -173,7 +183,7 @@ impl LayoutData {
             systematic: gauge.systematic_error(raw / rate, effective_copies(cost, &copies)),
             between: {
                 let part = |(snippet, weight): (usize, f64)| {
-                    let alone = cost_slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
+                    let alone = cost_slope(&CostFormula::new([(snippet, weight)]), &copies, [0, 2]);
                     (weight * shape.between_cycles).hypot(shape.between * alone.evaluate(&mean) / rate).powi(2)
                 };
                 cost.weights().map(part).sum::<f64>().sqrt()

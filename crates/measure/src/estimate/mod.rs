@@ -1,15 +1,26 @@
-//! From raw durations to a cost with an interval.
+//! Computes a cost and its interval from raw durations.
 //!
-//! A round holds the snippet at three lengths, about u, 2u and 4u copies, and the ruler at two. The exact numbers
-//! of copies vary from layout to layout: where a body ends moves its time by a cycle or two (measured: 1 cycle
-//! with the parity of an `addps` chain, 2.8 cycles for 100 `div` against 50 or 150), which is the same in every
-//! round of one length and would be a bias, and becomes part of the spread between layouts. Within a layout
-//! rounds that an interrupt hit are dropped whole, the rest are summed, and the slope between u and 4u copies,
-//! divided by the slope of the ruler, is that layout's cost in core cycles: a ratio of sums. Across layouts a
-//! t-interval is taken, since layouts differ by more than rounds do. The slopes u to 2u and 2u to 4u must
-//! agree, or the cost is not proportional to the number of copies and no number is given.
+//! A round holds the snippet at three lengths, about u, 2u and 4u copies, and the ruler at two. The
+//! exact numbers of copies vary between layouts, because the end of a body moves its time by a
+//! cycle or two. (Measured: 1 cycle with the parity of an `addps` chain, 2.8 cycles for 100 `div`
+//! against 50 or 150.) With fixed numbers this offset would be a bias. Varied, it is part of the
+//! spread between layouts.
 //!
-//! Everything here is a pure function of the durations, so that a result can be computed again from its
+//! Within a layout, rounds hit by an interrupt are dropped whole and the others are summed. The
+//! slope between u and 4u copies, divided by the slope of the ruler, is the layout's cost in core
+//! cycles. Layouts differ by more than rounds do, so the result is a t-interval over layouts. The
+//! slopes u to 2u and 2u to 4u must agree. Otherwise the cost is not proportional to the number of
+//! copies, and no number is given.
+//!
+//! Three refinements:
+//!
+//! - Layouts of one replicate share addresses, so their mean is one value of the t-interval.
+//! - If the layouts' costs form several modes, the result is one mode or the mean of several: see
+//!   `estimate_modes`.
+//! - Errors that all layouts share widen the interval: the instrument's, the lack of fit of a line,
+//!   and the deviation between measurements.
+//!
+//! All functions here are pure functions of the durations, so a result can be recomputed from its
 //! evidence.
 
 mod disturbance;
@@ -18,8 +29,8 @@ mod layout;
 
 pub(crate) use layout::{LayoutData, LayoutEstimate, RoundShape, call};
 
-use super::contrast::Contrast;
 use super::modes::{CostMode, CostModes};
+use super::question::CostFormula;
 use crate::ruler::shared_margin;
 use crate::sibling::KeptReplicates;
 use cyclescope_core::statistics::{self, Interval, value_range};
@@ -29,54 +40,57 @@ use std::collections::BTreeMap;
 /// The cost of a snippet, and the figures that support it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostEstimate {
-    /// Core cycles a copy; where there are several modes, of the one that most layouts are in.
+    /// Core cycles per copy; of the mode with the most layouts if there are several.
     pub cost: Interval,
-    /// Raw units of the clock a copy, of the same layouts.
+    /// Raw clock units per copy, from the same layouts.
     pub raw: Interval,
-    /// Modes in ascending order of cost; empty where the layouts form one cluster.
+    /// Modes in ascending order of cost; empty if the layouts form one cluster.
     pub modes: Vec<CostMode>,
-    /// Slope from 2u to 4u less slope from u to 2u, in core cycles a copy, with a 99.9 % interval.
+    /// Slope from 2u to 4u minus slope from u to 2u, in core cycles per copy, with a 99.9 %
+    /// interval.
     pub bend: Interval,
     /// Change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
     pub trend: Interval,
-    /// What rounds in which the core clock's frequency changed add to the cost, in core cycles a copy, with a 99.9 %
-    /// interval; `None` where most layouts have too few other rounds.
+    /// Effect on the cost of rounds in which the core clock's frequency changed, in core cycles per
+    /// copy, with a 99.9 % interval. `None` if most layouts have too few other rounds.
     pub changing: Option<Interval>,
     /// Core cycles of one link of the `add` chain.
     pub add_link: Interval,
-    /// Raw units of the clock a core cycle, over all layouts: lowest, mean, highest.
+    /// Raw clock units per core cycle, over all layouts: lowest, mean, highest.
     pub rate: [f64; 3],
-    /// Independent additions a core cycle, over all layouts: lowest, median, highest.
+    /// Independent additions per core cycle, over all layouts: lowest, median, highest.
     pub width: [f64; 3],
     /// Whether most layouts found the core shared with a busy sibling.
     pub shared: bool,
     /// Estimate of each layout.
     pub layouts: Vec<LayoutEstimate>,
-    /// Rounds used, in all layouts.
+    /// Rounds used, over all layouts used.
     pub kept: usize,
-    /// Rounds dropped, in all layouts.
+    /// All other rounds: disturbed ones, and every round of a layout that is left out, for example
+    /// because of a busy sibling.
     pub dropped: usize,
 }
 
-/// Confidence level of the tests for a bend and a trend: a false alarm refuses a good number.
+/// Confidence level of the tests for a bend and a trend. A false alarm would refuse a good number.
 const CERTAIN_CONFIDENCE: f64 = 0.999;
 
-/// Smallest spread within a cluster that is used to separate modes, as a share of the cost.
+/// Smallest spread within a cluster that separates modes, as a share of the cost.
 const MODE_SHARE: f64 = 0.01;
 
-/// Standard deviation, as a share of that of layouts, by which the mean of trained layouts differs from one measurement to the
-/// next: layouts of one measurement find predictors in the same state, and learn as fast or as slowly. (Six functions of which some
-/// layouts had not learnt, in five measurements each on Zen 5: these lay within one standard deviation of layouts of each other.)
+/// Standard deviation of the mean of trained layouts between measurements, as a share of the
+/// standard deviation between layouts. Layouts of one measurement find predictors in the same state
+/// and learn equally fast. Six functions with some layouts that had not learnt were measured five
+/// times each (Zen 5). Their means lay within one standard deviation of layouts of each other.
 const SAME_STATE_SHARE: f64 = 0.5;
 
-/// Estimates a cost, a sum over the snippets of the rounds, from the durations of layouts, at a level of confidence such
-/// as 0.95.
+/// Estimates a cost from the durations of layouts, at a confidence level such as 0.95. The cost is
+/// a weighted sum over the snippets of the rounds.
 ///
-/// `None` where fewer than two layouts had enough undisturbed rounds.
+/// `None` if fewer than two layouts had enough undisturbed rounds.
 pub fn estimate_cost(
     layouts: &[LayoutData],
     shape: &RoundShape,
-    cost: &Contrast,
+    cost: &CostFormula,
     confidence: f64,
 ) -> Option<CostEstimate> {
     if layouts.is_empty() {
@@ -92,8 +106,9 @@ pub fn estimate_cost(
     let rounds: usize = layouts.iter().map(|layout| layout.samples.rounds().len()).sum();
     let kept = each.iter().map(|layout| layout.kept).sum();
     let all: Vec<usize> = (0..each.len()).collect();
-    let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, of, confidence);
-    let certain = |of: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, of, CERTAIN_CONFIDENCE);
+    let interval = |figure: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, figure, confidence);
+    let certain =
+        |figure: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, figure, CERTAIN_CONFIDENCE);
     let (cost, raw, modes) = estimate_modes(&each, shape, confidence);
     Some(CostEstimate {
         cost,
@@ -112,14 +127,14 @@ pub fn estimate_cost(
     })
 }
 
-/// The cost from all rounds less the cost at one frequency, over the layouts that have both.
+/// The cost from all rounds minus the cost at one frequency, over the layouts that have both.
 fn frequency_effect(layouts: &[LayoutEstimate]) -> Option<Interval> {
     let differences = layouts.iter().filter_map(|layout| Some(layout.cost - layout.at_one_frequency?));
     let differences: Vec<f64> = differences.collect();
     (2 * differences.len() > layouts.len()).then(|| t_interval(&differences, CERTAIN_CONFIDENCE))
 }
 
-/// Student's interval; a single value has one without bounds.
+/// Student's t-interval; unbounded for a single value.
 fn t_interval(values: &[f64], confidence: f64) -> Interval {
     statistics::t_interval(values, confidence)
         .unwrap_or_else(|| Interval::with_margin(statistics::mean(values), f64::INFINITY))
@@ -129,24 +144,26 @@ fn t_interval(values: &[f64], confidence: f64) -> Interval {
 fn interval_over_replicates(
     layouts: &[LayoutEstimate],
     indices: &[usize],
-    of: &dyn Fn(&LayoutEstimate) -> f64,
+    figure: &dyn Fn(&LayoutEstimate) -> f64,
     confidence: f64,
 ) -> Interval {
-    t_interval(&replicate_means(layouts, indices, of), confidence)
+    t_interval(&replicate_means(layouts, indices, figure), confidence)
 }
 
-/// A figure of each replicate, from the layouts of these indices. Layouts of one replicate share addresses, and what
-/// predictors remember of these: their means, and not the layouts, are independent.
-fn replicate_means(layouts: &[LayoutEstimate], indices: &[usize], of: &dyn Fn(&LayoutEstimate) -> f64) -> Vec<f64> {
+/// Mean of a figure for each replicate, over the layouts with these indices. Layouts of one
+/// replicate share addresses and the predictor state tied to them. So the replicates' means are
+/// independent, and the layouts are not.
+fn replicate_means(layouts: &[LayoutEstimate], indices: &[usize], figure: &dyn Fn(&LayoutEstimate) -> f64) -> Vec<f64> {
     let mut replicates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for layout in indices.iter().map(|index| &layouts[*index]) {
-        replicates.entry(layout.replicate).or_default().push(of(layout));
+        replicates.entry(layout.replicate).or_default().push(figure(layout));
     }
     replicates.values().map(|figures| statistics::mean(figures)).collect()
 }
 
-/// Variance of the cost's error where a line does not fit the three lengths: a slope between any two of them may be the
-/// true one, so the error is uniform over the bend, less what chance makes of the bend.
+/// Variance of the cost's error if a line does not fit the three lengths. The slope between any two
+/// of them may be the true one. So the error is uniform over the bend, less the part of the bend
+/// that chance explains.
 fn lack_of_fit_variance(bends: &[f64]) -> f64 {
     let by_chance = statistics::sample_variance(bends) / bends.len() as f64;
     (statistics::mean(bends).powi(2) - by_chance).max(0.0) / 12.0
@@ -155,15 +172,43 @@ fn lack_of_fit_variance(bends: &[f64]) -> f64 {
 /// Lowest, middle and highest value of a figure over the layouts.
 fn figure_range(
     layouts: &[LayoutEstimate],
-    of: impl Fn(&LayoutEstimate) -> f64,
+    figure: impl Fn(&LayoutEstimate) -> f64,
     middle: impl Fn(&[f64]) -> f64,
 ) -> [f64; 3] {
-    let values: Vec<f64> = layouts.iter().map(of).collect();
+    let values: Vec<f64> = layouts.iter().map(figure).collect();
     let [low, high] = value_range(values.iter().copied());
     [low, middle(&values), high]
 }
 
-/// Cost and raw cost of the largest mode, and all modes where there are several.
+/// A cost and its errors in one layout, in core cycles or in raw clock units.
+struct CostErrors {
+    cost: f64,
+    /// See [`LayoutEstimate::systematic`].
+    systematic: f64,
+    bend: f64,
+    /// See [`LayoutEstimate::between`].
+    between: f64,
+}
+
+impl CostErrors {
+    fn in_cycles(layout: &LayoutEstimate) -> CostErrors {
+        let &LayoutEstimate { cost, systematic, between, .. } = layout;
+        CostErrors { cost, systematic, bend: layout.bend(), between }
+    }
+
+    fn in_raw_units(layout: &LayoutEstimate) -> CostErrors {
+        let CostErrors { systematic, bend, between, .. } = CostErrors::in_cycles(layout);
+        let rate = layout.rate;
+        CostErrors { cost: layout.raw, systematic: systematic * rate, bend: bend * rate, between: between * rate }
+    }
+}
+
+/// Cost in core cycles and in raw units, and all modes where there are several. Which layouts give
+/// the cost:
+///
+/// - of trained predictors, the cheapest mode that is not rare;
+/// - by default, the largest mode;
+/// - if [`RoundShape::pooled`] is set, or two modes may be equally frequent, all frequent modes.
 fn estimate_modes(
     layouts: &[LayoutEstimate],
     shape: &RoundShape,
@@ -173,38 +218,38 @@ fn estimate_modes(
     let scale = MODE_SHARE * statistics::mean(&values).abs();
     let groups =
         if shape.trained { CostModes::from_trained_costs(&values) } else { CostModes::from_costs(&values, scale) };
-    let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 4]| {
-        let shared = |part: usize| {
-            let figures: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[part]).collect();
+    let cost_interval = |group: &[usize], in_unit: fn(&LayoutEstimate) -> CostErrors| {
+        let mean_over_layouts = |figure: fn(CostErrors) -> f64| {
+            let figures: Vec<f64> = group.iter().map(|index| figure(in_unit(&layouts[*index]))).collect();
             statistics::mean(&figures)
         };
-        let interval = interval_over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
-        let fit = lack_of_fit_variance(&replicate_means(layouts, group, &|layout| figure(layout)[2])).sqrt();
-        // A single replicate has no variance, and its interval no bounds.
+        let interval = interval_over_replicates(layouts, group, &|layout| in_unit(layout).cost, confidence);
+        let fit = lack_of_fit_variance(&replicate_means(layouts, group, &|layout| in_unit(layout).bend)).sqrt();
+        // A single replicate has no variance and an unbounded interval.
         let fit = if fit.is_finite() { fit } else { 0.0 };
-        let own = replicate_means(layouts, group, &|layout| figure(layout)[0]);
-        let learnt = match shape.trained && own.len() > 1 {
-            true => SAME_STATE_SHARE * statistics::sample_variance(&own).sqrt(),
+        let costs = replicate_means(layouts, group, &|layout| in_unit(layout).cost);
+        let learnt = match shape.trained && costs.len() > 1 {
+            true => SAME_STATE_SHARE * statistics::sample_variance(&costs).sqrt(),
             false => 0.0,
         };
-        let errors = [shared(1), shared(3), fit, learnt];
+        let systematic = mean_over_layouts(|errors| errors.systematic);
+        let between = mean_over_layouts(|errors| errors.between);
+        let errors = [systematic, between, fit, learnt];
         interval.widen_by(shared_margin(errors.into_iter().fold(0.0, f64::hypot), confidence))
     };
-    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend(), layout.between];
-    let raw = |layout: &LayoutEstimate| {
-        let [_, errors @ ..] = cost(layout).map(|cycles| cycles * layout.rate);
-        [layout.raw, errors[0], errors[1], errors[2]]
-    };
-    let modes = groups.list_modes(|group| Some(of(group, &cost)));
-    // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
+    let modes = groups.list_modes(|group| Some(cost_interval(group, CostErrors::in_cycles)));
+    // If two modes may be equally frequent, neither is the cost: another measurement would choose
+    // the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();
     let frequent = groups.frequent_replicates(shape.pooled.unwrap_or(0.0));
-    let group = match groups.rival_modes().count() {
-        _ if shape.trained && shape.pooled != Some(0.0) => groups.learnt_mode().unwrap_or(&everything),
-        0 | 1 if shape.pooled.is_none() => groups.largest_mode().expect("there is at least one layout"),
-        _ => &frequent,
+    let group = if shape.trained && shape.pooled != Some(0.0) {
+        groups.learnt_mode().unwrap_or(&everything)
+    } else if shape.pooled.is_none() && groups.rival_modes().count() <= 1 {
+        groups.largest_mode().expect("there is at least one layout")
+    } else {
+        &frequent
     };
-    (of(group, &cost), of(group, &raw), modes)
+    (cost_interval(group, CostErrors::in_cycles), cost_interval(group, CostErrors::in_raw_units), modes)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Estimates from durations that are made up.
+//! Estimates from simulated durations.
 
 use super::*;
 use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
@@ -22,7 +22,7 @@ const ONE: usize = call::snippet_calls(0)[0];
 const TWO: usize = call::snippet_calls(0)[1];
 const FOUR: usize = call::snippet_calls(0)[2];
 
-/// Core cycles of each call of a round, for a snippet that takes `cost` cycles a copy.
+/// Core cycles of each call of a round, for a snippet that costs `cost` cycles per copy.
 fn cycles(cost: f64) -> [f64; COUNT] {
     let loops = LOOPS as f64;
     let [add_short, add_long] = crate::ruler::ADD_LINKS.map(|links| links as f64 * loops);
@@ -43,7 +43,7 @@ fn cycles(cost: f64) -> [f64; COUNT] {
     cycles
 }
 
-/// A layout whose rounds run at the given ticks a cycle; `disturb` changes a round's durations.
+/// A layout whose rounds run at the given ticks per cycle; `disturb` changes a round's durations.
 fn layout(cost: f64, rates: &[f64], disturb: impl Fn(usize, &mut [f64; COUNT])) -> LayoutData {
     let order: Vec<usize> = (0..COUNT).collect();
     let mut readings = Vec::new();
@@ -70,7 +70,7 @@ fn estimate_of(layouts: &[LayoutData]) -> Option<CostEstimate> {
 fn estimate_in(layouts: &[LayoutData], shape: &RoundShape) -> Option<CostEstimate> {
     let numbered = |(replicate, layout): (usize, &LayoutData)| LayoutData { replicate, ..layout.clone() };
     let layouts: Vec<LayoutData> = layouts.iter().enumerate().map(numbered).collect();
-    estimate_cost(&layouts, shape, &Contrast::new([(0, 1.0)]), 0.95)
+    estimate_cost(&layouts, shape, &CostFormula::new([(0, 1.0)]), 0.95)
 }
 
 fn cost_of(layouts: &[LayoutData]) -> f64 {
@@ -87,8 +87,8 @@ fn the_slope_over_the_ruler_is_the_cost() {
     assert!((estimate.width[1] - 4.8).abs() < 0.1, "{:?}", estimate.width);
 }
 
-/// The clock alternates between two rates, and interrupts hit the longest body in rounds of one rate only.
-/// If only the hit durations were dropped, slope and ruler would come from different rounds.
+/// The clock alternates between two rates. Interrupts hit the longest body in rounds of one rate
+/// only. If only the hit durations were dropped, slope and ruler would come from different rounds.
 #[test]
 fn a_disturbed_round_is_dropped_whole() {
     let rates: Vec<f64> = (0..16).map(|round| if round % 2 == 0 { 0.70 } else { 0.72 }).collect();
@@ -104,7 +104,7 @@ fn a_disturbed_round_is_dropped_whole() {
 }
 
 #[test]
-fn a_disturbed_ruler_does_not_win() {
+fn a_disturbed_ruler_does_not_change_the_cost() {
     let hit = |round: usize, ticks: &mut [f64; COUNT]| {
         if round.is_multiple_of(5) {
             ticks[call::IMUL_SHORT] += 700.0;
@@ -114,9 +114,10 @@ fn a_disturbed_ruler_does_not_win() {
     assert!((cost_of(&layouts) - 5.0).abs() < 0.01);
 }
 
-/// A third of the samples take 300 cycles more, only with the snippet in them: a mispredicted branch, say.
+/// A third of the samples take 300 cycles more, in the snippet's calls only, such as a mispredicted
+/// branch.
 #[test]
-fn what_only_the_snippet_meets_is_part_of_its_cost() {
+fn events_of_the_snippet_alone_are_part_of_its_cost() {
     let own = |round: usize, ticks: &mut [f64; COUNT]| {
         for (call, copies) in [(ONE, 1.0), (TWO, 2.0), (FOUR, 4.0)] {
             if round.is_multiple_of(3) {
@@ -125,7 +126,7 @@ fn what_only_the_snippet_meets_is_part_of_its_cost() {
         }
     };
     let layouts: Vec<_> = (0..4).map(|_| layout(5.0, &[0.7; 15], own)).collect();
-    // A hundred cycles for each hundred copies, in one round of three.
+    // A hundred cycles per hundred copies, in one round of three.
     assert!((cost_of(&layouts) - 5.333).abs() < 0.02, "{}", cost_of(&layouts));
 }
 
@@ -137,7 +138,7 @@ fn clusters_of_layouts_are_modes() {
     let estimate = estimate_of(&layouts).unwrap();
     assert_eq!(estimate.modes.len(), 2);
     assert!((estimate.cost.value - 5.0).abs() < 0.02 && estimate.modes[1].share == 0.125);
-    // Clusters of a quarter of the layouts at least, of a tenth, and all.
+    // Clusters with at least a quarter of the layouts, with a tenth, and all.
     for (share, cost) in [(0.25, 5.0), (0.1, 5.125), (0.0, 5.125)] {
         let pooled = estimate_in(&layouts, &RoundShape { pooled: Some(share), ..SHAPE }).unwrap();
         assert!((pooled.cost.value - cost).abs() < 0.02 && pooled.modes.len() == 2, "{share}");
@@ -160,7 +161,7 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
     assert!(shared.shared);
 }
 
-/// In one layout something hits the short ruler in nearly every round, and its median with it.
+/// In one layout nearly every round of the short ruler is disturbed, and so is its median.
 #[test]
 fn a_layout_with_a_broken_ruler_is_left_out() {
     let hit = |round: usize, ticks: &mut [f64; COUNT]| {
@@ -177,14 +178,14 @@ fn a_layout_with_a_broken_ruler_is_left_out() {
 }
 
 #[test]
-fn one_layout_is_no_estimate() {
+fn one_layout_gives_no_estimate() {
     assert!(estimate_of(&[layout(5.0, &[0.7; 8], undisturbed)]).is_none());
     assert!(estimate_of(&[]).is_none());
 }
 
-/// Of two modes with equally many layouts another measurement would find the other one to be the larger.
+/// If two modes have equally many layouts, another measurement may find the other one larger.
 #[test]
-fn equal_modes_are_mixed() {
+fn equal_modes_are_averaged() {
     let cost = |index: usize| if index.is_multiple_of(2) { 12.5 } else { 17.5 };
     let layouts: Vec<_> = (0..16).map(|index| layout(cost(index), &[0.7; 8], undisturbed)).collect();
     let estimate = estimate_of(&layouts).unwrap();
@@ -193,32 +194,32 @@ fn equal_modes_are_mixed() {
 }
 
 #[test]
-fn the_interval_contains_what_a_line_does_not_fit() {
+fn the_interval_covers_a_lack_of_fit() {
     let bent = |_: usize, ticks: &mut [f64; COUNT]| ticks[FOUR] += 0.7 * 40.0;
     let straight: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
     let layouts: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], bent)).collect();
     let [straight, bent] = [straight, layouts].map(|layouts| estimate_of(&layouts).unwrap());
-    // 40 cycles more over 200 copies are 0.2 a copy; between u and 4u they are 40/300.
+    // 40 cycles more over 200 copies are 0.2 per copy; between u and 4u they are 40/300.
     assert!((bent.bend.value - 0.2).abs() < 0.01 && (bent.cost.value - 5.0 - 40.0 / 300.0).abs() < 0.01);
     assert!(bent.cost.contains(5.05) && bent.cost.contains(5.2), "{:?}", bent.cost);
     assert!(straight.cost.half_width() < 0.02, "{:?}", straight.cost);
 }
 
-/// Layouts that share a replicate's addresses share what these do to the cost.
+/// Layouts of one replicate share addresses, and so share their effect on the cost.
 #[test]
-fn the_spread_of_replicates_makes_the_interval() {
+fn the_spread_of_replicates_sets_the_interval() {
     let own = |replicate: usize| 5.0 + 0.1 * (replicate as f64 - 3.5);
     let layouts: Vec<LayoutData> = (0..64)
         .map(|index| LayoutData { replicate: index % 8, ..layout(own(index % 8), &[0.7; 8], undisturbed) })
         .collect();
-    let grouped = estimate_cost(&layouts, &SHAPE, &Contrast::new([(0, 1.0)]), 0.95).unwrap();
+    let grouped = estimate_cost(&layouts, &SHAPE, &CostFormula::new([(0, 1.0)]), 0.95).unwrap();
     let alone = estimate_of(&layouts).unwrap();
     assert!(grouped.cost.half_width() > 2.5 * alone.cost.half_width(), "{grouped:?}");
 }
 
-/// Of two snippets in the same rounds, the difference is a cost like any other.
+/// The difference of two snippets in the same rounds is a cost like any other.
 #[test]
-fn a_cost_may_be_the_difference_of_two_snippets() {
+fn a_cost_can_be_the_difference_of_two_snippets() {
     let both = |replicate: usize| {
         let one = layout(7.0, &[0.7; 8], undisturbed);
         let other = layout(2.5, &[0.7; 8], undisturbed);
@@ -232,23 +233,23 @@ fn a_cost_may_be_the_difference_of_two_snippets() {
     };
     let layouts: Vec<LayoutData> = (0..4).map(both).collect();
     let cost = |weights: &[(usize, f64)]| {
-        estimate_cost(&layouts, &SHAPE, &Contrast::new(weights.to_vec()), 0.95).unwrap().cost.value
+        estimate_cost(&layouts, &SHAPE, &CostFormula::new(weights.to_vec()), 0.95).unwrap().cost.value
     };
     assert!((cost(&[(0, 1.0)]) - 7.0).abs() < 0.01 && (cost(&[(1, 1.0)]) - 2.5).abs() < 0.01);
     assert!((cost(&[(0, 1.0), (1, -1.0)]) - 4.5).abs() < 0.01);
 }
 
-/// A body is hit as often as its length explains, which is no property of the snippet.
+/// A body is hit as often as its length explains, so the hits are not a property of the snippet.
 #[test]
-fn interrupts_are_no_events_of_a_long_snippet() {
+fn interrupts_do_not_count_as_events_of_a_long_snippet() {
     let mut random = cyclescope_core::random::Random::new(5);
     let rates = [0.7; 12];
     let hits: Vec<Vec<[f64; COUNT]>> = (0..32)
         .map(|_| {
-            let of = |duration: f64, random: &mut cyclescope_core::random::Random| {
+            let hit_cost = |duration: f64, random: &mut cyclescope_core::random::Random| {
                 if random.happens(duration / 20_000.0) { 3_000.0 } else { 0.0 }
             };
-            rates.map(|rate| cycles(20.0).map(|cycles| of(cycles * rate, &mut random))).into()
+            rates.map(|rate| cycles(20.0).map(|cycles| hit_cost(cycles * rate, &mut random))).into()
         })
         .collect();
     let interrupted: Vec<LayoutData> = hits
@@ -264,9 +265,10 @@ fn interrupts_are_no_events_of_a_long_snippet() {
     assert!(estimate.dropped > 100 && (estimate.cost.value - 20.0).abs() < 0.05, "{:?}", estimate.cost);
 }
 
-/// What one measurement cannot see is inside its interval, for each snippet of a difference.
+/// The interval contains the variation that a single measurement cannot see, for each snippet of a
+/// difference.
 #[test]
-fn the_interval_contains_what_differs_between_measurements() {
+fn the_interval_covers_variation_between_measurements() {
     let layouts: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
     let half = |between: f64| estimate_in(&layouts, &RoundShape { between, ..SHAPE }).unwrap().cost.half_width();
     // 1 % of 5 cycles at 95 %.
@@ -277,9 +279,10 @@ fn the_interval_contains_what_differs_between_measurements() {
     assert!((more.powi(2) - half(0.0).powi(2) - (1.96f64 * 0.1).powi(2)).abs() < 1e-4);
 }
 
-/// Trained layouts learn more or less, all of a measurement in the same state of the predictors.
+/// Trained layouts learn more or less. All layouts of a measurement find predictors in the same
+/// state.
 #[test]
-fn the_interval_of_trained_layouts_contains_a_half_of_their_deviation() {
+fn the_interval_of_trained_layouts_covers_half_their_deviation() {
     let cost = |number: usize| 5.0 + 0.1 * (number % 2) as f64;
     let layouts: Vec<_> = (0..16).map(|number| layout(cost(number), &[0.7; 8], undisturbed)).collect();
     let half = |trained| estimate_in(&layouts, &RoundShape { trained, ..SHAPE }).unwrap().cost.half_width();

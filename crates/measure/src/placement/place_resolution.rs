@@ -1,4 +1,4 @@
-//! From policies to offsets: a pure function of the items, the room, and random numbers.
+//! Turns policies into offsets: a pure function of the items, the room and random numbers.
 
 use super::CACHE_LINE;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -17,7 +17,7 @@ pub struct PlacementRequest {
     pub place: PlacementPolicy,
 }
 
-/// Starting points for an item: those that are `residue` modulo `modulus` within a range.
+/// Candidate places for an item: those that are `residue` modulo `modulus` within a range.
 #[derive(Debug, Clone, Copy)]
 struct PlacementGrid {
     first: usize,
@@ -33,7 +33,7 @@ impl PlacementGrid {
         PlacementGrid { first, modulus, count }
     }
 
-    /// One of the points that fits, from a random one on.
+    /// Finds a point that fits, beginning at a random one.
     fn find_fit(self, random: &mut Random, fits: impl Fn(usize) -> bool) -> Option<usize> {
         if self.count == 0 {
             return None;
@@ -44,7 +44,7 @@ impl PlacementGrid {
     }
 }
 
-/// The items that are placed already.
+/// The items placed so far.
 struct OccupiedArena<'a> {
     programs: &'a [Program],
     room: Range<usize>,
@@ -52,7 +52,8 @@ struct OccupiedArena<'a> {
 }
 
 impl OccupiedArena<'_> {
-    /// The stretch that a program takes whose body begins there, if the room has it and nothing else does.
+    /// The range that a program occupies if its body begins at `body`; `None` if it leaves the room
+    /// or overlaps an item.
     fn free_stretch(&self, program: usize, body: usize) -> Option<Range<usize>> {
         let program = &self.programs[program];
         let start = body.checked_sub(program.body_range().start)?;
@@ -62,7 +63,7 @@ impl OccupiedArena<'_> {
         (inside && self.taken.iter().all(apart)).then_some(stretch)
     }
 
-    /// Whether copies of a program at this distance fit, without overlapping each other.
+    /// Whether copies of a program fit at this distance from each other without overlap.
     fn fits_copies(&self, program: usize, body: usize, copies: usize, by: usize) -> bool {
         let apart = copies == 1 || by >= self.programs[program].len();
         apart && (0..copies).all(|copy| self.free_stretch(program, body + copy * by).is_some())
@@ -75,10 +76,11 @@ impl OccupiedArena<'_> {
     }
 }
 
-/// Finds places in the arena's `room` for programs, so that none overlap: for each what it wants, several of one with
-/// [`PlacementPolicy::Spaced`]. Offsets are those of an arena that begins at the start of a page.
+/// Finds places for programs in the arena's `room` so that none overlap.
+/// [`PlacementPolicy::Spaced`] gives several places to one program. Offsets assume that the arena
+/// begins at the start of a page.
 ///
-/// The error says which place cannot be had, and why.
+/// The error says which place is impossible, and why.
 pub fn resolve_places(
     programs: &[Program],
     wanted: &[PlacementRequest],
@@ -102,7 +104,7 @@ pub fn resolve_places(
             PlacementPolicy::Spaced { by, .. } => (points(CACHE_LINE, shared), by as usize),
             PlacementPolicy::Aliased { with, bits } => {
                 let modulus = 1usize << bits;
-                let other = bodies[with].expect("what it is aliased to is placed before it");
+                let other = bodies[with].expect("the target of an alias is placed first");
                 (points(modulus, other % modulus), 0)
             }
         };
@@ -126,8 +128,8 @@ fn no_room_error(number: usize, arena: &OccupiedArena, program: usize) -> BadBat
     }
 }
 
-/// The order in which places are found: fixed ones first, then the others at random, what is aliased after what it is
-/// aliased to.
+/// The order of placement: fixed places first, then the others at random, an aliased place after
+/// its target.
 fn placement_order(wanted: &[PlacementRequest], random: &mut Random) -> Result<Vec<usize>, BadBatch> {
     let mut left: Vec<usize> = (0..wanted.len()).collect();
     random.shuffle(&mut left);
@@ -141,8 +143,8 @@ fn placement_order(wanted: &[PlacementRequest], random: &mut Random) -> Result<V
         let Some(next) = left.iter().position(ready) else {
             return Err(BadBatch {
                 part: format!("place {}", left[0]),
-                what: "it is aliased to one that is aliased to it in turn".to_string(),
-                expected: "a chain of aliased places that ends at one that is not".to_string(),
+                what: "its alias refers back to it".to_string(),
+                expected: "a chain of aliases that ends at a place that is not aliased".to_string(),
             });
         };
         order.push(left.remove(next));
@@ -150,10 +152,11 @@ fn placement_order(wanted: &[PlacementRequest], random: &mut Random) -> Result<V
     Ok(order)
 }
 
-/// Finds by how many bytes each area's register is moved, for one policy an area. Registers point where they do by
-/// themselves with [`PlacementPolicy::Random`] as [`super::displace_data`] moves them; [`PlacementPolicy::Spaced`] is for code alone.
+/// Finds the displacement of each area's register in bytes, from one policy per area.
+/// [`PlacementPolicy::Random`] is resolved by [`super::displace_data`]; [`PlacementPolicy::Spaced`]
+/// is for code only.
 ///
-/// The error says which area's pointer cannot be there, and why.
+/// The error says which area's pointer is impossible, and why.
 pub fn resolve_data_places(
     memory: &ProgramMemory,
     places: &[PlacementPolicy],
@@ -179,7 +182,7 @@ pub fn resolve_data_places(
         let wrong = |what: &str| BadBatch {
             part: format!("place {number}"),
             what: what.to_string(),
-            expected: "a position in the area to which its pointer may be moved".to_string(),
+            expected: "a position to which the area's pointer may be moved".to_string(),
         };
         let own = memory.pointer_offset(number).ok_or_else(|| wrong("no register points into its area"))? as i64;
         let allowed = memory.allowed_shifts(number);
@@ -190,18 +193,18 @@ pub fn resolve_data_places(
             PlacementPolicy::Offset(offset) => PlacementGrid { first: offset as usize, modulus: 1, count: 1 },
             PlacementPolicy::Aligned { to, plus } => PlacementGrid::new(room.clone(), to as usize, plus as usize),
             PlacementPolicy::Aliased { bits, .. } if bits > PAGE_BITS => {
-                return Err(wrong("areas are known to begin at the start of a page, so 12 bits is the most"));
+                return Err(wrong("areas begin at the start of a page, so at most 12 bits are known"));
             }
             PlacementPolicy::Aliased { with, bits } => {
                 let modulus = 1usize << bits;
                 PlacementGrid::new(room.clone(), modulus, at(with, shifts[with]) as usize % modulus)
             }
             PlacementPolicy::Spaced { .. } => {
-                return Err(wrong("an area has one pointer, and no copies of it"));
+                return Err(wrong("an area has only one pointer"));
             }
         };
         let found = grid.find_fit(random, |point| room.contains(&point));
-        let found = found.ok_or_else(|| wrong("the area has no such position"))?;
+        let found = found.ok_or_else(|| wrong("the area has no position that satisfies the policy"))?;
         shifts[number] = (found as i64 - own) as i32;
     }
     Ok(shifts)
@@ -237,14 +240,14 @@ mod tests {
         ]
     }
 
-    /// Where the bodies of what was placed begin.
+    /// Offsets at which the placed bodies begin.
     fn bodies(programs: &[Program], placed: &[PlacedProgram]) -> Vec<usize> {
         placed.iter().map(|one| one.offset as usize + programs[one.program].body_range().start).collect()
     }
 
     proptest! {
         #[test]
-        fn places_are_what_was_wanted_and_lie_apart(
+        fn places_follow_their_policies_without_overlap(
             wanted in proptest::collection::vec(places(), 4), seed: u64, from in 0usize..9000
         ) {
             let programs = programs();
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_its_number() {
+    fn an_invalid_place_is_refused_by_its_number() {
         let programs = programs();
         for place in [
             PlacementPolicy::Aligned { to: 48, plus: 0 },
@@ -325,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_go_where_they_are_wanted() {
+    fn pointers_follow_their_policies() {
         let memory = ProgramMemory::default();
         let aligned = PlacementPolicy::Aligned { to: 4096, plus: 24 };
         let aliased = PlacementPolicy::Aliased { with: 1, bits: 12 };

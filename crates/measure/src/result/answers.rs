@@ -1,7 +1,9 @@
-//! All external inputs of a study: executors' readings, the time, and other queries of the machine.
+//! All external inputs of a study: readings of executors, the time, and other queries of the
+//! machine.
 //!
-//! Answers are live, live and recorded as evidence, or replayed from evidence. A study that takes all inputs from here
-//! is deterministic over its evidence, and computes the same result again.
+//! Answers are live, live and recorded as evidence, or replayed from evidence. A study that takes
+//! all its inputs from here is deterministic over its evidence, so a replay computes the same
+//! result.
 
 use super::container::{ContainerError, EvidenceContainer, EvidenceRecorder, StudyEvent, to_json_value};
 use super::recording::{ExecutorFacts, RecordingExecutor};
@@ -41,7 +43,7 @@ impl MachineAnswers {
         Ok(MachineAnswers(AnswerSource::Replaying(Rc::new(RecordedAnswers::new(container)?))))
     }
 
-    /// An error in what was answered: a replay that meets it has not come to the end of its evidence.
+    /// Reports wrong evidence. A replay that fails here has not reached the end of its evidence.
     pub fn damage_error(&self, how: impl Into<String>) -> RunError {
         let error = RunError::Replay { how: how.into() };
         match &self.0 {
@@ -50,7 +52,7 @@ impl MachineAnswers {
         }
     }
 
-    /// Whether every recorded answer has been given; live ones have no end.
+    /// Whether every recorded answer has been given. Live answers never end.
     pub fn is_exhausted(&self) -> bool {
         match &self.0 {
             AnswerSource::Replaying(recorded) => recorded.is_exhausted(),
@@ -58,11 +60,11 @@ impl MachineAnswers {
         }
     }
 
-    /// An executor, which is opened unless the answers are recorded.
+    /// Returns an executor: a new one from `open`, or a replaying one if the answers are recorded.
     ///
     /// # Errors
     ///
-    /// Those of `open`, or [`RunError::Replay`] where none was opened at this point.
+    /// Those of `open`, or [`RunError::Replay`] if none was opened at this point.
     pub fn open_executor(
         &self,
         open: impl FnOnce() -> Result<Box<dyn Executor>, Error>,
@@ -81,11 +83,12 @@ impl MachineAnswers {
         }
     }
 
-    /// The result of `ask`. Answers of executors inside `ask` are not recorded, because a replay does not call it.
+    /// Returns the result of `ask`. Answers of executors inside `ask` are not recorded, because a
+    /// replay does not call it.
     ///
     /// # Errors
     ///
-    /// Those of `ask`, or [`RunError::Replay`] where nothing of this type was asked at this point.
+    /// Those of `ask`, or [`RunError::Replay`] if nothing of this type was asked at this point.
     pub fn ask_machine<T: Serialize + DeserializeOwned, E: From<RunError>>(
         &self,
         ask: impl FnOnce() -> Result<T, E>,
@@ -94,7 +97,8 @@ impl MachineAnswers {
             AnswerSource::Live => ask(),
             AnswerSource::Recording(evidence) => {
                 let answer = evidence.without_recording(ask)?;
-                // The study goes on with what a replay will read, so that both take the same course.
+                // The study continues with the value that a replay will read, so both take the same
+                // course.
                 let of = to_json_value(&answer).map_err(|error| RunError::from_io("keeping an answer", &error))?;
                 let read = T::deserialize(&of).map_err(|error| {
                     RunError::from_harness("reading back an answer", error.to_string(), "leave --evidence out")
@@ -110,11 +114,11 @@ impl MachineAnswers {
         }
     }
 
-    /// The readings of something that is no executor: `count` of them, of `what`.
+    /// Takes `count` readings of `what` from a source other than an executor.
     ///
     /// # Errors
     ///
-    /// Those of `ask`, or [`RunError::Replay`] where other readings were taken at this point.
+    /// Those of `ask`, or [`RunError::Replay`] if other readings were taken at this point.
     pub fn take_readings(
         &self,
         what: serde_json::Value,
@@ -142,7 +146,7 @@ impl MachineAnswers {
     }
 }
 
-/// Never returned: recorded answers are not asked for.
+/// Never returned: recorded answers do not ask the machine.
 fn unasked_error() -> Error {
     RunError::Replay { how: "nothing is asked of the machine".to_string() }.into()
 }

@@ -1,8 +1,9 @@
 //! Comparison of APERF with the ruler: two independent counts of core cycles.
 //!
-//! APERF counts the core's cycles and the TSC its ticks over the same periods, so their ratio is the core clock,
-//! independent of what ran, delays and untimed rounds included. The ruler measures the same ratio in the timed rounds
-//! alone. The limit: while the clock changes, the two are means over different moments.
+//! APERF counts core cycles and the TSC counts ticks over the same periods. Their ratio is the core
+//! clock, whatever ran, including delays and untimed rounds. The ruler measures the same ratio in
+//! the timed rounds alone. Limit: while the clock changes, the two are means over different
+//! moments.
 
 use crate::CostMeasurement;
 use crate::result::caveat::{Caveat, CaveatKind};
@@ -11,61 +12,64 @@ use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_exec::CounterProgress;
 use serde::Serialize;
 
-/// The two disagree when APERF is outside the range of the ruler's layouts by more than this share, which is also the
-/// tolerance for the ruler's two chains.
+/// The two disagree if APERF is outside the range of the ruler's layouts by more than this share.
+/// The ruler's two chains have the same tolerance.
 const AGREEMENT_SHARE: f64 = 0.01;
 
-/// Core cycles a tick of the TSC, by APERF and by the ruler.
+/// Core cycles per TSC tick, by APERF and by the ruler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AperfComparison {
-    /// By APERF, over all batches of the layouts that the estimate rests on.
+    /// By APERF, over all batches of the layouts in the estimate.
     pub by_aperf: f64,
-    /// By the ruler: the slowest layout, the mean, the fastest one. `None` where the timing method counts no ticks.
+    /// By the ruler: slowest layout, mean, fastest layout. `None` if the timing method does not
+    /// count ticks.
     pub by_ruler: Option<[f64; 3]>,
 }
 
 /// APERF's part of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AperfRecord {
-    /// Core cycles a TSC tick by APERF.
+    /// Core cycles per TSC tick, by APERF.
     pub cycles_per_tick: f64,
-    /// Core cycles a TSC tick by the ruler, the mean over the layouts; null where the timing method counts no ticks.
+    /// Core cycles per TSC tick, by the ruler: the mean over the layouts. Null if the timing method
+    /// does not count ticks.
     pub ruler_cycles_per_tick: Option<f64>,
-    /// The core clock in MHz by APERF; null where the TSC's rate isn't known.
+    /// Core clock in MHz, by APERF; null if the rate of the TSC is unknown.
     pub core_mhz: Option<f64>,
 }
 
 impl AperfComparison {
-    /// The comparison for a measurement with this clock; `None` where APERF was not read.
+    /// Compares the two for a measurement with this clock; `None` if APERF was not read.
     pub fn from_measurement(measurement: &CostMeasurement, clock: &Clock) -> Option<AperfComparison> {
-        // A hypervisor may offer the counter without advancing it.
+        // A hypervisor may expose the counter without advancing it.
         let CounterProgress { tsc, aperf, .. } =
             measurement.acquisition.progress.filter(|progress| progress.tsc > 0 && progress.aperf > 0)?;
         let rate = measurement.estimate.as_ref().filter(|_| clock.counts == Unit::TscTicks);
         let by_ruler = rate.map(|estimate| {
             let [low, mean, high] = estimate.rate;
-            // The most ticks a cycle is the slowest core.
+            // The largest number of ticks per cycle belongs to the slowest core.
             [high, mean, low].map(|ticks| 1.0 / ticks)
         });
         Some(AperfComparison { by_aperf: aperf as f64 / tsc as f64, by_ruler })
     }
 
-    /// A caveat where the two disagree. A value within the range of the layouts is explained by a changing clock, since
-    /// a mean over time cannot leave that range.
+    /// Returns a caveat if the two disagree. A value within the range of the layouts is explained
+    /// by a changing clock, since a mean over time cannot leave that range.
     pub fn find_caveat(&self) -> Option<Caveat> {
         let [slow, mean, fast] = self.by_ruler?;
         if (slow * (1.0 - AGREEMENT_SHARE)..=fast * (1.0 + AGREEMENT_SHARE)).contains(&self.by_aperf) {
             return None;
         }
         let text = format!(
-            "APERF counted {:.4} core cycles a TSC tick, {:+.1} % against the ruler's {mean:.4} ({slow:.4} to {fast:.4})",
+            "APERF counted {:.4} core cycles per TSC tick, {:+.1} % against the ruler's {mean:.4} \
+             ({slow:.4} to {fast:.4})",
             self.by_aperf,
             100.0 * (self.by_aperf / mean - 1.0)
         );
         Some(Caveat { code: CaveatKind::RulersDisagree, text })
     }
 
-    /// The comparison as a part of a record.
+    /// The comparison in the form for a record.
     pub fn to_record(&self, tsc: Option<Hertz>) -> AperfRecord {
         AperfRecord {
             cycles_per_tick: self.by_aperf,

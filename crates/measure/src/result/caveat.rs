@@ -1,4 +1,4 @@
-//! Caveats of a result: a closed list.
+//! Caveats of a result: the complete list, their checks and their advice.
 
 use crate::estimate::{CostEstimate, LayoutEstimate};
 use crate::{Acquisition, CostMeasurement, Precision};
@@ -11,17 +11,18 @@ use serde::{Deserialize, Serialize};
 pub enum CaveatKind {
     /// The interval is wider than requested.
     IntervalNotReached,
-    /// The core clock's frequency changed, and the result with it.
+    /// The core clock's frequency changed and affected the result.
     FrequencyMoved,
-    /// The worker changed its CPU.
+    /// The worker moved to another CPU.
     Migrated,
     /// The cost differs between layouts of code and data.
     LayoutDependent,
     /// The layouts form two clusters.
     TwoModes,
-    /// The code around what is measured runs at another speed because of it, and the difference is not its cost.
+    /// The measured code changes the speed of the code around it. The difference is not its cost.
     OtherSpeed,
-    /// The ruler's two chains do not have the ratio of their latencies, or APERF differs from the ruler.
+    /// The ratio of the ruler's two chains is not that of their latencies, or APERF differs from
+    /// the ruler.
     RulersDisagree,
     /// The cost is not proportional to the number of copies.
     Nonlinear,
@@ -31,18 +32,19 @@ pub enum CaveatKind {
     SiblingBusy,
     /// The cost kept changing from round to round.
     NotRepeatable,
-    /// A point of a sweep or list was measured twice, and the results differ by more than their intervals.
+    /// A point of a sweep or list was measured twice, and the results differ by more than their
+    /// intervals.
     PassesDisagree,
     /// A function could not be called often enough to train its predictors.
     NotTrained,
-    /// The machine is emulated: its cycles are not those of a core.
+    /// The machine is emulated: its cycles are not those of a real core.
     Emulated,
     /// Many rounds were disturbed.
     Noisy,
 }
 
 impl CaveatKind {
-    /// The one thing to try, where the caveat's text does not say it.
+    /// Advises one remedy, unless the caveat's text contains it.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
             CaveatKind::IntervalNotReached => "give more time, such as --budget 2",
@@ -53,7 +55,7 @@ impl CaveatKind {
             }
             CaveatKind::Nonlinear => "give longer bodies with --unroll, or --loop",
             CaveatKind::UpperBound | CaveatKind::Emulated | CaveatKind::RulersDisagree => return None,
-            CaveatKind::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
+            CaveatKind::SiblingBusy => "take another core with --cpu, or stop the background load",
             CaveatKind::NotRepeatable => "give more untimed rounds with --warm-up",
             CaveatKind::PassesDisagree => {
                 "measure again with more time, such as --budget 1, or take the interval, which holds both"
@@ -81,27 +83,28 @@ impl Caveat {
     }
 }
 
-/// The ruler's chains disagree when their ratio is wrong by more than this share.
+/// The ruler's chains disagree if their ratio is wrong by more than this share.
 const RULER_SHARE: f64 = 0.01;
-/// A disagreement below this share refuses no number: it is what plans aim at, and chains of 256 cycles, the shortest, are
-/// off by 0.08 % where the instrument is off by its standard deviation.
+/// A smaller disagreement refuses no number: plans aim at this share. The shortest chains, 256
+/// cycles, are off by 0.08 % if the instrument is off by its standard deviation.
 const RULER_LEAST: f64 = 0.0025;
-/// Confidence level at which the chains disagree: a false alarm refuses a good number.
+/// Confidence level of a disagreement between the chains. A false alarm would refuse a good number.
 const CERTAIN_CONFIDENCE: f64 = 0.999;
-/// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
+/// Additions per core cycle below which the core was shared, whatever its design. Every x86-64 core
+/// since 2003 adds at least two numbers per cycle, and all but small designs add three.
 const WIDTH_LEAST: f64 = 1.5;
-/// Fewer layouts than this share are no mode of the code but layouts that something disturbed.
+/// A smaller share of layouts is not a mode of the code: something disturbed these layouts.
 const MODE_SHARE_LEAST: f64 = 0.05;
-/// The cost is layout-dependent when its standard deviation over layouts, less what the noise of rounds adds to it, exceeds
-/// this share and this many cycles.
+/// The cost depends on the layout if its standard deviation over layouts, less the noise of rounds,
+/// exceeds this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
 const LAYOUT_CYCLES: f64 = 0.02;
-/// Copies that no core treats as few.
+/// A number of copies that every core treats as many.
 const COPIES_MANY: usize = 64;
-/// A machine is noisy where more than this share of the rounds was dropped.
+/// A machine is noisy if more than this share of the rounds was dropped.
 const DROPPED_SHARE: f64 = 0.2;
 
-/// Whether a result with these caveats does not meet the request.
+/// Whether a result with these caveats falls short of the request.
 pub fn fall_short(caveats: &[Caveat]) -> bool {
     let short = [
         CaveatKind::Nonlinear,
@@ -114,8 +117,8 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
     caveats.iter().any(|caveat| short.contains(&caveat.code))
 }
 
-/// The caveats of a measurement, for the requested precision.
-pub fn find_caveats(measurement: &CostMeasurement, asked: Precision) -> Vec<Caveat> {
+/// Finds the caveats of a measurement for the requested precision.
+pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<Caveat> {
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
         return vec![Caveat { code: CaveatKind::Noisy, text }];
@@ -124,7 +127,7 @@ pub fn find_caveats(measurement: &CostMeasurement, asked: Precision) -> Vec<Cave
         check_linearity(measurement, estimate),
         check_repeatability(measurement, estimate),
         check_training(measurement),
-        check_interval(&estimate.cost, asked),
+        check_interval(&estimate.cost, required),
         check_modes(estimate),
         check_layout_spread(measurement, estimate),
         check_rulers(estimate),
@@ -156,7 +159,7 @@ fn check_repeatability(measurement: &CostMeasurement, estimate: &CostEstimate) -
         return None;
     }
     let text = format!(
-        "the cost was still moving after {} untimed rounds: {:+.3} core cycles from the first half of the \
+        "the cost was still changing after {} untimed rounds: {:+.3} core cycles from the first half of the \
          rounds to the second",
         measurement.acquisition.warm_up, estimate.trend.value
     );
@@ -167,13 +170,13 @@ fn check_training(measurement: &CostMeasurement) -> Option<Caveat> {
     let error = measurement.untrainable.as_ref()?;
     new_caveat(
         CaveatKind::NotTrained,
-        format!("called many times more, the function fails ({error}); this is its cost before"),
+        format!("called many more times, the function fails ({error}); this is its cost before that"),
     )
 }
 
-/// A caveat where the interval is wider than requested.
-pub fn check_interval(cost: &Interval, asked: Precision) -> Option<Caveat> {
-    if asked.is_met_by(cost) {
+/// Returns a caveat if the interval is wider than requested.
+pub fn check_interval(cost: &Interval, required: Precision) -> Option<Caveat> {
+    if required.is_met_by(cost) {
         return None;
     }
     let text = format!(
@@ -184,8 +187,8 @@ pub fn check_interval(cost: &Interval, asked: Precision) -> Option<Caveat> {
     new_caveat(CaveatKind::IntervalNotReached, text)
 }
 
-/// Two clusters of layouts are a caveat where the mean over all layouts is another result than the larger cluster, by
-/// more than the interval covers.
+/// Two clusters of layouts are a caveat only if the mean over all layouts differs from the larger
+/// cluster by more than the interval covers.
 fn check_modes(estimate: &CostEstimate) -> Option<Caveat> {
     if estimate.modes.len() != 2 || !modes_matter(estimate) {
         return None;
@@ -204,14 +207,15 @@ fn modes_matter(estimate: &CostEstimate) -> bool {
     is_mode && moved.abs() > estimate.cost.half_width()
 }
 
-/// Rounds differ too, so the spread of layouts counts where the noise of rounds does not explain it: the change from one
-/// half of a layout's rounds to the other has twice the standard deviation that this noise gives the layout's cost.
+/// Rounds differ too, so the spread of layouts counts only beyond the noise of rounds. The
+/// difference between the halves of a layout's rounds has twice the standard deviation that this
+/// noise gives the layout's cost.
 fn check_layout_spread(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
-    let of = |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
-    let mut costs = of(&|layout| layout.cost);
-    let noise = quartile_deviation(&mut of(&|layout| layout.trend)) / 2.0;
+    let figures = |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
+    let mut costs = figures(&|layout| layout.cost);
+    let noise = quartile_deviation(&mut figures(&|layout| layout.trend)) / 2.0;
     let (spread, chance) = (quartile_deviation(&mut costs), chance_variance_ratio(costs.len()).sqrt());
-    // What the rounds' noise adds to the spread is no difference between layouts.
+    // The noise of rounds widens the spread, but is not a difference between layouts.
     let own = (spread * spread - noise * noise).max(0.0).sqrt();
     let small = own <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs());
     if (small || spread <= chance * noise) && !modes_matter(estimate) {
@@ -220,24 +224,26 @@ fn check_layout_spread(measurement: &CostMeasurement, estimate: &CostEstimate) -
     let [low, high] = value_range(costs.iter().copied());
     let few = few_copies(measurement).map_or(String::new(), |copies| {
         format!(
-            "; a loop of about {copies} copies may cost more or less for each than one of many, such as --unroll {COPIES_MANY} \
-             with a smaller --loop"
+            "; a loop of about {copies} copies may cost more or less per copy than a long one, \
+             such as --unroll {COPIES_MANY} with a smaller --loop"
         )
     });
     let text = format!("the cost differs between layouts of code and data: {low:.3} to {high:.3} core cycles{few}");
     new_caveat(CaveatKind::LayoutDependent, text)
 }
 
-/// Copies in the loop of the shortest body where they are few: prefetchers follow the loads of few instructions and not those of
-/// many (a ring of 64 pages took 14.6, 17.6 or 20 core cycles a node with 5 to 20 copies, and 14.0 with 16 or more: Zen 5).
+/// Copies in the loop of the shortest body if they are few. Prefetchers follow the loads of few
+/// instructions, but not those of many. A ring of 64 pages took 14.6, 17.6 or 20 core cycles per
+/// node with 5 to 20 copies, and 14.0 with 16 or more (Zen 5).
 fn few_copies(measurement: &CostMeasurement) -> Option<usize> {
     let Acquisition { shape, units, .. } = &*measurement.acquisition;
     units.first().copied().filter(|copies| shape.loop_count > 1 && *copies < COPIES_MANY)
 }
 
-/// The ratio of two variances of `deviation` over this many values that chance exceeds once in a hundred, where the
-/// true ones are equal. The interquartile range of a normal distribution knows the variance as well as 37 % of the values
-/// would, so the logarithm of each has the variance 2/0.37 over their number.
+/// Ratio of two variances that chance exceeds once in a hundred, if the true variances are equal.
+/// Each variance comes from the `deviation` of this number of values. The interquartile range of a
+/// normal distribution knows the variance as well as 37 % of the values would. So the logarithm of
+/// each variance has the variance 2/0.37 over their number.
 fn chance_variance_ratio(values: usize) -> f64 {
     const ONCE_IN_A_HUNDRED: f64 = 2.33;
     (ONCE_IN_A_HUNDRED * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
@@ -249,14 +255,14 @@ fn check_rulers(estimate: &CostEstimate) -> Option<Caveat> {
     }
     let value = estimate.add_link.value;
     let text = format!(
-        "an add takes {value:.4} cycles by the imul ruler and should take 1, so that the cost may be wrong by as \
+        "an add takes {value:.4} cycles by the imul ruler and should take 1, so the cost may be wrong by as \
          much: try the default clock, or run it again"
     );
     new_caveat(CaveatKind::RulersDisagree, text)
 }
 
-/// Whether the ruler's chains disagree by much, or certainly by more than the cost's interval covers, as shares: one of them is
-/// read wrongly then, and the cost with it.
+/// Whether the ruler's chains disagree by much, or certainly by more than the cost's interval
+/// covers, as shares. Then one chain is read wrongly, and so is the cost.
 pub fn has_ruler_conflict(estimate: &CostEstimate) -> bool {
     let links: Vec<f64> = estimate.layouts.iter().map(|layout| layout.add_link).collect();
     let Some(link) = statistics::t_interval(&links, CERTAIN_CONFIDENCE) else { return false };
@@ -266,23 +272,25 @@ pub fn has_ruler_conflict(estimate: &CostEstimate) -> bool {
     low > 1.0 + RULER_SHARE || high < 1.0 - RULER_SHARE || certain > covered.max(RULER_LEAST)
 }
 
+/// The core was shared if most layouts found a busy sibling, or if the median width is below that
+/// of any design. Other studies decide differently: see [`sibling`](crate::sibling).
 fn check_sibling(estimate: &CostEstimate) -> Option<Caveat> {
     let [_, median, best] = estimate.width;
     if !estimate.shared && median >= WIDTH_LEAST {
         return None;
     }
     let text = format!(
-        "the core adds {median:.1} numbers a cycle, at its best {best:.1}: something else uses its execution units"
+        "the core adds {median:.1} numbers per cycle, at best {best:.1}: something else uses its execution units"
     );
     new_caveat(CaveatKind::SiblingBusy, text)
 }
 
-/// A change of frequency alone is no caveat, since the ruler follows it. It is one where the cost at one frequency is
-/// another than the cost from all rounds, by more than the interval covers.
+/// A change of frequency alone is not a caveat, since the ruler follows it. It is one if the cost
+/// at one frequency differs from the cost from all rounds by more than the interval covers.
 fn check_frequency(estimate: &CostEstimate) -> Option<Caveat> {
     let [low, mean, high] = estimate.rate;
     let Some(changing) = estimate.changing else {
-        let text = "the core clock changed in so many rounds that the ruler could not follow it".to_string();
+        let text = "the core clock changed in too many rounds for the ruler to follow it".to_string();
         return new_caveat(CaveatKind::FrequencyMoved, text);
     };
     let certain = changing.low > 0.0 || changing.high < 0.0;
@@ -303,5 +311,7 @@ fn check_dropped_rounds(estimate: &CostEstimate) -> Option<Caveat> {
     if share <= DROPPED_SHARE {
         return None;
     }
-    new_caveat(CaveatKind::Noisy, format!("{:.0} % of the rounds were disturbed and dropped", 100.0 * share))
+    let percent = 100.0 * share;
+    let text = format!("{percent:.0} % of the rounds were not used: disturbed, or in a layout that is left out");
+    new_caveat(CaveatKind::Noisy, text)
 }

@@ -1,8 +1,8 @@
 //! Results of measurements, their evidence, and the replay of evidence.
 //!
-//! [`record`] has results as JSON, [`caveat`] their caveats, [`aperf`] the comparison of APERF with the ruler.
-//! [`container`] is the one format for the evidence of every study, [`answers`] all external inputs of a study: live,
-//! recorded in a container, or replayed from one.
+//! [`record`] writes results as JSON, [`caveat`] finds their caveats, and [`aperf`] compares APERF
+//! with the ruler. [`container`] is the evidence format of every study. [`answers`] provides all
+//! external inputs of a study: live, recorded in a container, or replayed from one.
 
 pub mod answers;
 pub mod aperf;

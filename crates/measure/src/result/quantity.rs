@@ -1,31 +1,31 @@
-//! A measured quantity, as records have it.
+//! A measured quantity, in the form for records.
 
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use serde::{Deserialize, Serialize};
 
-/// A measured quantity with its interval. A part that is not known, or not finite, is null.
+/// A measured quantity with its interval. A part that is unknown or infinite is null.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quantity {
-    /// The value; null where it was refused.
+    /// The value; null if it was refused.
     pub value: Option<f64>,
     /// Lower end of the interval.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
-    /// The unit: `core_cycles`, `tsc_ticks`, `ns`.
+    /// The unit: `core_cycles`, `tsc_ticks` or `ns`.
     pub unit: Unit,
 }
 
 impl Quantity {
-    /// A quantity that is known.
+    /// A quantity with a known value.
     pub fn new(interval: Interval, unit: Unit) -> Quantity {
         let finite = |value: f64| value.is_finite().then_some(value);
         Quantity { value: finite(interval.value), low: finite(interval.low), high: finite(interval.high), unit }
     }
 
-    /// A quantity of which it is known that it is not negative: an interval that reaches below zero begins there, and is as
-    /// wide above as it was below.
+    /// A quantity that cannot be negative. An interval that reaches below zero is cut there, and is
+    /// as wide above the value as it was below.
     pub fn at_least_zero(self) -> Quantity {
         let (Some(value), Some(low), Some(high)) = (self.value, self.low, self.high) else { return self };
         if low >= 0.0 {

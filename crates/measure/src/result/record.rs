@@ -1,4 +1,4 @@
-//! Results as JSON: one object a line, schema `cyclescope/1`.
+//! Results as JSON: one object per line, schema `cyclescope/1`.
 
 use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
@@ -32,17 +32,17 @@ impl<'a, T: Serialize> SchemaLine<'a, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SerializedBy {
-    /// Its first argument depends on the result of the last call, a number or an address in RAX.
+    /// Its first argument depends on the last call's result, a number or an address in RAX.
     Result,
-    /// Its first argument depends on the result of the last call, a floating point number in XMM0.
+    /// Its first argument depends on the last call's result, a floating point number in XMM0.
     FloatResult,
-    /// An LFENCE stands before it.
+    /// An LFENCE precedes it.
     Fence,
 }
 
 impl SerializedBy {
-    /// What the calls wait for that are measured beside these: of calls that overlap, the same behind a fence, and of others
-    /// those that overlap.
+    /// What calls wait for in the comparison measurement: a fence if these calls overlap, nothing
+    /// otherwise.
     pub fn counterpart_of(these: Option<SerializedBy>) -> Option<SerializedBy> {
         if these.is_none() { Some(SerializedBy::Fence) } else { None }
     }
@@ -51,20 +51,21 @@ impl SerializedBy {
 /// The ruler's part of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RulerRecord {
-    /// Core cycles that an `imul` of the ruler takes.
+    /// Core cycles of one `imul` of the ruler.
     pub imul_latency: f64,
-    /// Core cycles of an `add` by the `imul` ruler; 1 where the two agree.
+    /// Core cycles of an `add` by the `imul` ruler; 1 if the two agree.
     pub add_link: Quantity,
-    /// Independent additions a core cycle: lowest, median and highest over the layouts.
+    /// Independent additions per core cycle: lowest, median and highest over the layouts.
     pub width: [f64; 3],
-    /// The core clock in MHz: lowest, mean and highest over the layouts; null where the clock counts cycles.
+    /// The core clock in MHz: lowest, mean and highest over the layouts; null if the clock counts
+    /// cycles.
     pub core_mhz: Option<[f64; 3]>,
 }
 
 /// One of several modes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModeRecord {
-    /// Core cycles a copy.
+    /// Core cycles per copy.
     pub cost: Quantity,
     /// The share of the layouts in this mode.
     pub share: f64,
@@ -73,22 +74,22 @@ pub struct ModeRecord {
 /// The cost with and without training of the branch predictors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrainingRecord {
-    /// Calls before the first round of each layout, at most.
+    /// Most calls before the first round of each layout.
     pub calls: u64,
-    /// Core cycles a call without these, after some thousand calls.
+    /// Core cycles per call without training, after some thousand calls.
     pub untrained: Quantity,
 }
 
 /// The result of measuring a snippet, kind `run`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunRecord {
-    /// Core cycles a copy of the snippet.
+    /// Core cycles per copy of the snippet.
     pub cost: Quantity,
-    /// TSC ticks a copy; refused where the clock counts something else.
+    /// TSC ticks per copy; refused if the clock counts something else.
     pub ticks: Quantity,
-    /// Time a copy.
+    /// Time per copy.
     pub time: Quantity,
-    /// The level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
     /// The snippet as text.
     pub snippet: String,
@@ -100,71 +101,74 @@ pub struct RunRecord {
     pub clock: String,
     /// The executor.
     pub executor: String,
-    /// u: copies in the shortest body, about; the others have 2u and 4u.
+    /// u: approximate copies in the shortest body; the others have 2u and 4u.
     pub unroll: usize,
-    /// Iterations of the loop around them; null without a loop.
+    /// Iterations of the loop around the copies; null without a loop.
     #[serde(rename = "loop")]
     pub loop_count: Option<u64>,
-    /// What was cold when the snippet began; if anything was, bodies with one copy and with none were compared.
+    /// What was cold when the snippet began. If anything was, bodies with one copy and with none
+    /// were compared.
     pub cold: ColdStart,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
-    /// Layouts that the estimate rests on.
+    /// Layouts in the estimate.
     pub layouts: usize,
-    /// Rounds that were kept, each one sample of every length.
+    /// Rounds kept, each one sample of every length.
     pub samples: usize,
-    /// Rounds that were dropped as disturbed.
+    /// Rounds not used: disturbed ones, and those of layouts that are left out.
     pub dropped: usize,
     /// Figures of the ruler.
     pub ruler: Option<RulerRecord>,
-    /// Comparison with APERF; null where it was not read.
+    /// Comparison with APERF; null if it was not read.
     pub aperf: Option<AperfRecord>,
-    /// The CPU that it ran on.
+    /// The CPU that the measurement ran on.
     pub cpu: u32,
     /// The CPU's model.
     pub cpu_model: String,
-    /// The seed of all that was random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Clusters of layouts, where there are several.
+    /// Clusters of layouts, if there are several.
     pub modes: Vec<ModeRecord>,
     /// Caveats of the result.
     pub caveats: Vec<Caveat>,
     /// Parts of the processor's state that the code changed and the executor restored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// For a function: the cost of calling an empty one, and of what runs before each call, which was subtracted.
+    /// For a function: the subtracted cost of an empty call and of the code that runs before each
+    /// call.
     pub empty_call: Option<Quantity>,
     /// The name of the function that runs before each call.
     pub setup: Option<String>,
-    /// Addresses at which a function stood, the first variant's; `None` for a snippet. With one, the interval does not contain
-    /// what another address would change.
+    /// Number of addresses of a function, the first variant's; `None` for a snippet. With one
+    /// address, the interval does not cover the effect of other addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<usize>,
-    /// What training changed, for a function whose branch predictors learn slowly.
+    /// Effect of training, for a function whose branch predictors learn slowly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained: Option<TrainingRecord>,
-    /// Another variant that was measured in the same rounds, and how it compares.
+    /// Another variant measured in the same rounds, and its comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<VariantComparison>,
-    /// What each call of a function waits for in `cost`; `None` where calls overlap, and for a snippet.
+    /// What each call of a function waits for in `cost`; `None` if calls overlap, and for a
+    /// snippet.
     pub serialized: Option<SerializedBy>,
-    /// What a call of a function costs where calls overlap; `None` where that was not measured.
+    /// Cost of a function call while calls overlap; `None` if not measured.
     pub throughput: Option<Quantity>,
-    /// What a call of a function costs that waits for the last one; `None` where that was not measured.
+    /// Cost of a function call that waits for the last one; `None` if not measured.
     pub latency: Option<Quantity>,
     /// What each call waits for in `latency`.
     pub latency_by: Option<SerializedBy>,
-    /// The readings of one more layout, where they were asked for.
+    /// Readings of one more layout, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<RawReadings>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
-    /// The command that repeats it.
+    /// The command that repeats the measurement.
     pub repro: String,
 }
 
 impl RunRecord {
-    /// The record of a function: none takes less than an empty one.
+    /// Clamps the costs of a function: no function costs less than an empty one.
     pub fn clamp_costs_to_zero(&mut self) {
         let modes = self.modes.iter_mut().map(|mode| &mut mode.cost);
         for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
@@ -172,7 +176,8 @@ impl RunRecord {
         }
     }
 
-    /// Names the cost of a function's call, and that of the calls that were measured beside it.
+    /// Assigns the cost of a function call to throughput or latency, and the cost of the comparison
+    /// calls to the other.
     pub fn assign_call_costs(&mut self, beside: Option<Quantity>) {
         let cost = Some(self.cost);
         let by = if self.serialized.is_none() { SerializedBy::counterpart_of(None) } else { self.serialized };
@@ -180,7 +185,7 @@ impl RunRecord {
         self.latency_by = by.filter(|_| self.latency.is_some());
     }
 
-    /// Whether the result does not meet the request.
+    /// Whether the result falls short of the request.
     pub fn is_noisy(&self) -> bool {
         self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
     }
@@ -189,8 +194,8 @@ impl RunRecord {
 /// A failure, kind `error`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
-    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`, `dirty_canary`,
-    /// `worker_lost`, `refused`, `program`, `internal`.
+    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`,
+    /// `dirty_canary`, `worker_lost`, `refused`, `program`, `internal`.
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
@@ -224,7 +229,7 @@ pub mod exit {
     pub const DONE: u8 = 0;
     /// Internal or input and output error.
     pub const INTERNAL: u8 = 1;
-    /// Compared, and different, where that was asked to be a failure.
+    /// The compared variants differ, and the user asked to fail then.
     pub const DIFFERENT: u8 = 1;
     /// Bad usage or bad snippet.
     pub const USAGE: u8 = 2;
@@ -232,9 +237,9 @@ pub mod exit {
     pub const UNAVAILABLE: u8 = 3;
     /// The snippet faulted or hung.
     pub const FAULT: u8 = 4;
-    /// Measured, but too noisy for the interval asked for.
+    /// Measured, but too noisy for the requested interval.
     pub const NOISY: u8 = 5;
-    /// A program is slower than another one, where that was asked to be a failure.
+    /// A program is slower than another one, and the user asked to fail then.
     pub const SLOWER: u8 = 6;
 }
 

@@ -1,8 +1,10 @@
-//! A recording executor: it passes batches to another executor, and records batches and results.
+//! A recording executor: passes batches to another executor, and records batches and results.
 //!
-//! All inputs of a study from its executor pass through here: readings, errors, the time, facts about the surroundings.
-//! A study whose decisions follow from these and from its seed makes the same decisions over
-//! [`replaying`](super::replaying). Results of other sources, such as `marker`'s loops and `evaluate`'s experiments on
+//! All inputs that a study takes from its executor pass through here: readings, errors, the time,
+//! facts about the surroundings. If a study's decisions follow from these and from its seed, it
+//! makes the same decisions over [`replaying`](super::replaying). Results of other sources, such as
+//! `marker`'s loops and `evaluate`'s experiments on several CPUs, are recorded through
+//! [`answers`](super::answers).
 //! several CPUs, are recorded through [`answers`](super::answers).
 
 use super::container::{BatchEvent, BatchParameters, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
@@ -21,9 +23,9 @@ use std::time::Duration;
 /// Facts about an executor before its first batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExecutorFacts {
-    /// Name in records.
+    /// Its name in records.
     pub(super) name: String,
-    /// Privilege level that it ran code at.
+    /// Privilege level of the code that it ran.
     pub(super) ring: PrivilegeRing,
     /// Origin of its durations.
     pub(super) timing: TimingOrigin,
@@ -34,7 +36,7 @@ pub(super) struct ExecutorFacts {
 }
 
 impl ExecutorFacts {
-    /// The facts of an executor.
+    /// Reads the facts of an executor.
     pub(super) fn from_executor(executor: &dyn Executor) -> ExecutorFacts {
         ExecutorFacts {
             name: executor.name().to_string(),
@@ -67,7 +69,7 @@ impl RecordingExecutor {
     }
 }
 
-/// Adds a batch with its readings, or as many of them as there were before an error.
+/// Adds a batch with all its readings, or with those taken before an error.
 fn record_batch(
     writer: &mut ContainerWriter,
     batch: &Batch,

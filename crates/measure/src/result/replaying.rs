@@ -1,8 +1,8 @@
-//! A replaying executor: it returns the recorded readings of each batch.
+//! A replaying executor: returns the recorded readings of each batch.
 //!
-//! A batch that differs from the recorded one means that the evidence was written by another version, or by a study
-//! whose decisions do not follow from recorded answers. That is an error, never a number. A request past the last
-//! recorded answer is an error too.
+//! If a batch differs from the recorded one, another version wrote the evidence, or the study's
+//! decisions do not follow from recorded answers. That is an error and never gives a number. A
+//! request past the last recorded answer is an error too.
 
 use super::container::{BatchEvent, ContainerError, ContainerEvents, EvidenceContainer, StudyEvent, batch_digest};
 use super::recording::ExecutorFacts;
@@ -27,7 +27,7 @@ pub(super) struct ReplayingExecutor {
     recorded: Rc<RecordedAnswers>,
 }
 
-/// The answers of a container, in the order in which they were given, to whomever asks.
+/// The answers of a container in recorded order, shared by all executors.
 pub(super) struct RecordedAnswers(RefCell<ReplayState>);
 
 /// Reason of the error for a request past the last recorded answer.
@@ -35,14 +35,14 @@ const RECORDING_ENDS: &str = "the recording ends here";
 
 struct ReplayState {
     events: ContainerEvents,
-    /// The time that was told last.
+    /// The time given last.
     now: Duration,
     /// Why no further answer can be given.
     ended: Option<RunError>,
 }
 
 impl ReplayState {
-    /// The next event, with `most` readings at most.
+    /// Takes the next event, with at most `most` readings.
     fn next_event(&mut self, most: usize) -> Result<(StudyEvent, Vec<Sample>), RunError> {
         if let Some(error) = &self.ended {
             return Err(error.clone());
@@ -71,14 +71,15 @@ impl RecordedAnswers {
         self.0.borrow_mut().ended.get_or_insert(error).clone()
     }
 
-    /// Whether every answer has been given; false where an answer is damaged or belongs to another request.
+    /// Whether every answer has been given; false if an answer is damaged or belongs to another
+    /// request.
     pub(super) fn is_exhausted(&self) -> bool {
         let state = self.0.borrow();
         let ends = |error: &RunError| matches!(error, RunError::Replay { how } if how == RECORDING_ENDS);
         state.events.is_exhausted() && state.ended.as_ref().is_none_or(ends)
     }
 
-    /// The recorded readings, `most` at most.
+    /// Takes recorded readings, at most `most`.
     pub(super) fn next_readings(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
         let next = self.0.borrow_mut().next_event(most);
         let kept = next.and_then(|(event, samples)| match event {
@@ -88,7 +89,7 @@ impl RecordedAnswers {
         kept.map_err(|error| self.end_with(error))
     }
 
-    /// The recorded batch, where it is the one that is asked for.
+    /// Takes the recorded batch, if it equals the requested one.
     fn next_batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
         let own = batch_digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
         let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
@@ -106,12 +107,12 @@ impl RecordedAnswers {
         result.map_err(|error| self.end_with(error))
     }
 
-    /// The recorded time.
+    /// Takes the recorded time.
     fn next_time(&self) -> Duration {
         let mut state = self.0.borrow_mut();
         match state.next_event(0) {
             Ok((StudyEvent::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
-            // The next batch will fail: this has no way to.
+            // The next batch reports the error, since this function cannot fail.
             Ok(_) => {
                 let how = "the study asked for the time where it did not before".to_string();
                 state.ended.get_or_insert(RunError::Replay { how });
@@ -124,7 +125,7 @@ impl RecordedAnswers {
     }
 }
 
-/// Capabilities of the recorded executor. All that it ran has worked, so nothing is lacking.
+/// Capabilities of the recorded executor. All that it ran has worked, so it lacks nothing.
 fn recorded_capabilities(facts: &ExecutorFacts) -> Capabilities {
     let areas = vec![STANDARD_AREA_BYTES as usize; AREA_REGISTERS.len()];
     Capabilities {
@@ -140,11 +141,11 @@ fn recorded_capabilities(facts: &ExecutorFacts) -> Capabilities {
 }
 
 impl ReplayingExecutor {
-    /// The executor with these facts, one of those whose answers are recorded.
+    /// Creates an executor with these facts, which shares the recorded answers.
     pub(super) fn new(recorded: Rc<RecordedAnswers>, facts: ExecutorFacts) -> ReplayingExecutor {
         let capabilities = recorded_capabilities(&facts);
-        // Nothing may be read from the machine that replays. What a study needs to know of the recorded one is in its
-        // plan, or is asked for like readings.
+        // A replay reads nothing from its own machine. What a study needs to know of the recorded
+        // machine is in its plan, or is recorded like readings.
         let tsc = TscParameters { rate: Hertz(1e9), step: 1.0 };
         let machine = MachineParameters { tsc, imul_latency: None }.into();
         ReplayingExecutor { facts, capabilities, machine, recorded }

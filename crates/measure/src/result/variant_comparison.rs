@@ -1,4 +1,4 @@
-//! Two variants that were measured in the same rounds: difference, ratio, and a verdict.
+//! Compares two variants measured in the same rounds: difference, ratio and verdict.
 
 use super::quantity::Quantity;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,10 @@ pub enum VariantVerdict {
     Slower,
     /// It takes less time.
     Faster,
-    /// The difference is below 2 % of the cost, if there is one.
+    /// Any difference is below 2 % of the cost.
     Same,
-    /// The interval of the difference contains 0, and is too wide to say more; or there is no number.
+    /// The interval of the difference contains 0 and is too wide to say more, or there is no
+    /// number.
     Unclear,
 }
 
@@ -24,17 +25,17 @@ pub struct VariantComparison {
     pub snippet: String,
     /// The machine code of one copy, in hexadecimal.
     pub bytes: String,
-    /// Its cost in core cycles a copy.
+    /// Its cost in core cycles per copy.
     pub cost: Quantity,
-    /// Its cost less that of the first, in core cycles a copy.
+    /// Its cost minus that of the first, in core cycles per copy.
     pub difference: Quantity,
-    /// Its cost as a multiple of the first one's.
+    /// Its cost as a multiple of the first variant's.
     pub ratio: CostRatio,
-    /// The verdict, at a level of confidence of 99 %.
+    /// The verdict, at a confidence level of 99 %.
     pub verdict: VariantVerdict,
 }
 
-/// A ratio of two costs; null where it was refused, or where a cost may be 0.
+/// A ratio of two costs; null if it was refused, or if a cost may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CostRatio {
     /// The value.

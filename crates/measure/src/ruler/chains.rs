@@ -1,14 +1,15 @@
-//! The ruler: chains of known length in core cycles that run beside the samples.
+//! The ruler: chains of known length in core cycles, measured together with the samples.
 //!
-//! A chain of dependent `imul` or `add` takes a fixed number of core cycles at every frequency of the core,
-//! so a sample divided by the ruler is in core cycles. Each chain is measured at two lengths whose
-//! difference does not contain the readings' overhead. The two differ by the size of the loop's body, not by the
-//! number of iterations: doubling iterations moved the loop's exit, and the difference with it, by up to one
-//! cycle in 900, while equal iteration counts agreed with unrolled chains within 1 in 10 000.
+//! A chain of dependent `imul` or `add` takes a fixed number of core cycles at every frequency of
+//! the core. So a sample divided by the ruler is in core cycles. Each chain is measured at two
+//! lengths, whose difference does not contain the readings' overhead. The lengths differ by the
+//! size of the loop's body, not by the number of iterations. Doubling the iterations moved the
+//! loop's exit, and so the difference, by up to one cycle in 900. Equal iteration counts agreed
+//! with unrolled chains within 1 in 10 000.
 //!
-//! `imul` is the primary chain. On a core shared with a busy sibling both chains are delayed, `add` up to three times
-//! more per cycle, since its links compete for a port every cycle. The ratio of the two checks the ruler; the *width
-//! sentinel*, a burst of independent adds, detects the sibling.
+//! `imul` is the primary chain. A busy sibling delays both chains, `add` up to three times more per
+//! cycle, since its links compete for a port every cycle. The ratio of the two checks the ruler.
+//! The *width sentinel*, a burst of independent adds, detects the sibling.
 //!
 //! Each loop has at most 64 bytes, lies in one cache line, and accesses no memory.
 
@@ -17,16 +18,17 @@ pub use cyclescope_code::program::chains::IMUL;
 pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
 use cyclescope_code::program::{Program, ProgramRecipe};
 
-/// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end (twelve additions
-/// and the counter took 3.0 cycles an iteration on a core with five adders, not 2.6).
+/// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end.
+/// Twelve additions and the counter took 3.0 cycles per iteration on a core with five adders, not
+/// 2.6.
 const SENTINEL_COPIES: usize = 4;
 
-/// Smallest number of iterations of the sentinel's loop: some two hundred core cycles.
+/// Fewest iterations of the sentinel's loop: some two hundred core cycles.
 pub const SENTINEL_LOOPS: u64 = 40;
 
-/// Iterations for each unit of the clock's step: the sentinel then takes some twenty steps, so that a busy
-/// sibling, which adds a half, is visible in every sample. (With 40 iterations and a simulated step of 38, 86 % of the
-/// intervals beside an intermittently busy sibling contained the truth.)
+/// Iterations per unit of the clock's step. The sentinel then takes some twenty steps, so every
+/// sample shows a busy sibling, which adds a half. With 40 iterations and a simulated step of 38,
+/// only 86 % of the intervals with an intermittently busy sibling contained the truth.
 const LOOPS_PER_STEP: f64 = 5.0;
 
 /// Iterations of the sentinel's loop with a clock of this step.
@@ -39,8 +41,8 @@ pub fn sentinel_adds(loops: u64) -> f64 {
     (SENTINEL_ADDS * SENTINEL_COPIES) as f64 * loops as f64
 }
 
-/// Additions a core cycle that the sentinel reads on an unshared core with this many adders: the countdown of each
-/// iteration takes an adder too.
+/// Additions per core cycle that the sentinel reads on an unshared core with this number of adders.
+/// The countdown of each iteration takes an adder too.
 pub fn sentinel_width(adders: u32) -> f64 {
     let adds = (SENTINEL_ADDS * SENTINEL_COPIES) as f64;
     f64::from(adders) * adds / (adds + 1.0)
@@ -66,7 +68,7 @@ pub struct RulerPrograms {
 }
 
 impl RulerPrograms {
-    /// The programs of the ruler, read by `clock`.
+    /// Builds the programs of the ruler, read by `clock`.
     pub fn new(clock: &Clock) -> RulerPrograms {
         let chain = |snippet: &[u8], copies: usize| ProgramRecipe::with_loop(clock, snippet, copies).build();
         RulerPrograms {

@@ -1,7 +1,7 @@
-//! The ruler: chains of known length in core cycles that run beside the samples, and the only place that reads raw
-//! samples in core cycles.
+//! The ruler: chains of known length in core cycles, measured together with the samples. Only this
+//! module converts raw samples to core cycles.
 //!
-//! Each threshold is defined here once, with the measurement that it comes from.
+//! Each threshold is defined here once, with the measurement that justifies it.
 
 mod chains;
 mod gauge;

@@ -1,28 +1,32 @@
-//! Detects disturbed readings: by an interrupt, stolen time, a change of frequency.
+//! Detects disturbed readings: by an interrupt, stolen time or a change of frequency.
 //!
-//! A reading is an outlier where its distance from the median exceeds several interquartile ranges, and the spread that
-//! the clock's step and wander give undisturbed readings.
+//! A reading is an outlier if its distance from the median exceeds several interquartile ranges,
+//! and also the spread of undisturbed readings that the clock's step and wander cause.
 
 use cyclescope_core::statistics::{quantiles, quartiles};
 use statrs::distribution::{DiscreteCDF, Poisson};
 
-/// A reading above the median by this many interquartile ranges is an outlier: for a normal distribution 8 standard
-/// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
+/// A reading above the median by this many interquartile ranges is an outlier. For a normal
+/// distribution these are 8 standard deviations, which chance does not reach. An interrupt takes
+/// thousands of ticks.
 const OUTLIER_RANGES: f64 = 6.0;
 
-/// A layout with fewer undisturbed rounds is not used: of two rounds that differ, either may be the disturbed one.
+/// A layout with fewer undisturbed rounds is not used. If two rounds differ, either may be the
+/// disturbed one.
 pub const KEPT_LEAST: usize = 3;
 
-/// The share of a duration by which the core clock wanders from one round to the next.
+/// Share of a duration by which the core clock wanders between rounds.
 const CLOCK_WANDER: f64 = 0.0005;
 
-/// Outliers among the durations of one call, relative to the lower quartile of their group (such as a layout).
+/// Outliers among the durations of one call, relative to the lower quartile of their group (such as
+/// a layout).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// Lower quartile of each group: of twelve calls, each disturbed with a probability of 0.3, more than half are disturbed
-    /// once in twenty times, and more than three quarters once in twenty thousand.
+    /// Lower quartile of each group. If each of twelve calls is disturbed with a probability of
+    /// 0.3, more than half are disturbed once in twenty times, and more than three quarters once in
+    /// twenty thousand.
     pub bases: Vec<f64>,
-    /// Distance above the base from which a duration is an outlier.
+    /// Least distance of an outlier from the base.
     pub reach: f64,
     /// Number of outliers,
     pub hits: usize,
@@ -31,12 +35,12 @@ pub struct Outliers {
 }
 
 impl Outliers {
-    /// From the durations of some groups, none of them empty, in raw units of a clock of this step. The groups differ
-    /// by their positions only.
+    /// Finds the outliers in nonempty groups of durations, in raw units of a clock with this step.
+    /// Groups may differ only by their positions.
     ///
     /// # Panics
     ///
-    /// Without groups, or where one is empty.
+    /// Without groups, or if a group is empty.
     pub(crate) fn from_groups(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
         let bases: Vec<f64> = groups.iter_mut().map(|group| quantiles(group, [0.25])[0]).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
@@ -52,21 +56,22 @@ impl Outliers {
         Outliers { bases, reach, hits, time: typical * residuals.len() as f64 }
     }
 
-    /// Whether this call was hit more often than disturbances at this rate (hits in a raw unit of time) explain: chance makes
-    /// as many hits in less than one of ten thousand cases.
+    /// Whether disturbances at this rate (hits per raw unit of time) do not explain the call's
+    /// hits. They cause as many hits by chance in less than one of ten thousand cases.
     pub(crate) fn exceeds_rate(&self, rate: f64) -> bool {
         const RARE: f64 = 1e-4;
         let by_chance = Poisson::new((rate * self.time).max(f64::MIN_POSITIVE));
         self.hits > 0 && by_chance.is_ok_and(|chance| chance.sf(self.hits as u64 - 1) < RARE)
     }
 
-    /// Outliers beyond those that disturbances at this rate make.
+    /// Outliers in excess of the disturbances expected at this rate.
     pub(crate) fn excess_over_rate(&self, rate: f64) -> f64 {
         self.hits as f64 - rate * self.time
     }
 }
 
-/// The range of undisturbed values that a disturbance can move either way, such as differences of two readings.
+/// The range of undisturbed values that a disturbance can move either way, such as differences of
+/// two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UndisturbedBand {
     low: f64,
@@ -74,8 +79,8 @@ pub struct UndisturbedBand {
 }
 
 impl UndisturbedBand {
-    /// The median plus or minus some interquartile ranges, or some `least` where that is wider; `None` without finite
-    /// values.
+    /// The median plus or minus some interquartile ranges, or some `least` if that is wider; `None`
+    /// without finite values.
     pub fn from_values(mut values: Vec<f64>, least: f64) -> Option<UndisturbedBand> {
         values.retain(|value| value.is_finite());
         if values.is_empty() {
@@ -92,7 +97,7 @@ impl UndisturbedBand {
         (self.low + self.high) / 2.0
     }
 
-    /// Whether a value is in it.
+    /// Whether a value is in the band.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -103,8 +108,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_outliers_by_their_own_group() {
-        // Two groups of different length, one interrupted reading in the shorter: longer by less than the other group.
+    fn outliers_are_relative_to_their_own_group() {
+        // Two groups of different lengths. One reading in the shorter group is interrupted, but
+        // adds less than the other group's length.
         let group = |middle: f64| (0..40).map(|n| middle + f64::from(n % 5)).collect::<Vec<_>>();
         let mut groups = vec![group(1000.0), group(100.0)];
         groups[1][7] = 400.0;
@@ -115,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_readings_do_not_widen_the_reach() {
+    fn many_outliers_do_not_widen_the_reach() {
         let mut group = vec![100.0; 60];
         group.extend([9000.0; 30]);
         let outliers = Outliers::from_groups(vec![group], 2.0);
@@ -124,8 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_long_call_is_hit_more_often_than_a_short_one() {
-        // 30 hits in 300 calls of 100 units; disturbances once in 2 000 units would make 15, once in 1 000 units 30.
+    fn hits_are_compared_with_the_length_of_calls() {
+        // 30 hits in 300 calls of 100 units. Disturbances once per 2 000 units would cause 15, once
+        // per 1 000 units 30.
         let outliers = Outliers { bases: vec![100.0], reach: 6.0, hits: 30, time: 30_000.0 };
         assert!(!outliers.exceeds_rate(1.0 / 1000.0) && !outliers.exceeds_rate(1.0 / 2000.0));
         assert!(outliers.exceeds_rate(1.0 / 4000.0) && outliers.exceeds_rate(0.0));
@@ -133,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_is_as_wide_as_a_step_at_least() {
+    fn a_band_is_at_least_one_step_wide() {
         let band = UndisturbedBand::from_values(vec![10.0; 9], 2.0).unwrap();
         assert!(band.contains(-2.0) && band.contains(22.0) && !band.contains(22.5));
         assert_eq!(band.middle(), 10.0);

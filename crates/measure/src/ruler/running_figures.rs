@@ -1,11 +1,12 @@
-//! Usual figures, learnt over the rounds of many programs that have a few rounds each.
+//! Usual figures, learnt over the rounds of many programs with few rounds each.
 
 use super::unshared_width::UnsharedWidth;
 use cyclescope_core::statistics::median;
 use std::collections::VecDeque;
 
-/// The width of an unshared core, learnt from rounds: nearly the largest of the upper quartiles of groups of rounds,
-/// since a sibling may be busy nearly always, and the width of a round may be wrong in both directions.
+/// Learns the width of an unshared core from rounds. The width is nearly the largest upper quartile
+/// of groups of rounds: a sibling may be busy nearly always, and the width of a round may be wrong
+/// in both directions.
 #[derive(Debug, Clone, Default)]
 pub struct WidthLearner {
     recent: Vec<f64>,
@@ -15,7 +16,7 @@ pub struct WidthLearner {
 
 impl WidthLearner {
     const ROUNDS: usize = 32;
-    /// Quartiles of which one may be wrong.
+    /// Number of quartiles of which one may be wrong.
     const DOUBTED: usize = 20;
 
     /// Learns from one round.
@@ -38,7 +39,7 @@ impl WidthLearner {
     }
 }
 
-/// A figure that should be the same in each round, learnt as the median of the last `Usual::MOST` rounds.
+/// A figure that should be the same in each round: the median of the last `MOST` rounds.
 #[derive(Debug, Clone, Default)]
 pub struct RunningMedian {
     recent: VecDeque<f64>,
@@ -47,7 +48,7 @@ pub struct RunningMedian {
 }
 
 impl RunningMedian {
-    /// Number of values that are kept; the median is computed again after each [`RunningMedian::EACH`].
+    /// Number of values kept. The median is recomputed after each `EACH` rounds.
     const MOST: usize = 256;
     const EACH: usize = 32;
 
@@ -63,12 +64,13 @@ impl RunningMedian {
         }
     }
 
-    /// The usual figure; `None` before the first `Usual::EACH` rounds.
+    /// The usual figure; `None` before the first `EACH` rounds.
     pub fn median_figure(&self) -> Option<f64> {
         self.usual
     }
 
-    /// Whether a figure differs from the usual one by `reach` at most; true while there is no usual figure.
+    /// Whether a figure differs from the usual one by at most `reach`; true while there is no usual
+    /// figure.
     pub fn is_near(&self, figure: f64, reach: f64) -> bool {
         self.usual.is_none_or(|usual| (figure - usual).abs() <= reach)
     }
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_that_is_seldom_wrong_is_learnt() {
+    fn a_figure_that_is_rarely_wrong_is_learnt() {
         let mut rest = RunningMedian::default();
         assert!(rest.is_near(-400.0, 12.0), "nothing is known yet");
         (0..RunningMedian::EACH).for_each(|round| rest.learn(if round % 5 == 0 { -300.0 } else { 40.0 }));
@@ -87,10 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn half_the_width_is_seen_whatever_else_was() {
+    fn half_the_width_is_detected_despite_other_readings() {
         let mut widths = WidthLearner::default();
         assert_eq!(widths.unshared_width(), None, "nothing is known yet");
-        // A busy sibling in a quarter of the rounds, and a series of readings that are far too wide, change nothing.
+        // A sibling that is busy in a quarter of the rounds changes nothing. Neither does a series
+        // of far too large widths.
         (0..64).for_each(|round| widths.learn(if round % 4 == 0 { 2.7 } else { 4.0 }));
         (0..WidthLearner::ROUNDS * 2).for_each(|_| widths.learn(40.0));
         (0..WidthLearner::ROUNDS * 40).for_each(|_| widths.learn(4.0));

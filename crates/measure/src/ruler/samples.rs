@@ -2,24 +2,24 @@
 
 use cyclescope_exec::Sample;
 
-/// The durations of one layout: a row a round, a column a call, in raw units of the clock.
+/// The durations of one layout in raw clock units: a row for each round, a column for each call.
 ///
-/// Columns are in the order of the calls' meaning, not in that in which the layout ran them.
+/// Columns have a fixed order, whatever the order in which the layout ran the calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutSamples {
     columns: usize,
     durations: Vec<f64>,
 }
 
-/// Duration of a call in raw units; infinite, so that every filter drops it, where the call ends before it starts, as
-/// when a migration reset the counter.
+/// Duration of a call in raw units. If the call ends before it starts, as when a migration reset
+/// the counter, it is infinite, so that every filter drops it.
 pub fn raw_duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
 
 impl LayoutSamples {
-    /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see
-    /// [`raw_duration`].
+    /// Orders one layout's readings; `order` gives the column of each reading of a round. For
+    /// durations see [`raw_duration`].
     pub fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
         let mut durations = vec![0.0; samples.len()];
         for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
@@ -30,7 +30,7 @@ impl LayoutSamples {
         LayoutSamples { columns: order.len(), durations }
     }
 
-    /// Adds the rounds of other samples of the same calls.
+    /// Appends the rounds of other samples of the same calls.
     pub(crate) fn append(&mut self, mut other: LayoutSamples) {
         assert_eq!(self.columns, other.columns, "the calls are the same");
         self.durations.append(&mut other.durations);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_calls_whatever_the_order_they_ran_in() {
+    fn columns_are_independent_of_the_order_of_calls() {
         let samples: Vec<_> = (0..6).map(|n| Sample { start: 100, end: 100 + n }).collect();
         let layout = LayoutSamples::new(&samples, &[2, 0, 1]);
         assert_eq!(layout.rounds().collect::<Vec<_>>(), [[1.0, 2.0, 0.0], [4.0, 5.0, 3.0]]);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_rounds_follow() {
+    fn appended_rounds_come_last() {
         let one = |end| LayoutSamples::new(&[Sample { start: 0, end }], &[0]);
         let mut samples = one(1);
         samples.append(one(2));

@@ -1,10 +1,11 @@
-//! What every study is: select → plan → measure → judge → record.
+//! The interface of every study: select → plan → measure → judge → record.
 //!
-//! Selecting and planning make a value, the study. [`Study::plan`] returns all its inputs beside the answers of the
-//! machine. [`Study::measure`] asks for these answers, judges them, and reports each [`ResultRecord`] as soon as it is complete.
-//! Judgements and records follow from plan and answers alone: a study reads no clock, no file and no machine without
-//! [`MachineAnswers`]. So evidence, replay, progress, JSON and result files are the same code for all studies:
-//! `super::replay` and the command line's driver.
+//! Selecting and planning make a value, the study. [`Study::plan`] returns all inputs of the study
+//! except the answers of the machine. [`Study::measure`] asks for these answers, judges them, and
+//! reports each [`ResultRecord`] once it is complete. Judgements and records follow from the plan
+//! and the answers alone: a study reads no clock, no file and no machine without
+//! [`MachineAnswers`]. So all studies share the code for evidence, replay, progress, JSON and
+//! result files: the command line's `session/driver.rs` and `session/replay_study.rs`.
 
 use crate::result::answers::MachineAnswers;
 use crate::result::container::{ContainerError, EvidenceContainer};
@@ -17,23 +18,23 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
-/// A question that takes many measurements, with all that it takes to answer it.
+/// A question that takes many measurements, with everything needed to answer it.
 pub trait Study {
-    /// Its name: of its command, and in manifests.
+    /// Name of its command, also used in manifests.
     fn name(&self) -> &'static str;
 
-    /// All inputs of the study beside the answers of the machine, as the manifest has them.
+    /// All inputs of the study except the answers of the machine, as written in the manifest.
     ///
     /// # Errors
     ///
-    /// Where it can't be written as JSON.
+    /// If it can't be written as JSON.
     fn plan(&self) -> io::Result<Value>;
 
-    /// The study whose plan a container holds.
+    /// Restores the study whose plan a container holds.
     ///
     /// # Errors
     ///
-    /// Where the plan is not one that this version makes.
+    /// If this version could not have made the plan.
     fn restore(container: &EvidenceContainer) -> Result<Self, ContainerError>
     where
         Self: Sized;
@@ -42,10 +43,10 @@ pub trait Study {
     ///
     /// # Errors
     ///
-    /// [`StopReason::Requested`] where whoever follows has ended it.
+    /// [`StopReason::Requested`] if the follower stopped the study.
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason>;
 
-    /// How the lock of the CPU was found, where an executor had one.
+    /// State of the CPU's lock, if an executor took one.
     fn lock_state(&self) -> Option<&LockState> {
         None
     }
@@ -54,27 +55,27 @@ pub trait Study {
 /// A line of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultRecord {
-    /// Its kind.
+    /// Kind of the record, such as `run`.
     pub kind: &'static str,
     /// The JSON object, schema and kind included, without a line break.
     pub line: String,
-    /// What it is to the result.
+    /// Role of the line in the result.
     pub role: RecordRole,
 }
 
-/// What a line is to a result.
+/// Role of a line in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordRole {
-    /// A part of it, found now: a result file takes it.
+    /// A part measured now: a result file takes it.
     Part,
-    /// What all parts come to: a result file may have further parts, so that it does not belong there.
+    /// A summary of all parts. A result file omits it, since further parts may follow.
     Sum,
-    /// A part that the result file has already.
+    /// A part that the result file already has.
     Resumed,
 }
 
 impl ResultRecord {
-    /// A part that was found now.
+    /// A part measured now.
     ///
     /// # Panics
     ///
@@ -84,32 +85,32 @@ impl ResultRecord {
         ResultRecord { kind, line, role: RecordRole::Part }
     }
 
-    /// A part that the result file has, from the fields that it has there.
+    /// A part from the result file, with the fields that it has there.
     ///
     /// # Panics
     ///
     /// Never: the fields are plain data.
     pub fn from_resumed_line(kind: &'static str, line: &Value) -> ResultRecord {
         let mut fields = line.as_object().cloned().unwrap_or_default();
-        // These the new line has itself.
+        // The new line adds these two itself.
         fields.retain(|name, _| name != "schema" && name != "kind");
         ResultRecord { role: RecordRole::Resumed, ..ResultRecord::new(kind, &fields) }
     }
 }
 
-/// How far a study has come.
+/// Progress of a study.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyProgress {
-    /// The work that is done.
+    /// Finished work.
     pub done: u64,
     /// All work, in the same unit.
     pub total: u64,
-    /// What is being done, or how much is complete, in a few words.
+    /// The current step, or how much is complete, in a few words.
     pub message: String,
 }
 
 impl StudyProgress {
-    /// Of a study whose work has no unit: its share, from 0 to 1.
+    /// Progress of a study whose work has no unit: its share, from 0 to 1.
     pub fn from_share(share: f64, message: impl Into<String>) -> StudyProgress {
         const PARTS: f64 = 1000.0;
         let done = (share.clamp(0.0, 1.0) * PARTS) as u64;
@@ -117,18 +118,18 @@ impl StudyProgress {
     }
 }
 
-/// Whoever follows a study. `Break` ends it.
+/// Receives the records and the progress of a study. `Break` stops the study.
 pub trait StudyFollower {
-    /// A line of the result is complete.
+    /// Called when a line of the result is complete.
     fn accept_record(&mut self, record: ResultRecord) -> ControlFlow<()>;
 
-    /// The study goes on.
+    /// Called as the study proceeds.
     fn report_progress(&mut self, _progress: StudyProgress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
-    /// Part of a record to come, from which a study can be resumed; `part` writes it as a line of JSON, which takes time
-    /// that is spent only where it is kept.
+    /// Called with part of an unfinished record; a resumed study continues after it. `part` formats
+    /// it as a line of JSON; call it only to keep the line, since it takes time.
     fn save_part(&mut self, _part: &dyn Fn() -> String) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -145,9 +146,9 @@ impl StudyFollower for Vec<ResultRecord> {
 /// Why a study ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
-    /// Whoever follows has ended it.
+    /// The follower stopped the study.
     Requested,
-    /// It can't go on.
+    /// The study failed.
     Failed(Error),
 }
 
@@ -172,7 +173,7 @@ impl From<Unavailable> for StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StopReason::Requested => f.write_str("the study was ended early"),
+            StopReason::Requested => f.write_str("the study was stopped early"),
             StopReason::Failed(error) => error.fmt(f),
         }
     }
@@ -180,7 +181,7 @@ impl fmt::Display for StopReason {
 
 impl std::error::Error for StopReason {}
 
-/// Turns what a follower says into an end.
+/// Converts a follower's answer to a result.
 pub fn check_stop(flow: ControlFlow<()>) -> Result<(), StopReason> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),

@@ -1,10 +1,10 @@
-//! Globs: `*` stands for any text, `?` for one character.
+//! Globs: `*` matches any text, `?` matches one character.
 
 /// Whether a glob matches the whole of a text.
 pub fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut place) = (0, 0);
-    // Where the last star stands, and up to where of the text it has been let reach.
+    // Position of the last star, and the end of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     while place < text.len() {
         match pattern.get(at) {

@@ -1,4 +1,4 @@
-//! What every study is, and what studies share: the contract, the names a study offers, files that resume, CSV lists.
+//! Studies: their common interface, the names that a study offers, resumable files, CSV lists.
 
 mod contract;
 pub mod csv_list;

@@ -1,26 +1,27 @@
-//! Whether a result file may be resumed on this machine.
+//! Decides whether a result file may be resumed on this machine.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the parts of one result file have in common, as its first line has it.
+/// Common settings of all parts of a result file, as written in its first line.
 pub trait ResumableSession: Serialize + DeserializeOwned {
-    /// The field of the first line that has it.
+    /// The field of the first line that contains the session.
     const FIELD: &'static str;
 
-    /// The fields that differ from those of another one, in words, but those that [`ResumableSession::describe_other_subjects`] compares.
+    /// Describes the fields that differ from `now`, except those that
+    /// [`ResumableSession::describe_other_subjects`] compares.
     fn describe_changes(&self, now: &Self) -> Vec<String> {
         list_differing_fields(self, now, &[])
     }
 
-    /// How what is measured differs, where nothing else does.
+    /// Describes how the measured subjects differ, if nothing else does.
     fn describe_other_subjects(&self, _now: &Self) -> Option<String> {
         None
     }
 
-    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
-    /// from this one. Empty where nothing differs.
+    /// Describes differences that prevent resuming this file: those between its session and `now`,
+    /// and those between its machine (`kept`) and this one. Empty if the file can be resumed.
     fn describe_differences(&self, now: &Self, kept: &Value, machine: &Value) -> Vec<String> {
         let mut differ = self.describe_changes(now);
         differ.extend(describe_processor_changes(kept, machine));
@@ -31,22 +32,22 @@ pub trait ResumableSession: Serialize + DeserializeOwned {
     }
 }
 
-/// What the parts of one result file of a study without options of its own have in common, as its first line has it.
+/// Common settings of all parts of a result file, for a study without its own options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenericSession {
     /// The version of the program.
     pub version: String,
-    /// The seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Whether --quick was given.
     pub quick: bool,
     /// The timing method.
     pub clock: String,
-    /// Where the code runs.
+    /// The executor that runs the code.
     pub executor: String,
     /// The CPU to measure on.
     pub cpu: u32,
-    /// What is measured.
+    /// The measured subjects.
     pub subjects: Vec<String>,
 }
 
@@ -64,7 +65,8 @@ impl ResumableSession for GenericSession {
     const FIELD: &'static str = "session";
 }
 
-/// The fields of a session that differ from those of another one, in words, but those of these names.
+/// Describes the fields of a session that differ from those of another one, except the fields in
+/// `but`.
 pub fn list_differing_fields<T: Serialize>(old: &T, new: &T, but: &[&str]) -> Vec<String> {
     let (old, new) = (to_fields(old), to_fields(new));
     let differ = old.iter().filter(|(name, _)| !but.contains(&name.as_str())).filter_map(|(name, old)| {
@@ -81,7 +83,7 @@ fn to_fields<T: Serialize>(session: &T) -> Map<String, Value> {
     }
 }
 
-/// In what the processor of a file's first line differs from that of a machine.
+/// Describes how the processor of a file's first line differs from that of a machine.
 fn describe_processor_changes(kept: &Value, machine: &Value) -> Vec<String> {
     let names = ["brand", "family", "model", "stepping", "microcode"];
     let differ = names.into_iter().filter_map(|name| {
@@ -91,7 +93,7 @@ fn describe_processor_changes(kept: &Value, machine: &Value) -> Vec<String> {
     differ.collect()
 }
 
-/// The value of a fact that may be wrapped with its reason.
+/// Unwraps a fact that may carry its reason.
 fn unwrap_fact(fact: &Value) -> &Value {
     fact.get("value").unwrap_or(fact)
 }
@@ -102,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_session_differs_in_its_fields_and_its_processor() {
+    fn differences_in_fields_and_processor_are_described() {
         let session = GenericSession {
             version: "1".to_string(),
             seed: 5,

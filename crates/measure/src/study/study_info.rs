@@ -1,4 +1,4 @@
-//! What is known of a study before it is made.
+//! Facts about a study before it is created.
 
 use super::contract::Study;
 use crate::Plan;
@@ -7,41 +7,42 @@ use cyclescope_core::machine::Machine;
 use cyclescope_exec::ExecutorOpener;
 use serde_json::Value;
 
-/// A study, as the command line and `replay` find it.
+/// A study as listed by the command line and `replay`.
 #[derive(Clone, Copy)]
 pub struct StudyInfo {
-    /// Its name.
+    /// Name of its command.
     pub name: &'static str,
-    /// What it asks, for help.
+    /// Its question, for the help text.
     pub about: &'static str,
     /// See [`Study::restore`].
     pub restore: fn(&EvidenceContainer) -> Result<Box<dyn Study>, ContainerError>,
-    /// How it is selected where it has no options of its own. None where the command line has a front for it.
+    /// How to select it if it has no options of its own; `None` if the command line has a front end
+    /// for it.
     pub generic: Option<GenericStudy>,
 }
 
-/// A study that takes nothing but the names of its subjects.
+/// A study whose only options are the names of its subjects.
 #[derive(Clone, Copy)]
 pub struct GenericStudy {
-    /// What it can measure, each by name and with a few words.
+    /// Subjects that it can measure, each with its name and a short description.
     pub subjects: &'static [(&'static str, &'static str)],
-    /// What others call what it measures; `--list` shows each by its name.
+    /// Names of its subjects in other suites; `--list` shows them with each subject.
     pub catalogs: &'static [SuiteCatalog],
-    /// The fields of its records that a table shows, in this order.
+    /// The fields of its records that a table shows, in order.
     pub columns: &'static [&'static str],
     /// The field of its records that explains them in words.
     pub explanation: Option<&'static str>,
-    /// How many of the lines of a result file that was interrupted, from its second line on, are of subjects of which it has all
-    /// lines.
+    /// Number of an interrupted result file's lines, after the first one, that belong to complete
+    /// subjects.
     pub count_complete: fn(&[Value]) -> usize,
-    /// Makes the study.
+    /// Creates the study.
     pub select: fn(StudySelection) -> Box<dyn Study>,
 }
 
 /// The questions of another suite, and which subjects of a study answer them.
 #[derive(Debug, Clone, Copy)]
 pub struct SuiteCatalog {
-    /// Its name.
+    /// Name of the other suite.
     pub name: &'static str,
     /// The questions.
     pub entries: &'static [SuiteQuestion],
@@ -50,26 +51,27 @@ pub struct SuiteCatalog {
 /// A question.
 #[derive(Debug, Clone, Copy)]
 pub struct SuiteQuestion {
-    /// What the other suite calls it.
+    /// The other suite's name for it.
     pub name: &'static str,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub about: &'static str,
     /// Subjects, or commands that begin with `cyclescope`.
     pub answers: &'static [&'static str],
 }
 
-/// What was asked for.
+/// The selection to measure.
 pub struct StudySelection<'a> {
-    /// Some of the subjects, each once, in their order.
+    /// The selected subjects, each once, in order.
     pub subjects: Vec<&'static str>,
-    /// Timing method and its step, latency of `imul`, level of the intervals, seed, budget.
+    /// Timing method and its step, latency of `imul`, confidence level of the intervals, seed,
+    /// budget.
     pub plan: Plan,
     /// Opens the executor.
     pub open: ExecutorOpener,
     /// The machine to measure on.
     pub machine: &'a Machine,
-    /// Bytes of memory that may be used.
+    /// Bytes of memory that the study may use.
     pub memory: u64,
-    /// The lines that a result file has of subjects that are complete: these are not measured again.
+    /// Lines of complete subjects in the result file. These subjects are not measured again.
     pub complete_lines: Vec<Value>,
 }

@@ -1,9 +1,10 @@
-//! Many points of one question: the values of a sweep, or the snippets of a list. Behind `run --sweep` and `run --from`.
+//! Many points of one question: the values of a sweep, or the snippets of a list. Implements `run
+//! --sweep` and `run --from`.
 //!
-//! Each point is measured as two runs of half the time, with the same engine and plan, in two passes over the points. One
-//! executor measures them one after another, in another random order in each pass: where the core slows down or something else
-//! runs for a while, neighbours of a sweep scatter, and no slope appears over its values; and where the two runs of a point do
-//! not agree, its interval holds both and a caveat says so.
+//! Two passes over the points measure each point twice, each time with half the budget and the same
+//! engine and plan. One executor runs each pass in a different random order. If the core slows down
+//! or background load runs for a while, neighbouring points of a sweep scatter, and no false slope
+//! appears. If the two runs of a point disagree, its interval holds both, and a caveat reports it.
 
 mod passes;
 mod point;

@@ -1,18 +1,18 @@
-//! The two passes over the points: in which order they are measured, and what the two results of a point say together.
+//! The two passes over the points: their orders, and how the two results of a point are combined.
 
 use cyclescope_core::random::Random;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::{Quantity, RunRecord};
 use cyclescope_measure::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
-/// Points that are measured once and then once more before others are. A point's line is written after its second time, so an
-/// interruption loses this many first times at most, some seconds.
+/// Points per block. A block finishes both passes before the next begins. A point's line is written
+/// after its second run, so an interruption loses at most this many first runs, some seconds.
 const BLOCK_POINTS: usize = 32;
 
 /// The order of the points of a block in each pass.
 pub(super) type PassOrders = [Vec<usize>; 2];
 
-/// All points in random order, in blocks of which each has another order in its second pass.
+/// Puts all points in random order, in blocks with a different order in each pass.
 pub(super) fn draw_blocks(points: usize, seed: u64) -> Vec<PassOrders> {
     let mut random = Random::new(seed);
     let mut all: Vec<usize> = (0..points).collect();
@@ -25,8 +25,9 @@ pub(super) fn draw_blocks(points: usize, seed: u64) -> Vec<PassOrders> {
     all.chunks(BLOCK_POINTS).map(orders).collect()
 }
 
-/// The result of a point from those of both passes: the mean of each figure. Its interval is as wide as one pass's, since what
-/// is the same in both is not known, or holds both intervals where they do not agree.
+/// Combines a point's results from both passes: the mean of each figure. The interval is as wide as
+/// that of one pass, since errors common to both are unknown. If the passes disagree, the interval
+/// holds both.
 pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
     let costs = [first.cost, second.cost];
     let compared = [&first, &second].map(|record| record.versus.as_ref().map(|versus| versus.cost));
@@ -65,16 +66,16 @@ fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> V
     }
 }
 
-/// The caveat of two costs that do not agree.
+/// Returns a caveat if two costs disagree.
 fn find_disagreement(costs: [Quantity; 2]) -> Option<Caveat> {
     if figures_agree(costs.map(PassFigure::from)) {
         return None;
     }
-    let of = |cost: Quantity| match (cost.value, cost.low, cost.high) {
+    let describe = |cost: Quantity| match (cost.value, cost.low, cost.high) {
         (Some(value), Some(low), Some(high)) => format!("{value:.3} ({low:.3} to {high:.3})"),
         _ => "no number".to_string(),
     };
-    let text = format!("the point was measured twice: {} and {} core cycles", of(costs[0]), of(costs[1]));
+    let text = format!("the point was measured twice: {} and {} core cycles", describe(costs[0]), describe(costs[1]));
     Some(Caveat { code: CaveatKind::PassesDisagree, text })
 }
 
@@ -99,15 +100,15 @@ impl From<CostRatio> for PassFigure {
 }
 
 impl PassFigure {
-    /// Value, and the distances of the ends; none where one of them is not known.
+    /// The value and the distances of the interval's ends; `None` if any of them is unknown.
     fn margins(self) -> Option<[f64; 3]> {
         let (value, low, high) = (self.value?, self.low?, self.high?);
         Some([value, value - low, high - value])
     }
 }
 
-/// Whether the figures of two passes differ by no more than chance explains at the level of their intervals. One that has a
-/// number and one that has none do not agree.
+/// Whether the figures of two passes differ by no more than chance explains at the level of their
+/// intervals. A figure with a number and one without disagree.
 fn figures_agree(figures: [PassFigure; 2]) -> bool {
     match figures.map(PassFigure::margins) {
         [Some([one, down, up]), Some([other, other_down, other_up])] => {
@@ -118,7 +119,7 @@ fn figures_agree(figures: [PassFigure; 2]) -> bool {
     }
 }
 
-/// The figure of both passes; that of one where the other has no number.
+/// Combines the figures of both passes. If one has no number, returns the other.
 fn combine_figures(figures: [PassFigure; 2]) -> PassFigure {
     let [Some([one, ..]), Some([other, ..])] = figures.map(PassFigure::margins) else {
         let [one, other] = figures;
@@ -151,7 +152,7 @@ mod tests {
     const NONE: PassFigure = PassFigure { value: None, low: None, high: None };
 
     #[test]
-    fn each_point_is_measured_twice_in_other_orders() {
+    fn each_point_is_measured_twice_in_different_orders() {
         let blocks = draw_blocks(100, 5);
         assert_eq!(blocks.len(), 4);
         let all = |pass: usize| {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_agree_are_averaged_and_others_are_held_by_the_interval() {
+    fn figures_that_agree_are_averaged_and_others_widen_the_interval() {
         let found = combine_figures([around(10.0, 0.3), around(10.4, 0.4)]);
         assert_eq!(found.value, Some(10.2));
         let margin = found.high.unwrap() - 10.2;

@@ -1,4 +1,4 @@
-//! A point, and its row: what a table, a file and a picture take from its line of the result.
+//! A point, and its row: the data of its result line for a table, a file and a picture.
 
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct RunPoint {
     /// Its number, from 0, in the order of the sweep or the list.
     pub number: usize,
-    /// What tells it from the others.
+    /// Distinguishes it from the others.
     #[serde(flatten)]
     pub label: PointLabel,
 }
 
-/// What tells a point from the others.
+/// Distinguishes a point from the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PointLabel {
@@ -26,7 +26,7 @@ pub enum PointLabel {
         /// Its value.
         value: u64,
     },
-    /// The name that a list gives.
+    /// The name from a list.
     Name {
         /// The name.
         name: String,
@@ -34,7 +34,7 @@ pub enum PointLabel {
 }
 
 impl PointLabel {
-    /// `N = 64`, or the name.
+    /// Formats the label: `N = 64`, or the name.
     pub fn to_text(&self) -> String {
         match self {
             PointLabel::Value { variable, value } => format!("{variable} = {value}"),
@@ -43,20 +43,20 @@ impl PointLabel {
     }
 }
 
-/// What is shown of a point: from its line of kind `run`, or of kind `error`.
+/// Data of a point for display, from its line of kind `run` or `error`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PointRow {
     /// The point.
     pub point: RunPoint,
     /// The snippet as text.
     pub snippet: Option<String>,
-    /// Core cycles a copy.
+    /// Core cycles per copy.
     pub cost: Option<Quantity>,
     /// Time a copy.
     pub time: Option<Quantity>,
-    /// What a call of a function costs where calls overlap.
+    /// Cost of a function call while calls overlap.
     pub throughput: Option<Quantity>,
-    /// What a call of a function costs that waits for the last one.
+    /// Cost of a function call that waits for the last one.
     pub latency: Option<Quantity>,
     /// Caveats of the result.
     #[serde(default)]
@@ -65,20 +65,20 @@ pub struct PointRow {
     pub versus: Option<OtherVariant>,
     /// Why there is no result.
     pub text: Option<String>,
-    /// What helps against that.
+    /// Remedy for that.
     pub remedy: Option<String>,
-    /// The exit code of a run that ends so.
+    /// The exit code of a run that fails this way.
     pub exit: Option<u8>,
 }
 
 /// The other variant of a point.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct OtherVariant {
-    /// Its cost in core cycles a copy.
+    /// Its cost in core cycles per copy.
     pub cost: Quantity,
-    /// Its cost as a multiple of the first one's.
+    /// Its cost as a multiple of the first variant's.
     pub ratio: CostRatio,
-    /// How it compares.
+    /// How it compares with the first.
     pub verdict: VariantVerdict,
 }
 
@@ -88,12 +88,12 @@ impl PointRow {
         serde_json::from_str(line)
     }
 
-    /// The cost, where it has a number.
+    /// The cost, if it has a number.
     pub fn measured_cost(&self) -> Option<&Quantity> {
         self.cost.as_ref().filter(|cost| cost.value.is_some())
     }
 
-    /// `measured`; `refused` for a run without a number; `failed` for one that faulted or hung.
+    /// `measured`, `refused` for a run without a number, or `failed` for a fault or a hang.
     pub fn status(&self) -> &'static str {
         match (self.measured_cost(), &self.text) {
             (Some(_), _) => "measured",

@@ -1,27 +1,27 @@
-//! What the parts of one result file have in common, as its first line has it.
+//! Common settings of all parts of a result file, as written in its first line.
 
 use cyclescope_measure::study::ResumableSession;
 use serde::{Deserialize, Serialize};
 
-/// The part of the first line that is about the points.
+/// The part of the first line that describes the points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointsSession {
     /// The version of the program.
     pub version: String,
     /// The words of the command that measures all points, with its seed and its CPU.
     pub command: Vec<String>,
-    /// The seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How many points there are.
+    /// Number of points.
     pub points: usize,
-    /// A number that other points hardly have.
+    /// A digest that identifies the points.
     pub identity: String,
 }
 
 impl ResumableSession for PointsSession {
     const FIELD: &'static str = "points";
 
-    /// The command has the seed.
+    /// The command includes the seed.
     fn describe_changes(&self, now: &PointsSession) -> Vec<String> {
         let mut differ = Vec::new();
         if self.version != now.version {

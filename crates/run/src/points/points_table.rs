@@ -1,9 +1,10 @@
-//! Points as a table, a row each.
+//! Points as a table with one row per point.
 
 use super::point::{PointLabel, PointRow};
 use cyclescope_measure::study::text_table::{TextTable, format_figure, format_quantity, json_word};
 
-/// Columns of every table behind the one that names the point. Numbers are core cycles and nanoseconds a copy.
+/// Columns of every table after the one that names the point, in core cycles and nanoseconds per
+/// copy.
 const COST_COLUMNS: [&str; 9] = ["cycles", "low", "high", "status", "ns", "ns_low", "ns_high", "caveats", "why_not"];
 /// Columns of a table of two variants.
 const VARIANT_COLUMNS: [&str; 7] =
@@ -12,8 +13,8 @@ const VARIANT_COLUMNS: [&str; 7] =
 const CALL_COLUMNS: [&str; 6] =
     ["throughput", "throughput_low", "throughput_high", "latency", "latency_low", "latency_high"];
 
-/// A row for each point: its value, in a column of the variable's name, or its name, and what it costs. Lists have a last
-/// column with the snippet.
+/// Makes a row for each point: its value, in a column named after the variable, or its name; then
+/// its cost. For lists, the last column contains the snippet.
 pub fn tabulate_points<'a>(rows: impl Iterator<Item = &'a PointRow> + Clone) -> TextTable {
     let compared = rows.clone().any(|row| row.versus.is_some());
     let first = rows.clone().next().map(|row| row.point.label.clone());

@@ -1,23 +1,25 @@
-//! A list of snippets: a CSV file with names of columns in its first line, or a text with a snippet a line.
+//! A list of snippets: a CSV file with column names in its first line, or a text with one snippet
+//! per line.
 //!
-//! Columns: `snippet` (assembly) or `hex` (machine code), and where wanted `name` and `init` (assembly that runs once before).
-//! A file whose first line names none of `snippet` and `hex` is a text: each line is a snippet. In both a line that begins
-//! with `#` is a comment, and empty lines are passed over.
+//! Columns: `snippet` (assembly) or `hex` (machine code), and optionally `name` and `init`
+//! (assembly that runs once before). If the first line names neither `snippet` nor `hex`, the file
+//! is a text in which each line is a snippet. In both formats a line that begins with `#` is a
+//! comment, and empty lines are skipped.
 
 use cyclescope_measure::study::csv_list::{BadList, for_each_row};
 
 const COLUMNS: [&str; 4] = ["name", "snippet", "hex", "init"];
-/// Columns of which a list has one.
+/// Columns of which a list has at least one.
 const SUBJECT_COLUMNS: [&str; 2] = ["snippet", "hex"];
 
 /// A snippet of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSnippet {
-    /// Its line, from 1.
+    /// Its line number, from 1.
     pub line: u64,
-    /// Its name: the one that the list gives, else its text.
+    /// Its name from the list, otherwise its text.
     pub name: String,
-    /// Assembly; none where it is machine code.
+    /// Assembly; `None` for machine code.
     pub snippet: Option<String>,
     /// Machine code in hexadecimal.
     pub hex: Option<String>,
@@ -29,7 +31,8 @@ pub struct ListedSnippet {
 ///
 /// # Errors
 ///
-/// With the line where it has neither a snippet nor machine code, or both; without one where it has no snippets.
+/// If a line has neither a snippet nor machine code, or both; the error has the line. If there are
+/// no snippets; that error has no line.
 pub fn read_list(content: &str) -> Result<Vec<ListedSnippet>, BadList> {
     let mut all = Vec::new();
     if has_columns(content) {
@@ -58,12 +61,12 @@ pub fn read_list(content: &str) -> Result<Vec<ListedSnippet>, BadList> {
         true => Err(BadList {
             line: None,
             message: "it has no snippets".to_string(),
-            remedy: format!("write one a line, or a CSV file with the columns {}", COLUMNS.join(", ")),
+            remedy: format!("write one per line, or a CSV file with the columns {}", COLUMNS.join(", ")),
         }),
     }
 }
 
-/// Whether the first line names columns.
+/// Whether the first line contains column names.
 fn has_columns(content: &str) -> bool {
     let names = |line: &str| line.split(',').any(|name| SUBJECT_COLUMNS.contains(&name.trim().to_lowercase().as_str()));
     content_lines(content).next().is_some_and(|(_, line)| names(line))
@@ -85,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_a_table_or_a_text() {
+    fn a_list_may_be_a_table_or_a_text() {
         let text = "\u{feff}# three\nadd rax, rbx\n\n  imul rax, rax; nop\nsnippet: nop\n";
         let expected = [(2, "add rax, rbx"), (4, "imul rax, rax; nop"), (5, "snippet: nop")];
         assert_eq!(names(text), expected.map(|(line, name)| (line, name.to_string())));
@@ -97,11 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_line_and_a_remedy() {
+    fn errors_have_a_line_and_a_remedy() {
         for (content, line, remedy) in [
-            ("", None, "one a line"),
-            ("# nothing\n\n", None, "one a line"),
-            ("snippet\n", None, "one a line"),
+            ("", None, "one per line"),
+            ("# nothing\n\n", None, "one per line"),
+            ("snippet\n", None, "one per line"),
             ("snippet,hex\nnop,90\n", Some(2), "fill one of"),
             ("snippet,hex,name\nnop,,\n,,x\n", Some(3), "fill one of"),
             ("snippet,names\n", Some(1), "did you mean `name`"),

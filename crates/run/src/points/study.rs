@@ -1,4 +1,4 @@
-//! The study: runs that share an executor, each recorded when it is complete.
+//! The study of many points: runs that share an executor, each recorded when complete.
 
 use super::passes::{PassOrders, combine_passes, draw_blocks};
 use super::point::{PointLabel, PointRow, RunPoint};
@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use std::io;
 use std::ops::ControlFlow;
 
-/// Its name.
+/// Name of the study in manifests.
 pub const NAME: &str = "points";
 
-/// How it is found.
+/// Entry in the list of studies.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "what a snippet costs at each value of a sweep, or each snippet of a list",
@@ -30,7 +30,7 @@ pub const INFO: StudyInfo = StudyInfo {
 /// Makes the record of a failure that ended the run of a point.
 pub type ExplainFailure = fn(&RunStudy, Error) -> ErrorRecord;
 
-/// Runs that are measured with one executor.
+/// Runs measured with one executor.
 pub struct PointsStudy {
     session: PointsSession,
     points: Vec<(RunPoint, PointRun)>,
@@ -39,19 +39,19 @@ pub struct PointsStudy {
     open: ExecutorOpener,
     explain: ExplainFailure,
     resumed: ResumedPoints,
-    /// The rows that there are, in the order of the points.
+    /// The rows so far, in the order of the points.
     rows: Vec<Option<PointRow>>,
     lock: Option<LockState>,
 }
 
-/// The run of a point, or the record of the failure for which there can be none here, such as an instruction that the CPU does
-/// not have.
+/// The run of a point; or the record of the failure that prevents it on this machine, such as an
+/// instruction that the CPU lacks.
 pub type PointRun = Result<Box<RunStudy>, Map<String, Value>>;
 
-/// What one pass says of a point: its result, or the record of a failure.
+/// The result of one pass over a point, or the record of a failure.
 type PassResult = Result<RunRecord, Map<String, Value>>;
 
-/// What a result file has of points that were interrupted.
+/// Lines of an interrupted result file.
 #[derive(Default)]
 pub struct ResumedPoints {
     /// The first line.
@@ -60,7 +60,7 @@ pub struct ResumedPoints {
     pub lines: Vec<Value>,
 }
 
-/// What decides the course, as a manifest has it.
+/// All inputs of the study, as written in a manifest.
 #[derive(Serialize, Deserialize)]
 struct SavedPoints {
     session: PointsSession,
@@ -97,8 +97,8 @@ struct PointLine<'a, T> {
 }
 
 impl PointsStudy {
-    /// Of these runs, with an executor of the machine whose facts these are. `explain` makes the record of a failure, and
-    /// `kept` is what a file has already.
+    /// Creates the study of these runs, on an executor of the machine with these facts. `explain`
+    /// makes the record of a failure; `kept` contains the lines of a result file.
     pub fn new(
         session: PointsSession,
         points: Vec<(PointLabel, PointRun)>,
@@ -125,7 +125,7 @@ impl PointsStudy {
         PointsStudy { session, points, machine, open, explain, resumed: kept, rows, lock: None }
     }
 
-    /// The rows that there are, in the order of the points.
+    /// The rows so far, in the order of the points.
     pub fn rows(&self) -> impl Iterator<Item = &PointRow> + Clone {
         self.rows.iter().flatten()
     }
@@ -135,12 +135,12 @@ impl PointsStudy {
         self.points.iter().filter_map(|(_, course)| course.as_deref().ok())
     }
 
-    /// How many points there are, and the seed of everything that is random.
+    /// The session, including the number of points and the seed.
     pub fn session(&self) -> &PointsSession {
         &self.session
     }
 
-    /// Takes the lines that a file has already.
+    /// Reads and reports the lines that the result file already has.
     fn take_resumed_lines(&mut self, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         for line in std::mem::take(&mut self.resumed.lines) {
             let kind = if line["kind"] == study::NAME { study::NAME } else { ERROR_KIND };
@@ -152,7 +152,7 @@ impl PointsStudy {
         Ok(())
     }
 
-    /// Takes the row of a line; false where it is none of these points'.
+    /// Stores the row of a line; false if the line is not of one of these points.
     fn put_row(&mut self, record: &ResultRecord) -> bool {
         let Ok(row) = PointRow::from_line(&record.line) else { return false };
         let own = self.points.get(row.point.number).is_some_and(|(point, _)| *point == row.point);
@@ -163,7 +163,7 @@ impl PointsStudy {
         own
     }
 
-    /// The points that have no row yet, in the orders of both passes.
+    /// The points without a row, in the orders of both passes.
     fn unmeasured_points(&self) -> Vec<PassOrders> {
         let mut blocks = draw_blocks(self.points.len(), self.session.seed);
         blocks.iter_mut().flatten().for_each(|order| order.retain(|number| self.rows[*number].is_none()));
@@ -171,7 +171,7 @@ impl PointsStudy {
         blocks
     }
 
-    /// Measures points in both passes, and takes and tells their lines.
+    /// Measures points in both passes, and reports their lines.
     fn measure_block(
         &mut self,
         [first, second]: &PassOrders,
@@ -204,7 +204,7 @@ impl PointsStudy {
         Ok(())
     }
 
-    /// Tells which point is measured now.
+    /// Reports the point being measured.
     fn report_point(&self, number: usize, pass: &str, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         let (done, total) = (self.rows().count(), self.points.len());
         let label = self.points[number].0.label.to_text();
@@ -233,7 +233,7 @@ impl PointsStudy {
             Err(error) if is_point_failure(&error) => error,
             Err(error) => return Err(error.into()),
         };
-        // It may name a function of a library, which only this process knows.
+        // The record may name a function of a library, which only this process knows.
         Ok(Err(answers.ask_machine(|| {
             let record = (self.explain)(&half, error);
             failure_fields(&record).map_err(|error| RunError::from_io("keeping a failure", &error))
@@ -241,11 +241,11 @@ impl PointsStudy {
     }
 }
 
-/// The fields of a record, as a line has them beside its kind.
+/// The fields of a record, as a line contains them besides its kind.
 ///
 /// # Errors
 ///
-/// Where it can't be written as JSON.
+/// If it can't be written as JSON.
 pub fn failure_fields(record: &ErrorRecord) -> io::Result<Map<String, Value>> {
     Ok(to_json_value(record)?.as_object().cloned().unwrap_or_default())
 }
@@ -253,7 +253,7 @@ pub fn failure_fields(record: &ErrorRecord) -> io::Result<Map<String, Value>> {
 /// The kind of a failure's line.
 const ERROR_KIND: &str = "error";
 
-/// Whether a failure is of this point, so that others may be measured.
+/// Whether a failure concerns only this point, so that others may be measured.
 fn is_point_failure(error: &Error) -> bool {
     match error {
         Error::Run(RunError::BadBatch(bad)) => bad.part == "snippet",
@@ -263,7 +263,7 @@ fn is_point_failure(error: &Error) -> bool {
     }
 }
 
-/// Follows the run of a point, which tells nothing of its own.
+/// Follower for the run of a point; reports nothing.
 struct SilentFollower;
 
 impl StudyFollower for SilentFollower {

@@ -1,18 +1,19 @@
-//! Addresses of memory accesses, as far as they are known without running the code.
+//! Addresses of memory accesses, known without running the code.
 //!
-//! An address is a symbol and an offset: what its base register held at first, and what was added since. Copies
-//! and additions of constants are followed, so that two base registers may be known to hold one address. Any other
-//! write of a register is taken to leave its value alone, for that is what chains through an address do.
+//! An address is a symbol and an offset: the initial value of its base register, and the sum of
+//! later additions. Copies and additions of constants are followed, so that two base registers may
+//! be known to hold one address. Any other write is assumed to leave a register's value unchanged,
+//! as chains through an address do.
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-/// Registers, by iced's number; 0 is none.
+/// Number of registers, by iced's numbers; 0 means no register.
 const REGISTER_COUNT: usize = 256;
 
-/// A symbol that constants are offsets from.
+/// The symbol of constants, which are offsets from it.
 const CONSTANT_SYMBOL: u32 = REGISTER_COUNT as u32;
 
-/// What a register holds.
+/// The known value of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SymbolicValue {
     origin: u32,
@@ -22,7 +23,7 @@ struct SymbolicValue {
 /// How an instruction changes a register that may be part of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RegisterChange {
-    /// A register becomes the sum of one and a constant.
+    /// A register becomes the sum of another and a constant.
     Add {
         to: Register,
         from: Register,
@@ -32,7 +33,7 @@ pub(super) enum RegisterChange {
         to: Register,
         constant: i64,
     },
-    /// A register becomes another where it holds zero, and is left alone otherwise.
+    /// A register becomes a copy of another if it holds zero, and stays unchanged otherwise.
     Fill {
         to: Register,
         from: Register,
@@ -43,7 +44,7 @@ pub(super) enum RegisterChange {
     },
 }
 
-/// What all registers hold.
+/// The known values of all registers.
 #[derive(Debug, Clone)]
 pub(super) struct SymbolicRegisters([SymbolicValue; REGISTER_COUNT]);
 
@@ -54,7 +55,7 @@ pub(super) struct SymbolicAddress {
     pub(super) offset: i64,
 }
 
-/// The address of an access as it is written.
+/// The address of an access as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AccessExpression {
     pub(super) base: Register,
@@ -64,7 +65,7 @@ pub(super) struct AccessExpression {
 }
 
 impl Default for SymbolicRegisters {
-    /// Each register holds something of its own.
+    /// Each register holds its own symbol.
     fn default() -> SymbolicRegisters {
         let mut values = [SymbolicValue { origin: CONSTANT_SYMBOL, offset: 0 }; REGISTER_COUNT];
         for (number, value) in values.iter_mut().enumerate().skip(1) {
@@ -79,7 +80,7 @@ impl SymbolicRegisters {
     pub(super) fn resolve_address(&self, expression: &AccessExpression) -> SymbolicAddress {
         let base = self.0[expression.base as usize];
         let index = self.0[expression.index as usize];
-        // What is a constant in the index has no part in the symbol.
+        // A constant in the index is not part of the symbol.
         let index_symbol = if index.origin == CONSTANT_SYMBOL { 0 } else { index.origin * 8 + expression.scale as u32 };
         let offset = index.offset.wrapping_mul(expression.scale).wrapping_add(base.offset);
         SymbolicAddress {
@@ -108,7 +109,7 @@ impl SymbolicRegisters {
     }
 }
 
-/// Adds how an instruction changes registers, where that is known.
+/// Adds the known changes of registers by an instruction.
 pub(super) fn collect_changes(instruction: &Instruction, moves: &mut Vec<RegisterChange>) {
     moves.extend(explicit_change(instruction));
     let stack = instruction.stack_pointer_increment();
@@ -117,7 +118,7 @@ pub(super) fn collect_changes(instruction: &Instruction, moves: &mut Vec<Registe
     }
     if instruction.is_string_instruction() && !instruction.has_rep_prefix() && !instruction.has_repne_prefix() {
         let has = |kind| (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == kind);
-        // The direction flag is clear whenever a snippet begins.
+        // The direction flag is clear at the start of a snippet.
         let constant = instruction.memory_size().size() as i64;
         for (kind, register) in [(OpKind::MemorySegRSI, Register::RSI), (OpKind::MemoryESRDI, Register::RDI)] {
             if has(kind) {

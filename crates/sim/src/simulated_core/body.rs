@@ -1,4 +1,5 @@
-//! A program's body, decoded: what its instructions need, as numbers that a pipeline can run through quickly.
+//! A program's decoded body: the needs of its instructions, as numbers that a pipeline can process
+//! quickly.
 
 use super::address::{AccessExpression, RegisterChange, SymbolicRegisters, collect_changes};
 use super::form::SimulatedForm;
@@ -15,10 +16,11 @@ use std::ops::Range;
 /// Registers by iced's numbers, then the groups of flags.
 pub(super) const RESOURCE_COUNT: usize = 256 + FLAG_GROUPS.len();
 
-/// A longer path through a body without its loop is one that never ends.
+/// A longer path through a body without its loop counts as endless.
 const LONGEST_PATH: usize = 1 << 18;
 
-/// What is read or written, and as which of the form's inputs or outputs.
+/// A register or flag group that is read or written, and the input or output of the form that it
+/// is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResourceUse {
     pub(super) resource: u16,
@@ -46,11 +48,11 @@ pub(super) struct BodyOperation {
     pub(super) outputs: Range<usize>,
     pub(super) accesses: Range<usize>,
     pub(super) moves: Range<usize>,
-    /// By how much the top of the x87 stack moves.
+    /// How far the top of the x87 stack moves.
     pub(super) stack: i8,
 }
 
-/// The instructions of one iteration, in the order in which they run.
+/// The instructions of one iteration, in execution order.
 #[derive(Debug, Default)]
 pub(super) struct DecodedBody {
     pub(super) operations: Vec<BodyOperation>,
@@ -58,11 +60,11 @@ pub(super) struct DecodedBody {
     pub(super) outputs: Vec<ResourceUse>,
     pub(super) accesses: Vec<SimulatedAccess>,
     pub(super) moves: Vec<RegisterChange>,
-    /// What registers hold at its entry.
+    /// The registers' values at its entry.
     pub(super) values: SymbolicRegisters,
 }
 
-/// The forms that were met.
+/// The forms used so far.
 #[derive(Debug)]
 pub(super) struct SimulatedForms {
     pub(super) model: CoreModel,
@@ -90,7 +92,7 @@ impl SimulatedForms {
 impl DecodedBody {
     /// # Panics
     ///
-    /// Where the code cannot be decoded, or runs in a circle.
+    /// If the code cannot be decoded, or loops endlessly.
     pub(super) fn decode_program(program: &Program, forms: &mut SimulatedForms) -> DecodedBody {
         let mut body = DecodedBody::default();
         for instruction in Decoder::new(64, program.init(), DecoderOptions::NONE) {
@@ -180,8 +182,9 @@ fn assert_decoded(instruction: &Instruction, code: &[u8]) {
     assert!(!instruction.is_invalid(), "the simulated core cannot decode {bytes:02x?} at {at:#x}");
 }
 
-/// The instructions of one iteration. Branches to addresses inside the body are followed where they always branch,
-/// and conditional ones never do; those to anywhere else go on to the next instruction.
+/// The instructions of one iteration. Branches to addresses inside the body are followed if they
+/// are unconditional; conditional ones are never taken. Branches to other places continue with the
+/// next instruction.
 fn follow_path(program: &Program) -> Vec<Instruction> {
     let (code, body) = (program.code(), program.body_range());
     let mut decoder = Decoder::new(64, &code[..body.end], DecoderOptions::NONE);

@@ -1,31 +1,32 @@
 //! The duration of a body for any number of iterations.
 //!
-//! Some iterations are run; once their durations repeat with a short period, the rest follow from it. The result is
-//! wrong, by less than one per cent, where the rate changes after hundreds of iterations (one in forty random bodies).
+//! Some iterations are run. Once their durations repeat with a short period, the rest follows from
+//! it. The result is wrong by less than one per cent if the rate changes after hundreds of
+//! iterations (one in forty random bodies).
 
 use super::body::{DecodedBody, SimulatedForms};
 use super::pipeline::Pipeline;
 use cyclescope_code::program::Program;
 
-/// Durations that have to repeat themselves. A rate with a denominator of up to eight, which is what ports and issue
-/// make, has at most seven equal ones in a row that are not all equal.
+/// Number of durations that have to repeat. Ports and issue give rates with a denominator of up to
+/// eight. Such a rate has at most seven equal durations in a row, unless all are equal.
 const COMPARED_DURATIONS: usize = 8;
-/// The longest period that is searched for.
+/// The longest detected period.
 const LONGEST_PERIOD: usize = 8;
-/// Periods that a repetition spans at least.
+/// Smallest number of periods in a repetition.
 const MIN_PERIODS: usize = 2;
-/// Windows of µops before anything is believed: the first fills it.
+/// Windows of µops to run before any period counts: the first one fills the window.
 const MIN_WINDOWS: u64 = 2;
-/// µops after which the mean of the later half of all iterations has to do.
+/// µops after which the mean of the later half of all iterations has to suffice.
 const MAX_UOPS: u64 = 8192;
 const MIN_ITERATIONS: usize = 32;
 
 /// A body's durations.
 #[derive(Debug, Clone)]
 pub(super) struct BodyDurations {
-    /// When each number of iterations is done, from none on.
+    /// When each number of iterations is done, starting with zero.
     done: Vec<u32>,
-    /// Core cycles of each further iteration, round and round.
+    /// Core cycles of the further iterations, repeated periodically.
     further: Vec<f64>,
 }
 

@@ -1,8 +1,9 @@
-//! What one form of an instruction costs on the planted machine.
+//! The cost of one instruction form on the simulated machine.
 //!
-//! Nothing is stored in a table: a form's figures follow from the machine's seed and the form. Some are fixed, since
-//! every core has them and chains are built from them: simple integer work and vector logic take one cycle. No
-//! latency is below the time in which the form's own µops get through their ports, so that a chain reads latencies.
+//! No table stores it: a form's figures follow from the machine's seed and the form. Some are
+//! fixed, because every core has them and chains are built from them: simple integer work and
+//! vector logic take one cycle. No latency is below the time that the form's own µops need for
+//! their ports, so that a chain measures latencies.
 
 use super::form_key::{FormKey, ImmediateClass};
 use super::model::CoreModel;
@@ -13,40 +14,40 @@ use super::rename_treatment::{RenameTreatment, SimulatedWorkClass};
 use cyclescope_core::random::Random;
 use iced_x86::{Instruction, Mnemonic, Register};
 
-/// Core cycles that a special constant takes longer.
+/// Additional core cycles of a special constant.
 const SPECIAL_CONSTANT_CYCLES: u8 = 2;
 /// No dependency between an input and an output.
 const NO_DEPENDENCY: u8 = u8::MAX;
 
-/// When an output is there.
+/// When an output is ready.
 #[derive(Debug, Clone)]
 pub(super) struct OutputTiming {
-    /// Inputs that it depends on, and the cycles from each.
+    /// Inputs that it depends on, with the cycles from each.
     pub(super) pairs: Vec<(u8, u8)>,
-    /// Cycles from the start of the first µop, which no pair undercuts; none where it needs no µop.
+    /// Smallest number of cycles from the start of the first µop; `None` if it needs no µop.
     pub(super) least: Option<u8>,
 }
 
-/// A form on the planted machine.
+/// A form on the simulated machine.
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedForm {
     pub(super) operands: SimulatedOperands,
     pub(super) mnemonic: Mnemonic,
     pub(super) kind: RenameTreatment,
-    /// Cycles from each input to each output, by output and then input. Memory as an input counts from the arrival
-    /// of what was loaded, as an output to the start of the store.
+    /// Cycles from each input to each output, by output and then input. As an input, memory counts
+    /// from the arrival of the loaded data; as an output, to the start of the store.
     latency: Vec<u8>,
-    /// Cycles to outputs that depend on nothing.
+    /// Cycles to outputs without a dependency.
     base: u8,
     /// The same for the pipeline, output by output.
     pub(super) results: Vec<OutputTiming>,
-    /// The input that is memory, where there is a load.
+    /// The index of the memory input, if the form loads.
     pub(super) loaded: usize,
-    /// µops beside loads and stores; results come from the first.
+    /// µops other than loads and stores; results come from the first.
     pub(super) compute: Vec<PortWork>,
     /// Loads and stores.
     pub(super) memory: Vec<PortWork>,
-    /// Cycles from an address to what is there.
+    /// Cycles from an address to the loaded data.
     pub(super) load: u8,
     /// Cycles from a store's data, and from its address, until it can be forwarded.
     pub(super) store: [u8; 2],
@@ -108,7 +109,8 @@ impl SimulatedForm {
         let base = match (nature, self.kind) {
             (_, RenameTreatment::Serializing) => model.serialize_latency as u8,
             (SimulatedWorkClass::Free | SimulatedWorkClass::Transfer, _) => base,
-            // Where several µops keep the ports busy, the loop's counter and a chain's links need some room too.
+            // If several µops keep the ports busy, the loop's counter and a chain's links need some
+            // free slots too.
             _ => base.max(self.throughput(model, sets).ceil() as u8 + u8::from(self.compute.len() > 1)),
         };
         self.base = base;
@@ -131,7 +133,7 @@ impl SimulatedForm {
         }
     }
 
-    /// Makes it slower: its first µop keeps its port for longer, and all that depends on it comes later.
+    /// Makes it slower: its first µop keeps its port longer, which delays all that depends on it.
     fn add_special_cycles(&mut self) {
         let Some(first) = self.compute.first_mut() else { return };
         first.cycles += SPECIAL_CONSTANT_CYCLES;
@@ -149,7 +151,7 @@ impl SimulatedForm {
         }
     }
 
-    /// Whether it is the address of a load or store, which have figures of their own.
+    /// Whether it is the address of a load or store, which has separate figures.
     fn is_access_address(&self, slot: SimulatedSlot) -> bool {
         slot == SimulatedSlot::Address && self.operands.loads + self.operands.stores > 0
     }
@@ -168,7 +170,7 @@ impl SimulatedForm {
         &self.latency[output * inputs..(output + 1) * inputs]
     }
 
-    /// Cycles from one slot to another, through a load that hits the cache or a store that is forwarded.
+    /// Cycles from one slot to another, through a load that hits the cache or a forwarded store.
     pub(super) fn slot_latency(&self, model: &CoreModel, from: SimulatedSlot, to: SimulatedSlot) -> Option<u32> {
         let output = self.operands.outputs.iter().position(|slot| *slot == to)?;
         let cell = |slot: SimulatedSlot| {
@@ -189,7 +191,7 @@ impl SimulatedForm {
         }
     }
 
-    /// Whether it is of the class that a regime is about, and waits in the scheduler at all.
+    /// Whether it belongs to a regime's class, and waits in the scheduler at all.
     pub(super) fn is_in_regime(&self, regime: &SimulatedRegime) -> bool {
         !self.compute.is_empty() && regime.contains_instruction(self.mnemonic, self.operands.vector)
     }
@@ -208,7 +210,8 @@ impl SimulatedForm {
     }
 }
 
-/// Whether a form costs more with this constant than with others: one of the special ones, another for each form.
+/// Whether a form costs more with this constant than with others: with one of the special ones,
+/// different for each form.
 fn is_special(model: &CoreModel, key: &FormKey) -> bool {
     let Some(every) = model.special_constants else { return false };
     let mut random = Random::new(key.with_ordinary_constant().seeded_random(model.seed).next_bits());
@@ -223,7 +226,7 @@ fn add_slot(slots: &mut Vec<SimulatedSlot>, slot: SimulatedSlot) {
     }
 }
 
-/// Whether the first operand is written whole and not read.
+/// Whether the first operand is overwritten as a whole without being read.
 fn may_have_false_dependency(operands: &SimulatedOperands) -> bool {
     let first = SimulatedSlot::Operand(0);
     operands.outputs.contains(&first) && !operands.inputs.contains(&first)
@@ -235,7 +238,8 @@ fn memory_work(
     instruction: &Instruction,
     key: &FormKey,
 ) -> Vec<PortWork> {
-    // A gather or scatter accesses memory for each element; four represent every number of elements.
+    // A gather or scatter accesses memory for each element; four represent every number of
+    // elements.
     let each = if instruction.is_vsib() { 4 } else { 1 };
     let load = PortWork { set: sets.load, cycles: 1 };
     let store = PortWork { set: sets.store, cycles: if key.is_locked() { MAX_WORK_CYCLES as u8 } else { 1 } };
@@ -243,7 +247,7 @@ fn memory_work(
     loads.chain(std::iter::repeat_n(store, operands.stores * each)).collect()
 }
 
-/// µops beside loads and stores.
+/// µops other than loads and stores.
 fn compute_work(
     model: &CoreModel,
     sets: &PortSets,

@@ -1,4 +1,4 @@
-//! The key of an instruction form on the planted machine.
+//! The key of an instruction form on the simulated machine.
 
 use cyclescope_core::random::{Random, mix_seeds};
 use iced_x86::{Code, Instruction, OpKind, Register};
@@ -7,18 +7,18 @@ use iced_x86::{Code, Instruction, OpKind, Register};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FormKey {
     code: Code,
-    /// Operands that are memory, as bits, and above them those that are ah to bh.
+    /// Memory operands, as bits, and above them operands in ah to bh.
     operands: u16,
     masking: u8,
     /// Broadcast, lock, repeat, and whether all register operands are the same.
     bits: u8,
     /// Parts of LEA's address.
     address: u8,
-    /// What is special about the immediate.
+    /// The class of the immediate.
     constant: ImmediateClass,
 }
 
-/// What is special about an immediate.
+/// Classes of immediates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ImmediateClass {
     /// It is zero.
@@ -27,7 +27,7 @@ pub(super) enum ImmediateClass {
     One,
     /// All its bits are set.
     Ones,
-    /// Nothing, or there is none.
+    /// Any other value, or no immediate.
     Other,
 }
 
@@ -86,7 +86,7 @@ impl FormKey {
         self.constant
     }
 
-    /// The same form with nothing special about its constant.
+    /// The same form with an ordinary constant.
     pub(super) fn with_ordinary_constant(&self) -> FormKey {
         FormKey { constant: ImmediateClass::Other, ..*self }
     }
@@ -107,9 +107,10 @@ impl FormKey {
         self.address
     }
 
-    /// What a machine's seed makes of this form.
+    /// Random numbers from a machine's seed and this form.
     pub(super) fn seeded_random(&self, seed: u64) -> Random {
-        // The variant with equal registers has the figures of its form, but for what is changed on purpose.
+        // The variant with equal registers has the figures of its form, except for deliberate
+        // changes.
         let parts = [self.code as u64, self.operands.into(), self.masking.into(), u64::from(self.bits & !8)];
         Random::new(parts.into_iter().chain([self.address.into()]).fold(seed, mix_seeds))
     }
@@ -135,7 +136,8 @@ fn is_memory_operand(instruction: &Instruction, number: u32) -> bool {
     )
 }
 
-/// Whether the last two register operands, which are the sources where there are three, are one register.
+/// Whether the last two register operands are one register. With three operands these are the
+/// sources.
 fn has_equal_sources(instruction: &Instruction) -> bool {
     let kinds = (0..instruction.op_count()).filter(|number| instruction.op_kind(*number) == OpKind::Register);
     let registers: Vec<Register> = kinds.map(|number| instruction.op_register(number)).collect();

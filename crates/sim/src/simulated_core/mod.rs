@@ -1,14 +1,16 @@
-//! A simulated core that reads machine code: it proves studies that build programs and measure instructions.
+//! A simulated core that reads machine code: it tests studies that build programs and measure
+//! instructions.
 //!
-//! Unlike [`Simulated`](super::SimulatedExecutor), whose scenario contains the costs, it decodes programs and computes their
-//! durations on a planted machine, a [`CoreModel`]: µops that issue in order, some in a cycle, wait for
-//! their inputs, compete for ports, and have a latency from each input to each output. Every measured value can be
-//! compared with the planted one.
+//! Unlike [`Simulated`](super::SimulatedExecutor), whose scenario contains the costs, it decodes
+//! programs and computes their durations on a simulated machine, a [`CoreModel`]. Its µops issue in
+//! order, some per cycle, wait for their inputs, compete for ports, and have a latency from each
+//! input to each output. Every measured value can be compared with the true one.
 //!
-//! Its limits: there are dependencies and timing, but no values. No branch is taken but the loop's own and those
-//! that always are; loads hit the cache; what depends on data, such as repeat counts, is a constant; code placement and
-//! alignment have no effect; there are no faults. Registers of MMX and x87 are apart. Fetch, decoding, retirement and
-//! mispredictions cost nothing, nor does a change between legacy and VEX code.
+//! Its limits: there are dependencies and timing, but no values. The only taken branches are the
+//! loop's own and unconditional ones. Loads hit the cache. Values that depend on data, such as
+//! repeat counts, are constants. Code placement and alignment have no effect, and there are no
+//! faults. Registers of MMX and x87 are separate. Fetch, decoding, retirement and mispredictions
+//! cost nothing, nor does a change between legacy and VEX code.
 
 mod address;
 mod body;
@@ -45,14 +47,16 @@ use pipeline::Pipeline;
 use quick_hash::QuickMap;
 use std::time::Duration;
 
-/// Number of programs whose durations are cached over batches: the ruler runs in each.
+/// Number of programs whose durations are cached across batches: the ruler runs in each.
 const MAX_CACHED: usize = 256;
 
-/// A simulated core as an executor: it decodes programs and computes their durations on a [`CoreModel`].
+/// A simulated core as an executor: it decodes programs and computes their durations on a
+/// [`CoreModel`].
 ///
-/// It knows dependencies and timing, but no values. Loads hit the cache, conditional branches are not taken, repeat
-/// counts are a constant. Two addresses are the same where their base and index registers come from the same ones by
-/// copies and added constants; every other write is assumed to leave a register's value unchanged.
+/// It knows dependencies and timing, but no values. Loads hit the cache, conditional branches are
+/// not taken, repeat counts are constant. Two addresses are equal if their base and index registers
+/// come from the same ones by copies and added constants. Every other write is assumed to leave a
+/// register's value unchanged.
 #[derive(Debug)]
 pub struct SimulatedCore {
     forms: SimulatedForms,
@@ -66,14 +70,14 @@ pub struct SimulatedCore {
 }
 
 impl SimulatedCore {
-    /// This machine, undisturbed, under a TSC that counts in steps of two.
+    /// This machine, undisturbed, with a TSC that counts in steps of two.
     pub fn new(model: CoreModel, seed: u64) -> SimulatedCore {
         SimulatedCore::with_scenario(model, Scenario { step: 2, ..Scenario::default() }, seed)
     }
 
-    /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour, hits of rulers and
-    /// noise take effect, the costs of the empty pair and of entry and exit, and scheduling modes. What else the
-    /// scenario says of a snippet's cost does not.
+    /// The same machine in a scenario. The scenario sets the clock, its frequency, interrupts,
+    /// steal, a sibling, hits of rulers, noise, the costs of the empty pair and of entry and exit,
+    /// and scheduling modes. Its other fields about a snippet's cost have no effect.
     pub fn with_scenario(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = SimulatedInstrument::new(scenario, seed);
@@ -89,7 +93,7 @@ impl SimulatedCore {
         }
     }
 
-    /// The planted machine.
+    /// The simulated machine.
     pub fn model(&self) -> &CoreModel {
         &self.forms.model
     }
@@ -103,7 +107,7 @@ impl SimulatedCore {
     ///
     /// # Panics
     ///
-    /// Where the code cannot be decoded.
+    /// If the code cannot be decoded.
     pub fn body_cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
         self.find_durations(program).iteration_cycles(program, loop_count)
     }
@@ -170,7 +174,7 @@ impl Executor for SimulatedCore {
 
     /// # Panics
     ///
-    /// Where a layout's programs overlap or leave the arena, or code cannot be decoded.
+    /// If a layout's programs overlap or leave the arena, or code cannot be decoded.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.areas = memory::place_areas(&batch.memory).map_err(RunError::BadBatch)?;
         let hertz = self.instrument.scenario().hertz;

@@ -1,23 +1,24 @@
-//! The planted machine.
+//! The parameters of the simulated core.
 
 use super::ports::{PortCounts, PortSets};
 use super::regime::SimulatedRegime;
 use cyclescope_core::random::Random;
 use iced_x86::Register;
 
-/// A planted machine: a few figures, and a seed from which those of every instruction form follow.
+/// A simulated core: a few figures, and a seed that determines the figures of every instruction
+/// form.
 ///
-/// Operands have the names of instruction tables: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, and implied
-/// registers in lower case (`rax`).
+/// Operands have the names of instruction tables: `op1` to `op5`, `flags`, `mask`, `mem_addr`,
+/// `mem_data`, and implied registers in lower case (`rax`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreModel {
     /// Seed of the figures of all instructions.
     pub seed: u64,
-    /// µops that issue in a cycle; more than there are integer ports.
+    /// µops that issue per cycle; more than there are integer ports.
     pub width: u32,
-    /// µops between the oldest that is not finished and the youngest that has issued.
+    /// Largest number of µops between the oldest unfinished and the youngest issued one.
     pub window: u32,
-    /// Ports for integer work; each of them adds.
+    /// Ports for integer work; each of them can add.
     pub integer_ports: u32,
     /// Ports for vector, mask and x87 work.
     pub vector_ports: u32,
@@ -31,20 +32,20 @@ pub struct CoreModel {
     pub load_latency: u32,
     /// Additional latency of vector loads.
     pub vector_load_extra: u32,
-    /// From a store's data until it can be forwarded; vectors take one more.
+    /// From a store's data until it can be forwarded; vectors take one cycle more.
     pub store_latency: u32,
-    /// From there to the loaded value.
+    /// From then to the loaded value.
     pub forward_latency: u32,
-    /// The same where the load covers more than one store wrote.
+    /// The same if the load covers more than one store wrote.
     pub blocked_latency: u32,
-    /// From a store's data to a load through the same base register, of 4 or 8 bytes in general registers, where the
-    /// machine renames memory.
+    /// From a store's data to a load through the same base register, if the machine renames memory.
+    /// Only for 4 or 8 bytes in general registers.
     pub renamed_latency: Option<u32>,
-    /// Whether it renames memory through any base register, where a load finds its data as many stores back as before;
-    /// else through the base register of the store alone.
+    /// Whether it renames memory through any base register, if a load finds its data the same
+    /// number of stores back as before. Otherwise only through the store's own base register.
     pub renames_any_base: bool,
-    /// From the first part of a cache line that is stored past the caches until the next line can be sent, where stores
-    /// to one line are combined.
+    /// From the first part of a cache line that is stored past the caches until the next line can
+    /// be sent, if stores to one line are combined.
     pub combining_latency: Option<u32>,
     /// Whether RSP moves without a µop.
     pub stack_engine: bool,
@@ -58,14 +59,14 @@ pub struct CoreModel {
     pub eliminates_vectors: [bool; 3],
     /// Duration of LFENCE and similar instructions.
     pub serialize_latency: u32,
-    /// Latencies that grow where many wait, where the machine has such.
+    /// Latencies that grow when many instructions wait, if the machine has this.
     pub regime: Option<SimulatedRegime>,
     /// Every n-th form costs more with some immediates; `None`: no form does.
     pub special_constants: Option<u32>,
 }
 
 impl CoreModel {
-    /// The machine of a seed.
+    /// The simulated core of a seed.
     pub fn from_seed(seed: u64) -> CoreModel {
         let mut random = Random::new(seed);
         let mut between = |least: u32, most: u32| least + random.below((most - least + 1) as usize) as u32;

@@ -1,7 +1,8 @@
-//! Inputs and outputs of an instruction, in the terms of an instruction table.
+//! Inputs and outputs of an instruction, with the names of an instruction table.
 //!
-//! The database is queried for an instance with registers that differ from each other and from all implied ones;
-//! otherwise `add rax, rax` would have one operand and `mul rax` none beside the implied ones.
+//! The database is queried for an instance with registers that differ from each other and from all
+//! implied ones. Otherwise `add rax, rax` would have one operand, and `mul rax` only the implied
+//! ones.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, OpKind, Register, RflagsBits,
@@ -10,7 +11,7 @@ use iced_x86::{
 /// An input or an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SimulatedSlot {
-    /// An explicit operand that is a register, counted from 0.
+    /// An explicit register operand, counted from 0.
     Operand(u8),
     /// A register that the instruction implies.
     Implicit(Register),
@@ -27,7 +28,7 @@ impl SimulatedSlot {
     pub(super) fn name(self) -> String {
         match self {
             SimulatedSlot::Operand(number) => format!("op{}", number + 1),
-            // Vectors that are implied are all xmm.
+            // All implied vectors are xmm.
             SimulatedSlot::Implicit(vector) if vector.is_zmm() => format!("xmm{}", vector.number()),
             SimulatedSlot::Implicit(register) => format!("{register:?}").to_lowercase(),
             SimulatedSlot::Flags => String::from("flags"),
@@ -50,7 +51,7 @@ pub(super) const FLAG_GROUPS: [u32; 4] =
 pub(super) struct SimulatedOperands {
     pub(super) inputs: Vec<SimulatedSlot>,
     pub(super) outputs: Vec<SimulatedSlot>,
-    /// Implied address registers that the instruction moves on: they depend on nothing else.
+    /// Implied address registers that the instruction advances: they depend on nothing else.
     pub(super) updates: Vec<Register>,
     pub(super) loads: usize,
     pub(super) stores: usize,
@@ -70,7 +71,8 @@ impl SimulatedOperands {
             loads: info.used_memory().iter().filter(|memory| reads_memory(memory.access())).count(),
             stores: info.used_memory().iter().filter(|memory| is_write(memory.access())).count(),
             flags_read: flag_groups(plain.rflags_read()),
-            // All x87 arithmetic leaves its conditions undefined, and is not known to wait for them.
+            // All x87 arithmetic leaves its conditions undefined, and no core is known to wait for
+            // them.
             flags_written: flag_groups(plain.rflags_modified() & !(plain.rflags_undefined() & X87_CONDITIONS)),
             ..SimulatedOperands::default()
         };
@@ -96,7 +98,7 @@ impl SimulatedOperands {
             }
         }
         if plain.fpu_stack_increment_info().increment() < 0 {
-            // The database leaves out what is pushed.
+            // The database leaves out the pushed register.
             found.add_register(SimulatedSlot::Implicit(Register::ST0), Register::ST0, OpAccess::Write);
         }
         found.add_flags_and_memory(&plain);
@@ -140,7 +142,7 @@ pub(super) fn reads_memory(access: OpAccess) -> bool {
     is_read(access) && access != OpAccess::CondWrite
 }
 
-/// A register that is written under a condition keeps its old value otherwise, and so is read.
+/// A conditionally written register keeps its old value otherwise, which counts as a read.
 fn is_read(access: OpAccess) -> bool {
     !matches!(access, OpAccess::Write | OpAccess::None | OpAccess::NoMemAccess)
 }
@@ -197,7 +199,7 @@ fn distinct_register(register: Register, number: u32) -> Register {
     first + number
 }
 
-/// Operands that are one register only, or the first of a group.
+/// Operands that allow one register only, or the first of a group.
 fn is_fixed_register(kind: Kind) -> bool {
     use Kind::{al, ax, cl, cs, ds, dx, eax, es, fs, gs, kp1_reg, rax, ss, st0, xmmp3_vvvv, zmmp3_vvvv};
     matches!(

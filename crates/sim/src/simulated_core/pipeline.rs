@@ -1,7 +1,9 @@
-//! Runs a body through the planted machine: when each instruction issues, gets its ports, and is done.
+//! Runs a body through the simulated core: when each instruction issues, gets its ports, and is
+//! done.
 //!
-//! Instructions are taken in program order, so all that one waits for is known. It issues when there is room in the
-//! window, which empties in order. Retirement, fetch and branch prediction cost nothing.
+//! Instructions are processed in program order, so everything that one waits for is known. It
+//! issues when there is room in the window, which empties in order. Retirement, fetch and branch
+//! prediction cost nothing.
 
 use super::address::SymbolicRegisters;
 use super::body::{DecodedBody, RESOURCE_COUNT, ResourceUse, SimulatedAccess, SimulatedForms};
@@ -16,44 +18,46 @@ use iced_x86::Register;
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: i64 = 64;
 
-/// The machine while it runs. Times are in core cycles from the body's start.
+/// The core while it runs. Times are in core cycles from the body's start.
 #[derive(Debug)]
 pub(super) struct Pipeline {
-    /// When each register and group of flags is there.
+    /// When each register and group of flags is ready.
     ready: [u32; RESOURCE_COUNT],
     schedule: PortSchedule,
     stores: StoreBuffer,
     waiting: WaitingInstructions,
     values: SymbolicRegisters,
-    /// How often each register was written: memory renaming knows a base register only until then.
+    /// Number of writes to each register: memory renaming knows a base register only until the next
+    /// one.
     written: [u32; RESOURCE_COUNT],
-    /// How many stores there were.
+    /// Number of stores so far.
     stored: u64,
-    /// By operation of the body, how many stores back its load found its data, and whether that was so twice.
+    /// By operation of the body: how many stores back its load found its data, and whether that
+    /// repeated.
     found: Vec<(u64, bool)>,
-    /// Whether memory is renamed for the load that is about to be.
+    /// Whether memory is renamed for the next load.
     foreseen: bool,
-    /// The line that stores past the caches are combined in, and when the next one can be sent.
+    /// The line that combines stores past the caches, and when the next one can be sent.
     line: Option<(u64, i64)>,
     sent: u32,
     /// When each of the last µops left the window.
     left: Vec<u32>,
-    /// The next place in it.
+    /// The next index in it.
     place: usize,
-    /// The cycle in which µops issue, and how many did.
+    /// The cycle in which µops issue, and the number already issued in it.
     cycle: u32,
     issued: u32,
     /// Cycle in which the youngest instruction leaves the window.
     retired: u32,
     /// Cycle in which all instructions are done.
     done: u32,
-    /// The x87 register that is at the top.
+    /// The x87 register at the top of the stack.
     top: u16,
-    /// When each input of the current instruction is there.
+    /// When each input of the current instruction is ready.
     inputs: Vec<u32>,
-    /// When each of its outputs is.
+    /// When each of its outputs is ready.
     outputs: Vec<u32>,
-    /// µops that issued since the machine was made.
+    /// Number of µops issued since the core was made.
     pub(super) count: u64,
 }
 
@@ -84,7 +88,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes ready for a body, everything at rest.
+    /// Prepares for a body, with everything idle.
     pub(super) fn start_body(&mut self, body: &DecodedBody, forms: &SimulatedForms) {
         let work = body.operations.iter().flat_map(|operation| {
             let form = &forms.all[operation.form];
@@ -102,7 +106,7 @@ impl Pipeline {
         (self.place, self.cycle, self.issued, self.retired, self.done, self.top) = (0, 0, 0, 0, 0, 0);
     }
 
-    /// Runs one iteration; returns when all is done.
+    /// Runs one iteration. Returns when all is done.
     pub(super) fn run_iteration(&mut self, body: &DecodedBody, forms: &SimulatedForms) -> u32 {
         for number in 0..body.operations.len() {
             self.run_operation(number, body, forms);
@@ -139,7 +143,7 @@ impl Pipeline {
             self.outputs.iter_mut().for_each(|output| *output += late);
             done += late;
         }
-        // A push to the x87 stack writes its new top, a pop what the old one was below.
+        // A push to the x87 stack writes its new top; a pop writes the register below the old top.
         if operation.stack < 0 {
             self.rotate_x87_stack(operation.stack);
         }
@@ -161,7 +165,7 @@ impl Pipeline {
         self.retire_uops(uops as usize, done);
     }
 
-    /// When the last of some µops issues.
+    /// Issues some µops. Returns when the last one issues.
     fn issue_uops(&mut self, uops: u32, model: &CoreModel) -> u32 {
         let mut place = self.place;
         for _ in 0..uops {
@@ -179,7 +183,7 @@ impl Pipeline {
         self.cycle
     }
 
-    /// When what waits for everything is through with it.
+    /// When an instruction that waits for everything has finished.
     fn issue_serializing(&mut self, model: &CoreModel) -> u32 {
         self.cycle = self.cycle.max(self.done) + model.serialize_latency;
         self.issued = 0;
@@ -197,7 +201,7 @@ impl Pipeline {
         self.count += uops as u64;
     }
 
-    /// The next place in the window.
+    /// The next index in the window.
     fn next_place(&self, place: usize) -> usize {
         if place + 1 == self.left.len() { 0 } else { place + 1 }
     }
@@ -219,7 +223,7 @@ impl Pipeline {
         issued.max(part(access.expression.base)).max(part(access.expression.index))
     }
 
-    /// Loads what there is to load; returns when the last µop is done.
+    /// Performs the loads. Returns when the last µop is done.
     fn run_loads(&mut self, accesses: &[SimulatedAccess], form: &SimulatedForm, model: &CoreModel, issued: u32) -> u32 {
         let (loads, slot) = (form.operands.loads, form.loaded);
         let each = (form.memory.len() - form.operands.stores) / loads;
@@ -236,13 +240,14 @@ impl Pipeline {
         last.max(self.inputs[slot])
     }
 
-    /// The base register that memory renaming may know an access by, and its version.
+    /// The base register that memory renaming may identify an access by, and its version.
     fn renaming_base(&self, access: &SimulatedAccess) -> Option<(Register, u32)> {
         let base = access.expression.base;
         access.renamable.then(|| (base, self.written[base.full_register() as usize]))
     }
 
-    /// Renames for this load where its data are as many stores back as the last two times.
+    /// Predicts renaming for this load if its data were the same number of stores back the last two
+    /// times.
     fn predict_renaming(&mut self, number: usize, accesses: &[SimulatedAccess]) {
         let back = accesses.iter().find(|access| access.load).map(|access| {
             match self.stores.find_overlap(self.values.resolve_address(&access.expression), access.size) {
@@ -256,7 +261,7 @@ impl Pipeline {
         self.foreseen = self.found[number].1;
     }
 
-    /// When a load has its data, which the cache would have `cached`.
+    /// When a load has its data, which the cache would deliver at `cached`.
     fn data_arrival(&self, access: &SimulatedAccess, model: &CoreModel, cached: u32) -> u32 {
         let base = self.renaming_base(access);
         match self.stores.find_overlap(self.values.resolve_address(&access.expression), access.size) {
@@ -277,7 +282,7 @@ impl Pipeline {
         }
     }
 
-    /// Gives ports to the µops beside loads and stores; returns when the first starts.
+    /// Gives ports to the µops other than loads and stores. Returns when the first starts.
     fn schedule_compute(&mut self, form: &SimulatedForm, issued: u32, done: &mut u32) -> u32 {
         let Some((first, others)) = form.compute.split_first() else { return issued };
         let mut ready = issued;
@@ -292,7 +297,7 @@ impl Pipeline {
         start
     }
 
-    /// Finds out when each output is there.
+    /// Computes when each output is ready.
     fn time_outputs(&mut self, form: &SimulatedForm, issued: u32, begun: u32, done: &mut u32) {
         self.outputs.clear();
         for outcome in &form.results {
@@ -305,7 +310,7 @@ impl Pipeline {
         }
     }
 
-    /// Stores; returns when the last µop is done.
+    /// Performs the stores. Returns when the last µop is done.
     fn run_stores(
         &mut self,
         accesses: &[SimulatedAccess],

@@ -1,12 +1,13 @@
-//! Ports, the sets of them that work may go to, and when they are free.
+//! Ports, the sets that work may use, and when they are free.
 //!
-//! Work takes the earliest cycle in which a port of its set is free. It is placed in program order, which is the
-//! same as letting the oldest ready work go first in each cycle, but looks at nothing twice.
+//! Work takes the earliest cycle in which a port of its set is free. It is placed in program order.
+//! This gives the same result as letting the oldest ready work go first in each cycle, but needs
+//! only one pass.
 
 /// Ports as bits.
 pub(super) type PortMask = u16;
 
-/// How many ports of each kind a core has.
+/// Number of ports of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PortCounts {
     pub(super) integer: u32,
@@ -19,14 +20,14 @@ pub(super) struct PortCounts {
 #[derive(Debug, Clone)]
 pub(super) struct PortSets {
     masks: Vec<PortMask>,
-    /// Sets that integer work may have; the first is that of all its ports.
+    /// Sets for integer work; the first one has all its ports.
     pub(super) integer: Vec<u8>,
     /// The same for vectors.
     pub(super) vector: Vec<u8>,
     pub(super) load: u8,
     pub(super) store: u8,
     pub(super) branch: u8,
-    /// Units that stay occupied beside a port.
+    /// Units that stay occupied in addition to a port.
     pub(super) integer_divider: u8,
     pub(super) vector_divider: u8,
 }
@@ -55,8 +56,8 @@ impl PortSets {
         self.masks[usize::from(set)]
     }
 
-    /// The least time in which the ports can do some work over and over: no set of ports does more in a cycle than
-    /// it has ports, and by Hall's theorem nothing else limits them.
+    /// The shortest time in which the ports can repeat some work. No set of ports does more per
+    /// cycle than it has ports, and by Hall's theorem nothing else limits them.
     pub(super) fn throughput_bound(&self, work: &[PortWork]) -> f64 {
         let mut kinds: Vec<PortMask> = work.iter().map(|work| self.port_mask(work.set)).collect();
         kinds.sort_unstable();
@@ -87,26 +88,26 @@ fn list_port_subsets(all: PortMask) -> Vec<PortMask> {
     subsets
 }
 
-/// Largest number of cycles for which work keeps a port.
+/// Largest number of cycles that work keeps a port.
 pub(super) const MAX_WORK_CYCLES: usize = 8;
 
-/// What one µop asks of the ports.
+/// The port requirement of one µop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PortWork {
     /// A set of [`PortSets`].
     pub(super) set: u8,
-    /// For how long it keeps its port.
+    /// Number of cycles that it keeps its port.
     pub(super) cycles: u8,
 }
 
-/// Which ports are busy when.
+/// The busy ports by cycle.
 #[derive(Debug, Default)]
 pub(super) struct PortSchedule {
     /// Ports busy in each cycle.
     busy: Vec<PortMask>,
-    /// The sets, with ports renumbered so that the least wanted comes first.
+    /// The sets, with ports renumbered so that the least used comes first.
     masks: Vec<PortMask>,
-    /// Before this cycle no work of a length finds room in a set.
+    /// Before this cycle no work of a length fits into a set.
     full: Vec<[u32; MAX_WORK_CYCLES]>,
 }
 
@@ -133,7 +134,7 @@ impl PortSchedule {
         self.busy.clear();
     }
 
-    /// Takes a port for some work from `ready` on; returns when it starts.
+    /// Takes a port for some work from `ready` on. Returns its start.
     pub(super) fn take_port(&mut self, work: PortWork, ready: u32) -> u32 {
         let set = usize::from(work.set);
         let (mask, length) = (self.masks[set], usize::from(work.cycles));

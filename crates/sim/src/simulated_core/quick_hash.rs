@@ -1,4 +1,5 @@
-//! A quick hash for keys that no adversary chooses: FxHash, as rustc has it. The standard one took a tenth of the time.
+//! A quick hash for keys that no adversary chooses: FxHash, as in rustc. The standard hash took a
+//! tenth of the time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -44,7 +45,7 @@ impl Hasher for QuickHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The map takes its place from the lowest bits, which multiplication mixes least.
+        // The map uses the lowest bits, which multiplication mixes least.
         self.0.rotate_left(26)
     }
 }

@@ -1,29 +1,30 @@
-//! Latencies that grow where the scheduler holds many instructions that wait.
+//! Latencies that grow when the scheduler holds many waiting instructions.
 //!
-//! An instruction that enters the scheduler while more than so many of its class wait there has later results. In a chain
-//! of n of them that is so from the knee on, and all the time in a long loop.
+//! An instruction that enters the scheduler while more than `knee` of its class wait there has
+//! later results. In a chain of n instructions this happens from the knee on; in a long loop it
+//! always happens.
 
 use iced_x86::Mnemonic;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Which instructions wait together.
+/// Classes of instructions that wait together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegimeClass {
-    /// Those of the vector ports.
+    /// Instructions of the vector ports.
     Vector,
-    /// Those of one mnemonic.
+    /// Instructions of one mnemonic.
     Mnemonic(Mnemonic),
 }
 
-/// A planted regime.
+/// A simulated regime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimulatedRegime {
-    /// Instructions that are slower.
+    /// The slower instructions.
     pub class: RegimeClass,
-    /// More of them wait where they are.
+    /// Number of waiting instructions beyond which they are slower.
     pub knee: u32,
-    /// By how many half cycles. An odd one is a whole cycle more each other time.
+    /// Additional half cycles. With an odd number, every second result has one cycle more.
     pub half_cycles: u32,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct WaitingInstructions {
 }
 
 impl SimulatedRegime {
-    /// Whether instructions of a mnemonic, on the vector ports or not, are of the class.
+    /// Whether the class contains a mnemonic, on the vector ports or not.
     pub(super) fn contains_instruction(&self, mnemonic: Mnemonic, vector: bool) -> bool {
         match self.class {
             RegimeClass::Vector => vector,
@@ -49,7 +50,7 @@ impl WaitingInstructions {
         *self = WaitingInstructions::default();
     }
 
-    /// Enters an instruction that starts at some time; returns by how many cycles its results are late.
+    /// Enters an instruction with this start. Returns the delay of its results in cycles.
     pub(super) fn enter_instruction(&mut self, regime: &SimulatedRegime, now: u32, start: u32) -> u32 {
         while self.starts.peek().is_some_and(|first| first.0 <= now) {
             self.starts.pop();

@@ -1,4 +1,4 @@
-//! How the planted machine treats an instruction before any work is done, and what sort of work it is.
+//! How the simulated core treats an instruction before any work is done, and its kind of work.
 
 use super::form_key::FormKey;
 use super::model::CoreModel;
@@ -12,19 +12,19 @@ pub(super) enum RenameTreatment {
     Ordinary,
     /// A shift or rotation by CL, which may keep the flags.
     VariableShift,
-    /// Does nothing.
+    /// Has no effect.
     Nop,
-    /// A move that renaming does.
+    /// A move that renaming performs.
     Eliminated,
     /// Neither depends on its operands nor needs a port.
     ZeroIdiom,
     /// Needs a port, but does not depend on its register operands.
     Independent,
-    /// Waits for all that came before it, and all that follows waits for it.
+    /// Waits for everything before it, and everything after it waits for it.
     Serializing,
 }
 
-/// Of these, each machine knows some.
+/// Each machine knows some of these.
 const ZERO_IDIOMS: [Mnemonic; 30] = [
     Mnemonic::Xor,
     Mnemonic::Sub,
@@ -111,7 +111,7 @@ impl RenameTreatment {
                 plain && !key.has_equal_registers() && model.eliminates_move_to(instruction.op_register(0));
             if eliminated { RenameTreatment::Eliminated } else { RenameTreatment::Ordinary }
         } else if key.has_equal_registers() && registers && whole && ZERO_IDIOMS.contains(&mnemonic) {
-            // Chain generators break a dependency with it: there is no core that does not know it.
+            // Chain generators break a dependency with it: every core knows it.
             let idiom = mnemonic == Mnemonic::Xor || knows(0.8);
             if idiom { RenameTreatment::ZeroIdiom } else { RenameTreatment::Ordinary }
         } else if key.has_equal_registers() && registers && INDEPENDENT_IDIOMS.contains(&mnemonic) && knows(0.5) {
@@ -137,7 +137,7 @@ impl RenameTreatment {
     }
 }
 
-/// Moves of whole registers. They also are loads and stores, of which there are more.
+/// Moves of whole registers. Loads and stores use them too, and more.
 fn is_move(mnemonic: Mnemonic) -> bool {
     use Mnemonic::{
         Mov, Movapd, Movaps, Movdqa, Movdqu, Movupd, Movups, Vmovapd, Vmovaps, Vmovdqa, Vmovdqa32, Vmovdqa64, Vmovdqu,
@@ -166,10 +166,10 @@ fn is_move(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// What sort of work an instruction is.
+/// Kinds of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SimulatedWorkClass {
-    /// None.
+    /// No work.
     Free,
     /// Loads or stores alone.
     Transfer,
@@ -258,7 +258,7 @@ fn is_single_cycle(instruction: &Instruction, key: &FormKey, name: &str, vector:
         Add | And | Cmp | Dec | Inc | Mov | Movsx | Movsxd | Movzx | Neg | Not | Or | Sub | Test | Xor => {
             !key.is_locked()
         }
-        // Two parts of base, index and displacement, and no scale.
+        // Two of base, index and displacement, and no scale.
         Lea => key.address_parts() & 4 == 0 && key.address_parts().count_ones() <= 2,
         _ => name.starts_with("Cmov") || (name.starts_with("Set") && name != "Setssbsy"),
     }

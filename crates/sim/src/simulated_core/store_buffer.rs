@@ -3,38 +3,38 @@
 use super::address::SymbolicAddress;
 use iced_x86::Register;
 
-/// How many stores can be forwarded; older ones are in the cache, and no load waits for them.
+/// Number of stores that can be forwarded; older ones are in the cache, and no load waits for them.
 const FORWARDABLE_STORES: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ForwardableStore {
     pub(super) address: SymbolicAddress,
     pub(super) size: i64,
-    /// Its base register and how often that was written before, where memory renaming may follow it.
+    /// Its base register and the number of earlier writes to it, if memory renaming may follow it.
     pub(super) renamed: Option<(Register, u32)>,
-    /// How many stores there were before.
+    /// Number of earlier stores.
     pub(super) number: u64,
-    /// When its data were there.
+    /// When its data were ready.
     pub(super) data: u32,
     /// When they can be forwarded.
     pub(super) visible: u32,
 }
 
-/// What a load finds.
+/// The source of a load's data.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StoreMatch<'a> {
-    /// Nothing but the cache.
+    /// Only the cache.
     Nothing,
-    /// All that it wants.
+    /// A store with all of its bytes.
     All(&'a ForwardableStore),
-    /// A part of it.
+    /// A store with some of its bytes.
     Part(&'a ForwardableStore),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct StoreBuffer {
     stores: Vec<ForwardableStore>,
-    /// Where the oldest one is, once there are many.
+    /// Index of the oldest store, once the buffer is full.
     oldest: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What is true of the planted machine: the figures that a measurement of it must find.
+//! The truth about the simulated core: the figures that a measurement of it must find.
 
 use super::form::SimulatedForm;
 use super::model::CoreModel;
@@ -12,11 +12,11 @@ impl CoreModel {
         SimulatedForm::derive(self, &self.port_sets(), instruction)
     }
 
-    /// Core cycles from an input to an output; none where the one does not depend on the other.
+    /// Core cycles from an input to an output; `None` if the output does not depend on the input.
     ///
-    /// A load counts as hitting the cache, `mem_data` as an input as forwarded and not renamed. Through a store and
-    /// a load it is the sum of the two latencies that is physical: the one ends, and the other starts, when the
-    /// store can be forwarded.
+    /// A load counts as hitting the cache, and `mem_data` as an input as forwarded and not renamed.
+    /// Through a store and a load only the sum of the two latencies is physical: the first ends,
+    /// and the second starts, when the store can be forwarded.
     pub fn latency(&self, instruction: &Instruction, from: &str, to: &str) -> Option<u32> {
         let pairs = self.latencies(instruction);
         pairs.into_iter().find(|(input, output, _)| input == from && output == to).map(|(_, _, cycles)| cycles)
@@ -31,7 +31,8 @@ impl CoreModel {
         pairs.filter_map(known).map(|(from, to, cycles)| (from.name(), to.name(), cycles)).collect()
     }
 
-    /// Core cycles an instruction at the best sustained rate, dependencies apart: what issue and the ports allow.
+    /// Core cycles per instruction at the best sustained rate without dependencies, limited by
+    /// issue and ports.
     pub fn throughput(&self, instruction: &Instruction) -> f64 {
         let rate = self.derive_form(instruction).throughput(self, &self.port_sets());
         let combined = self.combining_latency.filter(|_| is_non_temporal_store(instruction));
@@ -49,7 +50,7 @@ impl CoreModel {
         self.derive_form(instruction).kind == RenameTreatment::ZeroIdiom
     }
 
-    /// Whether it is one of those whose latency grows where many of them wait.
+    /// Whether its latency grows when many instructions of its class wait.
     pub fn is_in_regime(&self, instruction: &Instruction) -> bool {
         self.regime.is_some_and(|regime| self.derive_form(instruction).is_in_regime(&regime))
     }

@@ -1,18 +1,21 @@
 //! Arrows between files: `a` → `b` where `a`'s code uses a name that `b` defines.
 //!
-//! A name is followed through imports and through what modules hand on (`pub use`) to the file that defines it. A
-//! module that hands a name of its own children on does not depend on it, nor does one that only declares its children.
-//! Limits: the types of values are not known, so a method call is an arrow only where the method is in an `impl`
-//! outside its type's file and no other type has one of that name.
+//! A name is followed through imports and re-exports (`pub use`) to the file that defines it. A
+//! module that re-exports a name of its own children does not depend on it, nor does a module that
+//! only declares its children.
+//!
+//! Limits: the types of values are not known. A method call is an arrow only if the method is in an
+//! `impl` outside its type's file, and no other type has a method of that name.
 
 use crate::source::{Module, Name, Segments, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// From a file to the files that it uses, and the names it takes from each.
+/// From a file to the files that it uses, with the names it takes from each.
 pub type Arrows = BTreeMap<PathBuf, BTreeMap<PathBuf, BTreeSet<String>>>;
 
-/// Where a path leads: the module that defines the item, the item's name, and what of the item is meant.
+/// The target of a path: the defining module, the item's name, and the function of the item, if
+/// any.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     module: usize,
@@ -54,8 +57,8 @@ pub fn arrows(source: &Source) -> Arrows {
     arrows
 }
 
-/// Functions of types: by the type's module and name and the function's name, the modules that define them, and whether
-/// they are private there.
+/// Functions of types. The key is the type's module and name and the function's name; the values
+/// are the defining modules and whether the function is private there.
 struct Functions {
     homes: BTreeMap<(usize, String, String), BTreeMap<usize, bool>>,
 }
@@ -74,7 +77,7 @@ impl Functions {
         Functions { homes }
     }
 
-    /// The modules that a target is defined in: the item's own, and that of the function meant.
+    /// The modules that define a target: the item's own, and that of its function.
     fn homes(&self, target: &Target) -> BTreeSet<usize> {
         let mut homes = BTreeSet::from([target.module]);
         if let Some(member) = &target.member {
@@ -84,8 +87,8 @@ impl Functions {
         homes
     }
 
-    /// The module that defines a method away from its type, if no other type has a method of that name that `caller` can
-    /// see.
+    /// The module that defines a method outside its type's module. `None` if another type has a
+    /// method of that name that `caller` can see.
     fn apart(&self, source: &Source, caller: usize, method: &str) -> Option<usize> {
         let caller = &source.modules[caller].path;
         let sees = |home: usize, private: bool| !private || caller.starts_with(&source.modules[home].path);
@@ -107,17 +110,17 @@ fn follow(source: &Source, from: usize, path: &Segments) -> BTreeSet<Target> {
 /// How a path's first segment is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// As written in a module: `crate`, `self` and `super` lead somewhere, and any name in scope.
+    /// As written in a module: `crate`, `self` and `super`, and any name in scope.
     Written,
-    /// The same, but not through globs: the path is an import's own.
+    /// The same without globs, because the path is an import's own.
     Import,
-    /// Inside the module that the segments before led to.
+    /// Inside the module of the previous segments.
     Inside,
 }
 
 struct Search<'a> {
     source: &'a Source,
-    /// Imports being followed, so that names that import each other end.
+    /// Imports being followed, so that circular imports end.
     seen: BTreeSet<(usize, Segments)>,
     targets: &'a mut BTreeSet<Target>,
 }
@@ -143,13 +146,14 @@ impl Search<'_> {
                 for name in names {
                     match name {
                         Name::Module(module) => self.walk(*module, rest, Start::Inside),
-                        // What a path leads through is the module, not the function of that name.
+                        // A path leads through the module, not through the function of that name.
                         _ if is_module && !rest.is_empty() => {}
                         Name::Item => {
                             let (item, member) = (segment.clone(), rest.first().cloned());
                             self.targets.insert(Target { module: from, item, member });
                         }
-                        // `use name;` and `use name::{self}` lead out of the crate, not back to themselves.
+                        // `use name;` and `use name::{self}` lead out of the crate, not back to
+                        // themselves.
                         Name::Import(import) if import.first() == Some(segment) && !is_module => {}
                         Name::Import(import) => {
                             self.walk(from, &[import, rest].concat(), Start::Import);

@@ -1,14 +1,15 @@
-//! Claims of comments about who alone may do a thing, each checked: a claim that is not checked is soon false.
+//! Checks claims of comments that only certain files do something. An unchecked claim is soon
+//! false.
 
 use crate::arrows::Arrows;
 use crate::source::{Module, Segments, Source};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What code may do.
+/// Something that code does.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
-    /// Builds a value of the type of this name by its fields.
+    /// Builds a value of this type by its fields.
     Builds(&'static str),
     /// Calls a method of this name.
     Calls(&'static str),
@@ -23,7 +24,7 @@ pub enum Act {
 /// Files and folders below a crate's source, such as `measure/schedule.rs` and `executor/`.
 pub type Places = &'static [&'static str];
 
-/// What a claim is about.
+/// The files that a claim is about.
 #[derive(Debug, Clone, Copy)]
 pub enum Within {
     /// The library.
@@ -34,7 +35,7 @@ pub enum Within {
     These(Places),
 }
 
-/// A claim: of the files in `within`, those in `by` alone act so.
+/// A claim: among the files in `within`, only those in `by` do this.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
     /// The claim in words.
@@ -44,7 +45,8 @@ pub struct Claim {
     pub by: Places,
 }
 
-/// The acts in the files `within`, or in all where it is empty, that break a claim: file by file, with the name. An exception that no file needs any more is reported too.
+/// The violations of a claim, file by file, with the name. They are searched in the files `within`,
+/// or in all files if it is empty. An exception that no file needs is reported too.
 pub fn broken(source: &Source, arrows: &Arrows, root: &Path, claim: &Claim, within: &[String]) -> Vec<String> {
     let acts = acts(source, arrows, root, claim.act);
     let acts = acts.iter().filter(|(file, _)| within.is_empty() || is_in(file, within));
@@ -59,7 +61,7 @@ fn is_in(file: &str, places: &[impl AsRef<str>]) -> bool {
     places.iter().map(AsRef::as_ref).any(|place: &str| file == place || place.ends_with('/') && file.starts_with(place))
 }
 
-/// Each file below `root` that acts so, with the name that shows it.
+/// Each file below `root` that does this, with the name that shows it.
 fn acts(source: &Source, arrows: &Arrows, root: &Path, act: Act) -> BTreeSet<(String, String)> {
     let below = |file: &Path| file.strip_prefix(root).ok().map(|file| file.display().to_string());
     let in_modules = |done: &dyn Fn(&Module) -> Vec<String>| {

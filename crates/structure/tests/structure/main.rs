@@ -1,12 +1,15 @@
-//! The structure of the code: crates, rooms and files use only what stands below them, and never each other in a circle.
+//! The structure of the code: crates, rooms and files use only lower ones, and never each other in
+//! a circle.
 //!
-//! Reads the source text of every crate of the workspace. A failure prints each circle or upward arrow with the names that tie
-//! it: move these names to the file that they belong in, or to a file below both.
+//! Reads the source text of every crate of the workspace. A failure prints each circle or upward
+//! arrow with the names that cause it. Move these names to the file that they belong in, or to a
+//! file below both.
 
 mod arrows;
 mod claims;
+mod contributing;
+mod example_crates;
 mod order;
-mod planted;
 mod source;
 
 use arrows::Arrows;
@@ -16,7 +19,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The crates from the bottom up: each depends on those of lower lines alone.
+/// The crates from the bottom up. Each depends only on those of earlier lines.
 const CRATES: &[&[&str]] = &[
     &["core", "worker", "plot"],
     &["code"],
@@ -32,10 +35,12 @@ const CRATES: &[&[&str]] = &[
 /// The line of the studies.
 const STUDIES_FLOOR: usize = 5;
 
-/// Crates that stand beside all others: what users link to their programs, and what only tests use.
-const BESIDE: &[&str] = &["clock", "fuzz", "sim", "skipped", "structure"];
+/// Crates outside the order: those that users link to their programs, and those that only tests
+/// use.
+const OUTSIDE_ORDER: &[&str] = &["clock", "fuzz", "sim", "skipped", "structure"];
 
-/// The rooms of crates that have several floors, from the bottom up; those of one line stand on the same floor.
+/// The rooms of crates with several floors, from the bottom up. Rooms of one line are on the same
+/// floor.
 const ROOMS: &[(&str, &[&[&str]])] = &[
     ("core", &[&["unit", "error", "input", "random", "statistics"], &["machine"], &["lib"]]),
     ("code", &[&["context"], &["asm"], &["clock"], &["program", "snippet"], &["lib"]]),
@@ -45,13 +50,13 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in a folder of crates").to_path_buf()
 }
 
-/// The folder of a crate in [`CRATES`], by the name that Cargo has for it.
+/// The folder of a crate in [`CRATES`], by its name in Cargo.
 fn folder(name: &str) -> Option<String> {
     let short = name.strip_prefix("cyclescope-").unwrap_or(name);
     [short, name].into_iter().find(|folder| crates().join(folder).is_dir()).map(str::to_string)
 }
 
-/// The source of all crates, their files named from the folder of all crates.
+/// The source of all crates, with file names relative to the folder of all crates.
 static SOURCE: LazyLock<Source> = LazyLock::new(|| {
     let mut source = Source::default();
     for folder in folders() {
@@ -76,10 +81,10 @@ fn folders() -> Vec<String> {
     names
 }
 
-/// Where a crate stands in [`CRATES`]; none of one that stands beside.
+/// The index of a crate in [`CRATES`]; `None` for a crate outside the order.
 fn floor(name: &str) -> Option<usize> {
     let listed = CRATES.iter().position(|floor| floor.contains(&name));
-    listed.or((!BESIDE.contains(&name)).then_some(STUDIES_FLOOR))
+    listed.or((!OUTSIDE_ORDER.contains(&name)).then_some(STUDIES_FLOOR))
 }
 
 /// The source of all crates on these floors.
@@ -88,17 +93,17 @@ fn sources(floors: std::ops::RangeInclusive<usize>) -> Vec<String> {
     names.map(|name| format!("{name}/src/")).collect()
 }
 
-/// The studies, with what `run` measures.
+/// The studies, including the part that `run` measures with.
 static STUDIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut studies = sources(STUDIES_FLOOR..=STUDIES_FLOOR);
     studies.push("run/src/".to_string());
     studies
 });
 
-/// The library: all that users of the crate `cyclescope` call.
+/// The library: everything that users of the crate `cyclescope` call.
 static LIBRARY: LazyLock<Vec<String>> = LazyLock::new(|| sources(0..=STUDIES_FLOOR + 1));
 
-/// What comments of the library claim. Whoever else does it has a reason beside its name.
+/// Claims of the library's comments. Each exception has its reason in a comment.
 const CLAIMS: &[Claim] = &[
     Claim {
         text: "only the runner and executors build batches",
@@ -113,38 +118,38 @@ const CLAIMS: &[Claim] = &[
         by: &[
             "exec/src/",
             "measure/src/schedule.rs",
-            // Evidence stands between the runner and an executor.
+            // Evidence lies between the runner and an executor.
             "measure/src/result/",
-            // Two CPUs that exchange messages run a batch each at the same time.
+            // Two CPUs that exchange messages each run a batch at the same time.
             "uarch/src/remotes.rs",
         ],
     },
     Claim {
-        text: "only the runner has samples handed over while a batch runs",
+        text: "only the runner receives samples while a batch runs",
         act: Act::Calls("stream"),
         within: Within::Library,
         by: &["exec/src/", "measure/src/schedule.rs", "measure/src/result/recording.rs"],
     },
     Claim {
-        text: "only the policy beside a busy sibling pauses a measurement",
+        text: "only the policy for a busy sibling pauses a measurement",
         act: Act::Calls("pause"),
         within: Within::Library,
-        // A recording hands the pause on.
+        // A recording passes the pause on.
         by: &["measure/src/sibling.rs", "measure/src/result/recording.rs"],
     },
     Claim {
-        text: "only the policy beside a busy sibling leaves out what was shared",
+        text: "only the policy for a busy sibling leaves out shared samples",
         act: Act::Calls("is_alone"),
         within: Within::Library,
         by: &[
             "measure/src/sibling.rs",
-            // Of the width of one core beside another.
+            // Compares the width of a core with and without a busy sibling.
             "doctor/src/siblings.rs",
             // Rounds next to a shared one are left out too.
             "evaluate/src/resolution/round_ruler.rs",
-            // Shared rounds are kept apart until all passes are done.
+            // Shared rounds are kept separately until all passes are done.
             "instr/src/experiments/timing.rs",
-            // How much of the time it was shared.
+            // Reports the share of time that was shared.
             "uarch/src/conditions.rs",
         ],
     },
@@ -157,14 +162,14 @@ const CLAIMS: &[Claim] = &[
             "measure/src/ruler/",
             "measure/src/schedule.rs",
             "measure/src/result/",
-            // The moments of rounds and of samples, in raw units.
+            // The times of rounds and of samples, in raw units.
             "measure/src/rounds.rs",
             "doctor/src/siblings.rs",
             // The paper's figures, in raw units.
             "evaluate/src/ensemble_reader.rs",
             "evaluate/src/sampling.rs",
             "evaluate/src/trimmed_ensemble.rs",
-            // Calls that a program counted in place of a time.
+            // Calls that a program counted instead of a time.
             "marker/src/answered_bench.rs",
             "marker/src/user.rs",
         ],
@@ -180,11 +185,11 @@ const CLAIMS: &[Claim] = &[
         act: Act::Uses(&["exec/src/user/", "exec/src/kernel/", "sim/src/"]),
         within: Within::Studies,
         by: &[
-            // Each of marker's benches has code that only its executor can hold.
+            // Each bench of `marker` has code that only its executor can hold.
             "marker/src/catalog.rs",
             "marker/src/kernel/",
             "marker/src/user.rs",
-            // What the kernel module refuses is skipped for its reason.
+            // Code that the kernel module refuses is skipped for its reason.
             "instr/src/experiments/ring_0.rs",
             "instr/src/forms/privileged.rs",
             "instr/src/forms/skip.rs",
@@ -219,7 +224,7 @@ fn arrows_point_down_the_order_of_rooms() {
     }
 }
 
-/// The crates of the workspace that a crate needs for what it ships, by their folders.
+/// The crates of the workspace that a crate ships, by their folders.
 fn needed(name: &str) -> BTreeSet<String> {
     let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).expect("a manifest");
     let shipped = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
@@ -229,11 +234,11 @@ fn needed(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn crates_need_those_below_them_alone() {
+fn crates_need_only_lower_crates() {
     for name in folders().iter().filter(|name| floor(name).is_some()) {
         for below in needed(name).iter().filter(|below| *below != "clock") {
             let lower = floor(below).is_some_and(|below| Some(below) < floor(name));
-            assert!(lower, "{name} needs {below}, which does not stand below it");
+            assert!(lower, "{name} needs {below}, which is not below it");
         }
     }
 }
@@ -255,7 +260,7 @@ fn within(claim: &Claim) -> Vec<String> {
 }
 
 #[test]
-fn what_comments_claim_is_so() {
+fn claims_of_comments_are_true() {
     let mut found = Vec::new();
     for claim in CLAIMS {
         let faults = claims::broken(&SOURCE, &ARROWS, Path::new(""), claim, &within(claim));

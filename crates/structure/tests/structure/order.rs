@@ -1,11 +1,12 @@
-//! What the structure must keep: no circle of files, none of sibling rooms, no arrow up the order of rooms.
+//! The rules of the structure: no circle of files, none of sibling rooms, no arrow up the order of
+//! rooms.
 
 use crate::arrows::Arrows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Groups of nodes of which each can be reached from each other, larger than one.
+/// Groups of at least two nodes, each reachable from every other.
 fn circles(edges: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf>> {
     let reach = |from: &PathBuf| {
         let mut reached = BTreeSet::new();
@@ -29,7 +30,7 @@ fn circles(edges: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf
     groups.into_iter().collect()
 }
 
-/// The arrows as nodes and edges, each file named by what `node` makes of it; arrows within a node are left out.
+/// The arrows as nodes and edges. `node` names each file; arrows within a node are left out.
 fn edges(arrows: &Arrows, node: &dyn Fn(&Path) -> Option<PathBuf>) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let mut edges: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
     for (from, to) in arrows.iter().flat_map(|(from, all)| all.keys().map(move |to| (from, to))) {
@@ -42,7 +43,7 @@ fn edges(arrows: &Arrows, node: &dyn Fn(&Path) -> Option<PathBuf>) -> BTreeMap<P
     edges
 }
 
-/// One line for each arrow between two of these nodes: who takes which names from whom.
+/// One line for each arrow between two of these nodes, with the names it takes.
 fn lines(arrows: &Arrows, group: &BTreeSet<PathBuf>, node: &dyn Fn(&Path) -> Option<PathBuf>) -> String {
     let mut text = String::new();
     for (from, all) in arrows {
@@ -58,14 +59,15 @@ fn lines(arrows: &Arrows, group: &BTreeSet<PathBuf>, node: &dyn Fn(&Path) -> Opt
     text
 }
 
-/// Every circle of files, with the names that tie it.
+/// Every circle of files, with the names that cause it.
 pub fn circles_of_files(arrows: &Arrows) -> Vec<String> {
     let node = |file: &Path| Some(file.to_path_buf());
     let groups = circles(&edges(arrows, &node));
     groups.iter().map(|group| format!("a circle of {} files\n{}", group.len(), lines(arrows, group, &node))).collect()
 }
 
-/// Every circle of rooms below `root`: folders, and files beside them, of one folder that use each other in a loop.
+/// Every circle of rooms below `root`: folders and files of one folder that use each other in a
+/// loop.
 pub fn circles_of_rooms(arrows: &Arrows, root: &Path) -> Vec<String> {
     let files: BTreeSet<&PathBuf> = arrows.iter().flat_map(|(from, all)| all.keys().chain([from])).collect();
     let folders = files.iter().flat_map(|file| file.ancestors().skip(1));
@@ -82,15 +84,17 @@ pub fn circles_of_rooms(arrows: &Arrows, root: &Path) -> Vec<String> {
     found
 }
 
-/// Which child of the folder a file belongs to. `name.rs` beside `name/` is that folder's own file.
+/// The child of the folder that a file belongs to. `name.rs` next to `name/` is that folder's own
+/// file.
 fn room(folder: &Path, file: &Path) -> Option<PathBuf> {
     let inside = file.strip_prefix(folder).ok()?;
     let first = Path::new(inside.components().next()?.as_os_str());
     Some(first.with_extension(""))
 }
 
-/// Every arrow from a lower room to a higher one. `order` names the rooms of the folder `root` from the bottom up; rooms
-/// of one line stand on the same floor. A room that is not in the order is reported too.
+/// Every arrow from a lower room to a higher one. `order` names the rooms of the folder `root` from
+/// the bottom up; rooms of one line are on the same floor. A room that is not in the order is
+/// reported too.
 pub fn upward(arrows: &Arrows, root: &Path, order: &[&[&str]]) -> Vec<String> {
     let floor = |file: &Path| {
         let room = room(root, file)?;

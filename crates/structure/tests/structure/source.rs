@@ -1,22 +1,23 @@
-//! Rust source as the structure check sees it: modules, the names each defines or imports, the paths each uses.
+//! Rust source as the structure check sees it: modules, the names each defines or imports, the
+//! paths each uses.
 //!
-//! Test modules and items are left out: a test may use whatever it wants.
+//! Test modules and items are left out: a test may use anything.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 
-/// A path as written: its segments, `crate` and `super` among them.
+/// A path as written: its segments, which may include `crate` and `super`.
 pub type Segments = Vec<String>;
 
-/// What a name in a module's scope is.
+/// The meaning of a name in a module's scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// An item that the module's file defines.
     Item,
     /// A module, by its index in [`Source::modules`].
     Module(usize),
-    /// Another name of what this path leads to.
+    /// Another name for the target of this path.
     Import(Segments),
 }
 
@@ -27,34 +28,34 @@ pub struct Function {
     pub of: Segments,
     /// The function's name.
     pub name: String,
-    /// Whether only its module and those in it can call it.
+    /// Whether only its module and that module's children can call it.
     pub private: bool,
 }
 
-/// One module: a file, or an inline module of one.
+/// One module: a file, or an inline module in one.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// Its path, which begins with the crate's name.
+    /// Its path, starting with the crate's name.
     pub path: Segments,
     /// The crate's root module.
     pub root: usize,
-    /// Where its text is.
+    /// The file with its text.
     pub file: PathBuf,
-    /// The module around it.
+    /// The enclosing module.
     pub parent: Option<usize>,
     /// Names in its scope. A module and a function may share one.
     pub names: BTreeMap<String, Vec<Name>>,
-    /// Paths of which it imports every name.
+    /// Paths from glob imports (`use path::*`).
     pub globs: Vec<Segments>,
     /// Every path that its code uses.
     pub used: Vec<Segments>,
-    /// Paths that it hands on to others (`pub use`).
+    /// Paths that it re-exports (`pub use`).
     pub handed_on: Vec<Segments>,
     /// Functions in `impl` blocks.
     pub functions: Vec<Function>,
     /// Names of methods that its code calls.
     pub called: Vec<String>,
-    /// Types of which it builds values by their fields.
+    /// Types whose values it builds by their fields.
     pub built: Vec<Segments>,
     /// Macros that it calls.
     pub invoked: Vec<Segments>,
@@ -65,17 +66,17 @@ pub struct Module {
 pub struct Source {
     /// Parents before children.
     pub modules: Vec<Module>,
-    /// The root modules, by the names by which other crates use them.
+    /// The root modules, by the names that other crates use.
     pub roots: BTreeMap<String, usize>,
 }
 
 impl Source {
-    /// Reads a crate of this name, whose root module is the file `root`. `read` returns a file's text, or `None` where there is
-    /// no such file.
+    /// Reads a crate of this name, whose root module is the file `root`. `read` returns a file's
+    /// text, or `None` if it does not exist.
     ///
     /// # Panics
     ///
-    /// If a module has no file, or a file is no Rust.
+    /// If a module has no file, or a file is not valid Rust.
     pub fn read(&mut self, name: &str, root: &Path, read: &dyn Fn(&Path) -> Option<String>) {
         let folder = root.parent().expect("the root file is in a folder").to_path_buf();
         let (path, root_index) = (vec![name.to_string()], self.modules.len());
@@ -130,7 +131,7 @@ impl Source {
     }
 }
 
-/// Where a module's children are, and how to read them.
+/// The folder of a module's children, and how to read them.
 struct Place<'a> {
     folder: PathBuf,
     read: &'a dyn Fn(&Path) -> Option<String>,
@@ -173,7 +174,7 @@ struct Reader {
 
 impl Reader {
     fn define(&mut self, name: &syn::Ident, what: Name) {
-        // What a function defines inside itself is seen by nobody else.
+        // Items inside a function are not visible outside it.
         if self.depth == 0 || matches!(what, Name::Import(_)) {
             self.module.names.entry(name.to_string()).or_default().push(what);
         }
@@ -203,8 +204,8 @@ impl Reader {
         if public { &mut self.module.handed_on } else { &mut self.module.used }.push(path);
     }
 
-    /// Macros have no syntax of their own: every `a::b::c` in one is taken for a path, every `.name` for a call, every
-    /// `a::b {` for a value.
+    /// Macros have no syntax of their own. Every `a::b::c` in one counts as a path, every `.name`
+    /// as a call, every `a::b {` as a value.
     fn scan(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree::{Group, Ident, Punct};
         let mut path: Segments = Vec::new();
@@ -301,7 +302,7 @@ impl<'ast> Visit<'ast> for Reader {
         self.scan(called.tokens.clone());
     }
 
-    // An attribute's or a visibility's path brings no name in.
+    // The path of an attribute or a visibility brings no name in.
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }

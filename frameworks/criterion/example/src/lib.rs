@@ -1,6 +1,6 @@
-//! What the benchmark measures.
+//! The code that the benchmark measures.
 
-/// Multiplications of which each waits for the one before.
+/// A chain of dependent multiplications.
 pub fn multiplications(number: u64, value: u64) -> u64 {
     (0..number).fold(value, |value, _| value.wrapping_mul(value))
 }

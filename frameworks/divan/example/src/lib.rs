@@ -1,1 +1,1 @@
-//! What the benchmarks measure is beside them.
+//! Empty: the benchmark file contains the measured code.

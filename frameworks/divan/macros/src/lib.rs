@@ -4,14 +4,15 @@
 
 use proc_macro::{Delimiter, Span, TokenStream, TokenTree};
 
-/// Makes a function a benchmark: `#[divan::bench]`, or `#[divan::bench(args = [1, 10])]` for one with an argument, which has to be `Copy`. A
-/// function may take a `divan::Bencher` first.
+/// Makes a function a benchmark: `#[divan::bench]`, or `#[divan::bench(args = [1, 10])]` for a
+/// function with an argument, which must be `Copy`. The first parameter of a function may be a
+/// `divan::Bencher`.
 #[proc_macro_attribute]
 pub fn bench(options: TokenStream, function: TokenStream) -> TokenStream {
     match registered(options, function.clone()) {
         Ok(more) => function.into_iter().chain(more).collect(),
-        Err((at, said)) => {
-            let error: TokenStream = format!("::core::compile_error!({said:?});").parse().unwrap_or_default();
+        Err((at, message)) => {
+            let error: TokenStream = format!("::core::compile_error!({message:?});").parse().unwrap_or_default();
             error
                 .into_iter()
                 .map(|mut token| {
@@ -40,9 +41,9 @@ fn registered(options: TokenStream, function: TokenStream) -> Result<TokenStream
             format!("for arg in ({args}) {{ cases.case(Some(&arg), |bencher| {name}(bencher, arg)); }}")
         }
         _ => {
-            let said = "cyclescope-divan: without `args` a function takes nothing or a Bencher, with `args` an argument, or a Bencher \
-                        and an argument";
-            return Err((Span::call_site(), said.into()));
+            let message = "cyclescope-divan: without `args` a function takes nothing or a Bencher, \
+                        with `args` an argument, or a Bencher and an argument";
+            return Err((Span::call_site(), message.into()));
         }
     };
     let code = format!(
@@ -61,14 +62,14 @@ fn registered(options: TokenStream, function: TokenStream) -> Result<TokenStream
     code.parse().map_err(|error| (Span::call_site(), format!("cyclescope-divan: {error}")))
 }
 
-/// The expression of `args`; the only option that there is.
+/// The expression of `args`, the only option.
 fn args(options: TokenStream) -> Result<Option<String>, Refused> {
     let mut options = options.into_iter();
     let Some(first) = options.next() else { return Ok(None) };
     let equals = matches!(options.next(), Some(TokenTree::Punct(sign)) if sign.as_char() == '=');
     if first.to_string() != "args" || !equals {
-        let said = format!("cyclescope-divan has no option `{first}`: it has `args = [...]`");
-        return Err((first.span(), said));
+        let message = format!("cyclescope-divan has no option `{first}`: it has `args = [...]`");
+        return Err((first.span(), message));
     }
     let mut value: Vec<TokenTree> = options.collect();
     let comma = |token: &TokenTree| matches!(token, TokenTree::Punct(sign) if sign.as_char() == ',');
@@ -76,28 +77,27 @@ fn args(options: TokenStream) -> Result<Option<String>, Refused> {
         value.pop();
     }
     if let Some(more) = value.iter().find(|token| comma(token)) {
-        return Err((more.span(), "cyclescope-divan has no other option than `args`".into()));
+        return Err((more.span(), "cyclescope-divan has only the option `args`".into()));
     }
     Ok(Some(value.into_iter().collect::<TokenStream>().to_string()))
 }
 
-/// A function's name, and how many parameters it has.
+/// A function's name, and its number of parameters.
 fn signature(function: TokenStream) -> Result<(String, usize), Refused> {
     let mut tokens = function.into_iter().skip_while(|token| token.to_string() != "fn").skip(1);
-    let name =
-        tokens.next().ok_or((Span::call_site(), "cyclescope-divan: this is no function".to_string()))?;
+    let name = tokens.next().ok_or((Span::call_site(), "cyclescope-divan: this is not a function".to_string()))?;
     match tokens.next() {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
             Ok((name.to_string(), parameters(group.stream())))
         }
         _ => {
-            let said = "cyclescope-divan has no generic benchmarks: it takes neither `types` nor `consts`";
-            Err((name.span(), said.into()))
+            let message = "cyclescope-divan has no generic benchmarks: it takes neither `types` nor `consts`";
+            Err((name.span(), message.into()))
         }
     }
 }
 
-/// Parts between commas that are in no angle brackets.
+/// Counts the parts between commas outside angle brackets.
 fn parameters(list: TokenStream) -> usize {
     let (mut depth, mut number, mut any, mut last) = (0, 0, false, ' ');
     for token in list {

@@ -1,7 +1,8 @@
-//! One run of a program: started, limited in time, and asked for its CPU time.
+//! Runs a compared program once, with a time limit, and reads its CPU time.
 //!
-//! A program runs in a process group of its own, without input. What is left of the group when it has ended is killed: it would run
-//! beside the next run. It inherits the CPU of this process, which waits meanwhile.
+//! A program runs in its own process group, without input. When it has ended, the rest of its group
+//! is killed, because it would disturb the next run. The program inherits the CPU of this process,
+//! which waits meanwhile.
 
 use crate::output::Failure;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
@@ -17,34 +18,36 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The variable that names the file of samples, that of the time of a benchmark, and that whose length moves the stack.
+/// Environment variables: the file for samples, the time per benchmark, and padding whose length
+/// moves the stack.
 const SAMPLES_VARIABLE: &str = "CYCLESCOPE_AB";
 const BENCHMARK_MS_VARIABLE: &str = "CYCLESCOPE_AB_MS";
 const LAYOUT_VARIABLE: &str = "CYCLESCOPE_AB_LAYOUT";
-/// Milliseconds that a benchmark should take in a run: much more than an interrupt, and a tenth of a second for a pair of five benchmarks.
+/// Milliseconds that a benchmark should take per run: much longer than an interrupt, and a tenth of
+/// a second for a pair of runs of five benchmarks.
 const BENCHMARK_MS: &str = "10";
-/// Bytes by which the environment grows at most: a page, so that the stack begins anywhere in one.
+/// Maximum growth of the environment: a page, so that the stack can begin anywhere in one.
 pub const LAYOUT_BYTES_MOST: usize = 4096;
 
-/// Stands for the number of a build.
+/// Placeholder for the number of a build.
 const BUILD_PLACEHOLDER: &str = "{build}";
 
 /// A program and its arguments, for each of its builds.
 #[derive(Debug, Clone)]
 pub struct ComparedProgram {
-    /// As it was given.
+    /// The argument as given.
     pub text: String,
     builds: Vec<Vec<String>>,
 }
 
-/// What all runs have in common.
+/// Settings that all runs share.
 #[derive(Debug)]
 pub struct RunSurroundings {
-    /// The file that samples go to, where programs are asked for some.
+    /// The file for samples, if programs should write some.
     pub samples: Option<PathBuf>,
-    /// The file that gets what programs print.
+    /// The file for the programs' output.
     pub output: Option<File>,
-    /// Time until a run is ended.
+    /// Time before a run is stopped.
     pub timeout: Duration,
 }
 
@@ -58,36 +61,36 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Both.
+    /// User and system time together.
     pub fn total(&self) -> Duration {
         self.user + self.system
     }
 }
 
 impl ComparedProgram {
-    /// The program of an argument, which is split at spaces as a shell does.
+    /// Parses a program from an argument, which is split into words like a shell does.
     pub fn parse(text: &str, builds: Option<usize>) -> Result<ComparedProgram, Failure> {
         if builds.is_some() && !text.contains(BUILD_PLACEHOLDER) {
-            let text = format!("`{text}` has no {BUILD_PLACEHOLDER}, so that all of its builds are the same");
-            let remedy = "put it where the names of the builds have their number, 1 and up";
+            let text = format!("`{text}` has no {BUILD_PLACEHOLDER}, so all of its builds are the same");
+            let remedy = "write {build} where the build's number belongs, as in './sort-{build}'";
             return Err(Failure::usage(text, Some(remedy)));
         }
-        let remedy = "name a program and its arguments, such as 'sort -n numbers.txt', with quotes in pairs";
+        let remedy = "name a program and its arguments, such as 'sort -n numbers.txt', with balanced quotes";
         let words = |number: usize| {
             let text = if builds.is_some() { &text.replace(BUILD_PLACEHOLDER, &number.to_string()) } else { text };
             let words = shlex::split(text).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
-            words.ok_or_else(|| Failure::usage(format!("`{text}` names no program"), Some(remedy)))
+            words.ok_or_else(|| Failure::usage(format!("`{text}` does not name a program"), Some(remedy)))
         };
         let builds = (1..=builds.unwrap_or(1)).map(words).collect::<Result<_, _>>()?;
         Ok(ComparedProgram { text: text.to_string(), builds })
     }
 
-    /// How many builds it has.
+    /// Number of builds.
     pub fn build_count(&self) -> usize {
         self.builds.len()
     }
 
-    /// Runs one of its builds to its end; the environment has this many bytes more.
+    /// Runs one build to its end, with an environment that is larger by `layout` bytes.
     pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<CpuTime, Failure> {
         let words = &self.builds[build];
         let mut command = Command::new(&words[0]);
@@ -98,12 +101,12 @@ impl ComparedProgram {
         };
         for stream in [Command::stdout, Command::stderr] {
             let to = around.output.as_ref().map(File::try_clone).transpose();
-            let to = to.map_err(|error| Failure::internal(format!("the file of --output: {error}")))?;
+            let to = to.map_err(|error| Failure::internal(format!("can't use the file of --output: {error}")))?;
             stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
         }
         let held = HeldSignals::new();
         let (parent, released) = (std::process::id(), held.unblock_in_child());
-        // SAFETY: what runs between fork and exec may run there.
+        // SAFETY: the closure only does what is allowed between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 ProcessGroup::die_with_parent(parent);
@@ -115,16 +118,16 @@ impl ComparedProgram {
         let group = ProcessGroup::from_leader(child.id());
         drop(held);
         let ended = wait_for_end(&child, around.timeout);
-        // While the child is not reaped, its number, and so that of its group, is nobody else's.
+        // The child isn't reaped yet, so no other process can have its process group number.
         group.kill();
         let reaped = reap_child(&child);
         drop(group);
         let reaped = ended.and_then(|ended| Ok((ended, reaped?)));
         let (ended, (status, time)) =
-            reaped.map_err(|error| Failure::internal(format!("waiting for a program failed: {error}")))?;
+            reaped.map_err(|error| Failure::internal(format!("can't wait for a program: {error}")))?;
         if !ended {
             let text = format!("`{}` did not end within {} s", self.text, around.timeout.as_secs_f64());
-            let remedy = "give it less to do, for short runs say more than long ones; or see --timeout";
+            let remedy = "give it less work, because short runs measure better, or raise --timeout";
             return Err(run_failure("hang", text, None, remedy));
         }
         if status.success() { Ok(time) } else { Err(self.exit_failure(status)) }
@@ -136,28 +139,26 @@ impl ComparedProgram {
             (Some(code), _) => format!("with exit code {code}"),
             (None, number) => format!("by signal {}", number.unwrap_or_default()),
         };
-        let remedy = "run it by itself, or see what it prints with --output: what fails takes another time";
+        let remedy = "run it alone, or see its messages with --output";
         run_failure("program", format!("`{}` ended {how}", self.text), signal, remedy)
     }
 }
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            "name a program by its path, or one that $PATH finds"
-        }
-        _ => "run it by itself to see why",
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "name a program by its path, or one in $PATH",
+        _ => "run it alone to see why",
     };
-    Failure::usage(format!("`{program}` could not be started: {error}"), Some(remedy))
+    Failure::usage(format!("can't start `{program}`: {error}"), Some(remedy))
 }
 
-/// A run that did not end well.
+/// The failure for a run that failed.
 pub fn run_failure(code: &'static str, text: String, signal: Option<&'static str>, remedy: &str) -> Failure {
     let remedy = Some(remedy.to_string());
     Failure::Error(Box::new(ErrorRecord { code, exit: exit::FAULT, text, remedy, signal, ..ErrorRecord::default() }))
 }
 
-/// Waits until a child has ended, or the time is over; whether it ended.
+/// Waits for a child to end or the time to pass; returns whether it ended.
 fn wait_for_end(child: &Child, timeout: Duration) -> io::Result<bool> {
     let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let until = Instant::now() + timeout;
@@ -173,10 +174,10 @@ fn wait_for_end(child: &Child, timeout: Duration) -> io::Result<bool> {
     }
 }
 
-/// How a child ended and what CPU time it took, with the children that it waited for. It must not be waited for before.
+/// Reaps a child; returns its status and the CPU time of it and the children that it waited for.
 fn reap_child(child: &Child) -> io::Result<(ExitStatus, CpuTime)> {
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: both live through the call; zeros are a value of the structure.
+    // SAFETY: both outlive the call, and zeros are a valid value of the structure.
     let (reaped, usage) = unsafe {
         let reaped = libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr());
         (reaped, usage.assume_init())

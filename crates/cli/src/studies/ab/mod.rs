@@ -1,4 +1,4 @@
-//! `cyclescope ab`: two programs, run in turn: slower, faster, the same?
+//! `cyclescope ab`: compares two programs by alternating runs: slower, faster or the same?
 
 mod compared_program;
 mod program_runner;
@@ -26,16 +26,16 @@ use runs_file::{RecordedRuns, RunsFile};
 use std::fs::OpenOptions;
 use std::time::{Duration, Instant};
 
-/// Seconds for each benchmark, with `--quick` and without, and until a run is ended.
+/// Seconds per benchmark, without and with `--quick`, and seconds before a run is stopped.
 const BUDGET_SECONDS: [f64; 2] = [10.0, 3.0];
 const TIMEOUT_SECONDS: f64 = 60.0;
-/// Runs at most that are compared with recorded ones, in each of two batches.
+/// Maximum number of runs in each of the two batches compared with recorded runs.
 const BATCH_RUNS_MOST: usize = 100;
-/// Runs of each build at least.
+/// Minimum number of runs per build.
 const BUILD_RUNS_LEAST: usize = 8;
-/// The file that samples go to.
+/// Name of the file for samples.
 const SAMPLES_FILE: &str = "samples.jsonl";
-/// The level of intervals that are told.
+/// Confidence level of the reported intervals.
 const CONFIDENCE: f64 = 0.95;
 
 /// Runs the command and returns the exit code.
@@ -75,7 +75,7 @@ pub fn run_ab(common: &CommonArgs, args: &AbArgs, output: &mut Output) -> Result
     Ok(choose_exit_code(args, &rows))
 }
 
-/// What makes no sense, before anything runs.
+/// Rejects meaningless options before anything runs.
 fn refuse_options(common: &CommonArgs, args: &AbArgs) -> Result<(), Failure> {
     let given = [
         ("--clock", !common.clock.is_empty()),
@@ -86,23 +86,23 @@ fn refuse_options(common: &CommonArgs, args: &AbArgs) -> Result<(), Failure> {
         ("--beside-cpu", !common.beside_cpu.is_empty()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-        let remedy = if *name == "--evidence" { "--out keeps every run" } else { "leave it out" };
+        let remedy = if *name == "--evidence" { "use --out to keep every run" } else { "leave it out" };
         return Err(Failure::usage(format!("{name} has no effect with ab"), Some(remedy)));
     }
     match (args.programs.len(), &args.against, &args.out) {
         (2, Some(_), _) => {
-            let remedy = "name the new program alone, or leave --against out";
-            Err(Failure::usage("--against compares with a file, and not with a second program", Some(remedy)))
+            let remedy = "name only the new program, or leave out --against";
+            Err(Failure::usage("--against compares one program with a file, not two programs", Some(remedy)))
         }
         (1, None, None) => {
-            let remedy = "name OLD and NEW; or --against a file; or --out a file, to record its runs";
-            Err(Failure::usage("there is one program, and nothing to compare it with", Some(remedy)))
+            let remedy = "name OLD and NEW, or add --against FILE, or --out FILE to record its runs";
+            Err(Failure::usage("nothing to compare the program with", Some(remedy)))
         }
         _ => Ok(()),
     }
 }
 
-/// The exit code of a result: what is known comes before what is not.
+/// The exit code of a result. Certain results take precedence over unclear ones.
 fn choose_exit_code(args: &AbArgs, rows: &[AbRow]) -> u8 {
     let slower = |row: &AbRow, limit: f64| {
         row.verdict == ChangeVerdict::Slower && row.change.high.is_some_and(|high| high >= limit)
@@ -115,7 +115,7 @@ fn choose_exit_code(args: &AbArgs, rows: &[AbRow]) -> u8 {
     }
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 struct RunningComparison<'a> {
     args: &'a AbArgs,
     programs: Vec<ComparedProgram>,
@@ -126,7 +126,7 @@ struct RunningComparison<'a> {
     runs: Vec<AbRunRecord>,
     budget: Duration,
     repro: String,
-    /// Where samples go; removed at the end.
+    /// Folder for samples; removed at the end.
     _scratch: ScratchFolder,
 }
 
@@ -141,13 +141,13 @@ impl RunningComparison<'_> {
         let (cpu, scratch) = (machine.target_cpu(), ScratchFolder::new(&[SAMPLES_FILE])?);
         let output = args.output.as_ref().map(|path| OpenOptions::new().append(true).create(true).open(path));
         let output = output.transpose().map_err(|error| {
-            let remedy = "name a file where you may write";
-            Failure::usage(format!("the file of --output can't be written: {error}"), Some(remedy))
+            let remedy = "name a file in a writable directory";
+            Failure::usage(format!("can't write the file of --output: {error}"), Some(remedy))
         })?;
         let samples = (!args.whole).then(|| scratch.path(SAMPLES_FILE));
         if let Some(path) = &samples {
             std::fs::File::create_new(path)
-                .map_err(|error| Failure::internal(format!("making a file failed: {error}")))?;
+                .map_err(|error| Failure::internal(format!("can't create a file: {error}")))?;
         }
         let timeout = Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT_SECONDS));
         let session = AbSessionRecord {
@@ -157,7 +157,7 @@ impl RunningComparison<'_> {
             kernel: machine.kernel.clone(),
             seed,
         };
-        // A file that can't be written is told before anything runs.
+        // An unwritable file is reported before anything runs.
         let recording = args.out.as_deref().map(|path| RunsFile::create(path, &session)).transpose()?;
         let mut running = ProgramRunner::new(cpu, seed, RunSurroundings { samples, output, timeout })?;
         let names = running.run_untimed(&programs)?;
@@ -168,7 +168,7 @@ impl RunningComparison<'_> {
         Ok(RunningComparison { args, programs, names, session, running, recording, runs, budget, repro, _scratch })
     }
 
-    /// Runs all programs once, and keeps it.
+    /// Runs all programs once and records the runs.
     fn run_round(&mut self) -> Result<Vec<AbRunRecord>, Failure> {
         let runs = self.running.run_round(&self.programs)?;
         if let Some(recording) = &mut self.recording {
@@ -178,7 +178,8 @@ impl RunningComparison<'_> {
         Ok(runs)
     }
 
-    /// Pairs, until every benchmark is decided or the time is over. One program alone is run as often as a file needs.
+    /// Runs pairs until every benchmark is decided or the time is over. A single program runs as
+    /// often as a file needs.
     fn compare_in_turn(mut self) -> Result<(Self, Vec<AbRow>), Failure> {
         let mut comparisons = vec![PairedComparison::new(self.same_limit()); self.names.len()];
         let (begun, progress) = (Instant::now(), ProgressDisplay::new(0, 1));
@@ -219,15 +220,15 @@ impl RunningComparison<'_> {
         Ok((self, rows))
     }
 
-    /// Two batches of runs, against those of a file.
+    /// Compares two batches of runs with those of a file.
     fn compare_with_recorded(mut self, recorded: &RecordedRuns) -> Result<(Self, Vec<AbRow>), Failure> {
         let old = |name: &String| -> Vec<f64> {
             recorded.runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect()
         };
         self.names.retain(|name| !old(name).is_empty());
         if self.names.is_empty() {
-            let remedy = "record it again with the same --whole, or name another file";
-            return Err(Failure::usage("the file has no runs of what this program measures", Some(remedy)));
+            let remedy = "record it again with the same use of --whole, or name another file";
+            return Err(Failure::usage("the file has no runs of this program's benchmarks", Some(remedy)));
         }
         let mut ends = [0; 2];
         for end in &mut ends {
@@ -254,13 +255,13 @@ impl RunningComparison<'_> {
         self.args.within.unwrap_or(SAME_WITHIN)
     }
 
-    /// Core cycles in all runs of a program.
+    /// Core cycles of a benchmark in all runs of a program.
     fn program_cycles(&self, program: usize, name: &str) -> Vec<f64> {
         let runs = self.runs.iter().filter(|run| run.program == program);
         runs.filter_map(|run| run.cycles.get(name).copied()).collect()
     }
 
-    /// The same by build.
+    /// Core cycles of a benchmark by build.
     fn cycles_by_build(&self, program: usize, name: &str) -> Vec<Vec<f64>> {
         let mut builds = vec![Vec::new(); self.programs[program].build_count()];
         for run in self.runs.iter().filter(|run| run.program == program) {
@@ -269,7 +270,7 @@ impl RunningComparison<'_> {
         builds
     }
 
-    /// Whether every build has as many runs as its median needs.
+    /// Whether every build has enough runs for its median.
     fn has_all_builds(&self) -> bool {
         let runs = |program, build| self.runs.iter().filter(|run| run.program == program && run.build == build).count();
         self.args.builds.is_none()
@@ -308,7 +309,7 @@ impl RunningComparison<'_> {
         self.names.iter().zip(outcomes).map(row).collect()
     }
 
-    /// Ends the file.
+    /// Completes the file.
     fn finish(self, rows: &[AbRow]) -> Result<(), Failure> {
         self.running.warn_if_shared();
         self.recording.map_or(Ok(()), |recording| recording.finish(rows))

@@ -1,4 +1,4 @@
-//! Runs in turn: which program first, in which layout, and what each run took.
+//! Runs programs in turn: chooses order and layout, and records what each run took.
 
 use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings};
 use super::record::AbRunRecord;
@@ -10,22 +10,23 @@ use cyclescope::random::Random;
 use cyclescope::study::ab::{BadSamples, BenchmarkFigures, read_figures};
 use std::collections::BTreeMap;
 
-/// The name of a program that is compared as a whole.
+/// Name of a benchmark that is a whole program.
 pub const WHOLE_PROGRAM: &str = "program";
 
-/// Programs on a CPU.
+/// Runs programs on one CPU.
 pub struct ProgramRunner {
     around: RunSurroundings,
     rulers: TickRulers,
     lock: CpuLock,
     random: Random,
     cpu: u32,
-    /// Whether programs have benchmarks; not known before the first run of all.
+    /// Whether programs have benchmarks; unknown before the first run.
     benchmarks: Option<bool>,
 }
 
 impl ProgramRunner {
-    /// Nothing has run yet. Moves this process to the CPU, and with it what it starts.
+    /// Creates a runner. Moves this process, and therefore every program that it starts, to the
+    /// CPU.
     pub fn new(cpu: u32, seed: u64, around: RunSurroundings) -> Result<ProgramRunner, Failure> {
         pin_to_cpu(cpu)?;
         let lock = CpuLock::open(cpu as usize, OpenOptions::default().patience);
@@ -33,7 +34,8 @@ impl ProgramRunner {
         Ok(ProgramRunner { around, rulers: TickRulers::new(), lock, random: Random::new(seed), cpu, benchmarks })
     }
 
-    /// One run of each build, untimed: files come into memory, and it shows who has benchmarks. Returns the names that all have.
+    /// Runs each build once, untimed, to load files into memory and to find benchmarks. Returns the
+    /// benchmarks that all programs have.
     pub fn run_untimed(&mut self, programs: &[ComparedProgram]) -> Result<Vec<String>, Failure> {
         let mut found: Vec<BenchmarkFigures> = Vec::new();
         for program in programs {
@@ -55,19 +57,20 @@ impl ProgramRunner {
         alone.sort_unstable();
         alone.dedup();
         if names.is_empty() {
-            let text = "the two programs have no benchmark of one name in common";
-            return Err(Failure::usage(text, Some("--whole compares the CPU time of the whole programs")));
+            let text = "the two programs have no benchmark name in common";
+            return Err(Failure::usage(text, Some("use --whole to compare the CPU time of whole programs")));
         }
         if !alone.is_empty() {
             crate::output::failure::print_warning(&format!(
-                "only one program has these, which are left out: {}",
+                "skipping benchmarks that only one program has: {}",
                 alone.join(", ")
             ));
         }
         Ok(names)
     }
 
-    /// Runs all programs once, next to each other in time, in random order; the records are in the order of the programs.
+    /// Runs all programs once, back to back in random order; the records are in the order of the
+    /// programs.
     pub fn run_round(&mut self, programs: &[ComparedProgram]) -> Result<Vec<AbRunRecord>, Failure> {
         let mut order: Vec<usize> = (0..programs.len()).collect();
         self.random.shuffle(&mut order);
@@ -107,29 +110,29 @@ impl ProgramRunner {
         Ok(records)
     }
 
-    /// What a run wrote, whose file is then empty again.
+    /// Reads the samples of a run, and empties their file.
     fn take_samples(&self, program: &ComparedProgram) -> Result<BenchmarkFigures, Failure> {
         let Some(path) = &self.around.samples else { return Ok(BenchmarkFigures::new()) };
         let found = read_figures(path).map_err(|bad| {
-            let remedy = "see the section ab of docs/reference.md, or compare the whole programs with --whole";
+            let remedy = "see section ab of docs/reference.md for the format, or compare whole programs with --whole";
             let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
             match internal {
                 true => Failure::internal(bad.to_string()),
-                false => Failure::usage(format!("samples of `{}`: {bad}", program.text), Some(remedy)),
+                false => Failure::usage(format!("bad samples from `{}`: {bad}", program.text), Some(remedy)),
             }
         })?;
-        // A new one, whatever the program has made of its name.
+        // A new file, whatever the program did to the old one.
         let made = std::fs::remove_file(path).and_then(|()| std::fs::File::create_new(path));
-        made.map_err(|error| Failure::internal(format!("making a file for samples failed: {error}")))?;
+        made.map_err(|error| Failure::internal(format!("can't create a file for samples: {error}")))?;
         if self.benchmarks == Some(true) && found.is_empty() {
             let text = format!("`{}` wrote no samples in this run, unlike before", program.text);
-            let remedy = "run it by itself with CYCLESCOPE_AB=samples.jsonl, or see --whole";
+            let remedy = "run it alone with CYCLESCOPE_AB=samples.jsonl, or use --whole";
             return Err(super::compared_program::run_failure("program", text, None, remedy));
         }
         Ok(found)
     }
 
-    /// Says where other runs were not kept away.
+    /// Warns if other runs on the CPU were possible.
     pub fn warn_if_shared(&self) {
         warn_if_cpu_shared(self.lock.state(), self.cpu);
     }
@@ -137,7 +140,8 @@ impl ProgramRunner {
 
 /// Moves this process to a CPU.
 fn pin_to_cpu(cpu: u32) -> Result<(), Failure> {
-    // SAFETY: zeros are an empty set, which lives through the calls; a number beyond it is not set, and refused by the system.
+    // SAFETY: zeros are an empty set, which outlives the calls. A CPU number beyond the set is not
+    // added, and the system rejects the empty set.
     let moved = unsafe {
         let mut set = std::mem::zeroed::<libc::cpu_set_t>();
         if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
@@ -149,5 +153,5 @@ fn pin_to_cpu(cpu: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let error = std::io::Error::last_os_error();
-    Err(Failure::internal(format!("moving to CPU {cpu} failed: {error}")))
+    Err(Failure::internal(format!("can't move to CPU {cpu}: {error}")))
 }

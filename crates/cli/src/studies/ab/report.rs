@@ -1,17 +1,17 @@
-//! The result as text and as Markdown.
+//! Prints the result as text and as Markdown.
 
 use super::record::{AbRow, AbSessionRecord, explain_unclear};
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::{Failure, Output};
 use cyclescope::study::ab::ChangeVerdict;
 
-/// Characters of a name in a table; longer ones are cut in the middle.
+/// Width of a name in a table; longer names are shortened in the middle.
 const NAME_WIDTH: usize = 22;
 
-/// What a recorded comparison can't know.
-const RECORDED_WARNING: &str = "The old runs were recorded before. What changed since then besides the program is not known: another \
-    machine or CPU, its firmware and kernel, other tenants, files, the compiler's layout of the code. Only OLD and NEW in \
-    turn on one machine tell a change of the program.";
+/// The limits of a comparison with recorded runs.
+const RECORDED_WARNING: &str = "The old runs were recorded earlier. Other things may have changed since then: the \
+    machine or CPU, its firmware and kernel, other tenants, files, the compiler's layout of the code. To isolate the \
+    program's change, run OLD and NEW in turn on one machine.";
 
 /// Prints the result as text.
 pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {
@@ -104,7 +104,7 @@ pub fn print_markdown(
     Ok(())
 }
 
-/// How many have which verdict.
+/// Counts the benchmarks by verdict.
 fn summarize_verdicts(rows: &[AbRow]) -> String {
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let within = rows.first().map_or(0.0, |row| 100.0 * row.within);
@@ -138,7 +138,7 @@ fn format_percent(share: f64) -> String {
     if percent.abs() < 10.0 { format!("{percent:+.2} %") } else { format!("{percent:+.0} %") }
 }
 
-/// Core cycles with four digits.
+/// Formats core cycles with four digits.
 fn format_cycles(cycles: Option<f64>) -> String {
     match cycles {
         None => "-".to_string(),
@@ -161,7 +161,8 @@ fn shorten_name(name: &str) -> String {
     start.iter().chain(&['…']).chain(end).collect()
 }
 
-/// A text that others wrote, as code in a cell of a table: no bar ends the cell, and no backtick the code.
+/// Quotes foreign text as code in a table cell, so that no bar ends the cell and no backtick the
+/// code.
 fn quote_code(text: &str) -> String {
     let text: String = text
         .chars()
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_say_something() {
+    fn numbers_have_significant_digits() {
         assert_eq!([0.0123, -0.25, 0.0].map(format_percent), ["+1.23 %", "-25 %", "+0.00 %"]);
         assert_eq!(
             [Some(149.61), Some(12_345.6), Some(4.1e7), None].map(format_cycles),
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_stay_in_their_cell() {
+    fn foreign_names_stay_in_their_cell() {
         assert_eq!(quote_code("a|b`c`\n"), "`a\\|b'c' `");
         assert_eq!(shorten_name("short"), "short");
         assert_eq!(shorten_name("a/very/long/name/of_a_benchmark").chars().count(), NAME_WIDTH);

@@ -1,12 +1,13 @@
-//! Core cycles of CPU time: the ruler, read on the CPU of the programs before and after each run.
+//! Converts CPU time to core cycles with the ruler, read on the programs' CPU before and after each
+//! run.
 
 use cyclescope_clock::pairs::LfenceRdtscLfence as Clock;
 use cyclescope_clock::{Calibration, Pair, Scale};
 use std::time::{Duration, Instant};
 
-/// Readings of the ruler at a time, of which the middle one counts: 120 microseconds each where they were counted (Zen 4).
+/// Readings per measurement; the median counts. Each took 120 microseconds (Zen 4).
 const READINGS_PER_TIME: usize = 3;
-/// Time after which the rate of the clock is known to one part in ten thousand.
+/// Time after which the clock's rate is known to one part in ten thousand.
 const RATE_TIME: Duration = Duration::from_millis(5);
 
 /// The ruler and the rate of its clock.
@@ -17,7 +18,7 @@ pub struct TickRulers {
 }
 
 impl TickRulers {
-    /// Calibrates them, on the CPU that this process is on: some milliseconds.
+    /// Calibrates both on the current CPU, in some milliseconds.
     pub fn new() -> TickRulers {
         let calibration = Calibration::measure::<Clock>();
         let rulers = TickRulers { calibration, begun: Instant::now(), ticks: Clock::start() };
@@ -27,14 +28,14 @@ impl TickRulers {
         rulers
     }
 
-    /// Core cycles a tick, now.
+    /// Measures the core cycles per tick now.
     pub fn read_cycles_per_tick(&self) -> f64 {
         let mut readings = [(); READINGS_PER_TIME].map(|()| Scale::read::<Clock>(&self.calibration).cycles);
         readings.sort_unstable_by(f64::total_cmp);
         readings[READINGS_PER_TIME / 2]
     }
 
-    /// Core cycles of a time between two readings.
+    /// Converts a time between two readings to core cycles.
     pub fn to_core_cycles(&self, time: Duration, around: [f64; 2]) -> f64 {
         let passed = Clock::end().wrapping_sub(self.ticks) as f64;
         let rate = passed / self.begun.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! Files of runs: written by `--out`, read by `--against`.
+//! Files of recorded runs, which `--out` writes and `--against` reads.
 
 use super::record::{AbRow, AbRunRecord, AbSessionRecord, RESULT_KIND, RUN_KIND, SESSION_KIND};
 use crate::output::Failure;
@@ -9,31 +9,31 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// Runs of a program that were recorded.
+/// Recorded runs of a program.
 pub struct RecordedRuns {
-    /// What was run then, and where.
+    /// The recorded session.
     pub session: AbSessionRecord,
     /// The runs of its last program.
     pub runs: Vec<AbRunRecord>,
 }
 
-/// A file under way.
+/// A file that is being written.
 pub struct RunsFile(ResultFile);
 
 impl RunsFile {
-    /// A new file.
+    /// Creates the file.
     pub fn create(path: &Path, session: &AbSessionRecord) -> Result<RunsFile, Failure> {
         let mut file = ResultFile::create(path, "ab", false)?;
         file.write_first_line(&to_json_line(SESSION_KIND, session))?;
         Ok(RunsFile(file))
     }
 
-    /// Keeps a run.
+    /// Appends a run.
     pub fn append_run(&mut self, run: &AbRunRecord) -> Result<(), Failure> {
         self.0.append_line(&to_json_line(RUN_KIND, run))
     }
 
-    /// Keeps the results, and ends the file.
+    /// Appends the results and completes the file.
     pub fn finish(mut self, rows: &[AbRow]) -> Result<(), Failure> {
         rows.iter().try_for_each(|row| self.0.append_line(&to_json_line(RESULT_KIND, row)))?;
         self.0.remove_journal();
@@ -45,7 +45,7 @@ fn to_json_line(kind: &'static str, content: &impl Serialize) -> String {
     serde_json::to_string(&SchemaLine::new(kind, content)).expect("records are plain data")
 }
 
-/// Reads a file that [`Recording`] wrote; somebody may have changed it.
+/// Reads a file that [`RunsFile`] wrote; it may have been changed since.
 pub fn read_runs(path: &Path) -> Result<RecordedRuns, Failure> {
     let remedy = "name a file that `cyclescope ab --out` wrote";
     let text = input::read_input(path, InputKind::Results).map_err(|bad| Failure::from_input(&bad, remedy))?;
@@ -63,7 +63,7 @@ fn parse_runs(text: &[u8]) -> Result<RecordedRuns, String> {
             _ => {}
         }
     }
-    let session = session.ok_or("it has no runs of programs")?;
+    let session = session.ok_or("the file has no runs of programs")?;
     let last = session.programs.len().saturating_sub(1);
     runs.retain(|run| run.program == last);
     Ok(RecordedRuns { session, runs })
@@ -75,7 +75,7 @@ mod tests {
     use cyclescope_fuzz::{InputShape, fuzz_reader};
 
     #[test]
-    fn the_runs_of_the_last_program_are_read_and_nonsense_is_refused() {
+    fn reads_runs_of_the_last_program_and_rejects_nonsense() {
         let session = r#"{"schema":"cyclescope/1","kind":"ab.session","programs":["a","b"],"core":"c","cpu":1,"kernel":"k","seed":1}"#;
         let run = |program: usize| {
             let cycles = [("program".to_string(), 5.0)].into();

@@ -1,4 +1,4 @@
-//! A file to compare: results, or a published table.
+//! Reads a file to compare: results, or a published table.
 
 use crate::output::{Failure, print_warning};
 use crate::studies::uarch::UarchLine;
@@ -14,11 +14,11 @@ pub(super) struct CompareInput {
     pub(super) content: InputContent,
 }
 
-/// What a file holds.
+/// The contents of a file.
 pub(super) enum InputContent {
     Results(InstrTable),
     Reference(ReferenceTable),
-    /// Records of `uarch`, and the table that has what else is in the file.
+    /// Records of `uarch`, and the table of the other lines.
     Core {
         table: InstrTable,
         records: Vec<UarchLine>,
@@ -28,11 +28,11 @@ pub(super) enum InputContent {
 impl CompareInput {
     pub(super) fn read(path: &Path) -> Result<CompareInput, Failure> {
         let name = path.display().to_string();
-        let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
+        let remedy = "name a file from `cyclescope instr --out`, or a CSV file";
         let bytes = input::read_input(path, InputKind::Results).map_err(|bad| Failure::from_input(&bad, remedy))?;
-        // A byte order mark, which editors of other systems put first.
+        // A byte order mark, which some editors write first.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-        // Results are objects; the first line of a CSV file is names.
+        // Results start with a JSON object; a CSV file starts with column names.
         let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let content = if is_results {
             let mut table = InstrTable::read(bytes).map_err(|error| Failure::from_file(&name, error))?;
@@ -42,8 +42,8 @@ impl CompareInput {
             if table.rows.is_empty() {
                 let records = UarchLine::from_content(bytes).map_err(|error| Failure::from_file(&name, error))?;
                 if records.is_empty() {
-                    let remedy = "name a file that `cyclescope instr --out` wrote, or lines of `cyclescope run --json` \
-                                  or `cyclescope uarch --json`";
+                    let remedy = "name a file from `cyclescope instr --out`, or lines from `cyclescope run --json` or \
+                                  `cyclescope uarch --json`";
                     return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
                 }
                 return Ok(CompareInput { path: name, content: InputContent::Core { table, records } });
@@ -60,7 +60,7 @@ impl CompareInput {
             InputContent::Results(table) | InputContent::Core { table, .. } => {
                 let Some(line) = table.cut else { return };
                 print_warning(&format!(
-                    "{}, line {line} is incomplete and was left out: the program ended while writing it",
+                    "{}, line {line} is incomplete and ignored: its program ended while writing it",
                     self.path
                 ));
             }
@@ -70,7 +70,7 @@ impl CompareInput {
         }
     }
 
-    /// The name of the executor that ran the code: a file has rows of one.
+    /// The name of the executor that ran the code. All rows of a file have the same one.
     pub fn executor(&self) -> Option<&str> {
         match &self.content {
             InputContent::Results(table) => table.rows.first().map(|row| row.executor.as_str()),

@@ -1,7 +1,7 @@
-//! Two results of `uarch`: each number beside that of the other file, and whether they differ.
+//! Compares two results of `uarch`, number by number.
 //!
-//! Two numbers differ where each is outside the other's interval. Where a number is missing in one, its verdict is what
-//! differs.
+//! Two numbers differ if each lies outside the other's interval. If one file lacks a number, the
+//! verdicts are compared.
 
 use crate::output::Failure;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -11,28 +11,28 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// Characters of a name, of a number and of a unit; with the other columns they make a line.
+/// Widths of a name, a number and a unit. With the other columns, they fill a line.
 const NAME_WIDTH: usize = 29;
 const NUMBER_WIDTH: usize = 16;
 const UNIT_WIDTH: usize = 7;
 
-/// What becomes of a number from one file to the other.
+/// How a number compares between the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairOutcome {
-    /// It is the same within the intervals; of what has no number, the verdict is the same.
+    /// Equal within the intervals, or the same verdict without a number.
     Same,
-    /// It differs.
+    /// Different numbers.
     Differ,
-    /// The verdict differs, or the structure that limits.
+    /// Different verdicts, or different limiting structures.
     Verdict,
-    /// Only the first file has it.
+    /// Only in the first file.
     OnlyA,
-    /// Only the second one has it.
+    /// Only in the second file.
     OnlyB,
 }
 
-/// A number of both files, or of one.
+/// A number that at least one file has.
 #[derive(Debug, Serialize)]
 pub struct CorePair<'a> {
     test: &'a str,
@@ -42,7 +42,7 @@ pub struct CorePair<'a> {
     b: Option<CoreSide<'a>>,
 }
 
-/// What a file says of a number.
+/// One file's value of a number.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct CoreSide<'a> {
     verdict: &'a str,
@@ -52,11 +52,11 @@ struct CoreSide<'a> {
     record: &'a UarchLine,
 }
 
-/// The numbers of both files, those of the first in its order, then those that only the second has.
+/// The numbers of both files: those of the first in its order, then those that only the second has.
 #[derive(Debug)]
 pub struct CorePairs<'a>(pub Vec<CorePair<'a>>);
 
-/// Numbers by outcome.
+/// Counts of numbers by outcome.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct CorePairCounts {
     both: usize,
@@ -68,7 +68,8 @@ pub struct CorePairCounts {
 }
 
 impl<'a> CorePairs<'a> {
-    /// Of the records of two files. Of a number that a file has several times the last record counts.
+    /// Pairs the records of two files. If a file has a number several times, its last record
+    /// counts.
     pub fn from_records(a: &'a [UarchLine], b: &'a [UarchLine]) -> CorePairs<'a> {
         let named = |records: &'a [UarchLine]| -> HashMap<&str, &UarchLine> {
             records.iter().map(|record| (record.what.as_str(), record)).collect()
@@ -83,7 +84,7 @@ impl<'a> CorePairs<'a> {
         )
     }
 
-    /// Numbers by outcome.
+    /// Counts numbers by outcome.
     pub fn count_outcomes(&self) -> CorePairCounts {
         let count = |outcome: PairOutcome| self.0.iter().filter(|pair| pair.outcome == outcome).count();
         let (only_a, only_b) = (count(PairOutcome::OnlyA), count(PairOutcome::OnlyB));
@@ -97,7 +98,7 @@ impl<'a> CorePairs<'a> {
         }
     }
 
-    /// Prints them as a table, and below it the verdicts that differ.
+    /// Prints a table, and below it the verdicts that differ.
     pub fn print(&self, page: &mut TextPage) -> Result<(), Failure> {
         let counts = self.count_outcomes();
         let CorePairCounts { both, only_a, only_b, .. } = counts;
@@ -116,7 +117,7 @@ impl<'a> CorePairs<'a> {
         page.output.write_line("")?;
         print_note(
             page,
-            "Two numbers differ where each is outside the other's interval. Those without a unit are entries.",
+            "Two numbers differ if each lies outside the other's interval. Numbers without a unit are entries.",
         )?;
         let mut changed = self.0.iter().filter(|pair| pair.outcome == PairOutcome::Verdict).peekable();
         if changed.peek().is_some() {
@@ -127,12 +128,12 @@ impl<'a> CorePairs<'a> {
 }
 
 impl CorePairCounts {
-    /// Whether anything that both files have differs.
+    /// Whether the files differ in anything that both have.
     pub fn has_differences(&self) -> bool {
         self.differ + self.verdict > 0
     }
 
-    /// Whether no number is in both files.
+    /// Whether the files have no number in common.
     pub fn has_none_in_common(&self) -> bool {
         self.both == 0
     }
@@ -161,7 +162,7 @@ impl<'a> CorePair<'a> {
     fn table_cells(&self) -> [String; 5] {
         let records = self.records();
         let found = || records.into_iter().flatten().filter(|record| record.is_found());
-        // Both in the scale of the first, so that they can be compared by eye.
+        // Both use the scale of the first, for comparison by eye.
         let scale = found().next().map(|record| record.value.best_scale());
         let cell = |record: Option<&UarchLine>| {
             let text = record.map_or("-".to_string(), |record| format_number(record, scale.as_ref()));
@@ -190,7 +191,7 @@ impl<'a> CorePair<'a> {
         ]
     }
 
-    /// The verdicts of both files, with their reasons.
+    /// Prints both files' verdicts with their reasons.
     fn explain_verdicts(&self, page: &mut TextPage) -> Result<(), Failure> {
         for (letter, record) in ["A", "B"].iter().zip(self.records()) {
             let Some(record) = record else { continue };
@@ -237,14 +238,14 @@ mod tests {
         UarchLine::from_lines(lines)
     }
 
-    /// What becomes of a number of entries with its interval.
+    /// Compares two numbers of entries with their intervals.
     fn between(one: [f64; 3], other: [f64; 3]) -> PairOutcome {
         let of = |number| records(&[simulated_line("rob", "rob", "found", Some(number), "count")]);
         CorePairs::from_records(&of(one), &of(other)).0[0].outcome
     }
 
     #[test]
-    fn numbers_differ_where_each_is_outside_the_others_interval() {
+    fn numbers_differ_if_each_is_outside_the_others_interval() {
         assert_eq!(between([498.0, 498.0, 500.0], [500.0, 499.0, 501.0]), PairOutcome::Same);
         assert_eq!(between([498.0, 498.0, 500.0], [503.0, 500.0, 505.0]), PairOutcome::Differ);
         assert_eq!(between([498.0, 490.0, 505.0], [503.0, 503.0, 503.0]), PairOutcome::Same);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_and_what_only_one_file_has_are_told() {
+    fn reports_verdicts_and_numbers_of_only_one_file() {
         let found = |what: &str| simulated_line(what, what, "found", Some([192.0; 3]), "count");
         let without = |what: &str, verdict: &str| simulated_line(what, what, verdict, None, "count");
         let a = records(&[found("rob"), found("loads_in_flight"), without("load_scheduler", "none")]);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn both_numbers_are_in_the_units_of_the_first() {
+    fn both_numbers_use_the_units_of_the_first() {
         let of =
             |bytes: f64| records(&[simulated_line("l2", "l2", "found", Some([bytes, bytes, 1.1 * bytes]), "bytes")]);
         let (a, b) = (of(524_288.0), of(1_048_576.0));
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_record_of_a_number_counts() {
+    fn last_record_of_a_number_counts() {
         let found = |value: f64| simulated_line("rob", "rob", "found", Some([value; 3]), "count");
         let pairs = (records(&[found(1.0), found(2.0)]), records(&[found(2.0)]));
         let pairs = CorePairs::from_records(&pairs.0, &pairs.1);

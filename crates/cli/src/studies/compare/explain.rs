@@ -1,4 +1,4 @@
-//! How the numbers that differ were measured.
+//! Explains how the numbers that differ were measured.
 
 use super::compare_input::{CompareInput, InputContent};
 use super::tables::{format_cycles, instruction_text, quantity_text, side_number};
@@ -8,7 +8,7 @@ use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::study::instr::tables::compare::{ComparedSide, QuantityDifference};
 use serde::Serialize;
 
-/// Prints of each difference how its numbers were found, and the command that shows more.
+/// Prints how the numbers of each difference were measured, and the command that shows more.
 pub fn explain_differences(
     inputs: &[&CompareInput; 2],
     differences: &[QuantityDifference],
@@ -24,7 +24,7 @@ pub fn explain_differences(
         for (letter, (input, side)) in ["A", "B"].iter().zip(inputs.iter().zip([&difference.a, &difference.b])) {
             explain_side(&mut page, letter, input, side)?;
         }
-        // Even an unlikely name must not break out of the command.
+        // Quoted, so that no name can break out of the command.
         let code = shlex::try_quote(&difference.code).map(|code| code.into_owned()).unwrap_or_default();
         page.print_command("more", &to_one_line(&format!("cyclescope instr --explain {code}")))?;
     }
@@ -58,7 +58,7 @@ fn explain_side(page: &mut TextPage, letter: &str, input: &CompareInput, side: &
     Ok(())
 }
 
-/// The word that JSON has for one of a closed list.
+/// The JSON word for an enum value.
 fn json_word(of: impl Serialize) -> String {
     let value = serde_json::to_value(of).expect("a word");
     value.as_str().unwrap_or_default().to_string()

@@ -1,4 +1,4 @@
-//! `cyclescope compare`: two result files, or one and a published table.
+//! `cyclescope compare`: compares two result files, or one with a published table.
 
 mod compare_input;
 mod core_pairs;
@@ -15,13 +15,13 @@ use cyclescope::study::instr::tables::compare::{QuantityDifference, TableCompari
 use cyclescope::study::instr::tables::compare::{compare_results, compare_with_reference};
 use serde::Serialize;
 
-/// Differences that are shown unless all are asked for.
+/// Number of differences shown by default.
 const SHOWN_MOST: usize = 20;
 
 /// Runs the command and returns the exit code.
 pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output) -> Result<u8, Failure> {
     if let Some(name) = common.first_measuring_option() {
-        let text = format!("{name} has no effect: compare measures nothing");
+        let text = format!("{name} has no effect, because compare measures nothing");
         return Err(Failure::usage(text, Some("leave it out")));
     }
     let (a, b) = (CompareInput::read(&args.a)?, CompareInput::read(&args.b)?);
@@ -34,7 +34,7 @@ pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output)
         InputContent::Results(ours) => ours,
         InputContent::Core { .. } => return Err(mixed_inputs_failure(&a, &b)),
         InputContent::Reference(_) => {
-            let remedy = "name the file that `cyclescope instr --out` wrote first, and a published table after it";
+            let remedy = "name the file from `cyclescope instr --out` first, then the published table";
             return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
         }
     };
@@ -61,16 +61,16 @@ pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output)
         }
     }
     if comparison.forms.both == 0 {
-        print_warning("the two files have no form in common: nothing was compared");
+        print_warning("nothing was compared, because the files have no form in common");
     }
     // A check that compares nothing must not pass.
     let different = args.fail_on_diff && (!comparison.differences.is_empty() || comparison.forms.both == 0);
     Ok(if different { exit::DIFFERENT } else { exit::DONE })
 }
 
-/// The refusal of numbers of a core beside something else.
+/// The failure for comparing numbers of a core with something else.
 fn mixed_inputs_failure(core: &CompareInput, other: &CompareInput) -> Failure {
-    let text = format!("{} has numbers of a core, and {} has none", core.path, other.path);
+    let text = format!("{} has numbers of a core, but {} has none", core.path, other.path);
     Failure::usage(text, Some("name two files of the same kind"))
 }
 
@@ -83,7 +83,7 @@ fn compare_cores(
 ) -> Result<u8, Failure> {
     for (name, given) in [("--tolerance", args.tolerance.is_some()), ("--explain", args.explain)] {
         if given {
-            let text = format!("{name} has no effect between two results of uarch");
+            let text = format!("{name} has no effect on two results of uarch");
             return Err(Failure::usage(text, Some("leave it out")));
         }
     }
@@ -101,12 +101,12 @@ fn compare_cores(
         pairs.print(&mut page)?;
     }
     if apart {
-        print_warning("the two files have no number in common: nothing was compared");
+        print_warning("nothing was compared, because the files have no number in common");
     }
     Ok(if args.fail_on_diff && (different || apart) { exit::DIFFERENT } else { exit::DONE })
 }
 
-/// The first line of JSON of two results of `uarch`.
+/// The first JSON line for two results of `uarch`.
 #[derive(Serialize)]
 struct CoreSummary<'a> {
     part: &'static str,
@@ -116,7 +116,7 @@ struct CoreSummary<'a> {
     counts: CorePairCounts,
 }
 
-/// Every other line of theirs.
+/// The other JSON lines for two results of `uarch`.
 #[derive(Serialize)]
 struct CorePairLine<'a> {
     part: &'static str,
@@ -124,7 +124,7 @@ struct CorePairLine<'a> {
     pair: &'a CorePair<'a>,
 }
 
-/// The first line of JSON.
+/// The first JSON line of a comparison.
 #[derive(Serialize)]
 struct ComparisonSummary<'a> {
     part: &'static str,
@@ -140,12 +140,12 @@ struct SourceSummary<'a> {
     file: &'a str,
     /// `results`, `reference` or `core`.
     holds: &'static str,
-    /// Rows, lines of a published table, or numbers of a core.
+    /// Number of rows, lines of a published table, or numbers of a core.
     entries: usize,
     processor: Option<&'a str>,
-    /// Where the code ran; null for a published table, and for a core.
+    /// Where the code ran; null for a published table or a core.
     executor: Option<&'a str>,
-    /// The number of a last line that is cut.
+    /// Number of an incomplete last line.
     cut_line: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ impl CompareInput {
     }
 }
 
-/// Every other line of JSON.
+/// The other JSON lines.
 #[derive(Serialize)]
 struct DifferenceLine<'a> {
     part: &'static str,
@@ -169,7 +169,7 @@ struct DifferenceLine<'a> {
     difference: &'a QuantityDifference,
 }
 
-/// Prints the comparison as JSON lines, all differences included.
+/// Prints the comparison as JSON lines, with all differences.
 fn print_json_lines(
     [a, b]: &[CompareInput; 2],
     comparison: &TableComparison,

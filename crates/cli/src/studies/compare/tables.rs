@@ -1,4 +1,4 @@
-//! A comparison as tables.
+//! Prints a comparison as tables.
 
 use super::compare_input::{CompareInput, InputContent};
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -11,12 +11,13 @@ use cyclescope::study::instr::tables::compare::{
     ComparedSide, QuantityDifference, QuantityKind, QuantityTally, TableComparison, Tolerance,
 };
 
-/// Characters of an instruction, of a pair of operands and of a number; with the other columns they make a line.
+/// Widths of an instruction, a pair of operands and a number. With the other columns, they fill a
+/// line.
 const INSTRUCTION_WIDTH: usize = 29;
 const PAIR_WIDTH: usize = 13;
 const NUMBER_WIDTH: usize = 8;
 
-/// Prints what was compared, how many agree, and the largest differences.
+/// Prints what was compared, how many quantities agree, and the largest differences.
 pub fn print_comparison(
     inputs: &[&CompareInput; 2],
     comparison: &TableComparison,
@@ -31,7 +32,7 @@ pub fn print_comparison(
     page.print_row("forms", &found)?;
     page.print_row("the same within", &describe_tolerance(comparison.tolerance))?;
     if let Some(rate) = comparison.false_discovery_rate {
-        let text = format!("beyond that and beyond chance; {} % of them are false at most, on average", 100.0 * rate);
+        let text = format!("beyond that and beyond chance; on average, at most {} % of them are false", 100.0 * rate);
         page.print_row("different", &text)?;
     }
     print_counts(&mut page, &comparison.quantities)?;
@@ -48,7 +49,7 @@ pub fn print_comparison(
     print_differences(&mut page, &comparison.differences[..shown])
 }
 
-/// Prints what the two files have.
+/// Prints what the two files contain.
 pub fn print_sources(page: &mut TextPage, inputs: &[&CompareInput; 2]) -> Result<(), Failure> {
     ["A", "B"].iter().zip(inputs).try_for_each(|(letter, input)| page.print_row(letter, &describe_input(input)))
 }
@@ -65,10 +66,10 @@ fn describe_input(input: &CompareInput) -> String {
     to_one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
 }
 
-/// A tolerance in words.
+/// Describes a tolerance in words.
 fn describe_tolerance(tolerance: Tolerance) -> String {
     let share = match tolerance.share > 0.0 {
-        // 100 × 0.07 is 7.000000000000001.
+        // Rounded, because 100 × 0.07 is 7.000000000000001.
         true => format!(" or {} %", (1e6 * tolerance.share).round() / 1e4),
         false => String::new(),
     };
@@ -115,9 +116,9 @@ fn print_counts(page: &mut TextPage, tallies: &[QuantityTally]) -> Result<(), Fa
     }
     print_table(page, &rows)?;
     let overlap = if intervals { " overlap: of the 95 % intervals." } else { "" };
-    let text = "Shares are of the quantities that both files have. sum: one file has only the sum of two latencies. upper: \
-                one file has an upper bound, which agrees with every figure up to it. \
-                unclear: beyond what counts as the same, and chance may explain it.";
+    let text = "Shares refer to the quantities that both files have. sum: one file has only the sum of two latencies. \
+                upper: one file has an upper bound, which agrees with every figure up to it. unclear: beyond the \
+                tolerance, but chance may explain it.";
     print_note(page, &format!("{text}{overlap}"))
 }
 
@@ -157,7 +158,7 @@ pub fn instruction_text(difference: &QuantityDifference) -> String {
     to_one_line(format!("{} {}", difference.mnemonic, difference.operands).trim())
 }
 
-/// What differs, in short.
+/// A short name of the quantity that differs.
 pub fn quantity_text(difference: &QuantityDifference) -> String {
     match (&difference.from, &difference.to) {
         (Some(from), Some(to)) => to_one_line(&format!("{from}→{to}")),
@@ -166,7 +167,7 @@ pub fn quantity_text(difference: &QuantityDifference) -> String {
     }
 }
 
-/// A side's number.
+/// The number of one side.
 pub fn side_number(side: &ComparedSide) -> String {
     if let Some(written) = &side.written {
         return to_one_line(written);
@@ -175,7 +176,7 @@ pub fn side_number(side: &ComparedSide) -> String {
     side.cost.value.map_or("-".to_string(), |value| format!("{sign}{}", format_cycles(value)))
 }
 
-/// A number of core cycles in at most seven characters, where it is below a million.
+/// Formats core cycles in at most seven characters below a million.
 pub fn format_cycles(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
@@ -184,7 +185,7 @@ pub fn format_cycles(value: f64) -> String {
     }
 }
 
-/// A relative difference in at most eight characters.
+/// Formats a relative difference in at most eight characters.
 fn format_relative(share: f64) -> String {
     match share.abs() {
         size if size >= 100.0 => format!("{}>9999 %", if share > 0.0 { "" } else { "-" }),
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tolerance_is_told_in_words() {
+    fn tolerance_is_described_in_words() {
         let published = describe_tolerance(Tolerance::PUBLISHED);
         assert_eq!(published, "0.05 core cycles or 3 %; below one cycle 0.01 or 3 %");
         let plain = Tolerance { cycles: 0.5, cycles_below_one: 0.5, share: 0.0 };

@@ -4,7 +4,7 @@ use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use cyclescope::doctor::Diagnosis;
 
-/// Each executor that `--executor` takes, and why one can't be used here.
+/// Prints each executor, and why it can't be used here.
 pub fn print_executors(page: &mut TextPage, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.begin_section("Executors")?;
     for offered in &diagnosis.executors {

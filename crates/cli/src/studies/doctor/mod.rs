@@ -1,4 +1,4 @@
-//! `cyclescope doctor`: what this machine can measure with, and what to change.
+//! `cyclescope doctor`: reports what this machine can measure, and what to change.
 
 mod executors;
 mod ring_0;
@@ -19,11 +19,11 @@ use std::time::Duration;
 /// Time that each of some dozen batches waits for another cyclescope on its CPU.
 const LOCK_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Runs the command and returns the exit code: a diagnosis that completes is done, with any findings.
+/// Runs the command and returns the exit code. A completed diagnosis succeeds, whatever it finds.
 pub fn run_doctor(common: &CommonArgs, output: &mut Output) -> Result<u8, Failure> {
     if common.evidence.is_some() {
-        let remedy = "leave --evidence out; --json prints every fact and figure";
-        return Err(Failure::usage("doctor keeps no evidence", Some(remedy)));
+        let remedy = "leave out --evidence; --json prints every fact and figure";
+        return Err(Failure::usage("doctor has no evidence to keep", Some(remedy)));
     }
     let clock = common.one_clock()?;
     let machine = common.detect_machine()?;
@@ -31,7 +31,7 @@ pub fn run_doctor(common: &CommonArgs, output: &mut Output) -> Result<u8, Failur
     clock.map_or(Ok(()), |clock| capabilities.require_clock(clock, &machine))?;
     let cpu = machine.target_cpu();
     let readable = machine.tsc.require();
-    // Where the TSC is forbidden, so is the system's clock, which seeds and executors need.
+    // If reading the TSC is forbidden, so is the system's clock, which seeds and executors need.
     let mut executor = match &readable {
         Ok(()) => spawn_executor(cpu).map_err(|error| error.to_string()),
         Err(refused) => Err(refused.why.clone()),
@@ -71,8 +71,8 @@ fn print_diagnosis(
     let mut page = TextPage::new(output);
     sections::print_processor(&mut page, machine, common)?;
     let Diagnosis { tsc: study, phases, .. } = diagnosis;
-    let (told, lfence) = (&machine.tsc, machine.features.lfence_order());
-    sections::print_tsc(&mut page, &sections::TscSection { told, lfence, study, phases })?;
+    let (facts, lfence) = (&machine.tsc, machine.features.lfence_order());
+    sections::print_tsc(&mut page, &sections::TscSection { facts, lfence, study, phases })?;
     sections::print_core(&mut page, diagnosis)?;
     sections::print_counters(&mut page, diagnosis)?;
     executors::print_executors(&mut page, diagnosis)?;

@@ -7,7 +7,7 @@ use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
 use cyclescope::machine::kernel_module::{CapabilityRight, KernelModule, ModuleStudy};
 
-/// What code in ring 0 needs, and what of it is here.
+/// Prints what code in ring 0 needs, and which of it is present.
 pub fn print_kernel_module(page: &mut TextPage, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let facts = &machine.kernel_module;
     page.begin_section("Ring 0, by the kernel module")?;
@@ -26,8 +26,8 @@ pub fn print_kernel_module(page: &mut TextPage, machine: &Machine, diagnosis: &D
     print_load_obstacles(page, facts)
 }
 
-const REFUSED_ONE_CPU: &str = "refused without --force: with only one CPU, nothing can end it";
-const REFUSED_NO_NMI: &str = "refused without --force: an NMI, which would end it, did not arrive";
+const REFUSED_ONE_CPU: &str = "rejected without --force: with only one CPU, nothing can stop it";
+const REFUSED_NO_NMI: &str = "rejected without --force: the NMI that would stop it did not arrive";
 
 fn print_loaded_module(
     page: &mut TextPage,
@@ -38,12 +38,12 @@ fn print_loaded_module(
     page.print_row("module", &format!("loaded, version {} of its interface", module.version))?;
     if !module.code {
         let why = facts.refused.known().cloned().flatten().unwrap_or_default();
-        page.print_row("code", &format!("refused, markers alone run: {why}"))?;
+        page.print_row("code", &format!("rejected, only markers run: {why}"))?;
     }
     page.print_row(
         "endless code",
         match (module.deadline, alone) {
-            (true, _) => "ended by another CPU",
+            (true, _) => "stopped by another CPU",
             (false, true) => REFUSED_ONE_CPU,
             (false, false) => REFUSED_NO_NMI,
         },
@@ -52,7 +52,7 @@ fn print_loaded_module(
     page.print_row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.to_megahertz()))?;
     page.print_row(
         "APERF",
-        if module.aperf { "counted beside every measurement" } else { "the processor does not offer it" },
+        if module.aperf { "counted with every measurement" } else { "the processor does not offer it" },
     )
 }
 

@@ -1,4 +1,4 @@
-//! The sections of the report.
+//! The sections of the doctor's report.
 
 use crate::args::CommonArgs;
 use crate::output::page::TextPage;
@@ -19,7 +19,7 @@ use cyclescope::unit::Hertz;
 use cyclescope::unit::Unit;
 use iced_x86::CpuidFeature as F;
 
-/// Features that decide what can be measured, or how; JSON has them all.
+/// Features that affect what can be measured, and how. JSON lists all features.
 const NOTABLE_FEATURES: &[F] = &[
     F::SSE2,
     F::SSE4_2,
@@ -42,7 +42,7 @@ fn yes_or_no(value: &bool) -> String {
     if *value { "yes" } else { "no" }.to_string()
 }
 
-/// The processor and where it runs.
+/// Prints the processor and where it runs.
 pub fn print_processor(page: &mut TextPage, machine: &Machine, common: &CommonArgs) -> Result<(), Failure> {
     let cpu = &machine.cpu;
     page.begin_section("Processor")?;
@@ -68,7 +68,7 @@ pub fn print_processor(page: &mut TextPage, machine: &Machine, common: &CommonAr
     };
     let allowed =
         machine.topology.allowed.known().map_or(String::new(), |cpus| format!(" of {}", format_cpu_list(cpus)));
-    let choice = if common.cpu.is_some() { "as asked for" } else { "the last one allowed; --cpu N selects another" };
+    let choice = if common.cpu.is_some() { "as requested" } else { "the last one allowed; --cpu N selects another" };
     page.print_row("CPU examined", &format!("{}{allowed} ({choice})", target.cpu))
 }
 
@@ -100,24 +100,24 @@ fn describe_core_types(machine: &Machine) -> String {
 
 /// Facts about the TSC.
 pub struct TscSection<'a> {
-    /// By CPUID and the kernel.
-    pub told: &'a TscFacts,
-    /// The property that makes LFENCE wait.
+    /// Reported by CPUID and the kernel.
+    pub facts: &'a TscFacts,
+    /// The property that makes LFENCE wait for earlier instructions.
     pub lfence: &'a Fact<LfenceOrder>,
-    /// By experiments.
+    /// Found by experiments.
     pub study: &'a Fact<TscStudy>,
-    /// Whether means average out its step.
+    /// Whether means average out the TSC's step.
     pub phases: &'a Fact<StepPhases>,
 }
 
-/// The time stamp counter.
+/// Prints the section on the time stamp counter.
 pub fn print_tsc(page: &mut TextPage, found: &TscSection) -> Result<(), Failure> {
-    let tsc = found.told;
+    let tsc = found.facts;
     page.begin_section("Time stamp counter (TSC)")?;
     page.print_row("readable", &tsc.disabled.as_ref().map_or("yes".to_string(), |why| format!("no: {why}")))?;
-    let told = |flag: &bool, what: &str| format!("{} (reported by the kernel: {what})", yes_or_no(flag));
-    page.print_fact("constant", &tsc.constant, |flag| told(flag, "its rate does not follow the core clock"))?;
-    page.print_fact("nonstop", &tsc.nonstop, |flag| told(flag, "it keeps counting in sleep states"))?;
+    let reported = |flag: &bool, what: &str| format!("{} (reported by the kernel: {what})", yes_or_no(flag));
+    page.print_fact("constant", &tsc.constant, |flag| reported(flag, "its rate does not follow the core clock"))?;
+    page.print_fact("nonstop", &tsc.nonstop, |flag| reported(flag, "it keeps counting in sleep states"))?;
     page.print_row("invariant", &format!("{} (CPUID promises both)", yes_or_no(&tsc.invariant)))?;
     page.print_fact("kernel's clock", &tsc.clocksource, String::clone)?;
     let study = match found.study {
@@ -146,7 +146,7 @@ fn describe_step(found: &ReadingStep) -> String {
     }
 }
 
-/// A number with at most four digits after the point.
+/// Formats a number with at most four digits after the point.
 fn format_short(number: f64) -> String {
     format!("{number:.4}").trim_end_matches('0').trim_end_matches('.').to_string()
 }
@@ -206,7 +206,7 @@ fn describe_lfence(order: &Fact<LfenceOrder>, study: &TscStudy) -> String {
     format!("{verdict} ({promise}, {experiment})")
 }
 
-/// The core by the ruler.
+/// Prints the core's clock and width, measured with the ruler.
 pub fn print_core(page: &mut TextPage, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.begin_section("Core clock, by chains of known length (the ruler)")?;
     page.print_fact("read with", &diagnosis.clock, |clock| format!("{} ({})", clock.name, clock.why))?;
@@ -226,7 +226,7 @@ fn print_core_rows(page: &mut TextPage, core: &CoreStudy) -> Result<(), Failure>
             let text = format!("{} MHz; {low:.0} to {high:.0} over {} layouts", format_interval(found), core.layouts);
             page.print_row("core clock", &text)?;
         }
-        _ => page.print_unknown("core clock", "the rate of the clock that was read is not known")?,
+        _ => page.print_unknown("core clock", "the rate of the clock used is unknown")?,
     }
     let cycle = format!("one core cycle is {} {}", format_interval(&core.raw_per_cycle), core.unit.text());
     match core.unit {
@@ -237,7 +237,7 @@ fn print_core_rows(page: &mut TextPage, core: &CoreStudy) -> Result<(), Failure>
     }
     let known = match core.imul_known {
         Some(known) => format!("on this design: {known}"),
-        None => "this design's figure is not known".to_string(),
+        None => "the figure of this design is unknown".to_string(),
     };
     page.print_row("imul : add", &format!("{} ({known})", format_interval(&core.imul)))?;
     if let Some(link) = core.add_link_cycles() {
@@ -245,7 +245,7 @@ fn print_core_rows(page: &mut TextPage, core: &CoreStudy) -> Result<(), Failure>
     }
     let [low, median, high] = core.width;
     let known = core.width_known.map_or(String::new(), |known| format!("; at most {known:.1} on this design"));
-    page.print_row("width", &format!("{median:.2} independent adds a cycle ({low:.2} to {high:.2}){known}"))
+    page.print_row("width", &format!("{median:.2} independent adds per cycle ({low:.2} to {high:.2}){known}"))
 }
 
 fn format_interval(interval: &Interval) -> String {
@@ -253,14 +253,14 @@ fn format_interval(interval: &Interval) -> String {
     if !half.is_finite() {
         return format_short(interval.value);
     }
-    // One digit beyond the interval's first.
+    // One digit more than the interval's first.
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(1.0, 7.0) as usize } else { 4 };
     format!("{:.digits$} ± {half:.digits$}", interval.value)
 }
 
 fn print_siblings(page: &mut TextPage, study: &SiblingStudy) -> Result<(), Failure> {
     if study.proofs.is_empty() && study.untested.is_empty() {
-        return page.print_row("shares core with", "this process may use no other CPU, so none was tried");
+        return page.print_row("shares core with", "not tried: this process may use no other CPU");
     }
     let mut label = "shares core with";
     for proof in &study.proofs {
@@ -286,14 +286,14 @@ fn describe_proof(proof: &SiblingProof) -> String {
         CoreSharing::Unclear => "unclear",
     };
     let widths = match (proof.alone, proof.beside) {
-        (Some(alone), Some(beside)) => format!(" ({alone:.2} adds a cycle, {beside:.2} while it was busy)"),
+        (Some(alone), Some(beside)) => format!(" ({alone:.2} adds per cycle, {beside:.2} while it was busy)"),
         _ => String::new(),
     };
     let why = proof.why.as_ref().map_or(String::new(), |why| format!("; {why}"));
     format!("CPU {}: {verdict}{widths}{why}", proof.cpu)
 }
 
-/// Performance counters.
+/// Prints the available performance counters.
 pub fn print_counters(page: &mut TextPage, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let counters = &diagnosis.counters;
     let no = |page: &mut TextPage, label: &str, why: &str| {
@@ -321,7 +321,7 @@ pub fn print_counters(page: &mut TextPage, diagnosis: &Diagnosis) -> Result<(), 
     })
 }
 
-/// Possible disturbances.
+/// Prints possible disturbances.
 pub fn print_surroundings(page: &mut TextPage, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.begin_section("Surroundings")?;
     if let Some(target) = &machine.target {
@@ -359,7 +359,7 @@ pub fn print_surroundings(page: &mut TextPage, machine: &Machine, diagnosis: &Di
     page.print_row("examined for", &format!("{seconds:.2} s"))
 }
 
-/// Findings.
+/// Prints the findings.
 pub fn print_findings(page: &mut TextPage, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.begin_section("Findings")?;
     let with = |state: FindingState| diagnosis.findings.iter().filter(move |finding| finding.state == state);

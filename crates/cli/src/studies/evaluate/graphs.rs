@@ -1,5 +1,5 @@
-//! The paper's graphs of each method: minimum and variance by ensemble and by length of the code, and resolution by
-//! number of readings.
+//! The paper's graphs of each method: minimum and variance by ensemble and by code length, and
+//! resolution by number of readings.
 
 use crate::output::report::{Drawing, Picture};
 use cyclescope::executor::DEFAULT_OFFER;
@@ -10,7 +10,7 @@ use cyclescope::study::evaluate::sampled_method::SampledMethod;
 use cyclescope::study::evaluate::{EvaluateStudy, MethodCandidate};
 use cyclescope::unit::Unit;
 
-/// All graphs of what was found.
+/// Draws all graphs of an evaluation.
 pub fn draw_graphs(study: &EvaluateStudy) -> Vec<Picture> {
     let mut graphs = EvaluateGraphs { machine: &study.around.cpu_model, all: Vec::new() };
     for found in study.found.iter().flat_map(|found| &found.methods) {
@@ -20,9 +20,9 @@ pub fn draw_graphs(study: &EvaluateStudy) -> Vec<Picture> {
     graphs.all
 }
 
-/// Graphs under way.
+/// Graphs that are being drawn.
 struct EvaluateGraphs<'a> {
-    /// The line under each title begins with the machine.
+    /// The machine, with which the line under each title begins.
     machine: &'a str,
     all: Vec<Picture>,
 }
@@ -32,7 +32,7 @@ impl EvaluateGraphs<'_> {
         self.all.push(Picture::new(name, Drawing::Chart(chart)));
     }
 
-    /// Minimum and variance of each ensemble.
+    /// Adds the minimum and variance of each ensemble.
     fn add_method(&mut self, method: &SampledMethod<'static>) {
         let candidate = method.tested.candidate();
         let (clock, file) = (candidate.to_string(), graph_file_name(candidate));
@@ -72,7 +72,7 @@ impl EvaluateGraphs<'_> {
         );
     }
 
-    /// Minimum and variance by length, and the difference that a number of readings resolves.
+    /// Adds minimum and variance by length, and the difference that a number of readings resolves.
     fn add_resolution(&mut self, of: MethodCandidate, resolution: &Resolution) {
         for stairs in &resolution.staircases {
             self.add_staircase(of, unit_name(resolution.unit), stairs);
@@ -130,7 +130,7 @@ impl EvaluateGraphs<'_> {
     }
 }
 
-/// What a graph's name ends with.
+/// The suffix of a graph's file name.
 fn graph_file_name(MethodCandidate { clock, executor }: MethodCandidate) -> String {
     match executor == DEFAULT_OFFER.name {
         true => clock.name.to_string(),

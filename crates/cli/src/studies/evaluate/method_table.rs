@@ -1,4 +1,5 @@
-//! Tables of timing methods on one executor or two: the row of another than the default is below the default's.
+//! Tables of timing methods on one or two executors. The row of a non-default executor follows the
+//! default's.
 
 use crate::output::Failure;
 use crate::output::page::{TextPage, new_table, print_table};
@@ -12,7 +13,7 @@ pub fn executor_place(executor: &str) -> &str {
     ExecutorOffer::find_by_name(executor).map_or(executor, |offer| offer.place)
 }
 
-/// A table under way.
+/// A table that is being filled.
 pub struct MethodTable {
     table: Table,
     columns: usize,
@@ -20,12 +21,12 @@ pub struct MethodTable {
 }
 
 impl MethodTable {
-    /// One without rows; the first column has the method.
+    /// Creates an empty table; its first column holds the method.
     pub fn new(heading: &[&str]) -> MethodTable {
         MethodTable { table: new_table(heading), columns: heading.len(), last: None }
     }
 
-    /// Adds what a method did on one executor, under a label that begins with its name.
+    /// Adds a method's figures on one executor; the label begins with the method's name.
     pub fn add_row(&mut self, candidate: MethodCandidate, label: String, figures: impl Into<Vec<String>>) {
         let MethodCandidate { clock, executor } = candidate;
         let mut cells = vec![label];
@@ -41,13 +42,13 @@ impl MethodTable {
         self.last = Some(clock.name);
     }
 
-    /// Prints it.
+    /// Prints the table.
     pub fn print(&self, page: &mut TextPage) -> Result<(), Failure> {
         print_table(page, &self.table)
     }
 }
 
-/// The methods that were not run, each with its reasons; `found` were, on one executor or two.
+/// Explains why methods weren't run. The methods in `found` ran on at least one executor.
 pub fn explain_not_run(found: &[MethodCandidate], not_run: &[RefusedMethod]) -> Vec<String> {
     let of = |one: &RefusedMethod, other: &RefusedMethod| one.candidate.clock.name == other.candidate.clock.name;
     let mut texts = Vec::new();
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_ring_0_stand_below_the_methods_name() {
+    fn ring_0_rows_follow_the_method_name() {
         let mut rows = MethodTable::new(&["method", "min"]);
         for (name, executor) in [("rdtsc", "user"), ("rdtsc", "kernel"), ("cpuid-rdtsc-cr0-rdtsc", "kernel")] {
             rows.add_row(
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_runs_nowhere_is_told_of_once() {
+    fn method_that_runs_nowhere_is_listed_once() {
         let not = |name: &str, executor, why: &str| RefusedMethod {
             candidate: MethodCandidate { clock: clock(name), executor },
             why: Unavailable { what: String::new(), why: why.to_string(), remedy: String::new() },

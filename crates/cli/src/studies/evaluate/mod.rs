@@ -1,4 +1,5 @@
-//! `cyclescope evaluate`: how good each timing method is here.
+//! `cyclescope evaluate`: measures the cost, spread and resolution of each timing method on this
+//! machine.
 
 mod graphs;
 mod method_table;
@@ -25,21 +26,22 @@ use std::time::Duration;
 
 pub use cyclescope::study::evaluate::NAME;
 
-/// Runs the command and returns the exit code: an evaluation that completes is done, whatever its verdict.
+/// Runs the command and returns the exit code. A completed evaluation succeeds, whatever its
+/// verdict.
 pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
     if args.series && !common.json {
-        return Err(Failure::usage("--series prints JSON lines", Some("add --json")));
+        return Err(Failure::usage("--series needs --json", Some("add --json")));
     }
     let names = common.clock.iter().chain(&args.clocks).flat_map(|names| names.split(','));
     let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() && !(common.clock.is_empty() && args.clocks.is_empty()) {
-        return Err(Failure::usage("no clock is named", Some("`cyclescope --clock list` shows all")));
+        return Err(Failure::usage("no timing method is named", Some("`cyclescope --clock list` shows all")));
     }
     let named = find_clocks(&names)?;
     let machine = common.detect_machine()?;
     machine.tsc.require()?;
     let (candidates, not_run) = choose_candidates(named, common, &machine)?;
-    // Before anything is made: where no code runs, nothing shall stay behind.
+    // Checked before anything is created: a failure must leave nothing behind.
     [DEFAULT_OFFER, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
     let plan = build_plan(common, args, candidates, not_run);
     let repro = repro::format_repro(NAME, args, common, plan.seed);
@@ -51,9 +53,9 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     drive_study(&view, &mut study, order, output)
 }
 
-/// How `evaluate` looks.
+/// How `evaluate` presents its result.
 struct EvaluateView {
-    /// Whether graphs are drawn.
+    /// Whether it draws graphs.
     draws: bool,
 }
 
@@ -63,7 +65,7 @@ impl StudyView for EvaluateView {
     fn print_text(&self, study: &EvaluateStudy, output: &mut Output) -> Result<(), Failure> {
         let Some(found) = &study.found else { return Ok(()) };
         let (mut page, not_run) = (TextPage::new(output), &study.plan.not_run);
-        // Of one that ended early there is nothing to compare.
+        // An incomplete evaluation has nothing to compare.
         if !found.complete {
             return tables::print_samples(&mut page, found, not_run);
         }
@@ -88,12 +90,12 @@ impl StudyView for EvaluateView {
     }
 }
 
-/// Computes an evaluation again from its evidence.
+/// Recomputes an evaluation from its evidence.
 pub fn replay_evaluate(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     replay_study::replay_study(&EvaluateView { draws: false }, container, output)
 }
 
-/// The timing methods of these names, each once; none for all of them.
+/// The timing methods of these names, without duplicates; `None` for all methods.
 fn find_clocks(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
     if names.is_empty() || names.contains(&"all") {
         return Ok(None);
@@ -108,8 +110,9 @@ fn find_clocks(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
     Ok(Some(clocks))
 }
 
-/// The methods to evaluate, and those that can't be. What was named and can't run where that was asked for is an error.
-/// Beside another executor they run on the default one, too, so that the two can be compared.
+/// Chooses the methods to evaluate, and lists those that can't run. Fails if a named method can't
+/// run on the requested executor. Methods for another executor also run on the default one, so that
+/// both can be compared.
 fn choose_candidates(
     named: Option<Vec<&'static Clock>>,
     common: &CommonArgs,
@@ -138,7 +141,7 @@ fn build_plan(
     let own_size = args.ensembles.is_some() || args.samples.is_some() || args.resolution_samples.is_some();
     let budget = match args.budget {
         Some(seconds) => Duration::from_secs_f64(seconds),
-        // Who says how many samples to take waits for them, but for those of slow methods.
+        // A user who sets the number of samples waits for them, except for those of slow methods.
         None if own_size => A_DAY,
         None => usual,
     };
@@ -158,5 +161,5 @@ fn build_plan(
     }
 }
 
-/// As good as no budget.
+/// In effect no budget.
 const A_DAY: Duration = Duration::from_secs(86_400);

@@ -1,4 +1,4 @@
-//! What each method's pair takes its time for, and its code.
+//! The parts of each method's cost, and its code.
 
 use crate::output::Failure;
 use crate::output::page::{TextPage, print_note};
@@ -8,21 +8,21 @@ use cyclescope::study::evaluate::MethodCandidate;
 use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::pair_breakdown::{PairBreakdown, list_pair_code};
 
-/// Methods whose code is printed, at most.
+/// Code is printed only up to this number of methods.
 const CODES_MOST: usize = 4;
-/// Characters of an instruction's bytes.
+/// Width of an instruction's bytes.
 const BYTES_WIDTH: usize = 34;
 
-/// The parts of all pairs. Of a few methods there is room for their code.
+/// Prints the parts of all pairs, and the code if there are few methods.
 pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
-    page.begin_section("What an empty pair takes its time for, in core cycles")?;
+    page.begin_section("Cost of an empty pair by step, in core cycles")?;
     for found in &evaluation.methods {
         let name = page.output.bold(&found.candidate.to_string());
         page.output.write_line(format!("  {name}"))?;
         match &found.parts {
             Some(parts) => page.print_row("", &describe_parts(parts))?,
             None if evaluation.facts.emulated => page.print_unknown("", &Caveat::emulated_machine().text)?,
-            None => page.print_unknown("", "too much was disturbed")?,
+            None => page.print_unknown("", "too many readings were disturbed")?,
         }
         if evaluation.methods.len() <= CODES_MOST {
             print_code(page, found.candidate)?;
@@ -30,9 +30,10 @@ pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
     }
     print_note(
         page,
-        "Each step's part: the pair less the pair without it; of the moves that keep the first reading and of the \
-         second reading (+), what one more of them takes. The rest is what is no step, less what overlaps. Steps \
-         outside the two readings are named where they take time all the same. --json has all, and the code.",
+        "A step's cost is the pair minus the pair without the step. For the moves that keep the first reading and for \
+         the second reading (+), it is the cost of one more of them. The rest is the cost outside all steps, minus \
+         overlaps. Steps outside the two readings are listed if they still take time. --json has all steps and the \
+         code.",
     )
 }
 
@@ -62,7 +63,7 @@ fn describe_parts(parts: &PairBreakdown) -> String {
         text += &format!("; outside the readings: {}", outside.join(", "));
     }
     if parts.shared {
-        text += "; beside a busy sibling";
+        text += "; with a busy sibling";
     }
     text
 }

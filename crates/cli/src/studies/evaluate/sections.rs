@@ -1,4 +1,5 @@
-//! The parts of an evaluation in words: the machine's clocks, the documents' claims, the verdict.
+//! The text sections of an evaluation: the machine's clocks, the documents' claims, and the
+//! verdict.
 
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
@@ -15,7 +16,7 @@ use cyclescope::study::evaluate::record::EvaluateOrigin;
 use cyclescope::study::evaluate::timing_facts::TimingFacts;
 use cyclescope::study::evaluate::verdict::{EvaluationVerdict, RecommendedMethod};
 
-/// The machine and its clocks.
+/// Prints the machine and its clocks.
 pub fn print_machine(page: &mut TextPage, evaluation: &Evaluation, around: &EvaluateOrigin) -> Result<(), Failure> {
     let facts = &evaluation.facts;
     let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
@@ -28,14 +29,14 @@ pub fn print_machine(page: &mut TextPage, evaluation: &Evaluation, around: &Eval
         page.print_painted_row("caveat", &Caveat::emulated_machine().text, Output::yellow)?;
     }
     let TimingFacts { told, lfence, tsc, phases, .. } = facts;
-    doctor::print_tsc(page, &doctor::TscSection { told, lfence, study: tsc, phases })?;
+    doctor::print_tsc(page, &doctor::TscSection { facts: told, lfence, study: tsc, phases })?;
     page.begin_section("Core clock over time, and other CPUs")?;
     page.print_fact("core clock", &facts.series, describe_series)?;
     if let Some(series) = facts.series.known() {
         match &series.step {
             Fact::Known(step) => page.print_row("TSC step", &describe_step_at_clocks(step))?,
             Fact::Unknown(why) => {
-                page.print_row("TSC step", &format!("whether it depends on the core clock cannot be told here: {why}"))?
+                page.print_row("TSC step", &format!("can't determine whether it depends on the core clock: {why}"))?
             }
         }
     }
@@ -50,7 +51,7 @@ fn describe_series(series: &CoreSeries) -> String {
         Some([low, middle, high]) => format!("{low:.0} to {high:.0} MHz, mostly {middle:.0}"),
         None => {
             let [low, middle, high] = series.raw_per_cycle;
-            format!("{low:.4} to {high:.4} units of the method's clock a core cycle, mostly {middle:.4}")
+            format!("{low:.4} to {high:.4} units of the method's clock per core cycle, mostly {middle:.4}")
         }
     };
     let changes = match series.change_count {
@@ -58,16 +59,16 @@ fn describe_series(series: &CoreSeries) -> String {
         1 => "one change seen".to_string(),
         count => format!("{count} changes seen"),
     };
-    format!("{rate}; {changes} in {:.2} s of {} looks", series.seconds, series.looks)
+    format!("{rate}; {changes} in {:.2} s, {} readings", series.seconds, series.looks)
 }
 
-/// Whether the TSC's step depends on the core clock.
+/// Describes whether the TSC's step depends on the core clock.
 fn describe_step_at_clocks(step: &StepAtClocks) -> String {
     let StepAtClocks { moved, ticks, on_lattice: [slow, fast], durations, steady } = step;
     let verdict = if *steady { "does not depend on the core clock" } else { "depends on the core clock" };
     format!(
-        "{verdict}, which moved by {:.1} %: {:.1} % of {} durations at its slowest and {:.1} % of {} at its fastest are \
-         multiples of {ticks} ticks",
+        "{verdict}, which changed by {:.1} %: multiples of {ticks} ticks are {:.1} % of {} durations at its slowest \
+         and {:.1} % of {} at its fastest",
         100.0 * moved,
         100.0 * slow,
         durations[0],
@@ -88,7 +89,7 @@ fn print_synchrony(page: &mut TextPage, found: &TscSynchrony) -> Result<(), Fail
 
 fn describe_tsc_pair(pair: &CpuComparison) -> String {
     let Some(comparison) = pair.comparison.known() else {
-        return format!("not known: {}", pair.comparison.why().unwrap_or_default());
+        return format!("unknown: {}", pair.comparison.why().unwrap_or_default());
     };
     let offset = match comparison.offset_ticks.known() {
         Some(offset) => format!("ahead by {:.0} to {:.0} ticks", offset.low, offset.high),
@@ -108,7 +109,7 @@ fn describe_tsc_pair(pair: &CpuComparison) -> String {
     format!("{offset} (hard bound); {drift}; {order}")
 }
 
-/// What the documents claim, and what is seen here.
+/// Prints what the documents claim, and what this machine shows.
 pub fn print_claims(page: &mut TextPage, claims: &[DocumentClaim]) -> Result<(), Failure> {
     page.begin_section("What the documents claim")?;
     for claim in claims {
@@ -119,14 +120,14 @@ pub fn print_claims(page: &mut TextPage, claims: &[DocumentClaim]) -> Result<(),
         page.print_row("", &claim.why)?;
     }
     let count = |verdict: &str| claims.iter().filter(|claim| claim.verdict() == verdict).count();
-    let [holds, not, open] = ["holds", "does not hold", "cannot be told"].map(count);
+    let [holds, not, open] = ["holds", "does not hold", "can't be decided"].map(count);
     page.print_row(
         "in all",
-        &format!("{holds} hold here, {not} do not, {open} cannot be told; --json has each criterion"),
+        &format!("{holds} hold here, {not} do not, {open} can't be decided; --json has each criterion"),
     )
 }
 
-/// Which method to use, with each executor.
+/// Prints which method to use with each executor.
 pub fn print_verdicts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
     let several = evaluation.verdicts.len() > 1;
     for verdict in &evaluation.verdicts {
@@ -159,7 +160,7 @@ fn print_recommended(page: &mut TextPage, label: &str, method: &RecommendedMetho
     page.print_row("", &format!("{}.", method.why))?;
     if !method.not_told.is_empty() {
         let faults: Vec<&str> = method.not_told.iter().map(|fault| fault.describe()).collect();
-        page.print_row("", &format!("Promised, but not told for certain here: {}.", faults.join(", ")))?;
+        page.print_row("", &format!("Promised, but not confirmed here: {}.", faults.join(", ")))?;
     }
     if let (Some(value), Some(high)) = (method.overhead.value, method.overhead.high) {
         page.print_row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
@@ -168,8 +169,8 @@ fn print_recommended(page: &mut TextPage, label: &str, method: &RecommendedMetho
     page.print_row(
         "",
         &format!(
-            "One reading is off by {:.2} core cycles (standard deviation): good to 5 % for code of {five:.0} cycles \
-             and more, to 1 % for {one:.0}.",
+            "One reading has a standard deviation of {:.2} core cycles: 5 % for code of {five:.0} cycles, 1 % for \
+             {one:.0}.",
             method.reading_deviation
         ),
     )?;
@@ -178,8 +179,8 @@ fn print_recommended(page: &mut TextPage, label: &str, method: &RecommendedMetho
         page.print_row(
             "",
             &format!(
-                "{} readings in turn of two codes tell {:.2} cycles apart at 95 %: a difference to 5 % from {five:.1} \
-                 cycles on, to 1 % from {one:.0}.",
+                "{} alternating readings of two codes resolve {:.2} cycles at 95 %: 5 % of a difference of {five:.1} \
+                 cycles, 1 % of {one:.0}.",
                 many.readings, many.difference
             ),
         )?;

@@ -1,4 +1,4 @@
-//! The staircases as the paper has them.
+//! The paper's staircases.
 
 use super::method_table::{MethodTable, executor_place};
 use super::tables::{format_integer, format_short, format_tight};
@@ -10,9 +10,10 @@ use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::published_comparison::{self, MeasuredStairs, VariancesInSteps};
 use cyclescope::study::evaluate::resolution::StaircaseBody;
 
-/// By how much each body grows until its minimum moves, and the published staircases beside ours.
+/// Prints how much each body grows until its minimum changes, and the published staircases next to
+/// ours.
 pub fn print_staircases(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
-    page.begin_section("Resolution as the paper has it: when the minimum moves, in TSC ticks")?;
+    page.begin_section("Resolution as the paper defines it, in TSC ticks")?;
     let mut rows = MethodTable::new(&["method", "loop: by", "every", "adds: by", "every", "readings"]);
     for found in &evaluation.methods {
         let mut cells = Vec::new();
@@ -30,8 +31,8 @@ pub fn print_staircases(page: &mut TextPage, evaluation: &Evaluation) -> Result<
     rows.print(page)?;
     print_note(
         page,
-        "by: the smallest change of the minimum. every: iterations or instructions by which the body grows, on the mean, \
-         until its minimum moves: the paper's resolution. Minima that fall count as moves, so that few readings of a \
+        "by: the smallest change of the minimum. every: the mean number of iterations or instructions until the \
+         minimum changes, which is the paper's resolution. A falling minimum counts as a change, so few readings of a \
          length seem to resolve more; --resolution-samples 100000 takes the paper's number.",
     )?;
     print_published(page, evaluation)
@@ -65,9 +66,9 @@ fn print_published(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
     print_table(page, &rows)?;
     print_note(
         page,
-        "var.: total variance; dev.: the largest deviation from the minimum; 0, 999: the least reading of these lengths. The paper's step is 4 ticks and one of its \
-         iterations takes 2, which makes \"two assembly instructions\"; each step of ours lasts as many iterations as \
-         take its time.",
+        "var.: total variance; dev.: the largest deviation from the minimum; 0, 999: the smallest reading of these \
+         lengths. The paper's step is 4 ticks and one of its iterations takes 2, hence its \"two assembly \
+         instructions\"; here, a step lasts as many iterations as take its time.",
     )
 }
 
@@ -79,7 +80,8 @@ fn our_cells(ours: &MeasuredStairs) -> Vec<String> {
     staircase_cells(String::new(), here, figures, &ours.in_steps, ours.minima, totals.length_per_change)
 }
 
-/// A row. `figures` are total variance, largest deviation, variance of variances and of minima.
+/// Formats a row. `figures` are total variance, largest deviation, variance of variances and of
+/// minima.
 fn staircase_cells(
     label: String,
     place: &str,
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_any_figures_are_80_columns_wide() {
+    fn rows_fit_80_columns_with_any_figures() {
         let most =
             VariancesInSteps { total_variance: 999_999.0, variance_of_variances: None, variance_of_minima: None };
         for figure in [99_999, 999_999, 9_949_999_999, 9_999_999_999, u64::MAX] {

@@ -18,7 +18,7 @@ use cyclescope::study::evaluate::resolution::{AdjacentLengths, StaircaseBody};
 use cyclescope::study::evaluate::sampled_method::SampledMethod;
 use cyclescope::unit::Unit;
 
-/// A figure in at most seven characters.
+/// Formats a figure in at most seven characters.
 pub fn format_short(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".to_string(),
@@ -35,7 +35,7 @@ pub fn format_integer(value: u128) -> String {
     if value < 1_000_000 { value.to_string() } else { format_short(value as f64) }
 }
 
-/// A figure in at most five characters.
+/// Formats a figure in at most five characters.
 pub fn format_tight(value: f64) -> String {
     match value.abs() {
         size if size >= 9.95e9 => format!("{value:.0e}"),
@@ -44,7 +44,7 @@ pub fn format_tight(value: f64) -> String {
     }
 }
 
-/// A verdict in a word that fits a column.
+/// A verdict in a word that fits its column.
 fn ergodic_word(verdict: ErgodicVerdict) -> String {
     let word = match verdict {
         ErgodicVerdict::Yes => "yes",
@@ -55,14 +55,14 @@ fn ergodic_word(verdict: ErgodicVerdict) -> String {
     word.to_string()
 }
 
-/// What each method's samples are: the distribution and the paper's totals.
+/// Prints each method's samples: the distribution and the paper's totals.
 pub fn print_samples(page: &mut TextPage, evaluation: &Evaluation, not_run: &[RefusedMethod]) -> Result<(), Failure> {
     let methods: Vec<&SampledMethod<'static>> =
         evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
     print_sample_tables(page, &methods)?;
     for found in evaluation.methods.iter().filter(|found| found.method.is_none()) {
         let name = found.candidate;
-        print_note(page, &format!("{name} gave no valid reading: its ends were before its starts"))?;
+        print_note(page, &format!("{name} gave no valid reading: each end was before its start"))?;
     }
     for text in method_table::explain_not_run(&measured_candidates(evaluation), not_run) {
         print_note(page, &text)?;
@@ -70,12 +70,12 @@ pub fn print_samples(page: &mut TextPage, evaluation: &Evaluation, not_run: &[Re
     print_trimmed(page, &methods)
 }
 
-/// What was measured.
+/// The methods that were measured.
 fn measured_candidates(evaluation: &Evaluation) -> Vec<MethodCandidate> {
     evaluation.methods.iter().map(|found| found.candidate).collect()
 }
 
-/// A method's name, marked where it does not count TSC ticks.
+/// A method's name, with its unit if that isn't TSC ticks.
 fn method_name(method: &SampledMethod) -> String {
     let unit = match method.tested.clock.counts {
         Unit::Nanos => " (ns)",
@@ -85,7 +85,7 @@ fn method_name(method: &SampledMethod) -> String {
     format!("{}{unit}", method.tested.clock.name)
 }
 
-/// The distributions and the paper's totals of some methods.
+/// Prints distributions and the paper's totals of these methods.
 pub fn print_sample_tables(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -> Result<(), Failure> {
     page.begin_section("Empty pairs of readings, in TSC ticks")?;
     let mut distribution = MethodTable::new(&["method", "min", "mode", "p50", "mean", "p99", "max dev", "step"]);
@@ -120,34 +120,33 @@ pub fn print_sample_tables(page: &mut TextPage, methods: &[&SampledMethod<'stati
     totals.print(page)?;
     print_note(
         page,
-        "Integers as the paper's program has them; --json has the exact fractions and the reasons. In steps² 0.25 is \
-         perfect: a clock that only counts in steps has it. A constant minimum may only mean that the step hides \
-         what varies. Too few: samples that can't be compared with the paper's, for chance alone makes variances that \
-         differ.",
+        "Integers as in the paper's program; --json has the exact fractions and the reasons. In steps², 0.25 is ideal: \
+         the value of a clock that only counts in steps. A constant minimum may only mean that the step hides \
+         variation. Too few: too few samples to compare with the paper's, because chance alone makes variances differ.",
     )?;
-    // Of a few methods there is room for the reasons.
+    // With few methods, there is room for the reasons.
     let few = |method: &SampledMethod| method.judge_ergodicity() == ErgodicVerdict::NotComparable;
     for method in methods.iter().filter(|method| methods.len() <= REASONS_MOST || few(method)) {
         print_note(page, &format!("{}: {}.", method.tested.candidate(), method.explain_ergodicity()))?;
     }
     let chances = methods.iter().filter(|method| !few(method)).filter_map(|method| method.chance_variance());
     if let Some(most) = chances.reduce(f64::max) {
-        print_note(page, &format!("Of the others chance alone makes a variance of variances of {most:.2} or less."))?;
+        print_note(page, &format!("For the others, chance alone makes a variance of variances of up to {most:.2}."))?;
     }
     note_fewer_samples(page, methods)
 }
 
-/// Methods whose reasons are printed, at most.
+/// Reasons are printed only up to this number of methods.
 const REASONS_MOST: usize = 4;
 
-/// Which methods have fewer samples than asked for.
+/// Notes the methods that have fewer samples than requested.
 fn note_fewer_samples(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -> Result<(), Failure> {
     for method in methods {
         let taken = method.sampled.ensembles.len() as u64 * u64::from(method.sampled.shape.size.samples);
         if taken < method.asked.total_samples() {
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
             let text = format!(
-                "{}: {ensembles} x {samples} samples for lack of time, not {} x {}.",
+                "{}: only {ensembles} x {samples} samples instead of {} x {}, for lack of time.",
                 method.tested.candidate(),
                 method.asked.ensembles,
                 method.asked.samples
@@ -158,14 +157,14 @@ fn note_fewer_samples(page: &mut TextPage, methods: &[&SampledMethod<'static>]) 
     Ok(())
 }
 
-/// The place of what would be in core cycles, where the machine is emulated.
+/// Notes that core cycles are left out on an emulated machine.
 fn note_left_out(page: &mut TextPage) -> Result<(), Failure> {
     print_note(page, &format!("Left out: {}.", Caveat::emulated_machine().text))
 }
 
-/// What remains without interrupts and changes of frequency.
+/// Prints the figures without interrupts and frequency changes.
 pub fn print_trimmed(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -> Result<(), Failure> {
-    page.begin_section("Without interrupts and changes of frequency, in core cycles")?;
+    page.begin_section("Without interrupts and frequency changes, in core cycles")?;
     if methods.iter().any(|method| method.tested.emulated) {
         return note_left_out(page);
     }
@@ -191,9 +190,9 @@ pub fn print_trimmed(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -
     trimmed.print(page)?;
     print_note(
         page,
-        "overhead: of an empty pair, over many layouts. spread: its standard deviation between ensembles. steps²: the \
-         variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
-         below one step, variances alike, most samples kept. Depends: on how many have to remain.",
+        "overhead: cost of an empty pair over many layouts. spread: its standard deviation between ensembles. steps²: \
+         the variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
+         below one step, similar variances, most samples kept. Depends: on how many samples must remain.",
     )?;
     for method in methods.iter().filter(|method| method.trimmed_ergodicity() != Some(ErgodicVerdict::Yes)) {
         if let Some(summary) = &method.trimmed {
@@ -204,7 +203,7 @@ pub fn print_trimmed(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -
     Ok(())
 }
 
-/// Published rows beside ours.
+/// Prints published rows next to ours.
 pub fn print_published(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
     page.begin_section("Published rows and ours, in TSC ticks")?;
     let heading = ["method", "where", "min", "variance", "steps²", "of var.", "of min.", "step"];
@@ -236,12 +235,12 @@ pub fn print_published(page: &mut TextPage, evaluation: &Evaluation) -> Result<(
     print_table(page, &rows)?;
     print_note(
         page,
-        "The paper's machine had interrupts, frequency scaling and hyper-threading off, and its TSC stepped by 4: its \
-         variances of 2 and 3 are steps, too.",
+        "The paper's machine had interrupts, frequency scaling and hyper-threading off. Its TSC had a step of 4, so \
+         its variances of 2 and 3 also come from the step.",
     )
 }
 
-/// The columns of the published rows, of one of ours.
+/// The columns of the published rows, for one of our methods.
 fn published_figures(method: &SampledMethod) -> Vec<String> {
     let integer = |value: Option<u128>| value.map_or("-".to_string(), format_integer);
     vec![
@@ -254,15 +253,15 @@ fn published_figures(method: &SampledMethod) -> Vec<String> {
     ]
 }
 
-/// What each method resolves.
+/// Prints the resolution of each method.
 pub fn print_resolution(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
     page.begin_section("Resolution: a body that grows from 0 to 999")?;
-    let heading = ["method", "add", "loop", "change", "spurious", "apart", "1 by", "most tell"];
+    let heading = ["method", "add", "loop", "change", "spurious", "apart", "1 by", "finest"];
     let mut rows = MethodTable::new(&heading);
     for MethodEvaluation { candidate, resolution, .. } in &evaluation.methods {
         let slope = |body: StaircaseBody| {
             let slope = resolution.staircase(body).and_then(|stairs| stairs.slope);
-            // More than a tenth is no slope to speak of.
+            // An error above a tenth leaves no usable slope.
             let known = slope.filter(|slope| slope.half_width() <= 0.1 * slope.value.abs());
             known.map_or("-".to_string(), |slope| format!("{:.3}", slope.value))
         };
@@ -290,24 +289,24 @@ pub fn print_resolution(page: &mut TextPage, evaluation: &Evaluation) -> Result<
     print_note(
         page,
         "add, loop: core cycles of one more dependent add, and of one more iteration of the paper's loop. change: the \
-         smallest by which the minimum grew, in raw units; spurious: how often it shrank. apart: neighbouring lengths \
-         whose means, one add apart, are told apart at 95 %. 1 by: readings from which one core cycle is told apart in \
-         turn. most tell: the smallest difference in core cycles that the most readings told apart.",
+         smallest increase of the minimum, in raw units; spurious: how often it decreased. apart: share of lengths one \
+         add apart whose means differ at 95 %. 1 by: alternating readings that resolve one core cycle. finest: the \
+         smallest difference in core cycles resolved, and the readings that it took.",
     )
 }
 
-/// The share of neighbouring lengths that are distinguished.
+/// Formats the share of adjacent lengths that are distinguished.
 fn share_told_apart(neighbours: &AdjacentLengths) -> String {
     format!("{:.0} %", 100.0 * neighbours.told_apart as f64 / neighbours.differences.max(1) as f64)
 }
 
-/// What neighbouring code does to each method.
+/// Prints how adjacent code affects each method.
 pub fn print_contamination(
     page: &mut TextPage,
     evaluation: &Evaluation,
     not_run: &[RefusedMethod],
 ) -> Result<(), Failure> {
-    page.begin_section("Contamination by neighbouring code, in core cycles")?;
+    page.begin_section("Contamination by adjacent code, in core cycles")?;
     if evaluation.facts.emulated {
         return note_left_out(page);
     }
@@ -340,15 +339,15 @@ pub fn print_contamination(
     print_note(page, &format!("Half of the 99.9 % intervals are narrower than ± {width:.1}; --json has each."))?;
     print_note(
         page,
-        "What a body seems to cost too much, or too little, beside leading code that is unfinished; because it began \
-         before the start was read; because it was unfinished at the end; because of following code; because its \
-         stores were not drained. Each side is tried against a fenced other side. Plain: the method promises that this \
-         does not happen, and keeps it. *: no promise, and it happens. (): no promise, and it is not visible here. \
-         !: broken, beside two kinds of neighbours. ?: it can't be told.",
+        "Error of a body's cost. leading: earlier code is unfinished. early: the body begins before the start is read. \
+         unfinished: the body is unfinished at the end. following: later code runs early. stores: the body's stores \
+         are not drained. Each side is tested with the other side fenced. Plain number: promised not to happen, and it \
+         doesn't. *: no promise, and it happens. (): no promise, but not visible here. !: promise broken next to two \
+         kinds of code. ?: undecided.",
     )
 }
 
-/// A contamination's cost, and whether the promise is kept.
+/// Formats the cost of a contamination, with a mark for the promise.
 fn mark_verdict(verdict: PromiseVerdict, cost: f64) -> String {
     let cost = format_short(cost);
     match verdict {
@@ -366,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn figures_fit_their_columns() {
         let figures = [0.0, 2.0, 0.5, 12.34, 123.4, 999_999.0, 5.7e10, 0.0001, -3.25, f64::NAN];
         let texts = ["0", "2", "0.50", "12.3", "123.4", "999999", "5.7e10", "0.00", "-3.25", "-"];
         assert_eq!(figures.map(format_short), texts);

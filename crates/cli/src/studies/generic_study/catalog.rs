@@ -1,11 +1,11 @@
-//! `--list` with the name of another suite: its questions, and what answers them here.
+//! `--list` with the name of another suite: its questions, and the tests that answer them here.
 
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use cyclescope::study::{GenericStudy, SuiteCatalog, SuiteQuestion};
 use serde::Serialize;
 
-/// A line of it in JSON.
+/// One question as a JSON line.
 #[derive(Serialize)]
 struct EntryRecord {
     name: &'static str,
@@ -13,7 +13,7 @@ struct EntryRecord {
     answers: &'static [&'static str],
 }
 
-/// The one that these names are of, where they are one name.
+/// The catalog with this name, if it is the only name.
 pub fn find_catalog(plain: &GenericStudy, names: &[String]) -> Option<&'static SuiteCatalog> {
     let [name] = names else { return None };
     plain.catalogs.iter().find(|catalog| catalog.name == name)

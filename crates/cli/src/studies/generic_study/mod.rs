@@ -1,5 +1,5 @@
-//! The commands of studies that take nothing but the names of their subjects: everything comes from what the library
-//! knows of them.
+//! The commands of studies whose only arguments are the names of their subjects. Everything else
+//! comes from the library's description of the study.
 
 mod catalog;
 mod session;
@@ -31,18 +31,19 @@ use serde_json::Value;
 use session::ResumedLines;
 use study_with_lines::StudyWithLines;
 
-/// The part of the free memory that a measurement may use, and what is taken to be free where that is unknown.
+/// Share of the free memory that a measurement may use, and the assumed free memory if it is
+/// unknown.
 const FREE_DIVISOR: u64 = 4;
 const FREE_BYTES_ASSUMED: u64 = 256 << 20;
 
-/// The studies whose result looks like something else than a table of its lines alone.
+/// Studies whose result is more than a table of its lines.
 const LINE_VIEWS: &[LineView] = &[uarch::UARCH_VIEW];
 
 fn find_line_view(study: &str) -> Option<&'static LineView> {
     LINE_VIEWS.iter().find(|look| look.study == study)
 }
 
-/// Something that can be measured, kind `subject`.
+/// A subject that can be measured, kind `subject`.
 #[derive(Serialize)]
 struct SubjectRecord {
     name: &'static str,
@@ -56,7 +57,7 @@ pub fn run_generic_study(
     args: &GenericArgs,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let Some(plain) = info.generic else { unreachable!("the command is of a study without a front") };
+    let Some(plain) = info.generic else { unreachable!("the command belongs to a generic study") };
     refuse_evidence(common, &[("--resume", args.resume.is_some())], "a study")?;
     let (file, resumed) = open_resumed_file(info.name, args)?.unzip();
     let adopted = resumed.as_ref().map(|resumed| resumed.adopt_options(common, &args.subjects)).transpose()?;
@@ -82,7 +83,7 @@ pub fn run_generic_study(
     let open = executor::executor_opener(common, &machine, plan.clock.reads_counter(), CodeOrigin::Own);
     let named = GenericArgs { subjects: names.clone(), ..args.clone() };
     let repro = repro::format_repro(info.name, &named, common, plan.seed);
-    // Where nothing says how much is free, what a small machine has.
+    // If the free memory is unknown, assume that of a small machine.
     let free = free_memory::read_free_bytes(&SystemFiles::system()).known().copied().unwrap_or(FREE_BYTES_ASSUMED);
     let memory = free / FREE_DIVISOR;
     let order = StudyOrder::new(common, &machine, &repro)?;
@@ -104,13 +105,13 @@ pub fn run_generic_study(
     drive_study(&view, &mut StudyWithLines::new(study), order, output)
 }
 
-/// The file to resume, and what it has.
+/// Opens the file to resume and reads its lines.
 fn open_resumed_file(command: &'static str, args: &GenericArgs) -> Result<Option<(ResultFile, ResumedLines)>, Failure> {
     let Some(path) = &args.resume else { return Ok(None) };
     ResultFile::resume(path, command, |content| ResumedLines::from_content(path, command, content)).map(Some)
 }
 
-/// The file without what is not complete in it, and the lines of what is.
+/// Removes incomplete results from the file, and returns the complete lines.
 fn continue_file(
     mut file: ResultFile,
     resumed: ResumedLines,
@@ -124,7 +125,7 @@ fn continue_file(
     Ok((Some(file), kept))
 }
 
-/// A new file with its first line, where one is asked for.
+/// Creates a file with its first line, if requested.
 fn begin_file(
     command: &'static str,
     session: &GenericSession,
@@ -138,14 +139,14 @@ fn begin_file(
     Ok(Some(file))
 }
 
-/// Computes the result of a study without a front again; `None` where there is no such study.
+/// Recomputes the result of a generic study; `None` if the study is unknown.
 pub fn replay_generic_study(container: &EvidenceContainer, output: &mut Output) -> Option<Result<u8, Failure>> {
     let study = cyclescope::study::find_study(&container.manifest.origin.study)?;
     let view = GenericView { plain: study.generic?, line_view: find_line_view(study.name) };
     Some(replay_study::replay_study(&view, container, output))
 }
 
-/// The subjects of these names in the study's order; without names all.
+/// The subjects of these names in the study's order; all if there are no names.
 fn choose_subjects(plain: &GenericStudy, study: &str, names: &[String]) -> Result<Vec<&'static str>, Failure> {
     let known = || plain.subjects.iter().map(|(name, _)| *name);
     for name in names {
@@ -155,7 +156,7 @@ fn choose_subjects(plain: &GenericStudy, study: &str, names: &[String]) -> Resul
                 Some(nearest) => format!("did you mean {nearest}? {list}"),
                 None => list,
             };
-            return Err(Failure::usage(format!("there is no `{name}` in {study}"), Some(&remedy)));
+            return Err(Failure::usage(format!("{study} has no test `{name}`"), Some(&remedy)));
         }
     }
     Ok(known().filter(|known| names.is_empty() || names.iter().any(|name| name == known)).collect())
@@ -172,7 +173,7 @@ fn list_subjects(plain: &GenericStudy, subjects: &[&'static str], output: &mut O
     chosen.into_iter().try_for_each(|(name, about)| page.print_row(name, about))
 }
 
-/// The lines as a table of the study's columns, and below it what explains them.
+/// Prints the lines as a table of the study's columns, with explanations below.
 struct GenericView {
     plain: GenericStudy,
     line_view: Option<&'static LineView>,
@@ -204,12 +205,12 @@ impl StudyView for GenericView {
     }
 }
 
-/// A field as a cell: a quantity with its interval.
+/// Formats a field as a cell: a quantity with its interval.
 fn format_cell(field: &Value) -> String {
     let number = |name: &str| field[name].as_f64();
     match (field, number("value"), number("low"), number("high")) {
         (Value::String(text), ..) => text.clone(),
-        // Things are counted.
+        // Counts are whole numbers.
         (_, Some(value), Some(low), Some(high)) if field["unit"] == "count" => match low == high {
             true => format!("{value}"),
             false => format!("{value}, {low} to {high}"),
@@ -233,7 +234,7 @@ mod tests {
     use cyclescope::study::{StopReason, StudyFollower};
     use std::io;
 
-    /// What a batch of no programs costs.
+    /// The cost of an empty batch.
     struct Fruit {
         subjects: Vec<&'static str>,
         open: ExecutorOpener,
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_has_a_command_by_its_line_in_the_list() {
+    fn study_gets_a_command_from_its_list_entry() {
         let (info, common, args) = parsed(&["fruit", "pear", "--quick", "--seed", "7"]).unwrap().unwrap();
         assert_eq!((info.name, common.quick, common.seed), ("fruit", true, Some(7)));
         assert_eq!(choose_subjects(&FRUIT.generic.unwrap(), "fruit", &args.subjects).unwrap(), ["pear"]);
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_without_a_front_is_measured_printed_and_kept() {
+    fn generic_study_is_measured_printed_and_saved() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
         let arguments = ["fruit", "pear", "--quick", "--out", &path("out"), "--evidence", &path("evidence")];
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_show_quantities_with_their_intervals() {
+    fn cells_show_quantities_with_intervals() {
         let quantity = serde_json::json!({"value": 3.0, "low": 2.9, "high": 3.2, "unit": "core_cycles"});
         assert_eq!(format_cell(&quantity), "3.000 ± 0.200");
         let count = |low| serde_json::json!({"value": 192.0, "low": low, "high": 192.0, "unit": "count"});

@@ -1,5 +1,5 @@
-//! The session of a result file of a study without options of its own: what the options say, and what a file that is
-//! resumed says.
+//! The session of a generic study's result file: its options, from the command line or a resumed
+//! file.
 
 use crate::args::CommonArgs;
 use crate::output::Failure;
@@ -10,7 +10,7 @@ use cyclescope::study::GenericSession;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The session of some options.
+/// Builds the session of these options.
 pub fn build_session(common: &CommonArgs, subjects: &[&str], plan: &Plan, cpu: u32) -> GenericSession {
     GenericSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -23,21 +23,21 @@ pub fn build_session(common: &CommonArgs, subjects: &[&str], plan: &Plan, cpu: u
     }
 }
 
-/// A file to resume, and the lines behind its first, each with how many bytes the file has up to its end.
+/// The lines of a file to resume, each with the file's length up to its end.
 pub struct ResumedLines {
     resumed: ResumedFile<GenericSession>,
     path: PathBuf,
     lines: Vec<LineWithEnd>,
-    /// How many bytes the file has up to the end of its first line.
+    /// The file's length up to the end of its first line.
     first: u64,
 }
 
 impl ResumedLines {
-    /// Reads the whole lines of a file. Its first line has to be one of them.
+    /// Reads the complete lines of a file. The first line must be complete.
     pub fn from_content(path: &Path, command: &'static str, content: &[u8]) -> Result<ResumedLines, Failure> {
         if content.is_empty() {
             let text = format!("{} has no complete first line", path.display());
-            return Err(Failure::usage(text, Some("begin a new file with --out")));
+            return Err(Failure::usage(text, Some("start a new file with --out")));
         }
         let ((head, first), lines) = split_json_lines(path, command, content)?;
         let resumed = ResumedFile::new(path, command, head)?;
@@ -47,7 +47,8 @@ impl ResumedLines {
         Ok(ResumedLines { resumed, path: path.to_path_buf(), lines, first })
     }
 
-    /// The options with what was not given taken from the session, and what is to be measured.
+    /// Fills options that weren't given with those of the session, and returns the subjects to
+    /// measure.
     pub fn adopt_options(
         &self,
         common: &CommonArgs,
@@ -59,8 +60,8 @@ impl ResumedLines {
         Ok((settings.adopt_options(common, &self.path)?, subjects.to_vec()))
     }
 
-    /// The lines of what is complete, and how many bytes the file has up to their end; fails where the session does not match
-    /// the request and this machine.
+    /// The lines of completed subjects, and the file's length up to their end. Fails if the session
+    /// doesn't match the request and this machine.
     pub fn take_complete(
         self,
         now: &GenericSession,

@@ -1,4 +1,4 @@
-//! A study without a front of its own, and the lines that it has told.
+//! A generic study, and the lines that it has reported.
 
 use cyclescope::executor::LockState;
 use cyclescope::result::answers::MachineAnswers;
@@ -16,7 +16,7 @@ pub struct StudyWithLines {
 }
 
 impl StudyWithLines {
-    /// A study that has no lines yet.
+    /// Wraps a study that has no lines yet.
     pub fn new(study: Box<dyn Study>) -> StudyWithLines {
         StudyWithLines { study, lines: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Study for StudyWithLines {
 
     fn restore(container: &EvidenceContainer) -> Result<StudyWithLines, ContainerError> {
         let name = &container.manifest.origin.study;
-        let unknown = || ContainerError::damaged_fact("study", format!("there is no study {name}"));
+        let unknown = || ContainerError::damaged_fact("study", format!("unknown study {name}"));
         let info = cyclescope::study::find_study(name).ok_or_else(unknown)?;
         Ok(StudyWithLines { study: (info.restore)(container)?, lines: Vec::new() })
     }
@@ -47,7 +47,7 @@ impl Study for StudyWithLines {
     }
 }
 
-/// Collects lines and passes them on to the follower.
+/// Collects lines and passes them to the follower.
 struct LineCollector<'a> {
     lines: &'a mut Vec<Value>,
     follow: &'a mut dyn StudyFollower,

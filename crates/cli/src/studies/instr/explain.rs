@@ -1,4 +1,4 @@
-//! `--explain`: every program that was timed for a form, and how its row follows from them.
+//! `--explain`: prints every program that was timed for a form, and how its row follows from them.
 
 use super::tables::{self, bound_sign, row_name};
 use crate::output::page::TextPage;
@@ -11,10 +11,10 @@ use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyRegimes};
 use cyclescope::study::instr::survey::{FormOutcome, FormSurvey};
 use serde::Serialize;
 
-/// Forms that are explained at once at most.
+/// Maximum number of forms that are explained at once.
 pub const EXPLAINED_MOST: usize = 16;
 
-/// A row explained, kind `instr.explain`.
+/// An explained row, kind `instr.explain`.
 #[derive(Serialize)]
 struct ExplanationRecord<'a> {
     row: &'a InstrRow,
@@ -57,7 +57,7 @@ fn measure_form(
         })
         .collect();
     let trials = match survey.plan_form(form) {
-        Ok(plan) => explain_row(&row, &plan, &survey.gauge, &passes, survey.confidence),
+        Ok(plan) => explain_row(&row, &plan, &survey.link_costs, &passes, survey.confidence),
         Err(_) => Vec::new(),
     };
     Ok((row, trials))
@@ -79,7 +79,7 @@ fn print_explanation(row: &InstrRow, trials: &[ProgramTrial], output: &mut Outpu
         page.print_row("latency", &format!("{}→{} {cost} core cycles{variant}", latency.from, latency.to))?;
         if let Some(LatencyRegimes { fresh, saturated, knee }) = &latency.regimes {
             let text = format!(
-                "{} in a short chain, {} in a long one, from {} instructions on",
+                "{} in a short chain, {} in a chain of {} or more instructions",
                 format_quantity(fresh),
                 format_quantity(saturated),
                 format_quantity(knee)
@@ -131,7 +131,7 @@ fn print_trial(trial: &ProgramTrial, page: &mut TextPage) -> Result<(), Failure>
     print_assembly(page, "  before", &trial.init)?;
     page.print_row("  copies", &format!("{} in the body of a loop", trial.copies))?;
     for link in &trial.links {
-        let cycles = link.cycles.map_or("not known".to_string(), |cycles| format!("{cycles:.3} core cycles"));
+        let cycles = link.cycles.map_or("unknown".to_string(), |cycles| format!("{cycles:.3} core cycles"));
         let certain = if link.certain { ", certain" } else { ", by convention" };
         page.print_row("  link", &format!("{}: {cycles}{certain}", link.name))?;
     }
@@ -165,7 +165,7 @@ fn trial_title(trial: &ProgramTrial) -> String {
     to_one_line(&format!("{what}: {cost}"))
 }
 
-/// Assembly in one paragraph.
+/// Prints assembly in one paragraph.
 fn print_assembly(page: &mut TextPage, label: &str, text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
@@ -179,5 +179,5 @@ fn print_assembly(page: &mut TextPage, label: &str, text: &str) -> Result<(), Fa
 }
 
 fn describe_spread(spread: &PassSpread) -> String {
-    format!("{:.3} in the median of {} layouts, {:.3} to {:.3}", spread.median, spread.layouts, spread.min, spread.max)
+    format!("median {:.3} over {} layouts, {:.3} to {:.3}", spread.median, spread.layouts, spread.min, spread.max)
 }

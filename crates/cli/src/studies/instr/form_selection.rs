@@ -1,4 +1,4 @@
-//! From the command line to the forms that are meant.
+//! Resolves the command line to the requested forms.
 
 use crate::args::InstrArgs;
 use crate::output::Failure;
@@ -9,17 +9,17 @@ use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::selection::{FormCriteria, UnmatchedCriterion, full_name, list_forms};
 use std::path::Path;
 
-/// The forms that the options select.
+/// Selects the forms that the options name.
 pub fn select_forms(args: &InstrArgs) -> Result<Vec<TargetForm>, Failure> {
     let mut criteria =
         FormCriteria { filters: args.filters.clone(), mnemonics: args.mnemonic.clone(), isa: args.isa.clone() };
     criteria.filters.extend(args.explain.clone());
     if is_selection_empty(args) {
-        let remedy = "cyclescope instr 'vpadd*', or --mnemonic, --isa, --from; --all measures everything";
-        return Err(Failure::usage("no instruction is named", Some(remedy)));
+        let remedy = "name some, as in cyclescope instr 'vpadd*', or use --mnemonic, --isa, --from or --all";
+        return Err(Failure::usage("no instructions are named", Some(remedy)));
     }
     if args.all && !(criteria.filters.is_empty() && criteria.mnemonics.is_empty()) {
-        let remedy = "leave --all or the filter out; --isa goes with both";
+        let remedy = "leave out --all or the filter; --isa works with both";
         return Err(Failure::usage("--all already selects every form", Some(remedy)));
     }
     let forms = match &args.from {
@@ -29,7 +29,7 @@ pub fn select_forms(args: &InstrArgs) -> Result<Vec<TargetForm>, Failure> {
     criteria.select(forms).map_err(|unmatched| refuse_selection(&unmatched))
 }
 
-/// Whether no option selects anything.
+/// Whether no option selects a form.
 pub fn is_selection_empty(args: &InstrArgs) -> bool {
     let names = args.filters.is_empty() && args.mnemonic.is_empty() && args.isa.is_empty() && args.explain.is_none();
     names && !args.all && args.from.is_none()
@@ -48,8 +48,8 @@ fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
         UnmatchedCriterion::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),
         UnmatchedCriterion::Isa(name, near) => (format!("there is no CPUID feature `{name}`"), near.as_slice()),
         UnmatchedCriterion::Together => {
-            let text = "--isa leaves none of the forms that the filters select";
-            return Failure::usage(text, Some("leave --isa out, or name other features"));
+            let text = "--isa excludes all forms that the filters select";
+            return Failure::usage(text, Some("leave out --isa, or name other features"));
         }
     };
     let list = "`cyclescope instr --all --list` shows all forms and their features";
@@ -60,7 +60,7 @@ fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
     Failure::usage(text, Some(&remedy))
 }
 
-/// A number that identifies a list of forms, with their questions and init code.
+/// A hash that identifies a list of forms, with their questions and init code.
 pub fn forms_identity(forms: &[TargetForm]) -> String {
     let mut number = 0;
     for wanted in forms {

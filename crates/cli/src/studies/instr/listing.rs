@@ -1,4 +1,4 @@
-//! `--list`: the forms that would be measured, and those that would be skipped.
+//! `--list`: prints the forms that would be measured, and those that would be skipped.
 
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::format_count;
@@ -12,12 +12,12 @@ use cyclescope::study::instr::forms::target_form::TargetForm;
 use cyclescope::study::instr::isa_filter;
 use serde::Serialize;
 
-/// Characters of the columns.
+/// Widths of the columns.
 const INSTRUCTION_WIDTH: usize = 27;
 const CODE_WIDTH: usize = 25;
 const ISA_WIDTH: usize = 14;
 
-/// One form, kind `instr.form`.
+/// A form, kind `instr.form`.
 #[derive(Serialize)]
 struct FormRecord {
     code: String,
@@ -25,9 +25,9 @@ struct FormRecord {
     operands: String,
     encoding: &'static str,
     isa: String,
-    /// The code of the reason why it would be skipped; null where it would be measured.
+    /// Code of the reason to skip the form; null if it would be measured.
     skip: Option<&'static str>,
-    /// The same with details.
+    /// The reason in detail.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -70,7 +70,7 @@ pub fn list_forms(
     }
     let cell = |text: &str, width: usize| wrap_text(text, width).join("\n");
     for form in &forms {
-        // A code is one word, which may break where its parts meet.
+        // A code is one word, which may be split between its parts.
         let name = format!("{} {}", form.mnemonic, form.operands);
         let skip = form.skip.map_or(form.encoding.to_string(), |skip| format!("skip: {}", skip.replace('_', " ")));
         rows.add_row([

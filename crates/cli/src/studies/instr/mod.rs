@@ -1,4 +1,4 @@
-//! `cyclescope instr`: latency and reciprocal throughput of instructions.
+//! `cyclescope instr`: measures latency and reciprocal throughput of instructions.
 
 mod explain;
 mod form_selection;
@@ -33,8 +33,8 @@ use cyclescope::study::instr::{InstrStudy, ResumedSurvey};
 
 pub use cyclescope::study::instr::NAME;
 
-/// Runs the command and returns the exit code: a table that completes is done, failed forms included, unless none was
-/// measured.
+/// Runs the command and returns the exit code. A completed table succeeds even with failed forms,
+/// unless no form was measured.
 pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
     let parts = [("--resume", args.resume.is_some()), ("--explain", args.explain.is_some()), ("--list", args.list)];
     refuse_evidence(common, &parts, "a survey")?;
@@ -48,7 +48,7 @@ pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> 
         && form_selection::is_selection_empty(args)
     {
         let text = format!("{} has no complete first line, so it names no forms", path.display());
-        return Err(Failure::usage(text, Some("name the forms again, or begin a new file with --out")));
+        return Err(Failure::usage(text, Some("name the forms again, or start a new file with --out")));
     }
     let adopt = |(resumed, path): (&ResumedFile<_>, _)| session::adopt_options(&resumed.session, common, args, path);
     let adopted = resumed.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
@@ -71,7 +71,7 @@ pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> 
     bench.run_survey(forms, file, (resumed, kept), output)
 }
 
-/// How `instr` looks.
+/// How `instr` presents its result.
 struct InstrView;
 
 impl StudyView for InstrView {
@@ -103,12 +103,12 @@ impl StudyView for InstrView {
     }
 }
 
-/// Computes a survey again from its evidence.
+/// Recomputes a survey from its evidence.
 pub fn replay_instr(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     replay_study::replay_study(&InstrView, container, output)
 }
 
-/// What measurements are made with.
+/// Everything that a survey needs to measure.
 struct SurveyRunner<'a> {
     common: &'a CommonArgs,
     args: &'a InstrArgs,
@@ -139,8 +139,8 @@ impl<'a> SurveyRunner<'a> {
         InstrPlan::new(how, session, self.machine, forms)
     }
 
-    /// What follows `cyclescope instr NAME` in the command that measures one form; the list that it comes from may have its
-    /// init code.
+    /// The options after `cyclescope instr NAME` in the command that measures one form. The list
+    /// that it came from may have its init code.
     fn form_options(&self) -> String {
         let none = InstrArgs {
             filters: Vec::new(),
@@ -155,9 +155,10 @@ impl<'a> SurveyRunner<'a> {
 
     fn explain_forms(&self, forms: Vec<TargetForm>, output: &mut Output) -> Result<u8, Failure> {
         if forms.len() > explain::EXPLAINED_MOST {
-            let some: Vec<String> = forms.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
+            let examples: Vec<String> =
+                forms.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
             let text = format!("{} forms are too many to explain at once", forms.len());
-            let remedy = format!("name at most {}, such as {}", explain::EXPLAINED_MOST, some.join(", "));
+            let remedy = format!("name at most {}, such as {}", explain::EXPLAINED_MOST, examples.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));
         }
         let mut executor = self.executor_opener()()?;
@@ -211,14 +212,14 @@ impl<'a> SurveyRunner<'a> {
     }
 }
 
-/// What a file to resume says, and the options that it stands for.
+/// Checks a file to resume and the options in it, for tests.
 #[cfg(test)]
 pub fn check_resumed_file(path: &std::path::Path, content: &[u8]) -> Result<(), Failure> {
     use crate::args::{Cli, CliCommand};
     use clap::Parser;
     let (found, _) = session::read_resumed(path, content)?;
     let cli = Cli::try_parse_from(["cyclescope", "instr", "nop"]).expect("a command");
-    let Some(CliCommand::Instr(args)) = cli.command else { unreachable!("it is that of instr") };
+    let Some(CliCommand::Instr(args)) = cli.command else { unreachable!("the command is instr") };
     let Some(ResumedFile { session, .. }) = &found else { return Ok(()) };
     session::adopt_options(session, &cli.common, &args, path).map(drop)
 }

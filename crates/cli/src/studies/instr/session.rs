@@ -1,4 +1,4 @@
-//! The session of a survey: what the options say, and what a file that is resumed says.
+//! The session of a survey: its options, from the command line or a resumed file.
 
 use super::form_selection::forms_identity;
 use crate::args::{CommonArgs, InstrArgs};
@@ -13,7 +13,7 @@ use cyclescope::study::instr::rows::instr_table::InstrTable;
 use cyclescope::study::instr::session::{InstrSession, LinkCostsRecord};
 use std::path::Path;
 
-/// The session of some options.
+/// Builds the session of these options.
 pub fn build_session(
     common: &CommonArgs,
     args: &InstrArgs,
@@ -35,14 +35,15 @@ pub fn build_session(
         mnemonic: args.mnemonic.clone(),
         isa: args.isa.clone(),
         all: args.all,
-        // The list is read again when the survey is resumed, perhaps from elsewhere.
+        // The list is read again on resume, perhaps from another directory.
         from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
         forms: forms.len(),
         identity: forms_identity(forms),
     }
 }
 
-/// Reads the whole lines of a file to resume: none but those that the survey takes from it where the first is incomplete.
+/// Reads the complete lines that the survey uses from a file to resume; none if the first line is
+/// incomplete.
 pub fn read_resumed(
     path: &Path,
     content: &[u8],
@@ -56,14 +57,14 @@ pub fn read_resumed(
     let machine = machine.ok_or_else(|| foreign_file(path, super::NAME))?;
     let resumed = ResumedFile::new(path, super::NAME, machine)?;
     let gauge: LinkCostsRecord = serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| {
-        let text = format!("the file's first line does not have the cost of the links: {error}");
-        Failure::usage(text, Some("begin a new file with --out"))
+        let text = format!("the file's first line lacks the cost of the links: {error}");
+        Failure::usage(text, Some("start a new file with --out"))
     })?;
     let kept = ResumedSurvey { head: Some((resumed.head.clone(), gauge)), rows, parts: Vec::new() };
     Ok((Some(resumed), kept))
 }
 
-/// The options with what was not given taken from a session.
+/// Fills options that weren't given with those of a session.
 pub fn adopt_options(
     session: &InstrSession,
     common: &CommonArgs,

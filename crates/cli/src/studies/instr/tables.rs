@@ -1,4 +1,4 @@
-//! Rows and their summary as text.
+//! Prints rows and their summary as text.
 
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -11,11 +11,11 @@ use cyclescope::study::instr::tables::compare::headline_latencies;
 use cyclescope::study::instr::tables::summary::{FormTally, NamedTally, ReasonCount, SurveySummary};
 use std::collections::HashMap;
 
-/// Characters of the columns; with the numbers they make a line.
+/// Widths of the columns. With the numbers, they fill a line.
 const INSTRUCTION_WIDTH: usize = 26;
 const LATENCY_WIDTH: usize = 20;
 const TAGS_WIDTH: usize = 16;
-/// Footnotes and skipped rows that are shown at most.
+/// Maximum number of footnotes and skipped rows shown.
 const NOTES_MOST: usize = 20;
 const SKIPPED_ROWS_MOST: usize = 20;
 
@@ -38,7 +38,7 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
     for row in &shown {
         let code = match names[&row_name(row)].as_slice() {
             [_] => String::new(),
-            // Several encodings, and several instructions of one encoding, can have the same name.
+            // Several encodings, and several instructions of one encoding, can share a name.
             all if all.iter().filter(|encoding| **encoding == row.encoding).count() == 1 => {
                 format!(" ({})", row.encoding)
             }
@@ -59,14 +59,15 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
         print_table(&mut page, &lines)?;
     }
     if shown.len() < rows.len() {
-        let text = format!("{} forms were skipped; --list shows which, and why.", rows.len() - shown.len());
+        let text = format!("{} forms were skipped; --list shows them and the reasons.", rows.len() - shown.len());
         print_note(&mut page, &text)?;
     }
     print_legend(&mut page, &shown)?;
-    notes.print_first(&mut page, NOTES_MOST, "--out and --json keep them all")
+    notes.print_first(&mut page, NOTES_MOST, "--out and --json show all")
 }
 
-/// A line for the figures that other constants than the headline's have, those with the same figures together.
+/// Lines for constants with other figures than the headline's; constants with the same figures
+/// share a line.
 fn constant_lines(row: &InstrRow) -> Vec<[String; 4]> {
     let mut groups: Vec<([String; 2], Vec<&str>)> = Vec::new();
     for name in &row.tried {
@@ -91,7 +92,7 @@ fn constant_lines(row: &InstrRow) -> Vec<[String; 4]> {
     groups.into_iter().map(line).collect()
 }
 
-/// Names of constants, the kind of equal ones once: `immediate 0x0, 0x1, scale 8`.
+/// Lists constants, with the kind named once: `immediate 0x0, 0x1, scale 8`.
 fn list_constants(names: &[&str]) -> String {
     let mut text = String::new();
     let mut last = "";
@@ -104,7 +105,7 @@ fn list_constants(names: &[&str]) -> String {
     text
 }
 
-/// The constant of the headline, and those that cost the same.
+/// Describes the headline's constant, and those with the same cost.
 pub fn describe_tried(row: &InstrRow) -> String {
     let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
     let differ: Vec<&str> = variants
@@ -123,16 +124,16 @@ fn print_legend(page: &mut TextPage, shown: &[&InstrRow]) -> Result<(), Failure>
     let has =
         |bound: LatencyBound| shown.iter().any(|row| headline_latencies(row).any(|latency| latency.bound == bound));
     if has(LatencyBound::Sum) {
-        let text = "~: part of a sum over several classes of registers or through memory; how it is split is a \
-                    convention, by which a part can be negative.";
+        let text = "~: part of a sum over several register classes or through memory. The split is a convention, and a \
+                    part can be negative.";
         print_note(page, text)?;
     }
     if has(LatencyBound::Upper) {
         print_note(page, "≤: an upper bound.")?;
     }
     if shown.iter().any(|row| headline_latencies(row).any(|latency| latency.regimes.is_some())) {
-        let text = "a…b: a in a short chain, which finds room in the scheduler, b in a long one; --explain shows \
-                    at how many instructions.";
+        let text = "a…b: a in a short chain, which fits in the scheduler, b in a long one; --explain shows their \
+                    lengths.";
         print_note(page, text)?;
     }
     Ok(())
@@ -143,7 +144,7 @@ pub fn row_name(row: &InstrRow) -> String {
     to_one_line(format!("{} {}", row.mnemonic, row.operands).trim_end())
 }
 
-/// The headline latencies: one number where all are alike, else the pairs that share one together.
+/// Formats the headline latencies: one number if all are equal, else grouped pairs.
 fn format_latency(row: &InstrRow) -> String {
     match group_latencies(headline_latencies(row)) {
         none if none.is_empty() => "-".to_string(),
@@ -151,8 +152,8 @@ fn format_latency(row: &InstrRow) -> String {
     }
 }
 
-/// Latencies: one number where all are alike, else the pairs that share one together; nothing for none. Behind `±` is the
-/// widest of the intervals of those together.
+/// Formats latencies: one number if all are equal, else the pairs grouped by number. Without
+/// latencies, the text is empty. The number after `±` is the widest interval of the group.
 fn group_latencies<'a>(latencies: impl Iterator<Item = &'a OperandLatency>) -> String {
     let mut groups: Vec<(String, f64, Vec<String>)> = Vec::new();
     for latency in latencies {
@@ -181,12 +182,12 @@ fn group_latencies<'a>(latencies: impl Iterator<Item = &'a OperandLatency>) -> S
     }
 }
 
-/// A reach with two decimals, rounded up: no interval is a point.
+/// Formats a reach with two decimals, rounded up, so that no interval looks like a point.
 fn format_margin(reach: f64) -> String {
     if reach.is_finite() { format_short((100.0 * reach).ceil() / 100.0) } else { "?".to_string() }
 }
 
-/// The mark of a bound.
+/// The sign of a bound.
 pub fn bound_sign(bound: LatencyBound) -> &'static str {
     match bound {
         LatencyBound::Exact => "",
@@ -195,14 +196,14 @@ pub fn bound_sign(bound: LatencyBound) -> &'static str {
     }
 }
 
-/// A number of core cycles with two decimals, without zeros at its end.
+/// Formats core cycles with two decimals, without trailing zeros.
 pub fn format_short(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_string();
     }
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    // A tiny negative number, which noise makes of zero.
+    // Noise can turn zero into a tiny negative number.
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
@@ -222,7 +223,7 @@ fn wrap_cell(text: &str, width: usize) -> String {
     wrap_text(&to_one_line(text), width).join("\n")
 }
 
-/// Prints what came of a survey.
+/// Prints the summary of a survey.
 pub fn print_summary(summary: &SurveySummary, seconds: f64, output: &mut Output) -> Result<(), Failure> {
     output.write_line("")?;
     let mut page = TextPage::new(output);
@@ -252,7 +253,7 @@ pub fn print_summary(summary: &SurveySummary, seconds: f64, output: &mut Output)
     Ok(())
 }
 
-/// The reasons, and what those of them mean that `meaning` knows.
+/// Prints reasons, with the explanations that `meaning` knows.
 fn print_reasons(
     page: &mut TextPage,
     label: &str,
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_have_no_trailing_zeros() {
         assert_eq!([-0.001, 100.0, 0.25, 3.999, f64::NAN].map(format_short), ["0", "100", "0.25", "4", "-"]);
         assert_eq!([0.0001, 0.0101, 0.2, 5.0, f64::INFINITY].map(format_margin), ["0.01", "0.02", "0.2", "5", "?"]);
         assert_eq!([5.04, 100.0, 9000.0].map(format_duration), ["5.0 s", "2 minutes", "2.5 hours"]);

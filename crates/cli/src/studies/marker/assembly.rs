@@ -1,18 +1,18 @@
-//! `--assembly`: what each design was compiled to, with the marker and without.
+//! `--assembly`: prints the compiled code of each design, with and without the marker.
 
 use crate::output::page::{TextPage, print_note};
 use crate::output::{Failure, WIDTH, wrap_text};
 use cyclescope::study::marker::anatomy::{AssemblyLine, CodePath};
 use cyclescope::study::marker::record::MarkerRecord;
 
-/// Characters of the columns: offset, path, bytes.
+/// Widths of the columns offset, path and bytes.
 const OFFSET_WIDTH: usize = 8;
 const PATH_WIDTH: usize = 10;
 const BYTES_WIDTH: usize = 22;
 const LINE_INDENT: usize = 2;
 const TEXT_WIDTH: usize = WIDTH - LINE_INDENT - OFFSET_WIDTH - PATH_WIDTH - BYTES_WIDTH - 1;
 
-/// Prints the functions: those that several states have in common, once.
+/// Prints the functions; one that several states share is printed once.
 pub fn print_assembly(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let mut last: Option<&MarkerRecord> = None;
     for (index, record) in records.iter().enumerate() {
@@ -36,14 +36,14 @@ pub fn print_assembly(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(
         }
         last = Some(record);
     }
-    print_note(page, "*: the marker's own instructions. The code is dormant; names mark addresses outside of it.")
+    print_note(page, "*: instructions of the marker itself. The code is dormant; names mark addresses outside it.")
 }
 
 fn print_function(page: &mut TextPage, code: &[AssemblyLine]) -> Result<(), Failure> {
     code.iter().flat_map(format_line).try_for_each(|text| page.output.write_line(text))
 }
 
-/// An instruction in as many lines as it takes.
+/// Formats an instruction in as many lines as it needs.
 fn format_line(line: &AssemblyLine) -> Vec<String> {
     let path = match line.path {
         CodePath::Likely if line.aligning => "aligns",

@@ -1,4 +1,4 @@
-//! What markers are measured with: one bench for each place where code can run.
+//! The benches that measure markers: one for each place where code can run.
 
 use super::marker_choice::MarkerChoice;
 use super::marker_libraries::LoadedMarkers;
@@ -16,42 +16,42 @@ use cyclescope::study::marker::custom_loop::CUSTOM_LOOP_NAME;
 use cyclescope::study::marker::kernel::{self, KernelBench};
 use cyclescope::study::marker::user::{SkippedCase, UserBench};
 
-/// A bench, and what it can't measure.
+/// A bench, and the cases that it can't measure.
 pub struct ChosenBench {
     /// The bench.
     pub bench: Box<dyn MarkerBench>,
-    /// What was asked for and can't be.
+    /// Requested cases that the bench can't measure.
     pub skipped: Vec<SkippedCase>,
-    /// How many contexts it has.
+    /// Number of contexts.
     pub contexts: usize,
 }
 
-/// What a bench is made from.
+/// Everything that a bench is built from.
 #[derive(Clone, Copy)]
 pub struct BenchRequest<'a> {
-    /// The markers.
+    /// The chosen markers.
     pub choice: &'a MarkerChoice,
     /// The machine.
     pub machine: &'a Machine,
-    /// How to measure.
+    /// The measuring plan.
     pub plan: &'a Plan,
-    /// What was compiled where the command runs.
+    /// Markers that this command compiled.
     pub loaded: &'a LoadedMarkers,
 }
 
 type MakeBench = fn(BenchRequest) -> Result<ChosenBench, Failure>;
 
-/// Each executor's bench.
+/// The bench of each executor.
 const EXECUTOR_BENCHES: &[(&str, MakeBench)] = &[("user", make_user_bench), ("kernel", make_ring_0_bench)];
 
-/// Makes the bench that was asked for.
-pub fn make_bench(wanted: BenchRequest) -> Result<ChosenBench, Failure> {
-    let executor = wanted.choice.catalog.executor;
+/// Creates the requested bench.
+pub fn make_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
+    let executor = request.choice.catalog.executor;
     let (_, make) = EXECUTOR_BENCHES.iter().find(|(name, _)| *name == executor).expect("each catalog has a bench");
-    make(wanted)
+    make(request)
 }
 
-/// The timing method that markers are measured with, where none is named.
+/// The timing method for markers, if none is named.
 pub fn choose_clock(named: Option<&'static Clock>, catalog: &MarkerCatalog) -> Result<Option<&'static Clock>, Failure> {
     match (catalog.clock, named) {
         (None, named) => Ok(named),
@@ -60,13 +60,13 @@ pub fn choose_clock(named: Option<&'static Clock>, catalog: &MarkerCatalog) -> R
         (Some(own), Some(clock)) => Err(Failure::from(Unavailable {
             what: format!("the clock {} for the module's markers", clock.name),
             why: format!("the module reads {own}"),
-            remedy: "leave --clock out".to_string(),
+            remedy: "leave out --clock".to_string(),
         })),
     }
 }
 
-fn make_user_bench(wanted: BenchRequest) -> Result<ChosenBench, Failure> {
-    let BenchRequest { choice, machine, plan, loaded } = wanted;
+fn make_user_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
+    let BenchRequest { choice, machine, plan, loaded } = request;
     let cpu = machine.target_cpu() as usize;
     let options = UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() };
     let mut designs = if choice.around { Vec::new() } else { CompiledDesign::list_built() };
@@ -83,8 +83,8 @@ fn make_user_bench(wanted: BenchRequest) -> Result<ChosenBench, Failure> {
     Ok(ChosenBench { bench: Box::new(bench), skipped, contexts: contexts.len() })
 }
 
-fn make_ring_0_bench(wanted: BenchRequest) -> Result<ChosenBench, Failure> {
-    let BenchRequest { choice, machine, plan, .. } = wanted;
+fn make_ring_0_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
+    let BenchRequest { choice, machine, plan, .. } = request;
     let criteria = &choice.criteria;
     let arounds = match criteria.all {
         true => kernel::CONTEXTS.iter().map(|(_, around)| *around).collect(),
@@ -95,9 +95,9 @@ fn make_ring_0_bench(wanted: BenchRequest) -> Result<ChosenBench, Failure> {
     };
     let markers = KernelMarkers::open(machine.target_cpu() as usize, UserOptions::default().patience)?;
     let bench = KernelBench::new(markers, &arounds, plan.step, plan.seed)?;
-    let wanted = |case: &MarkerCase| {
+    let request = |case: &MarkerCase| {
         choice.designs.iter().any(|design| design.name == case.design.name) && criteria.includes_case(case)
     };
-    let bench = SelectedBench::new(bench, wanted);
+    let bench = SelectedBench::new(bench, request);
     Ok(ChosenBench { bench: Box::new(bench), skipped: Vec::new(), contexts: arounds.len() })
 }

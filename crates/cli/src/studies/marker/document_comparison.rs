@@ -1,4 +1,5 @@
-//! The figures of the document on Linux kernel markers beside ours, and its conclusions, tested here.
+//! Compares the document on Linux kernel markers with this machine: its figures and its
+//! conclusions.
 
 use super::tables::format_spread;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -7,10 +8,11 @@ use cyclescope::study::marker::document_figures::FigureComparison;
 use cyclescope::study::marker::marker_findings::PublishedRecord;
 use cyclescope::study::marker::tested_conclusions::{MarginRelation, TestedConclusion};
 
-/// Characters of the first column.
+/// Width of the first column.
 const WHAT_WIDTH: usize = 48;
 
-/// The document's table with ours beside it, in its order and words; nothing where no figure of it was measured.
+/// Prints the document's table with our figures, in its order and words. Prints nothing if none of
+/// its figures was measured.
 pub fn print_figures(page: &mut TextPage, published: &PublishedRecord, executor: &str) -> Result<(), Failure> {
     if published.figures.is_empty() {
         return Ok(());
@@ -43,16 +45,16 @@ pub fn print_figures(page: &mut TextPage, published: &PublishedRecord, executor:
     if published.figures.iter().any(|figure| figure.total.is_some()) {
         print_note(
             page,
-            "NR_LOOPS and the time are sums over the visits that costs are means of; cycles per loop are medians over \
+            "NR_LOOPS and the time are sums over the visits behind the mean costs; cycles per loop are medians over \
              placements.",
         )?;
     }
     if published.figures.iter().any(|figure| figure.state.starts_with("guarded")) {
         let ours = match executor {
-            "kernel" => "ours, too, and beside it interrupts.",
+            "kernel" => "ours does too, and also disables interrupts.",
             _ => {
-                "ours takes a read-side lock there, for user mode can turn off neither preemption nor interrupts: \
-                 --executor kernel has both, on beside off."
+                "ours takes a read-side lock instead, because user mode can disable neither preemption nor interrupts. \
+                 --executor kernel measures with both enabled and disabled."
             }
         };
         print_note(page, &format!("Its marker disables preemption around the call of its probe; {ours}"))?;
@@ -60,15 +62,15 @@ pub fn print_figures(page: &mut TextPage, published: &PublishedRecord, executor:
     if published.figures.iter().any(|figure| figure.bytes.is_some()) {
         print_note(
             page,
-            "The document counts 32 bytes in the unlikely path, where its own listing has 51 from 0x13 through the jump \
-             back at 0x44, and leaves out what the marker does to the function's prologue. Ours has both counts: the \
+            "The document counts 32 bytes in the unlikely path, but its own listing has 51, from 0x13 through the jump \
+             back at 0x44. It also leaves out the marker's effect on the function's prologue. We show both counts: the \
              marker's own bytes, and the difference of the whole function.",
         )?;
     }
     Ok(())
 }
 
-/// A figure as the document has it: bytes are whole, cycles have as many digits as there.
+/// Formats a figure as in the document: whole bytes, and as many digits of cycles.
 fn published_value(figure: &FigureComparison, value: f64) -> String {
     match figure.bytes {
         Some(_) => format!("{value:.0}"),
@@ -89,7 +91,7 @@ fn our_value(figure: &FigureComparison) -> String {
     }
 }
 
-/// What the document concludes, and whether it is so here.
+/// Prints the document's conclusions, and whether they hold here.
 pub fn print_conclusions(page: &mut TextPage, conclusions: &[TestedConclusion]) -> Result<(), Failure> {
     if !conclusions.iter().any(|conclusion| conclusion.measured) {
         return Ok(());
@@ -107,9 +109,9 @@ pub fn print_conclusions(page: &mut TextPage, conclusions: &[TestedConclusion]) 
     }
     print_note(
         page,
-        "Differences are taken placement by placement. The margin is the error that a cost at one placement may have; \
-         for \"almost as much\" a third of the first figure, for \"almost no difference\" a tenth of the marker's whole \
-         cost.",
+        "Differences are computed per placement. The margin is the possible error of a cost at one placement; for \
+         \"almost as much\" it is a third of the first figure, for \"almost no difference\" a tenth of the marker's \
+         whole cost.",
     )
 }
 
@@ -118,13 +120,13 @@ fn explain_conclusion(conclusion: &TestedConclusion) -> String {
         .figures
         .iter()
         .map(|figure| {
-            let Some(value) = figure.ours.value else { return format!("{}: not known", figure.what) };
+            let Some(value) = figure.ours.value else { return format!("{}: unknown", figure.what) };
             format!("{} {value:.3} (document {})", figure.what, figure.published)
         })
         .collect();
     if !conclusion.other_speeds.is_empty() {
         let names = conclusion.other_speeds.join(", ");
-        parts.push(format!("the loop runs at another of its speeds with {names}"));
+        parts.push(format!("the loop has another speed with {names}"));
     }
     if let Some(margin) = conclusion.margin {
         let relation = match conclusion.relation {
@@ -143,7 +145,7 @@ mod tests {
     use cyclescope::study::marker::{document_figures, tested_conclusions};
 
     #[test]
-    fn figures_have_the_documents_digits() {
+    fn figures_have_as_many_digits_as_the_document() {
         let records = [
             simulated_record("immediate", "dormant", 1.0, None),
             simulated_record("immediate", "guarded-empty", 5.0, None),
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_names_its_figures() {
+    fn verdict_names_its_figures() {
         let records =
             [simulated_record("immediate", "dormant", 1.0, None), simulated_record("flag", "dormant", 1.2, None)];
         let found = tested_conclusions::test_conclusions(&records);

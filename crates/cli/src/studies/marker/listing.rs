@@ -1,4 +1,4 @@
-//! `--list`: designs, states and contexts.
+//! `--list`: prints designs, states and contexts.
 
 use super::marker_choice::MarkerChoice;
 use crate::output::page::TextPage;
@@ -34,7 +34,7 @@ struct ContextRecord {
     usual: bool,
 }
 
-/// Prints the designs that were chosen with their states, and all contexts.
+/// Prints the chosen designs with their states, and all contexts.
 pub fn list_markers(choice: &MarkerChoice, output: &mut Output) -> Result<(), Failure> {
     let designs: Vec<DesignRecord> = choice
         .designs
@@ -62,18 +62,18 @@ pub fn list_markers(choice: &MarkerChoice, output: &mut Output) -> Result<(), Fa
     }
     page.begin_section("States")?;
     let alike = |one: &StateRecord, other: &StateRecord| (one.state, one.about) == (other.state, other.about);
-    let mut told: Vec<(&StateRecord, Vec<&str>)> = Vec::new();
+    let mut described: Vec<(&StateRecord, Vec<&str>)> = Vec::new();
     for design in &designs {
         for state in &design.states {
-            match told.iter_mut().find(|(known, _)| alike(known, state)) {
+            match described.iter_mut().find(|(known, _)| alike(known, state)) {
                 Some((_, names)) => names.push(design.design),
-                None => told.push((state, vec![design.design])),
+                None => described.push((state, vec![design.design])),
             }
         }
     }
-    for (state, names) in &told {
-        // Where not all designs that have a state of this name mean the same by it.
-        let several = told.iter().filter(|(other, _)| other.state == state.state).count() > 1;
+    for (state, names) in &described {
+        // Designs that share the name of a state may mean different things by it.
+        let several = described.iter().filter(|(other, _)| other.state == state.state).count() > 1;
         let of = if several { format!(" ({})", names.join(", ")) } else { String::new() };
         page.print_row(state.state, &format!("{}{of}", state.about))?;
     }

@@ -1,4 +1,4 @@
-//! From the command line to the markers that are meant.
+//! Resolves the command line to the requested markers.
 
 use crate::args::MarkerArgs;
 use crate::output::Failure;
@@ -7,22 +7,22 @@ use cyclescope::study::marker::marker_selection::{MarkerSelection, UnmatchedMark
 use cyclescope::study::marker::source::context::LoopContext;
 use cyclescope::study::marker::source::design::SiteDesign;
 
-/// What was asked for.
+/// The requested markers.
 pub struct MarkerChoice {
-    /// The markers that the executor can run.
+    /// Markers that the executor can run.
     pub catalog: &'static MarkerCatalog,
     /// Designs.
     pub designs: Vec<&'static SiteDesign>,
-    /// Loops that they are in.
+    /// Loops for the markers.
     pub contexts: Vec<&'static LoopContext<'static>>,
-    /// Whether they are in a loop of the user's instead.
+    /// Whether the user's own loop replaces them.
     pub around: bool,
-    /// Which of their states.
+    /// The requested states.
     pub criteria: MarkerSelection,
 }
 
 impl MarkerChoice {
-    /// The choice of some options.
+    /// Resolves these options.
     pub fn new(args: &MarkerArgs, catalog: &'static MarkerCatalog) -> Result<MarkerChoice, Failure> {
         let criteria = MarkerSelection {
             designs: args.designs.clone(),
@@ -40,10 +40,10 @@ impl MarkerChoice {
 
 fn refuse_selection(unmatched: UnmatchedMarkerWord) -> Failure {
     let UnmatchedMarkerWord { what, word, near, known } = unmatched;
-    let all = format!("there are {}; `cyclescope marker --list` describes them", known.join(", "));
+    let all = format!("choose from {}; `cyclescope marker --list` describes them", known.join(", "));
     let remedy = match near.as_slice() {
         [] => all,
         near => format!("did you mean {}? {all}", near.join(", ")),
     };
-    Failure::usage(format!("there is no {what} `{word}`"), Some(&remedy))
+    Failure::usage(format!("unknown {what} `{word}`"), Some(&remedy))
 }

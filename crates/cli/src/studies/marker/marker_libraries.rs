@@ -1,4 +1,5 @@
-//! Markers that are compiled here and now: in a loop of the user's own, and those of packages that the machine may have.
+//! Compiles markers at run time: in the user's own loop, and those of packages that the machine may
+//! have.
 
 use crate::input::compiler::{self, Compiler};
 use crate::input::function::{self, StdoutRedirect};
@@ -16,47 +17,47 @@ use cyclescope::study::marker::source::design::definition::DesignPackage;
 use cyclescope::study::marker::source::{c, library};
 use std::path::{Path, PathBuf};
 
-/// Where the user's loop is.
+/// The source of the user's loop.
 #[derive(Debug, Clone, Copy)]
 pub enum UserLoop<'a> {
-    /// In a C file that defines `around`.
+    /// A C file that defines `around`.
     File(&'a Path),
-    /// In Intel-syntax text.
+    /// Intel-syntax assembly.
     Snippet(&'a str),
 }
 
-/// What is asked for.
+/// What to compile.
 pub struct CompileRequest<'a> {
     /// Designs, in the order of the result.
     pub designs: &'a [&'static SiteDesign],
-    /// The contexts that the designs of packages are compiled in where there is no loop of the user's.
+    /// Contexts for the designs of packages, unless the user supplies a loop.
     pub contexts: &'a [LoopContext<'a>],
-    /// A loop of the user's, which all designs are compiled in.
+    /// The user's loop, in which all designs are compiled.
     pub around: Option<UserLoop<'a>>,
-    /// More words for the compiler.
+    /// More compiler flags.
     pub cflags: Option<&'a str>,
 }
 
-/// Libraries that were compiled, not yet loaded.
+/// Compiled libraries that aren't loaded yet.
 pub struct MarkerLibraries {
     compiled: Vec<MarkerLibrary>,
     absent: Vec<SkippedRecord>,
-    /// Where they were compiled; none where nothing was.
+    /// Folder of the compiled files; `None` if nothing was compiled.
     pub folder: Option<ScratchFolder>,
 }
 
-/// What is in libraries that this process has loaded.
+/// The markers in libraries that this process has loaded.
 pub struct LoadedMarkers {
-    /// The designs that are there.
+    /// Designs that were compiled.
     pub compiled: Vec<CompiledDesign>,
-    /// Those that are not.
+    /// Designs that are missing.
     pub absent: Vec<SkippedRecord>,
 }
 
-/// What a file of the user's has to be.
-const LOOP_FORM: &str = "the loop's body is `static inline void around(void *memory)`; the marker is placed at its end, or where \
-                    MARKER() is in it";
-/// The file that precedes the user's in the check of its syntax.
+/// The required form of the user's file.
+const LOOP_FORM: &str = "define the loop's body as `static inline void around(void *memory)`; the marker is placed at \
+                         its end, or at one MARKER() in it";
+/// Header that precedes the user's file in the syntax check.
 const SYNTAX_CHECK_HEADER: &str = "alone.h";
 
 struct MarkerLibrary {
@@ -65,12 +66,13 @@ struct MarkerLibrary {
 }
 
 impl MarkerLibraries {
-    /// None.
+    /// Libraries of a request that needs none.
     pub fn new_empty() -> MarkerLibraries {
         MarkerLibraries { compiled: Vec::new(), absent: Vec::new(), folder: None }
     }
 
-    /// Compiles what the request needs compiled: nothing where no loop is asked for and no design is a package's.
+    /// Compiles what the request needs: nothing if the user has no loop and no design is a
+    /// package's.
     pub fn compile_requested(request: &CompileRequest, machine: &Machine) -> Result<MarkerLibraries, Failure> {
         let mut libraries = MarkerLibraries::new_empty();
         let body = request.around.map(|around| parse_user_loop(around, machine)).transpose()?;
@@ -81,7 +83,7 @@ impl MarkerLibraries {
         }
         let mut flags = compiler::join_flags(COMPILER_FLAGS, request.cflags)?;
         let folder = ScratchFolder::new(&file_names(&wanted).iter().map(String::as_str).collect::<Vec<_>>())?;
-        // Headers of packages include what is in there.
+        // Headers of packages include files from this folder.
         flags.push(format!("-I{}", folder.path("").display()));
         let forge = MarkerCompiler { folder: &folder, flags, compiler: Compiler::c_compiler() };
         if let Some(UserLoop::File(file)) = request.around {
@@ -108,13 +110,14 @@ impl MarkerLibraries {
         Ok(libraries)
     }
 
-    /// Loads them into this process: their constructors run.
+    /// Loads the libraries into this process, which runs their constructors.
     pub fn load_markers(&self) -> Result<LoadedMarkers, Failure> {
         let _aside = StdoutRedirect::new();
         let mut loaded = LoadedMarkers { compiled: Vec::new(), absent: self.absent.clone() };
         for MarkerLibrary { design, path } in &self.compiled {
             match function::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
-                // SAFETY: the table of a file whose text is `source`'s, in a library that stays loaded.
+                // SAFETY: the table comes from a file with the text of `source`, in a library that
+                // stays loaded.
                 Ok(table) => loaded.compiled.push(unsafe { CompiledDesign::read_table(table as *const _) }),
                 Err(failure) => match &design.package {
                     Some(package) => loaded.absent.push(missing_package(design, package, &failure)),
@@ -126,7 +129,7 @@ impl MarkerLibraries {
     }
 }
 
-/// The names of all files that are made.
+/// Names of all generated files.
 fn file_names(designs: &[&SiteDesign]) -> Vec<String> {
     let each = |design: &&SiteDesign| {
         let own = ["c", "so"].map(|end| format!("{}.{end}", design.identifier()));
@@ -141,10 +144,10 @@ fn parse_user_loop(around: UserLoop, machine: &Machine) -> Result<CustomLoop, Fa
         UserLoop::File(file) => {
             compiler::require_readable(file)?;
             let path = std::path::absolute(file)
-                .map_err(|error| Failure::usage(format!("opening {} failed: {error}", file.display()), None))?;
+                .map_err(|error| Failure::usage(format!("can't open {}: {error}", file.display()), None))?;
             CustomLoop::from_file(&path).map_err(|_| {
                 let text = format!("a name like {:?} can't be included", file.display());
-                Failure::usage(text, Some("give the file a name without quotes and line ends"))
+                Failure::usage(text, Some("rename the file, without quotes and line ends"))
             })
         }
         UserLoop::Snippet(text) => {
@@ -152,14 +155,14 @@ fn parse_user_loop(around: UserLoop, machine: &Machine) -> Result<CustomLoop, Fa
             CustomLoop::from_snippet(&listing).map_err(|unfit| match unfit {
                 UnfitLoop::Empty | UnfitLoop::Path => Failure::usage(
                     "the snippet has no instructions",
-                    Some("an empty loop is measured without --around-snippet"),
+                    Some("leave out --around-snippet to measure an empty loop"),
                 ),
             })
         }
     }
 }
 
-/// What compiles.
+/// Compiles markers.
 struct MarkerCompiler<'a> {
     folder: &'a ScratchFolder,
     flags: Vec<String>,
@@ -167,7 +170,7 @@ struct MarkerCompiler<'a> {
 }
 
 impl MarkerCompiler<'_> {
-    /// Whether a file of the user's is C.
+    /// Checks that the user's file is valid C.
     fn check_syntax(&self, file: &Path) -> Result<(), Failure> {
         let before = self.folder.path(SYNTAX_CHECK_HEADER);
         std::fs::write(&before, library::write_user_prologue()).map_err(|error| write_failure(&before, error))?;
@@ -199,7 +202,7 @@ impl MarkerCompiler<'_> {
         Ok(library)
     }
 
-    /// Whether a design's package is here: a library of it without functions can be made.
+    /// Checks that a design's package is installed, by building an empty library with it.
     fn check_package(&self, design: &'static SiteDesign) -> Result<(), SkippedRecord> {
         let Some(package) = &design.package else { return Ok(()) };
         let made = self.compile_library(design, &library::write_library(design, &[]));
@@ -211,7 +214,8 @@ fn write_failure(file: &Path, error: std::io::Error) -> Failure {
     Failure::internal(format!("writing {} failed: {error}", file.display()))
 }
 
-/// A package's design, and of a failure what says most, without names of temporary files.
+/// The record of a design whose package is missing, with the most telling line of the failure and
+/// without names of temporary files.
 fn missing_package(design: &'static SiteDesign, package: &DesignPackage, failure: &Failure) -> SkippedRecord {
     let text = failure.text();
     let said = |line: &'_ str| {
@@ -224,20 +228,20 @@ fn missing_package(design: &'static SiteDesign, package: &DesignPackage, failure
         Failure::Error(record) if record.exit == exit::UNAVAILABLE => record.remedy.clone(),
         _ => Some(format!("install it (Debian: {})", package.debian)),
     };
-    let reason = format!("no library can be made with <{}>: {said}", package.header);
+    let reason = format!("can't compile a library with <{}>: {said}", package.header);
     SkippedRecord::from_design(design, reason, remedy)
 }
 
-/// What went wrong with the user's loop, in the user's words.
+/// Explains a failure of the user's loop in terms of the user's file.
 fn explain_loop_failure(failure: Failure, request: &CompileRequest) -> Failure {
     let Some(UserLoop::File(file)) = request.around else { return failure };
     let text = failure.text();
     let undefined = text.contains("implicit declaration of function") || text.contains("undeclared function");
     if undefined && text.contains("marker_around") {
-        return Failure::usage(format!("{} defines no function `around`", file.display()), Some(LOOP_FORM));
+        return Failure::usage(format!("{} does not define the function `around`", file.display()), Some(LOOP_FORM));
     }
-    if text.contains("MARKER() may stand") {
-        return Failure::usage(format!("{} has MARKER() in several places", file.display()), Some(LOOP_FORM));
+    if text.contains("MARKER() may only appear once") {
+        return Failure::usage(format!("{} has more than one MARKER()", file.display()), Some(LOOP_FORM));
     }
     let placed = text.contains("marker_around");
     let failure = match std::path::absolute(file) {

@@ -1,4 +1,4 @@
-//! `cyclescope marker`: what instrumentation costs when it is off, and when it is on.
+//! `cyclescope marker`: measures the cost of instrumentation when it is off, and when it is on.
 
 mod assembly;
 mod bench;
@@ -39,8 +39,8 @@ use serde::Serialize;
 
 pub use cyclescope::study::marker::NAME;
 
-/// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
-/// says.
+/// Runs the command and returns the exit code. A completed table succeeds, unless a marker didn't
+/// behave as its state says.
 pub fn run_marker(common: &CommonArgs, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
     let catalog = MarkerCatalog::for_executor(common.offer().name)?;
     let clock = bench::choose_clock(common.one_clock()?, catalog)?;
@@ -65,21 +65,21 @@ pub fn run_marker(common: &CommonArgs, args: &MarkerArgs, output: &mut Output) -
     }
 }
 
-/// Compiles what the build has not: loops of the user's, and designs of packages.
+/// Compiles what the build lacks: the user's loops, and designs of packages.
 fn compile_libraries(args: &MarkerArgs, choice: &MarkerChoice, machine: &Machine) -> Result<MarkerLibraries, Failure> {
     let around = match (&args.around, &args.around_snippet) {
         (Some(file), _) => Some(UserLoop::File(file)),
         (None, Some(text)) => Some(UserLoop::Snippet(text)),
         (None, None) => None,
     };
-    // Loops of the user's are compiled into this process.
+    // The user's loops are compiled into this process.
     if choice.catalog.contexts.is_some() {
         return match around {
             None => Ok(MarkerLibraries::new_empty()),
             Some(_) => Err(Failure::from(Unavailable {
                 what: "your own loop in ring 0".to_string(),
-                why: "the module's markers are compiled into it, in its own loops".to_string(),
-                remedy: "leave --executor kernel out".to_string(),
+                why: "the module contains only markers compiled in its own loops".to_string(),
+                remedy: "leave out --executor kernel".to_string(),
             })),
         };
     }
@@ -91,7 +91,7 @@ fn compile_libraries(args: &MarkerArgs, choice: &MarkerChoice, machine: &Machine
     )
 }
 
-/// What was asked for.
+/// Measures the requested markers.
 struct MarkerRunner<'a> {
     common: &'a CommonArgs,
     args: &'a MarkerArgs,
@@ -134,7 +134,7 @@ impl MarkerRunner<'_> {
     }
 }
 
-/// How `marker` looks.
+/// How `marker` presents its result.
 struct MarkerView {
     assembly: bool,
 }
@@ -163,7 +163,7 @@ impl StudyView for MarkerView {
         let Some(MarkerFindings { records, skipped, .. }) = &study.found else { return exit::DONE };
         let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
         match records.is_empty() {
-            // What was asked for, and nothing of it is here.
+            // None of the requested markers is available here.
             true if !skipped.is_empty() => exit::UNAVAILABLE,
             _ if records.iter().any(refuted) => exit::INTERNAL,
             _ => exit::DONE,
@@ -176,12 +176,12 @@ impl StudyView for MarkerView {
     }
 }
 
-/// Computes a survey again from its evidence.
+/// Recomputes a survey from its evidence.
 pub fn replay_marker(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     replay_study::replay_study(&MarkerView { assembly: false }, container, output)
 }
 
-/// A cost computed again, kind `marker.replay`.
+/// A recomputed cost, kind `marker.replay`.
 #[derive(Serialize)]
 struct ReplayedCost<'a> {
     design: &'a str,

@@ -1,4 +1,4 @@
-//! A picture for each context: what each marker costs, in each state.
+//! Plots the cost of each marker in each state, one plot per context.
 
 use super::tables::context_names;
 use crate::output::report::{Drawing, Picture};
@@ -6,10 +6,10 @@ use crate::output::report_words::format_quantity;
 use cyclescope::plot::{Axis, AxisScale, Bar, BarChart, BarGroup};
 use cyclescope::study::marker::record::MarkerRecord;
 
-/// Costs above this many core cycles leave others no room on a linear axis.
+/// Costs above this many core cycles would hide the others on a linear axis.
 const LINEAR_COST_MOST: f64 = 20.0;
 
-/// All of them.
+/// Draws all plots.
 pub fn draw_contexts(records: &[MarkerRecord], machine: &str) -> Vec<Picture> {
     let picture = |name: &str| {
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
@@ -35,10 +35,10 @@ fn draw_bars(context: &str, machine: &str, records: &[&MarkerRecord]) -> BarChar
     }
     let large = records.iter().filter_map(|record| record.cost.value).any(|cost| cost.abs() > LINEAR_COST_MOST);
     let scale = if large { AxisScale::SignedLog } else { AxisScale::Linear };
-    let label = if large { "core cycles a loop, logarithmic beyond ±0.1" } else { "core cycles a loop" };
+    let label = if large { "core cycles per loop, logarithmic beyond ±0.1" } else { "core cycles per loop" };
     let executor = records.first().map_or("user", |record| record.executor);
     BarChart {
-        title: format!("What markers add to one iteration of the loop: {context}"),
+        title: format!("Cost of markers per iteration of the loop: {context}"),
         note: format!("{machine}, {executor} mode: medians over placements, 95 % intervals"),
         axis: Axis { label: label.to_string(), scale },
         groups,

@@ -1,4 +1,4 @@
-//! Records for tests.
+//! Simulated records for tests.
 
 use cyclescope::caveat::{Caveat, CaveatKind};
 use cyclescope::record::Quantity;
@@ -8,7 +8,7 @@ use cyclescope::study::marker::record::{CodeRecord, LoopTimes, MarkerRecord, Pla
 use cyclescope::study::marker::source::design;
 use cyclescope::unit::Unit;
 
-/// A record in an empty loop that costs the same at all placements.
+/// A marker in an empty loop with the same cost at all placements.
 pub fn simulated_record(design: &str, state: &str, cost: f64, over: Option<&'static str>) -> MarkerRecord {
     let cycles = |value: f64| Quantity::new(Interval::with_margin(value, 0.01), Unit::CoreCycles);
     let placement = |at: usize| PlacementRecord {

@@ -1,4 +1,4 @@
-//! What markers cost, 80 columns wide: a table for each context.
+//! Prints the cost of markers, 80 columns wide, one table per context.
 
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -12,15 +12,15 @@ use cyclescope::study::marker::record::{CallProof, MarkerRecord};
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::working_set::WorkingSet;
 
-/// Footnotes that are shown at most.
+/// Maximum number of footnotes shown.
 const NOTES_MOST: usize = 12;
-/// The design that is no marker.
+/// The design without a marker.
 const CONTROL_DESIGN: &str = "none";
 
 /// The state of designs that only store.
 const STORES_STATE: &str = "control";
 
-/// The machine, and how much was measured.
+/// Prints the machine, and how much was measured.
 pub fn print_head(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let Some(first) = records.first() else { return Ok(()) };
     page.begin_section("Markers")?;
@@ -41,12 +41,12 @@ pub fn print_head(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), F
     compilers.iter().try_for_each(|compiler| page.print_row("compiler", compiler))
 }
 
-/// A table for each context.
+/// Prints a table for each context.
 pub fn print_contexts(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let mut notes = Footnotes::default();
     for name in context_names(records) {
         let about = context::ALL.iter().find(|context| context.name == name).map(|context| context.about);
-        page.begin_section(&format!("Context {name}, in core cycles a loop"))?;
+        page.begin_section(&format!("Context {name}, in core cycles per loop"))?;
         about.map_or(Ok(()), |about| print_note(page, about))?;
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
         let set = of.first().and_then(|record| record.working_set);
@@ -54,14 +54,16 @@ pub fn print_contexts(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(
         print_table(page, &fit_to_page(&of, &mut notes))?;
     }
     print_legend(page, records)?;
-    notes.print_first(page, NOTES_MOST, "--json has them all")
+    notes.print_first(page, NOTES_MOST, "--json shows all")
 }
 
 fn describe_working_set(set: WorkingSet) -> String {
     let kib = |bytes: u64| bytes >> 10;
     match set.cache {
         Some(cache) => format!("working set: {} KiB; the cache has {} KiB", kib(set.bytes), kib(cache)),
-        None => format!("working set: {} KiB, assumed, since the machine tells no cache of this level", kib(set.bytes)),
+        None => {
+            format!("working set: {} KiB, assumed because the machine reports no cache of this level", kib(set.bytes))
+        }
     }
 }
 
@@ -76,8 +78,8 @@ pub fn context_names(records: &[MarkerRecord]) -> Vec<&str> {
     names
 }
 
-/// The rows with as many decimals of the extremes and of the intervals' ends as the page has room for: one bad visit makes
-/// a worst placement of thousands of cycles.
+/// Builds the rows with as many decimals of the extremes and interval ends as the page has room
+/// for. A single bad visit can make a worst placement of thousands of cycles.
 fn fit_to_page(records: &[&MarkerRecord], notes: &mut Footnotes) -> Table {
     let fits = |table: &Table| table.lines().all(|line| line.trim_end().chars().count() < WIDTH);
     let narrower = MOST_DECIMALS.iter().map(|most| build_table(records, notes, *most));
@@ -91,10 +93,10 @@ fn fit_to_page(records: &[&MarkerRecord], notes: &mut Footnotes) -> Table {
     last.expect("there is at least one number of decimals")
 }
 
-/// Decimals, at most: of the best and the worst placement's cost, and of the ends of an interval.
+/// Maximum decimals of the best and worst placements' costs, and of the ends of an interval.
 type DecimalLimits = (usize, usize);
 
-/// From the widest table to the narrowest.
+/// The limits, from the widest table to the narrowest.
 const MOST_DECIMALS: [DecimalLimits; 5] = [(2, 2), (1, 2), (0, 2), (0, 1), (0, 0)];
 
 fn build_table(records: &[&MarkerRecord], notes: &mut Footnotes, (extremes_most, ends_most): DecimalLimits) -> Table {
@@ -125,7 +127,7 @@ fn build_table(records: &[&MarkerRecord], notes: &mut Footnotes, (extremes_most,
     rows
 }
 
-/// The cost with its interval: its ends where they are not about equally far away.
+/// The cost with its interval. Asymmetric intervals are shown by their ends.
 pub fn format_spread(cost: &Quantity) -> String {
     format_spread_within(cost, 2)
 }
@@ -144,12 +146,12 @@ fn format_spread_within(cost: &Quantity, most: usize) -> String {
     format!("{value:.0$}, {1}..{2}", decimals_for(value), ends(low), ends(high))
 }
 
-/// An interval one of whose ends is this many times as far away as the other is shown by its ends,
+/// An interval is shown by its ends if one is this many times as far away as the other,
 const SKEWED_RATIO: f64 = 2.0;
 /// unless both are nearer than this many cycles.
 const SKEW_CYCLES_LEAST: f64 = 0.05;
 
-/// A number with its sign, in at most seven characters where it is below a hundred thousand.
+/// Formats a number with its sign, in at most seven characters below a hundred thousand.
 fn format_signed(value: f64) -> String {
     let decimals = decimals_for(value);
     format!("{value:+.decimals$}")
@@ -170,22 +172,22 @@ fn format_extremes(record: &MarkerRecord, most_decimals: usize) -> String {
     format!("{best:.decimals$}..{worst:.decimals$}")
 }
 
-/// What caveats of a kind have in common: their figures are in the JSON.
+/// The general text of a caveat, without figures, which the JSON has.
 fn caveat_text(caveat: &Caveat) -> &str {
     match caveat.code {
         CaveatKind::IntervalNotReached => {
-            "at some placements the interval is wider than asked for: there the loop varies from visit to visit"
+            "at some placements the interval is wider than requested, because the loop varies from visit to visit"
         }
         CaveatKind::LayoutDependent => {
-            "the interval of the median is wider than asked for: the cost depends on where the code lies"
+            "the interval of the median is wider than requested, because the cost depends on where the code lies"
         }
         CaveatKind::OtherSpeed => {
-            "the loop has several speeds, and with this marker, or in the state that its step is over, it runs at \
-             another: the difference is no cost of the marker's"
+            "the loop has several speeds, and it changes speed with this marker or in the state that its step \
+             extends: the difference is not the marker's cost"
         }
-        CaveatKind::TwoModes => "at some placements visits form modes; the most frequent one counts",
+        CaveatKind::TwoModes => "at some placements visits form several modes; the most frequent one counts",
         CaveatKind::RulersDisagree => "the rulers disagree, so all costs may be wrong by the same share",
-        CaveatKind::SiblingBusy => "during many visits a sibling was busy; these are left out",
+        CaveatKind::SiblingBusy => "a sibling was busy during many visits, which are left out",
         CaveatKind::Emulated => "the machine is emulated and has no core cycles",
         _ => &caveat.text,
     }
@@ -195,36 +197,37 @@ fn print_legend(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Fai
     page.output.write_line("")?;
     print_note(
         page,
-        "marker: the loop with the marker less the loop without it, whose cost is in brackets; the median over placements \
-         with its interval. step: what a state adds to the simpler state that it extends, placement by placement. \
-         best..worst: the extremes over placements. bytes: those of the marker itself, on the likely and on the unlikely \
-         path. function: by how many bytes the whole functions differ.",
+        "marker: the loop with the marker minus the loop without it, whose cost is in brackets; the median over \
+         placements with its interval. step: added cost over the simpler state that this one extends, per placement. \
+         best..worst: the extremes over placements. bytes: the marker's own bytes on the likely and the unlikely path. \
+         function: the difference of the whole functions in bytes.",
     )?;
     if records.iter().any(|record| record.design == CONTROL_DESIGN) {
         print_note(
             page,
-            "none/base is the control: a loop compared with a copy of itself. Its distance from 0 is the measurement's \
+            "none/base is the control: a loop compared with a copy of itself. Its distance from 0 is the measurement \
              error.",
         )?;
     }
     if records.iter().any(|record| record.state == STORES_STATE) {
         print_note(
             page,
-            "The designs stores-* are no markers: they show whether stores in a marker's place change the loop's speed.",
+            "The designs stores-* are not markers: they show whether stores in a marker's place change the loop's \
+             speed.",
         )?;
     }
     if records.iter().any(|record| record.other_speed.is_some()) {
         print_note(
             page,
-            "other speed: the loop has several, and runs at the first without the marker and at the second with it. The \
-             difference is not what the marker costs. With a question mark it may be: the loop alone runs at the second \
-             at other placements.",
+            "other speed: the loop has several speeds; it runs at the first without the marker and at the second with \
+             it. The difference is not the marker's cost. A question mark means that it may be: the loop alone runs at \
+             the second speed at other placements.",
         )?;
     }
     Ok(())
 }
 
-/// What was not measured.
+/// Prints what was not measured.
 pub fn print_skipped(page: &mut TextPage, skipped: &[SkippedRecord]) -> Result<(), Failure> {
     let mut groups: Vec<(&SkippedRecord, Vec<&str>)> = Vec::new();
     for one in skipped {
@@ -248,7 +251,7 @@ pub fn print_skipped(page: &mut TextPage, skipped: &[SkippedRecord]) -> Result<(
     Ok(())
 }
 
-/// Whether dormant markers called nothing, and enabled ones each time.
+/// Prints whether dormant markers called nothing, and enabled ones called their probe each time.
 pub fn print_calls(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let proved = || records.iter().filter_map(|record| Some((record, record.calls?)));
     let Some((_, first)) = proved().next() else { return Ok(()) };
@@ -282,7 +285,7 @@ pub fn print_calls(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), 
     let on = format!("{} called their probe each time", format_count(calling, "enabled one"));
     let always = proved()
         .any(|(record, calls)| calls.expected.is_some_and(|expected| expected > 0) && record.state == "dormant");
-    let note = if always { " (an indirect call that is dormant among them: it calls an empty function)" } else { "" };
+    let note = if always { " (including a dormant indirect call, which calls an empty function)" } else { "" };
     let text = match (silent, calling) {
         (_, 0) => off,
         (0, _) => {
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_lose_decimals_where_the_page_is_full() {
+    fn extremes_lose_decimals_on_a_full_page() {
         let skewed = Interval { value: -125.22, low: -311.25, high: -91.04 };
         let wide = MarkerRecord {
             cost: Quantity::new(skewed, Unit::CoreCycles),
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn another_speed_stands_below_its_row() {
+    fn other_speed_is_below_its_row() {
         let other = |certain| {
             let controls = vec!["stores-8"];
             Some(OtherSpeed { placements: 16, without: 150.52, with: 138.58, certain, controls })
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_row_fits() {
+    fn widest_row_fits() {
         let mut wide = simulated_record("usdt-semaphore", "guarded-varargs", -1234.567, Some("empty"));
         (wide.best, wide.worst) = (Some(-1240.0), Some(-1230.0));
         (wide.code.likely_bytes, wide.code.unlikely_bytes) = (123, 456);

@@ -1,15 +1,15 @@
-//! The words of a command: those that decide what is measured, without those that say where results go.
+//! The words of a command that decide what is measured, without those that say where results go.
 
 use crate::output::EXPORTERS;
 use crate::output::exporter::Exporter;
 use crate::studies::run;
 use std::ffi::OsString;
 
-/// Options that say where results go, beside those of formats, and whether a value follows.
+/// Options that say where results go, except those of formats, and whether they take a value.
 const RESULT_OPTIONS: [(&str, bool); 4] =
     [("--json", false), ("--out", true), ("--resume", true), ("--evidence", true)];
 
-/// Whether an option says where results go, and whether a value follows.
+/// Whether an option takes a value; `None` if it doesn't say where results go.
 fn result_option(name: &str) -> Option<bool> {
     let of_format = |exporter: &&&dyn Exporter| {
         exporter.command_option(run::NAME).is_some() && name.strip_prefix("--") == Some(exporter.name())
@@ -18,7 +18,7 @@ fn result_option(name: &str) -> Option<bool> {
     known.or_else(|| EXPORTERS.iter().find(of_format).map(|_| true))
 }
 
-/// These words without destinations of results. Those behind `--` are no options.
+/// Removes the options that say where results go. Words after `--` aren't options.
 pub fn drop_result_options(words: &[OsString]) -> Vec<OsString> {
     let mut kept = Vec::with_capacity(words.len());
     let mut rest = words.iter();
@@ -39,7 +39,8 @@ pub fn drop_result_options(words: &[OsString]) -> Vec<OsString> {
     kept
 }
 
-/// The words with the seed and the CPU, where they do not name them, so that they say all that is random.
+/// Adds the seed and the CPU if the words lack them, so that the words determine every random
+/// choice.
 pub fn add_random_choices(words: &[OsString], seed: u64, cpu: u32) -> Vec<String> {
     let mut words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_of_results_are_left_out() {
+    fn result_destinations_are_removed() {
         let line = "cyclescope run --json --out a --csv=b --sweep N=1 --quick --resume c -- --out {N}";
         assert_eq!(drop_result_options(&words(line)), words("cyclescope run --sweep N=1 --quick -- --out {N}"));
         assert_eq!(drop_result_options(&words("cyclescope run nop --plots")), words("cyclescope run nop"));

@@ -1,4 +1,5 @@
-//! The points of a command: its options with each value of a sweep, or each snippet of a list.
+//! Expands a command into points: its options with each value of a sweep, or with each snippet of a
+//! list.
 
 use crate::args::grammar::build_grammar;
 use crate::args::template::SweepValue;
@@ -12,24 +13,24 @@ use cyclescope::study::points::{ListedSnippet, PointLabel, read_list};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// A point: what tells it from the others, and the options that measure it alone.
+/// A point: its label, and the options that measure it alone.
 pub struct PointRequest {
-    /// What tells it from the others.
+    /// What distinguishes the point from the others.
     pub label: PointLabel,
-    /// Where its code stands, for errors.
+    /// Where its code is, for error messages.
     pub place: String,
-    /// Its options.
+    /// The options that measure it.
     pub args: RunArgs,
 }
 
-/// The points of these options, which have the first value of a sweep in them; `words` are those of the command.
+/// Expands these options, which hold the first value of a sweep; `words` are those of the command.
 pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
     match (&args.points.sweep, &args.points.from) {
         (Some(sweep), _) => expand_sweep(sweep, args, words),
         (None, Some(path)) => read_point_list(path, args),
         (None, None) => {
-            let remedy = "add --sweep 'N=64..1M*2' and write {N}, or name a list of snippets with --from";
-            Err(Failure::usage("--out, --csv and --plots are for many points", Some(remedy)))
+            let remedy = "add --sweep 'N=64..1M*2' and use {N}, or name a list of snippets with --from";
+            Err(Failure::usage("--out, --csv and --plots need --sweep or --from", Some(remedy)))
         }
     }
 }
@@ -52,13 +53,13 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
         return Ok(all);
     }
     let remedy = format!(
-        "write {{{variable}}} where its values belong: in a snippet, or as in --buffer '{{{variable}}}' --arg '{{{variable}/8}}', \
-         --loop '{{{variable}}}', --cflags '-D{variable}={{{variable}}}'"
+        "write {{{variable}}} where its value belongs: in a snippet, or as in --buffer '{{{variable}}}', \
+         --arg '{{{variable}/8}}', --loop '{{{variable}}}' or --cflags '-D{variable}={{{variable}}}'"
     );
-    Err(Failure::usage(format!("{variable} of --sweep stands nowhere in the command"), Some(&remedy)))
+    Err(Failure::usage(format!("the command does not use {variable}, the variable of --sweep"), Some(&remedy)))
 }
 
-/// The options of `run` in the words of a command.
+/// Parses the options of `run` in the words of a command.
 pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Failure> {
     let matches = build_grammar().try_get_matches_from(words);
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
@@ -68,11 +69,11 @@ pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Fa
     })?;
     match cli.command {
         Some(CliCommand::Run(args)) => Ok((cli.common, *args)),
-        _ => Err(Failure::usage("the command is no `cyclescope run`", None)),
+        _ => Err(Failure::usage("the command is not a `cyclescope run`", None)),
     }
 }
 
-/// A failure with the place of the code that it is about.
+/// Adds the place of the code to a failure.
 pub fn with_place(place: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Error(record) => {
@@ -83,14 +84,14 @@ pub fn with_place(place: &str, failure: Failure) -> Failure {
     }
 }
 
-/// Texts of snippets that are in files.
+/// Texts of snippets that come from files or standard input.
 struct SnippetTexts {
     snippet: Option<String>,
     versus: Option<String>,
 }
 
 impl SnippetTexts {
-    /// Reads them, where the options name files or standard input.
+    /// Reads them, if the options name any.
     fn read(args: &RunArgs) -> Result<SnippetTexts, Failure> {
         let from_file = args.source.file.is_some();
         let is_read = from_file || args.source.snippet.as_deref() == Some("-");
@@ -100,7 +101,8 @@ impl SnippetTexts {
         Ok(SnippetTexts { snippet, versus })
     }
 
-    /// Puts the texts with a value into the options, in the place of the files, and says whether the variable was in them.
+    /// Replaces the files in the options by their texts with the value inserted. Returns whether a
+    /// text had the variable.
     fn fill_args(&self, with: SweepValue, args: &mut RunArgs) -> Result<bool, Failure> {
         let Some(snippet) = &self.snippet else { return Ok(false) };
         let snippet = with.fill_text(snippet)?;

@@ -1,4 +1,4 @@
-//! `cyclescope run --sweep` and `run --from`: many points with one command.
+//! `cyclescope run --sweep` and `run --from`: measures many points with one command.
 
 mod command_words;
 mod expand;
@@ -31,7 +31,8 @@ use std::path::Path;
 
 pub use cyclescope::study::points::NAME;
 
-/// Runs the command and returns the exit code: a table that completes is done, unless no point has a number.
+/// Runs the command and returns the exit code. A completed table succeeds, unless no point has a
+/// number.
 pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let words = command_words::drop_result_options(&words);
@@ -49,7 +50,7 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
     let mut exports = args.points.exports.clone();
     let printed = exports.take_printed();
     if printed.is_some() && output.is_json() {
-        return Err(Failure::usage("--csv - and --json print the same table", Some("leave one of them out")));
+        return Err(Failure::usage("--csv - and --json both print the table", Some("leave out one of them")));
     }
     let view = PointsView { geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric) };
     exports.check_paths()?;
@@ -84,7 +85,7 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
     })
 }
 
-/// The record of a failure that ended the run of a point.
+/// The error record of a failed point.
 fn error_record(study: &RunStudy, error: Error) -> ErrorRecord {
     match run::explain_failure(study, error) {
         Failure::Error(record) => *record,
@@ -92,10 +93,10 @@ fn error_record(study: &RunStudy, error: Error) -> ErrorRecord {
     }
 }
 
-/// How points look.
+/// How points are presented.
 #[derive(Default)]
 struct PointsView {
-    /// Whether the values are those of a geometric sweep.
+    /// Whether the values come from a geometric sweep.
     geometric: bool,
 }
 
@@ -122,12 +123,12 @@ impl StudyView for PointsView {
     }
 }
 
-/// Computes points again from their evidence.
+/// Recomputes points from their evidence.
 pub fn replay_points(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     replay_study::replay_study(&PointsView::default(), container, output)
 }
 
-/// What a file to resume says, and the command that it stands for.
+/// Checks a file to resume and the command in it, for tests.
 #[cfg(test)]
 pub fn check_resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let (found, _) = session::read_resumed(path, content)?;

@@ -1,4 +1,4 @@
-//! Pictures of a sweep: the cost over the values, and the cost divided by the value.
+//! Plots of a sweep: the cost by value, and the cost divided by the value.
 
 use super::tables::common_subject;
 use crate::output::report::{Drawing, Picture};
@@ -6,10 +6,10 @@ use cyclescope::plot::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 use cyclescope::record::Quantity;
 use cyclescope::study::points::{PointLabel, PointRow, PointsStudy};
 
-/// Costs that differ by more than this factor are drawn on a logarithmic axis, over values that are.
+/// Costs that differ by more than this factor get a logarithmic axis if the values have one.
 const LINEAR_COST_RATIO: f64 = 10.0;
 
-/// All of them.
+/// Draws both plots.
 pub fn draw_sweep(study: &PointsStudy, machine: &str, geometric: bool) -> Vec<Picture> {
     let rows: Vec<&PointRow> = study.rows().collect();
     let rows = rows.as_slice();
@@ -27,7 +27,7 @@ pub fn draw_sweep(study: &PointsStudy, machine: &str, geometric: bool) -> Vec<Pi
     ]
 }
 
-/// The cost divided by what `share` makes of the value.
+/// Plots the cost divided by `share` of the value.
 fn cost_chart(
     rows: &[&PointRow],
     (variable, label): (&str, &str),

@@ -1,4 +1,4 @@
-//! Points that are ready to be measured: assembled, compiled, checked.
+//! Points that are ready to be measured: assembled, compiled and checked.
 
 use super::expand::{PointRequest, with_place};
 use crate::args::CommonArgs;
@@ -13,24 +13,24 @@ use cyclescope::run::RunRequest;
 use cyclescope::study::points::{PointLabel, PointRun, failure_fields};
 use std::cell::OnceCell;
 
-/// A point that is ready to be measured.
+/// A point after assembly and compilation.
 pub struct PreparedPoint {
     label: PointLabel,
-    /// What is measured, or why that can't be here.
+    /// What is measured, or why it can't be measured here.
     pub ready: Result<ReadyPoint, Box<ErrorRecord>>,
 }
 
-/// What is measured, and how.
+/// A point that can be measured.
 pub struct ReadyPoint {
     request: RunRequest,
     /// What is measured.
     pub target: RunTarget,
-    /// The command that measures it alone.
+    /// The command that measures this point alone.
     pub repro: String,
 }
 
 impl PreparedPoint {
-    /// Its study, with the functions of all libraries.
+    /// Builds the point's study from the functions of all libraries.
     pub fn build_course(
         &self,
         common: &CommonArgs,
@@ -47,7 +47,7 @@ impl PreparedPoint {
     }
 }
 
-/// Assembles and compiles what each point measures, and returns the machine that it was checked against.
+/// Assembles and compiles every point, and returns the machine that they were checked against.
 pub fn prepare_points(
     common: &CommonArgs,
     asked: Vec<PointRequest>,
@@ -65,14 +65,14 @@ pub fn prepare_points(
             let FoundTarget { target, machine, .. } =
                 RunTarget::find_target(common, &args, request.seed, libraries, machine)?;
             run::require_runnable(common, &target, &request)?;
-            // All points are of one CPU, also those of a file that is resumed.
+            // All points use the same CPU, including those of a resumed file.
             let common = CommonArgs { cpu: Some(machine.target_cpu()), ..common.clone() };
             let repro = repro::format_repro(run::NAME, &args, &common, request.seed);
             Ok(ReadyPoint { request, target, repro })
         };
         let ready = match ready() {
             Ok(ready) => Ok(ready),
-            // Others may have only what this machine has.
+            // Other points may not need what this machine lacks.
             Err(Failure::Error(record)) if record.exit == exit::UNAVAILABLE => Err(record),
             Err(failure) => return Err(with_place(&place, failure)),
         };

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The session of these points, whose functions these libraries have.
+/// Builds the session of these points, whose functions are in these libraries.
 pub fn build_session(
     command: Vec<String>,
     seed: u64,
@@ -27,8 +27,8 @@ pub fn build_session(
     Ok(PointsSession { version, command, seed, points: points.len(), identity: points_identity(points, libraries) })
 }
 
-/// A number that other points hardly have: of their commands, their machine code, and the libraries that these name or that are
-/// compiled for them, so that a changed header or compiler counts, and a changed comment does not.
+/// A hash of the points: their commands, their machine code, and their named or compiled libraries.
+/// A changed header or compiler therefore counts; a changed comment doesn't.
 fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> String {
     let mut number = 0;
     let mut add = |bytes: &[u8]| {
@@ -56,7 +56,8 @@ fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> S
     format!("{number:016x}")
 }
 
-/// Reads the whole lines of a file to resume: none but those that the study takes from it where the first is incomplete.
+/// Reads the complete lines that the study uses from a file to resume; none if the first line is
+/// incomplete.
 pub fn read_resumed(
     path: &Path,
     content: &[u8],
@@ -71,8 +72,8 @@ pub fn read_resumed(
     Ok((Some(resumed), kept))
 }
 
-/// The options of a session and its words, which have to be those of the command, where that has any but `run` and where
-/// results go.
+/// The session's options and words. If the command has words other than `run` and result
+/// destinations, they must match.
 pub fn adopt_command(
     session: &PointsSession,
     common: &CommonArgs,
@@ -82,7 +83,7 @@ pub fn adopt_command(
     let kept: Vec<OsString> = session.command.iter().map(OsString::from).collect();
     let is_alone = words.iter().skip(1).all(|word| word == "run");
     if !is_alone && args.points.sweep.is_none() && args.points.from.is_none() {
-        let remedy = "give --resume alone, or behind the whole command";
+        let remedy = "use --resume alone, or after the whole command";
         return Err(Failure::usage("--resume reads the command from the file", Some(remedy)));
     }
     let words = match is_alone {
@@ -104,7 +105,7 @@ pub fn adopt_command(
     Ok((common, RunArgs { points, ..asked }, drop_result_options(&words)))
 }
 
-/// The first option of a command that takes code out of the sandbox, or runs another program on it.
+/// The first option of a command that runs code outside the sandbox, or runs another program.
 pub fn find_unsandboxed_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
     let source = &args.source;
     let given = [
@@ -117,11 +118,11 @@ pub fn find_unsandboxed_option((common, args): &(CommonArgs, RunArgs)) -> Option
     given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
-/// Fails where the command of a file would do more than a file alone may decide.
+/// Fails if the file's command would do more than a file alone may decide.
 fn require_sandbox(session: &PointsSession, kept: &(CommonArgs, RunArgs)) -> Result<(), Failure> {
     let Some(option) = find_unsandboxed_option(kept) else { return Ok(()) };
     let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
-    let text = format!("the file's command has {option}, whose code runs outside of the sandbox: {command}");
-    let remedy = "if you trust it, give the whole command, and --resume FILE behind it";
+    let text = format!("the file's command has {option}, which runs code outside the sandbox: {command}");
+    let remedy = "if you trust it, type the whole command, then --resume FILE";
     Err(Failure::usage(text, Some(remedy)))
 }

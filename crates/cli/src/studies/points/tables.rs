@@ -1,4 +1,4 @@
-//! Points as text.
+//! Prints points as text.
 
 use crate::args::format_size;
 use crate::output::footnotes::Footnotes;
@@ -9,10 +9,10 @@ use cyclescope::caveat::Caveat;
 use cyclescope::result::variant_comparison::VariantVerdict;
 use cyclescope::study::points::{PointLabel, PointRow, PointsStudy};
 
-/// Characters of a name, and of the notes.
+/// Width of a name, and of the notes.
 const NAME_WIDTH: usize = 36;
 const NOTES_WIDTH: usize = 16;
-/// Footnotes that are shown at most.
+/// Maximum number of footnotes shown.
 const NOTES_MOST: usize = 20;
 
 /// Prints a row for each point, and how they were measured.
@@ -61,11 +61,11 @@ pub fn print_points(study: &PointsStudy, output: &mut Output) -> Result<(), Fail
     let title = common_subject(&rows).map_or(count.clone(), |subject| format!("{subject}, {count}"));
     wrap_text(&title, WIDTH).iter().try_for_each(|line| page.begin_section(line))?;
     print_table(&mut page, &lines)?;
-    notes.print_first(&mut page, NOTES_MOST, "--json and --csv keep them all")?;
+    notes.print_first(&mut page, NOTES_MOST, "--json and --csv show all")?;
     print_note(&mut page, &describe_plan(study))
 }
 
-/// What is measured at all points alike, such as a function.
+/// The subject that all points have in common, such as a function.
 pub fn common_subject<'a>(rows: &[&'a PointRow]) -> Option<&'a str> {
     let mut texts = rows.iter().filter_map(|row| row.snippet.as_deref());
     let first = texts.next()?;
@@ -87,7 +87,7 @@ fn format_cost(row: &PointRow) -> String {
     }
 }
 
-/// Throughput and latency of a call; of one that is not short only that which was asked for.
+/// Throughput and latency of a call. A function that isn't short has only the requested one.
 fn format_both_costs(row: &PointRow) -> [String; 2] {
     if row.text.is_some() {
         return [format_cost(row), String::new()];
@@ -118,14 +118,14 @@ fn versus_cells(row: &PointRow) -> [String; 3] {
     [format_quantity(&versus.cost), ratio, verdict.to_string()]
 }
 
-/// A number with four digits that count, as far as six decimals hold them.
+/// Formats a number with four significant digits, but at most six decimals.
 fn format_digits(number: f64) -> String {
     let first = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
     let decimals = (3.0 - first).clamp(0.0, 6.0) as usize;
     format!("{number:.decimals$}")
 }
 
-/// The marks of a row's footnotes: why there is no result, or its caveats, each with what helps.
+/// The footnote marks of a row: why it has no result, or its caveats, each with advice.
 fn footnote_marks(row: &PointRow, notes: &mut Footnotes) -> String {
     let advice = |caveat: &Caveat| {
         let code = serde_json::to_value(caveat.code).expect("codes are strings");
@@ -140,14 +140,14 @@ fn footnote_marks(row: &PointRow, notes: &mut Footnotes) -> String {
     notes.add_marks(texts.iter().map(String::as_str))
 }
 
-/// How all points were measured.
+/// Describes how all points were measured.
 fn describe_plan(study: &PointsStudy) -> String {
     let Some(run) = study.runs().next() else { return String::new() };
     let plan = run.measurement_plan();
     let percent = (1e6 * plan.confidence).round() / 1e4;
     format!(
-        "{percent} % intervals; clock {}, CPU {}, seed {}; each measured twice, in two passes of random order, so that no drift \
-         looks like a slope",
+        "{percent} % intervals; clock {}, CPU {}, seed {}; each point measured twice, in two passes of random order, \
+         so that drift can't look like a slope",
         plan.clock.name,
         run.cpu(),
         plan.seed
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_four_digits() {
+    fn numbers_have_four_significant_digits() {
         let numbers = [0.0, 0.03125, 0.25, 9.9999, 254.13, 25836.7, -0.0000012];
         assert_eq!(numbers.map(format_digits), ["0.000", "0.03125", "0.2500", "10.000", "254.1", "25837", "-0.000001"]);
     }

@@ -1,4 +1,4 @@
-//! `cyclescope run`: what a snippet costs.
+//! `cyclescope run`: measures the cost of a snippet or a function.
 
 mod report;
 
@@ -36,7 +36,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
     require_runnable(common, &target, &request)?;
     let repro = build_repro(common, args, stdin, request.seed);
-    // What is refused is refused before the library's constructors run.
+    // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
@@ -45,14 +45,14 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     })
 }
 
-/// The command that repeats a run. What was read from standard input is in it as text.
+/// The command that repeats a run. Text from standard input becomes an argument.
 fn build_repro(common: &CommonArgs, args: &RunArgs, stdin: Option<String>, seed: u64) -> String {
     let mut args = args.clone();
     args.source.snippet = stdin.or(args.source.snippet);
     repro::format_repro(NAME, &args, common, seed)
 }
 
-/// How `run` looks.
+/// How `run` presents its result.
 struct RunView;
 
 impl StudyView for RunView {
@@ -76,7 +76,7 @@ impl StudyView for RunView {
 pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
     match error {
         Error::Run(RunError::BadBatch(bad)) if bad.part == "snippet" => {
-            let remedy = format!("{} fit; --loop repeats them", bad.expected);
+            let remedy = format!("use {}, and --loop to repeat them", bad.expected);
             Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
         }
         Error::Run(error) if study.is_function_call() => {
@@ -96,12 +96,12 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
     }
 }
 
-/// Computes a run again from its evidence.
+/// Recomputes a run from its evidence.
 pub fn replay_run(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     replay_study::replay_study(&RunView, container, output)
 }
 
-/// Measures again from evidence on this machine, and returns the exit code.
+/// Measures again on this machine what evidence describes, and returns the exit code.
 pub fn measure_again(
     common: &CommonArgs,
     directory: &Path,
@@ -110,11 +110,8 @@ pub fn measure_again(
 ) -> Result<u8, Failure> {
     let kept = RunStudy::restore(container)?;
     if kept.is_function_call() {
-        let remedy = "run the command in its manifest.json again";
-        return Err(Failure::usage(
-            "the evidence is of a library's function, whose code it does not contain",
-            Some(remedy),
-        ));
+        let remedy = "run the command in its manifest.json";
+        return Err(Failure::usage("the evidence does not contain the code of the library's function", Some(remedy)));
     }
     let (plan, subjects) = (kept.measurement_plan(), kept.subjects()?);
     let snippets: Vec<Snippet> = subjects.into_iter().flat_map(|subject| subject.instances).collect();
@@ -129,7 +126,7 @@ pub fn measure_again(
         warm_up: plan.warm_up,
         samples: Some(plan.rounds),
         layouts: Some(plan.layouts),
-        precision: Some(kept.required_precision()),
+        required: Some(kept.required_precision()),
         aim: Some(plan.precision),
         confidence: Some(plan.confidence),
         budget: Some(plan.budget.min(Duration::from_secs(86_400))),
@@ -147,13 +144,13 @@ pub fn measure_again(
     drive_study(&RunView, &mut study.with_raw_readings(kept.wants_raw_readings()), order, output)
 }
 
-/// Fails where the executor runs a snippet on no machine.
+/// Fails if the executor can run this snippet on no machine.
 pub fn require_runnable(common: &CommonArgs, target: &RunTarget, request: &RunRequest) -> Result<(), Failure> {
     let RunTarget::Snippets(snippets) = target else { return Ok(()) };
     snippets.iter().try_for_each(|snippet| executor::require_runnable(common, snippet, request.loop_count.is_some()))
 }
 
-/// The study of what is target, whose functions are loaded.
+/// Builds the study of a target, whose functions are loaded.
 pub fn build_study(
     common: &CommonArgs,
     machine: &Machine,
@@ -179,7 +176,7 @@ pub fn build_study(
         .with_serialized(serialized, target.counterpart_subject(loaded).as_ref()))
 }
 
-/// What the options ask for.
+/// Builds the request from the options.
 pub fn build_request(common: &CommonArgs, args: &RunArgs) -> Result<RunRequest, Failure> {
     Ok(RunRequest {
         clock: common.one_clock()?,
@@ -191,7 +188,7 @@ pub fn build_request(common: &CommonArgs, args: &RunArgs) -> Result<RunRequest, 
         warm_up: args.warm_up,
         samples: args.samples,
         layouts: args.layouts.map(|layouts| layouts as usize),
-        precision: args.interval,
+        required: args.interval,
         aim: None,
         confidence: args.confidence,
         budget: args.budget.map(Duration::from_secs_f64),
@@ -209,7 +206,8 @@ fn parse_cold(args: &RunArgs) -> Result<ColdStart, Failure> {
         tlb: is(args::ColdPart::Tlb),
     };
     if cold.is_any() && (args.unroll.is_some() || args.loop_count.is_some()) {
-        return Err(Failure::usage("--cold measures one run, so it excludes --unroll and --loop", None));
+        let remedy = "leave out --unroll and --loop";
+        return Err(Failure::usage("--cold measures only one run of the snippet", Some(remedy)));
     }
     Ok(cold)
 }

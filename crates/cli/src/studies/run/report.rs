@@ -1,4 +1,4 @@
-//! A result as text, in lines of at most 80 characters.
+//! Prints a result as text, in lines of at most 80 characters.
 
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
@@ -7,7 +7,7 @@ use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
 use cyclescope::record::{Quantity, RunRecord, SerializedBy, TrainingRecord};
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
-/// Characters of a snippet that are shown.
+/// Maximum number of characters of a snippet that are shown.
 const SNIPPET_WIDTH: usize = 4 * WIDTH;
 
 /// Prints a result.
@@ -47,7 +47,7 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     record.counts.as_ref().map_or(Ok(()), |counts| print_readings(counts, output))
 }
 
-/// The costs of a function's call where calls overlap and where they do not, if both were measured.
+/// Prints the costs of overlapping and of serialized calls of a function, if both were measured.
 fn print_named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
     let costs = [
@@ -64,23 +64,24 @@ fn print_named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Fail
     })
 }
 
-/// Whether the latency, by a result, is certainly below the throughput: then the result is known before a call's work is done.
+/// Whether the latency by result is certainly below the throughput. If so, the result is available
+/// before the call's work is done.
 fn is_result_early(record: &RunRecord) -> bool {
     let by_result = record.latency_by.is_some_and(|by| by != SerializedBy::Fence);
     let ends = record.latency.and_then(|latency| latency.high).zip(record.throughput.and_then(|cost| cost.low));
     by_result && ends.is_some_and(|(latency, throughput)| latency < throughput)
 }
 
-/// What a call waits for whose latency is measured.
+/// What each call waits for when latency is measured.
 fn describe_wait(serialized: SerializedBy) -> &'static str {
     match serialized {
-        SerializedBy::Result => "each waits for the last one's RAX",
-        SerializedBy::FloatResult => "each waits for the last one's XMM0",
-        SerializedBy::Fence => "each begins when the last has ended",
+        SerializedBy::Result => "each waits for the previous RAX",
+        SerializedBy::FloatResult => "each waits for the previous XMM0",
+        SerializedBy::Fence => "each starts after the previous ends",
     }
 }
 
-/// The other variant, the difference, and the verdict.
+/// Prints the other variant, the difference, and the verdict.
 fn print_versus(record: &RunRecord, versus: &VariantComparison, output: &mut Output) -> Result<(), Failure> {
     output.write_line("")?;
     output.write_line("versus")?;
@@ -108,19 +109,19 @@ fn print_versus(record: &RunRecord, versus: &VariantComparison, output: &mut Out
         VariantVerdict::Faster => format!("the other is faster, by {share:.2} %"),
         VariantVerdict::Same => "the two cost the same, within 2 %".to_string(),
         VariantVerdict::Unclear => {
-            "unclear: the interval contains 0 and is wide; give more time with --budget".to_string()
+            "unclear: the interval contains 0 and is wide; allow more time with --budget".to_string()
         }
     };
     output.write_line(format!("  {}", output.bold(&verdict)))
 }
 
-/// The readings of a layout, a line a round, in the order in which they were taken.
+/// Prints the readings of a layout in measured order, one line per round.
 fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failure> {
     const COLUMN: usize = 8;
     let unit = serde_json::to_value(counts.unit).expect("units are strings");
     let unit = unit.as_str().unwrap_or_default().replace('_', " ").replace("tsc", "TSC");
     output.write_line("")?;
-    output.write_line(format!("  Readings in {unit}, in their order, each with its own overhead"))?;
+    output.write_line(format!("  Readings in {unit} in measured order, overhead included"))?;
     let round = |number: usize| counts.readings.iter().filter(move |reading| reading.round == number);
     let heading = |reading: &RawReading| match (reading.what, reading.copies) {
         (_, Some(copies)) => ["copies".to_string(), copies.to_string()],
@@ -136,7 +137,7 @@ fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failu
     let mut headings: Vec<[String; 2]> = Vec::new();
     for number in 1..=counts.readings.last().map_or(0, |reading| reading.round) {
         let own: Vec<[String; 2]> = round(number).map(heading).collect();
-        // Placements have an order of their own.
+        // Placements have their own order.
         for (line, name) in ["round", ""].into_iter().enumerate().filter(|_| headings != own) {
             let mut cells = own.iter().map(|heading| heading[line].clone());
             output.write_line(output.faint(row(name, &mut cells).trim_end()))?;
@@ -147,10 +148,10 @@ fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failu
         let value = |reading: &RawReading| reading.value.map_or("-".to_string(), |value| value.to_string());
         output.write_line(row(&name, &mut round(number).map(value)))?;
     }
-    output.write_line(output.faint("  * the first run of each program at its address"))
+    output.write_line(output.faint("  * first run of each program at its address"))
 }
 
-/// The start of a snippet that is too long to be shown as a whole.
+/// The start of a snippet that is too long to show.
 fn shorten_snippet(snippet: &str) -> String {
     if snippet.chars().count() <= SNIPPET_WIDTH {
         return snippet.to_string();
@@ -159,7 +160,7 @@ fn shorten_snippet(snippet: &str) -> String {
     format!("{start} [...]")
 }
 
-/// `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`
+/// Formats the headline, such as `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`.
 fn format_headline(record: &RunRecord, output: &Output) -> String {
     let mut text = match record.cost.value {
         Some(_) => output.bold(&format_interval(&record.cost, "core cycles")),
@@ -173,26 +174,24 @@ fn format_headline(record: &RunRecord, output: &Output) -> String {
     text
 }
 
-/// A value with as many digits as its interval supports.
+/// Formats a value with as many digits as its interval supports.
 fn format_interval(quantity: &Quantity, unit: &str) -> String {
     let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
         return "no interval".to_string();
     };
-    // What cannot be negative begins at zero, whatever its error.
+    // A cost can't be negative, so its interval begins at zero.
     let half = if low == 0.0 { high - value } else { (high - low) / 2.0 };
-    // One digit beyond the interval's first, but never fewer than two.
+    // One digit more than the interval's first, but at least two.
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
     format!("{value:.digits$} ± {half:.digits$} {unit}")
 }
 
-/// What the cost of a function says, where it is the only one.
+/// Explains which cost of a function is shown if there is only one.
 fn describe_meaning(record: &RunRecord) -> Option<String> {
     match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
         (_, Some(_)) => None,
-        (None, None) => {
-            Some("calls overlap where the core can (throughput); --serialize measures the latency".to_string())
-        }
-        (Some(serialized), None) => Some(format!("of calls, {} (latency)", describe_wait(serialized))),
+        (None, None) => Some("throughput: calls may overlap; --serialize measures the latency".to_string()),
+        (Some(serialized), None) => Some(format!("latency: {}", describe_wait(serialized))),
     }
 }
 
@@ -204,48 +203,49 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
             (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
             (None, true) => format!(
-                "the cost of calling an empty function, {call}, is excluded: the function may take no more than that"
+                "the cost of calling an empty function, {call}, is excluded; the function itself may cost nothing \
+                 beyond it"
             ),
             (Some(setup), small) => {
                 let setup = escape_controls(setup);
-                let same = if small { ": beside that the function's own may be nothing" } else { "" };
+                let same = if small { "; the function itself may cost nothing beyond it" } else { "" };
                 format!("the cost of {setup} and a call of an empty function, {call}, is excluded{same}")
             }
         });
     }
     if is_result_early(record) {
         lines.push(
-            "the latency is below the throughput: what was waited for does not depend on the argument, or is known long before \
-             the call ends; --serialize fence measures until its end"
+            "the latency is below the throughput: the result does not depend on the argument, or is available long \
+             before the call ends; --serialize fence measures to the end of the call"
                 .to_string(),
         );
     }
     match record.addresses {
         Some(1) => lines.push(
-            "the library could be loaded once only: at another address the cost may be outside the interval"
+            "the library could be loaded at only one address: at another, the cost may be outside the interval"
                 .to_string(),
         ),
-        Some(count) => lines.push(format!("the function stood at {count} addresses")),
+        Some(count) => lines.push(format!("the function was measured at {count} addresses")),
         None => {}
     }
     if let Some(TrainingRecord { calls, untrained }) = &record.trained {
         let untrained = format_interval(untrained, "core cycles");
         lines.push(format!(
-            "after up to {calls} calls, which lower the cost: branch predictors learn slowly, or the function keeps \
-             something; after some thousand a call takes {untrained}"
+            "measured after up to {calls} calls, because earlier calls cost more: branch predictors learn slowly, or \
+             the function keeps state; after some thousand calls, a call takes {untrained}"
         ));
     }
-    // 100 × 0.57 is 56.99999999999999.
+    // Rounded, because 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;
     lines.push(format!(
-        "{percent} % interval over {} layouts of {} rounds in all, {} dropped",
+        "{percent} % interval over {} layouts, {} of {} rounds used",
         record.layouts,
-        record.samples + record.dropped,
-        record.dropped
+        record.samples,
+        record.samples + record.dropped
     ));
     let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
     if record.cold.is_any() {
-        lines.push(format!("clock {}, one first run of the snippet against none", record.clock));
+        lines.push(format!("clock {}, one first run of the snippet compared with none", record.clock));
     } else {
         lines.push(format!(
             "clock {}, bodies of about {}, {} and {} copies{looped}",
@@ -268,10 +268,10 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     if let Some(aperf) = &record.aperf {
         let clock = aperf.core_mhz.map_or(String::new(), |mhz| format!("; core clock {mhz:.0} MHz"));
         let ruler = aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
-        lines.push(format!("APERF: {:.4} cycles a TSC tick{ruler}{clock}", aperf.cycles_per_tick));
+        lines.push(format!("APERF: {:.4} cycles per TSC tick{ruler}{clock}", aperf.cycles_per_tick));
     }
     if !record.changed.is_empty() {
-        lines.push(format!("the code changed, and the module restored: {}", record.changed.join(", ")));
+        lines.push(format!("the code changed this state, and the module restored it: {}", record.changed.join(", ")));
     }
     lines
 }

@@ -1,17 +1,17 @@
-//! The core as boxes: front end, what holds instructions, and memory, each with its numbers; where there is none, the
-//! verdict.
+//! Draws the core as boxes: front end, instruction window, execution and memory, each with its
+//! numbers, or verdicts for missing numbers.
 
 use super::record::{CorePart, UarchLine};
 use cyclescope::plot::{Arrow, BoxLine, Diagram, DiagramBox};
 
-/// A box, and what is in it.
+/// A box and its contents.
 struct DiagramRoom {
     name: &'static str,
-    /// Its row from the top.
+    /// The row, counted from the top.
     row: usize,
-    /// The tests whose numbers are in it.
+    /// The tests whose numbers it holds.
     tests: &'static [&'static str],
-    /// The part whose other numbers are in it too.
+    /// A part of the core whose other numbers it also holds.
     rest: Option<CorePart>,
 }
 
@@ -108,7 +108,7 @@ const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
     DiagramRoom { name: "From unit to unit", row: 4, tests: &["bypass_delay", "mixed_throughput"], rest: None },
 ];
 
-/// The way of an instruction, and that of its data.
+/// The paths of instructions and of data.
 const DIAGRAM_ARROWS: [Arrow; 5] = [
     Arrow { from: (0, 0), to: 0 },
     Arrow { from: (1, 0), to: 0 },
@@ -117,7 +117,7 @@ const DIAGRAM_ARROWS: [Arrow; 5] = [
     Arrow { from: (2, 2), to: 0 },
 ];
 
-/// The picture of these numbers on a machine.
+/// Draws the numbers of a machine.
 pub fn draw_core(records: &[UarchLine], machine: &str) -> Diagram {
     let mut rows: Vec<Vec<DiagramBox>> = Vec::new();
     for room in &DIAGRAM_ROOMS {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_in_the_box_of_its_test_or_of_its_part() {
+    fn every_number_is_in_the_box_of_its_test_or_part() {
         let drawn = drawn();
         let lines = |block: &DiagramBox| block.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
         let blocks: Vec<(&str, String)> =
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_found_has_a_number() {
+    fn only_found_results_have_a_number() {
         let entries: Vec<BoxLine> = drawn().rows.concat().into_iter().flat_map(|block| block.entries).collect();
         let measured = entries.iter().filter(|entry| entry.name != "not measured");
         let figures: Vec<(&str, bool)> = measured.map(|entry| (entry.figure.as_str(), entry.faint)).collect();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_are_between_boxes_and_boxes_are_of_tests_that_there_are() {
+    fn arrows_join_boxes_and_boxes_name_existing_tests() {
         let rows = drawn().rows;
         for Arrow { from: (row, place), to } in DIAGRAM_ARROWS {
             assert!(rows[row].get(place).is_some() && rows[row + 1].get(to).is_some());

@@ -1,8 +1,8 @@
-//! A number of the core in words: entries, KiB and MiB, core cycles.
+//! Formats a number of the core with its unit: entries, KiB, MiB, core cycles.
 
 use serde::{Deserialize, Serialize};
 
-/// A number with its interval. A part that is not known is empty.
+/// A number with its interval; unknown parts are `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoreFigure {
     /// The number.
@@ -17,16 +17,16 @@ pub struct CoreFigure {
     pub unit: String,
 }
 
-/// A unit that numbers are written in, and how much of the record's unit it is.
+/// A display unit, and its size in the record's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureScale {
-    /// Its name.
+    /// Name of the display unit.
     pub name: String,
     size: f64,
 }
 
 impl FigureScale {
-    /// The scale in which a number of this unit and size is read best.
+    /// The most readable scale for a number of this unit and size.
     pub fn for_number(unit: &str, number: f64) -> FigureScale {
         let named = |name: &str, size: f64| FigureScale { name: name.to_string(), size };
         match unit {
@@ -39,9 +39,10 @@ impl FigureScale {
         }
     }
 
-    /// A number in this scale: all digits of a whole one, else two behind the point at most.
+    /// Formats a number in this scale: all digits of a whole number, else at most two after the
+    /// point.
     pub fn format_number(&self, number: f64) -> String {
-        // Things are counted, and half of one is an error of reading.
+        // Entries are whole; a fraction comes from measurement error.
         let number = if self.name == "entries" { number.round() } else { number / self.size };
         match number.abs() {
             size if size >= 1e9 => format!("{number:.2e}"),
@@ -53,29 +54,29 @@ impl FigureScale {
 }
 
 impl CoreFigure {
-    /// The scale in which it is read best.
+    /// The most readable scale for the number.
     pub fn best_scale(&self) -> FigureScale {
         FigureScale::for_number(&self.unit, self.value.unwrap_or_default())
     }
 
-    /// The number with its unit; none where it is not known.
+    /// The number with its unit; `None` if it is unknown.
     pub fn format_with_unit(&self) -> Option<String> {
         let scale = self.best_scale();
         self.value.map(|value| format!("{} {}", scale.format_number(value), scale.name))
     }
 
-    /// The number in few words, with its unit where that is not entries; none where it is not known.
+    /// The number in short form, with its unit unless that is entries; `None` if it is unknown.
     pub fn format_short(&self) -> Option<String> {
         self.format_with_unit().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
     }
 
-    /// The ends of the interval in a scale; none where both are written alike, or an end is not known.
+    /// The ends of the interval in a scale; `None` if both look the same or one is unknown.
     pub fn format_interval(&self, scale: &FigureScale) -> Option<String> {
         let (low, high) = (scale.format_number(self.low?), scale.format_number(self.high?));
         (low != high).then(|| format!("{low} to {high}"))
     }
 
-    /// Whether a number is in the interval; without one, whether it is the same.
+    /// Whether a number lies in the interval, or equals the value if there is no interval.
     pub fn contains(&self, number: f64) -> bool {
         let Some(value) = self.value else { return false };
         let (low, high) = (self.low.unwrap_or(value), self.high.unwrap_or(value));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_unit_in_which_they_are_read() {
+    fn numbers_use_the_most_readable_unit() {
         let text = |value: f64, unit: &str| figure(value, value, value, unit).format_with_unit().unwrap();
         assert_eq!(text(498.0, "count"), "498 entries");
         assert_eq!(text(442.9, "count"), "443 entries");
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_in_the_units_of_its_number() {
+    fn interval_uses_the_unit_of_its_number() {
         let l2 = figure(1_048_576.0, 1_015_808.0, 1_081_344.0, "bytes");
         assert_eq!(l2.format_interval(&l2.best_scale()).as_deref(), Some("0.97 to 1.03"));
         let sharp = figure(192.0, 192.0, 192.0, "count");

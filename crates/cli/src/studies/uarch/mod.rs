@@ -1,4 +1,4 @@
-//! The result of `uarch` for readers: the core on a page and as a diagram, and pictures of its curves.
+//! Presents the result of `uarch`: a page and a diagram of the core, and plots of its curves.
 
 mod diagram;
 mod figure;
@@ -16,6 +16,6 @@ pub use record::UarchLine;
 #[cfg(test)]
 pub use simulated_lines::simulated_line;
 
-/// What its lines look like.
+/// How its lines are presented.
 pub const UARCH_VIEW: LineView =
     LineView { study: record::UARCH_KIND, text: sheet::print_sheet, pictures: plots::draw_pictures };

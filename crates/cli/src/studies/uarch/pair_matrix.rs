@@ -1,28 +1,29 @@
-//! Numbers of each two of the CPUs, as a table of both: on the page, and as a picture.
+//! Numbers of pairs of CPUs, as a matrix on the page and as a picture.
 //!
-//! A table that is too wide for a terminal has, of each CPU, the smallest, the middle and the largest number, and the nearest CPU.
+//! If the matrix is too wide for a terminal, each CPU instead has its smallest, median and largest
+//! number, and its nearest CPU.
 
 use super::record::UarchLine;
 use crate::output::WIDTH;
 use cyclescope::plot::{HeatMap, HeatRow};
 use std::collections::BTreeMap;
 
-/// Characters of a number with the space before it, and of a CPU's name.
+/// Width of a number with the space before it, and of a CPU's name.
 const NUMBER_WIDTH: usize = 6;
 const NAME_WIDTH: usize = 9;
 
-/// The numbers of pairs of a test.
+/// The pair numbers of one test.
 #[derive(Debug)]
 pub struct PairMatrix<'a> {
-    /// All CPUs of a pair, in order.
+    /// All CPUs of any pair, in order.
     cpus: Vec<u32>,
-    /// Those that have a pair with all others.
+    /// CPUs that are paired with all others.
     rows: Vec<u32>,
     pairs: BTreeMap<[u32; 2], &'a UarchLine>,
 }
 
 impl<'a> PairMatrix<'a> {
-    /// That of the records which are of pairs; none where none are.
+    /// Collects the records of pairs; `None` without any.
     pub fn from_records(records: impl IntoIterator<Item = &'a UarchLine>) -> Option<PairMatrix<'a>> {
         let pairs: BTreeMap<[u32; 2], &UarchLine> =
             records.into_iter().filter_map(|record| Some((record.pair?.cpus, record))).collect();
@@ -34,13 +35,13 @@ impl<'a> PairMatrix<'a> {
         (!pairs.is_empty()).then_some(PairMatrix { cpus, rows, pairs })
     }
 
-    /// The number of two CPUs.
+    /// The number of a pair of CPUs.
     fn pair_number(&self, row: u32, column: u32) -> Option<f64> {
         let record = self.pairs.get(&[row.min(column), row.max(column)])?;
         record.value.value.filter(|_| record.is_found())
     }
 
-    /// The numbers of a CPU with the CPUs that they are of, the smallest first.
+    /// A CPU's numbers with the other CPU of each, smallest first.
     fn row_numbers(&self, row: u32) -> Vec<(f64, u32)> {
         let mut all: Vec<(f64, u32)> =
             self.cpus.iter().filter_map(|&column| Some((self.pair_number(row, column)?, column))).collect();
@@ -48,14 +49,14 @@ impl<'a> PairMatrix<'a> {
         all
     }
 
-    /// The lines of the page.
+    /// The lines for the page.
     pub fn page_lines(&self) -> Vec<String> {
         let fits = NAME_WIDTH + NUMBER_WIDTH * self.cpus.len() <= WIDTH;
         let mut lines = if fits { self.all_rows() } else { self.summary_rows() };
         lines.extend(self.cluster_lines());
         let (rows, all) = (self.rows.len(), self.cpus.len());
         if rows < all {
-            lines.push(format!("  Measured with all others: {rows} of {all} CPUs; there is no time for more."));
+            lines.push(format!("  Only {rows} of {all} CPUs were measured with all others, for lack of time."));
         }
         lines
     }
@@ -92,7 +93,7 @@ impl<'a> PairMatrix<'a> {
         [head].into_iter().chain(self.rows.iter().map(row)).collect()
     }
 
-    /// The clusters of pairs that are alike, where there are several.
+    /// Lists the clusters of similar pairs, if there are several.
     fn cluster_lines(&self) -> Vec<String> {
         let mut clusters: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for record in self.pairs.values() {
@@ -112,7 +113,7 @@ impl<'a> PairMatrix<'a> {
         clusters.iter().map(line).collect()
     }
 
-    /// The picture.
+    /// Draws the matrix.
     pub fn draw_heat(&self, title: String, machine: &str) -> HeatMap {
         let row = |row: &u32| HeatRow {
             name: format!("CPU {row}"),
@@ -138,7 +139,7 @@ mod tests {
     use super::super::simulated_lines;
     use super::*;
 
-    /// Pairs of these CPUs: two clusters of as many, each with a faster pair.
+    /// Pairs of these CPUs in two clusters of equal size, each with a faster pair.
     fn records(cpus: u32, rows: u32) -> Vec<UarchLine> {
         let half = cpus / 2;
         let mut lines = Vec::new();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn few_cpus_have_a_table_of_all() {
+    fn few_cpus_get_a_full_matrix() {
         let records = records(4, 4);
         let lines = PairMatrix::from_records(&records).expect("pairs").page_lines();
         let all = [
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_have_the_ends_of_each_row() {
+    fn many_cpus_get_the_extremes_of_each_row() {
         let records = records(16, 2);
         let lines = PairMatrix::from_records(&records).expect("pairs").page_lines();
         assert_eq!(lines[0], "  ns         least   median     most   nearest");
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_has_a_square_for_each_two() {
+    fn picture_has_a_square_for_each_pair() {
         let records = records(4, 4);
         let heat =
             PairMatrix::from_records(&records).expect("pairs").draw_heat("From core to core".to_string(), "a machine");

@@ -1,8 +1,10 @@
-//! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes;
-//! one of each test of bytes in a cycle, against how much memory they are of, and one of the numbers of each two CPUs.
+//! Draws the core and each number's curves.
 //!
-//! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
-//! the costs, whose treads are levels and whose rises are between the sizes at which one ends and the next begins.
+//! A test's curves show overlap by number of instructions, cost per step by size, or bytes per
+//! cycle by memory size. Numbers of CPU pairs become a heat map. The result is a line through the
+//! plot: across the overlaps where the number ends them, or as a staircase over the costs. The
+//! staircase runs along each level and rises between the sizes where one level ends and the next
+//! begins.
 
 use super::diagram::draw_core;
 use super::pair_matrix::PairMatrix;
@@ -11,7 +13,7 @@ use crate::output::report::{Drawing, Picture};
 use cyclescope::plot::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 use serde_json::Value;
 
-/// All of them.
+/// Draws all pictures.
 pub fn draw_pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
     let records = UarchLine::from_lines(lines);
     let charts = records.iter().flat_map(|record| record_charts(record, machine));
@@ -29,7 +31,7 @@ pub fn draw_pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
     all
 }
 
-/// The pictures of a record by their names: one for each kind of curves that it has.
+/// The pictures of a record with their names, one for each kind of curve in it.
 fn record_charts(record: &UarchLine, machine: &str) -> Vec<(String, Chart)> {
     let name = format!("{}-{}", UARCH_KIND, record.what);
     let overlaps = || overlap_chart(record, machine);
@@ -43,9 +45,9 @@ fn record_charts(record: &UarchLine, machine: &str) -> Vec<(String, Chart)> {
     }
 }
 
-/// The overlap of two chains against the number of instructions between them.
+/// Plots the overlap of two chains against the number of instructions between them.
 fn overlap_chart(record: &UarchLine, machine: &str) -> Chart {
-    // What comes first lies at the bottom, and curves fall where the number is.
+    // The first series lies at the bottom, and curves fall at the number.
     let mut series = Vec::new();
     if let (true, Some(value)) = (record.is_found(), record.value.value) {
         let name = record.value.format_with_unit().unwrap_or_default();
@@ -60,12 +62,12 @@ fn overlap_chart(record: &UarchLine, machine: &str) -> Chart {
         title: test_title(record),
         note: chart_note(record, machine),
         x: new_axis("instructions between the chains", AxisScale::Linear),
-        y: new_axis("overlap: 1 at once, 0 one after the other", AxisScale::Linear),
+        y: new_axis("overlap: 1 at the same time, 0 in sequence", AxisScale::Linear),
         series,
     }
 }
 
-/// Bytes in a cycle by how much memory they are of, from the records of a test of that.
+/// Plots bytes per cycle against memory size, from the records of a bandwidth test.
 fn bandwidth_chart(records: &[UarchLine], machine: &str) -> Option<(String, Chart)> {
     let first = records.first().filter(|record| record.value.unit == "bytes_per_cycle")?;
     let rates = || records.iter().flat_map(|record| &record.rates);
@@ -83,13 +85,13 @@ fn bandwidth_chart(records: &[UarchLine], machine: &str) -> Option<(String, Char
         y: new_axis("bytes per core cycle", AxisScale::Log),
         series,
     };
-    // Of a program there is one rate by size.
+    // Draw only programs with one rate per size.
     let once = |series: &Series| series.points.windows(2).all(|pair| pair[0].x < pair[1].x);
     let drawn = !chart.series.is_empty() && chart.series.iter().all(once);
     Some((format!("{UARCH_KIND}-{}", first.test), chart)).filter(|_| drawn)
 }
 
-/// Costs by place.
+/// Plots costs by place.
 fn place_chart(record: &UarchLine, machine: &str) -> Chart {
     let points = record.places.iter().map(|place| ChartPoint::new(place.place, place.cost.unwrap_or(f64::NAN)));
     let points = points.collect();
@@ -109,14 +111,14 @@ fn overlap_series(filler: &FillerCurve) -> Series {
     Series { name: filler.name.clone(), style: SeriesStyle::Line, points: points.collect() }
 }
 
-/// The last number of instructions with an overlap, on the curve.
+/// The last number of instructions with an overlap, as a point on the curve.
 fn knee_point(filler: &FillerCurve) -> Option<ChartPoint> {
     let end = filler.knee?.high;
     let point = filler.curve.iter().find(|point| point.n == end)?;
     point.overlap.map(|overlap| ChartPoint::new(end, overlap))
 }
 
-/// What a step costs against the size that is walked through.
+/// Plots the cost of a step against the size of the structure walked through.
 fn cost_chart(record: &UarchLine, machine: &str) -> Chart {
     let several = record.walks.len() > 1;
     let mut series = Vec::new();
@@ -126,26 +128,27 @@ fn cost_chart(record: &UarchLine, machine: &str) -> Chart {
     }
     series.extend(record.walks.iter().map(|walk| cost_series(walk, !several)));
     let (label, scale) = match record.value.unit.as_str() {
-        "bytes" => ("bytes that are walked through", AxisScale::Binary),
-        _ => ("entries that are walked through", AxisScale::Log),
+        "bytes" => ("bytes walked through", AxisScale::Binary),
+        _ => ("entries walked through", AxisScale::Log),
     };
     Chart {
         title: test_title(record),
         note: chart_note(record, machine),
         x: new_axis(label, scale),
-        y: new_axis("core cycles a step", cost_scale(record)),
+        y: new_axis("core cycles per step", cost_scale(record)),
         series,
     }
 }
 
-/// Logarithmic; of costs that are none, such as those of a hit beside a reference, with a place for zero.
+/// A logarithmic scale, with room for zero if costs can be zero, such as hits relative to a
+/// reference.
 fn cost_scale(record: &UarchLine) -> AxisScale {
     let mut costs = record.walks.iter().flat_map(|walk| &walk.curve).filter_map(|step| step.cost);
     if costs.all(|cost| cost > 0.0) { AxisScale::Log } else { AxisScale::SignedLog }
 }
 
-/// A walk's costs, where it is the only one with their intervals: those of several are drawn beside their sizes, and levels
-/// would not lie on them.
+/// The costs of a walk. The only walk has intervals; of several walks, the costs are drawn at their
+/// sizes, because levels wouldn't lie on the curves.
 fn cost_series(walk: &WalkCurve, alone: bool) -> Series {
     let mut curve = walk.curve.clone();
     curve.sort_by(|one, other| one.n.total_cmp(&other.n));
@@ -156,7 +159,8 @@ fn cost_series(walk: &WalkCurve, alone: bool) -> Series {
     Series { name: walk.name.clone(), style: SeriesStyle::Line, points: points.collect() }
 }
 
-/// Along each level's cost up to its last size, then to the next level's at the first size that is past it.
+/// The corners of the staircase: along each level to its last size, then to the next level at the
+/// first size beyond.
 fn level_corners(walk: &WalkCurve) -> Vec<(f64, f64)> {
     let sizes = || walk.curve.iter().map(|step| step.n);
     let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
@@ -179,7 +183,7 @@ fn new_axis(label: &str, scale: AxisScale) -> Axis {
     Axis { label: label.to_string(), scale }
 }
 
-/// What is asked, as the list of tests has it.
+/// The test's question, from the list of tests.
 fn test_title(record: &UarchLine) -> String {
     let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic);
     let tests = plain.map_or(&[][..], |plain| plain.subjects);
@@ -190,7 +194,7 @@ fn test_title(record: &UarchLine) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The machine, and what was found.
+/// The machine and the result.
 fn chart_note(record: &UarchLine, machine: &str) -> String {
     let interval = record.value.format_interval(&record.value.best_scale());
     let found = match (record.value.format_with_unit().filter(|_| record.is_found()), interval) {
@@ -216,13 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn each_record_with_curves_has_a_picture() {
+    fn every_record_with_curves_has_a_picture() {
         let names: Vec<String> = drawn().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["uarch-rob", "uarch-data_caches.1.size", "uarch-data_caches.1.cost"]);
     }
 
     #[test]
-    fn overlaps_have_their_ends_and_the_number_marked() {
+    fn overlap_chart_marks_the_ends_and_the_number() {
         let (_, chart) = &drawn()[0];
         let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["394 entries", "nop", "long nop", "last overlap"]);
@@ -234,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_have_their_levels_as_a_staircase() {
+    fn cost_chart_shows_levels_as_a_staircase() {
         let (_, chart) = &drawn()[1];
         assert_eq!(chart.note, "a machine: data caches, level 1: size: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.x.scale, chart.y.scale), (AxisScale::Binary, AxisScale::Log));
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_costs_of_several_walks_lie_on_their_sizes() {
+    fn costs_of_several_walks_are_drawn_at_their_sizes() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         let walk = records[3].walks[0].clone();
         records[3].walks.push(walk);
@@ -258,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_step_may_cost_nothing() {
+    fn cost_chart_accepts_a_zero_cost() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].walks[0].curve[0].cost = Some(-0.001);
         assert_eq!(record_charts(&records[3], "a machine")[0].1.y.scale, AxisScale::SignedLog);
     }
 
     #[test]
-    fn a_number_of_a_test_that_is_in_no_list_is_drawn() {
+    fn number_of_an_unlisted_test_is_drawn() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].test = "another".to_string();
         let chart = &record_charts(&records[3], "a machine")[0].1;
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_in_a_cycle_are_drawn_by_how_much_memory_they_are_of() {
+    fn bandwidth_is_drawn_by_memory_size() {
         let rate = |name: &str, n: u64, value: f64| {
             let rate = json!({ "value": value, "low": value, "high": value, "unit": "bytes_per_cycle" });
             json!({ "name": name, "n": n, "rate": rate })
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_not_found_is_no_line() {
+    fn missing_number_draws_no_line() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[0].verdict = "unclear".to_string();
         let chart = &record_charts(&records[0], "a machine")[0].1;

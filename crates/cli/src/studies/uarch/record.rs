@@ -1,37 +1,38 @@
-//! What readers of a result need of a line of kind `uarch`: a number, its verdict, and the curves that it comes from.
+//! Parses lines of kind `uarch` for presentation: a number, its verdict, and the curves behind it.
 //!
-//! Lines are read as JSON, so that those of a file and those of a study under way are the same. A field that a line does
-//! not have is empty.
+//! Lines are read as JSON, so that a file and a running study are handled the same way. Missing
+//! fields are empty.
 
 use super::figure::CoreFigure;
 use cyclescope::study::instr::rows::instr_table::BadList;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The kind of such a line, and the name of the study.
+/// The kind of the lines, and the name of the study.
 pub const UARCH_KIND: &str = "uarch";
 
-/// The share by which a number may differ from CPUID's and still be the same, as sizes of two programs may.
+/// A number that differs from CPUID's by at most this share counts as the same, because the sizes
+/// of two programs may differ this much.
 const CPUID_SAME_SHARE: f64 = 0.02;
 
 /// A part of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CorePart {
-    /// What brings instructions: fetch, decoders, predictors.
+    /// Instruction supply: fetch, decoders, predictors.
     FrontEnd,
-    /// What holds instructions until they retire.
+    /// Structures that hold instructions until they retire.
     #[default]
     Window,
-    /// Renaming, and what executes.
+    /// Renaming and execution units.
     Execution,
-    /// Caches and the translation of addresses.
+    /// Caches and address translation.
     Memory,
-    /// What is told of them, and what other work takes.
+    /// Findings about the environment, and the effects of other activity.
     Environment,
 }
 
-/// A caveat, of which the page has its code.
+/// A caveat; the page shows only its code.
 #[derive(Debug, Clone, Deserialize)]
 pub struct CaveatCode {
     code: String,
@@ -40,71 +41,71 @@ pub struct CaveatCode {
 /// A line.
 #[derive(Debug, Clone, Deserialize)]
 pub struct UarchLine {
-    /// The test.
+    /// Name of the test.
     pub test: String,
-    /// The number's own name, such as `rob` or `data_caches.1.size`.
+    /// Name of the number, such as `rob` or `data_caches.1.size`.
     pub what: String,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: String,
     /// The number.
     pub value: CoreFigure,
-    /// The part of the core that it is of.
+    /// The part of the core that the number describes.
     #[serde(default)]
     pub part: CorePart,
-    /// The test of the structure that is full first.
+    /// The test of the structure that fills up first.
     #[serde(default)]
     pub limited_by: Option<String>,
-    /// Why, in words.
+    /// The reason in words.
     #[serde(default)]
     pub why: String,
-    /// What CPUID says, in the unit of the number.
+    /// CPUID's figure, in the unit of the number.
     #[serde(default)]
     pub cpuid: Option<f64>,
-    /// What CPUID or the kernel says that is no such number.
+    /// Information from CPUID or the kernel that isn't directly comparable.
     #[serde(default)]
     pub told: Option<String>,
-    /// What it is to be read with.
+    /// Caveats on the number.
     #[serde(default)]
     pub caveats: Vec<CaveatCode>,
-    /// How a cost is spread over rounds.
+    /// Spread of a cost over rounds.
     #[serde(default)]
     pub spread: Option<TimeSpread>,
-    /// Overlaps against numbers of instructions.
+    /// Overlaps by number of instructions.
     #[serde(default)]
     pub fillers: Vec<FillerCurve>,
-    /// Costs of a step against sizes.
+    /// Costs per step by size.
     #[serde(default)]
     pub walks: Vec<WalkCurve>,
     /// Rates of programs.
     #[serde(default)]
     pub rates: Vec<ProgramRate>,
-    /// Costs at places.
+    /// Costs by place.
     #[serde(default)]
     pub places: Vec<PlaceCost>,
-    /// The CPUs that it is of, where it is of two.
+    /// The pair of CPUs, if the number describes one.
     #[serde(default)]
     pub pair: Option<CpuPair>,
-    /// What other classes of instructions do to one.
+    /// Effects of other instruction classes on this one.
     #[serde(default)]
     pub displaced: Vec<Value>,
 }
 
-/// Two CPUs.
+/// A pair of CPUs.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct CpuPair {
-    /// Their numbers, the smaller one first.
+    /// Their numbers, smaller one first.
     pub cpus: [u32; 2],
-    /// The cluster of pairs that are alike, from 1, the fastest.
+    /// The cluster of similar pairs, counted from 1, the fastest.
     #[serde(default)]
     pub cluster: Option<u32>,
 }
 
-/// The cost at a place.
+/// The cost at one place.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct PlaceCost {
-    /// The place, in bytes.
+    /// The place in bytes.
     pub place: f64,
-    /// Core cycles.
+    /// Cost in core cycles.
     #[serde(default)]
     pub cost: Option<f64>,
 }
@@ -112,38 +113,38 @@ pub struct PlaceCost {
 /// The rate of a program.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProgramRate {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// What it was made for: of bytes in a cycle, how much memory they are of.
+    /// The program's parameter; for bandwidth tests, the memory size in bytes.
     pub n: f64,
-    /// Its rate.
+    /// The rate.
     pub rate: CoreFigure,
 }
 
-/// A cost in time, and what shares of the rounds are below.
+/// A cost in time, and its quantiles over rounds.
 #[derive(Debug, Clone, Deserialize)]
 pub struct TimeSpread {
     /// The time.
     pub time: CoreFigure,
-    /// From the smallest share on.
+    /// Quantiles in ascending order of share.
     #[serde(default)]
     pub quantiles: Vec<TimeQuantile>,
 }
 
-/// What a share of the rounds is below.
+/// A quantile of a time.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct TimeQuantile {
-    /// The share.
+    /// Share of rounds below the time.
     pub share: f64,
     /// The time in nanoseconds.
     #[serde(default)]
     pub ns: Option<f64>,
 }
 
-/// What one kind of instruction showed.
+/// The overlap curve of one kind of filler instruction.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FillerCurve {
-    /// Its name.
+    /// Name of the filler.
     pub name: String,
     /// Where the overlap ends.
     #[serde(default)]
@@ -153,28 +154,28 @@ pub struct FillerCurve {
     pub curve: Vec<OverlapPoint>,
 }
 
-/// Where an overlap ends.
+/// The end of an overlap.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct OverlapKnee {
-    /// The last number of instructions at which there is some.
+    /// The last number of instructions with an overlap.
     pub high: f64,
 }
 
 /// A point of a filler's curve.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct OverlapPoint {
-    /// The number of instructions.
+    /// Number of instructions.
     pub n: f64,
-    /// The share of the second chain that runs beside the first.
+    /// Share of the second chain that overlaps with the first.
     pub overlap: Option<f64>,
 }
 
-/// What one kind of step costs.
+/// The cost curve of one kind of step.
 #[derive(Debug, Clone, Deserialize)]
 pub struct WalkCurve {
-    /// Its name.
+    /// Name of the walk.
     pub name: String,
-    /// The costs that it stays at, from the smallest size on.
+    /// The cost levels, from the smallest size.
     #[serde(default)]
     pub levels: Vec<CostLevel>,
     /// The cost at each size.
@@ -182,21 +183,21 @@ pub struct WalkCurve {
     pub curve: Vec<WalkStep>,
 }
 
-/// A cost, and up to which size it holds; to the end where that is not said.
+/// A cost, and the size up to which it holds; without one, it holds to the end.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct CostLevel {
-    /// The last size.
+    /// The last size of the level.
     pub upto: Option<LevelEdge>,
-    /// Core cycles.
+    /// Cost in core cycles.
     pub cost: Option<f64>,
 }
 
-/// The end of a level: it holds up to the one size at least, and up to the other at most.
+/// The end of a level, which lies between two sizes.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct LevelEdge {
-    /// The last size that is surely in it.
+    /// The last size that certainly belongs to the level.
     pub low: f64,
-    /// The last one that may be.
+    /// The last size that may belong to it.
     pub high: f64,
 }
 
@@ -207,22 +208,22 @@ pub struct WalkStep {
     pub n: f64,
     /// The cost.
     pub cost: Option<f64>,
-    /// The lower end of its interval.
+    /// Lower end of the interval.
     #[serde(default)]
     pub low: Option<f64>,
-    /// The upper end.
+    /// Upper end of the interval.
     #[serde(default)]
     pub high: Option<f64>,
 }
 
 impl UarchLine {
-    /// Those among lines that the study has just written.
+    /// The `uarch` records among lines that the study has just written.
     pub fn from_lines(lines: &[Value]) -> Vec<UarchLine> {
         let of = |line| UarchLine::deserialize(line).expect("the study writes whole lines");
         lines.iter().filter(|line| line["kind"] == UARCH_KIND).map(of).collect()
     }
 
-    /// Puts records in the order of their tests: sizes, which are looked at again, are written last.
+    /// Sorts records by their tests. Sizes that are measured again are written last.
     pub fn sort_by_test(records: &mut [UarchLine]) {
         let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic);
         let place = |record: &UarchLine| {
@@ -231,7 +232,8 @@ impl UarchLine {
         records.sort_by_key(place);
     }
 
-    /// Those of a file of lines. A line that is not JSON is passed over, as those of other kinds are; one of this kind has to be whole.
+    /// The `uarch` records of a file. Lines of other kinds, or without JSON, are skipped; those of
+    /// this kind must be complete.
     pub fn from_content(content: &[u8]) -> Result<Vec<UarchLine>, BadList> {
         let lines = (1..).zip(content.split(|byte| *byte == b'\n'));
         let values = lines.filter_map(|(number, line)| Some((number, serde_json::from_slice::<Value>(line).ok()?)));
@@ -239,29 +241,29 @@ impl UarchLine {
         let read = |(number, value): (u64, Value)| {
             UarchLine::deserialize(&value).map_err(|error| BadList {
                 line: Some(number),
-                message: format!("it is no whole line of {UARCH_KIND}: {error}"),
-                remedy: "name a file as cyclescope wrote it".to_string(),
+                message: format!("not a complete line of {UARCH_KIND}: {error}"),
+                remedy: "name an unchanged file from cyclescope".to_string(),
             })
         };
         of_kind.map(read).collect()
     }
 
-    /// Whether there is a number.
+    /// Whether the line has a number.
     pub fn is_found(&self) -> bool {
         self.verdict == "found" && self.value.value.is_some()
     }
 
-    /// Whether something else used the core while it was measured.
+    /// Whether something else used the core during the measurement.
     pub fn is_shared(&self) -> bool {
         self.caveats.iter().any(|caveat| caveat.code == "sibling_busy")
     }
 
-    /// Whether why it is so says more than the number.
+    /// Whether the reason says more than the number.
     pub fn has_finding(&self) -> bool {
         self.part == CorePart::Environment || !self.displaced.is_empty() || !self.places.is_empty()
     }
 
-    /// What CPUID says, where the number differs from it or there is none.
+    /// CPUID's figure, if the number differs from it or is missing.
     pub fn cpuid_contradiction(&self) -> Option<CoreFigure> {
         let told = self.cpuid?;
         let near = self.value.value.is_some_and(|value| (value - told).abs() <= CPUID_SAME_SHARE * told);
@@ -269,7 +271,7 @@ impl UarchLine {
         differs.then(|| CoreFigure { value: Some(told), low: None, high: None, ..self.value.clone() })
     }
 
-    /// A cost in time: its median, and between what it is in most rounds.
+    /// A cost in time: its median and the range of most rounds.
     pub fn describe_time(&self) -> Option<String> {
         let TimeSpread { time, quantiles } = self.spread.as_ref()?;
         let scale = time.best_scale();
@@ -279,7 +281,7 @@ impl UarchLine {
         Some(format!("{}; {low} to {high} ns in {most} % of rounds", time.format_with_unit()?))
     }
 
-    /// The verdict, with what limits.
+    /// The verdict, and the limiting structure if any.
     pub fn describe_verdict(&self) -> String {
         match &self.limited_by {
             Some(other) => format!("{} by {}", self.verdict, describe_key(other)),
@@ -298,7 +300,8 @@ impl UarchLine {
     }
 }
 
-/// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
+/// Names of tests whose keys aren't words. Register counts are those beyond the architectural
+/// registers.
 const TEST_NAMES: &[(&str, &str)] = &[
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
@@ -327,10 +330,10 @@ const TEST_NAMES: &[(&str, &str)] = &[
     ("taylor", "Taylor series"),
 ];
 
-/// The test of findings; their names are those of numbers behind it.
+/// Prefix of the findings' names; their test is `environment`.
 const ENVIRONMENT_PREFIX: &str = "environment.";
 
-/// A stable key in words: `data_caches.1.size` is `data caches, level 1: size`.
+/// A stable key in words: `data_caches.1.size` becomes `data caches, level 1: size`.
 pub fn describe_key(key: &str) -> String {
     let mut parts = key.strip_prefix(ENVIRONMENT_PREFIX).unwrap_or(key).split('.');
     let test = parts.next().unwrap_or_default();
@@ -355,7 +358,7 @@ mod tests {
     use cyclescope_fuzz::{InputShape, fuzz_reader};
 
     #[test]
-    fn keys_become_words() {
+    fn stable_keys_become_words() {
         assert_eq!(describe_key("rob"), "reorder buffer");
         assert_eq!(describe_key("vector_registers_xmm"), "spare xmm registers");
         assert_eq!(describe_key("loads_in_flight"), "loads in flight");
@@ -367,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_both_kinds_of_tests_are_read() {
+    fn reads_lines_of_both_kinds_of_tests() {
         let records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         let parts: Vec<(&str, CorePart)> = records.iter().map(|record| (record.what.as_str(), record.part)).collect();
         let all = [
@@ -384,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_written_last_have_their_place() {
+    fn sizes_written_last_are_sorted_into_place() {
         let names = ["wake_up", "data_caches", "data_caches", "rob", "flags", "int_registers"];
         let line = |name: &str| simulated_lines::simulated_line(name, name, "none", None, "count");
         let mut records = UarchLine::from_lines(&names.map(line));
@@ -396,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_is_answered() {
+    fn arbitrary_files_never_panic() {
         let whole: Vec<String> = simulated_lines::simulated_lines().iter().map(Value::to_string).collect();
         let whole = whole.join("\n").into_bytes();
         assert_eq!(UarchLine::from_content(&whole).unwrap().len(), 6);
@@ -415,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn cpuid_is_told_where_it_says_something_else() {
+    fn cpuid_is_shown_if_it_differs() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         assert_eq!(records[3].cpuid_contradiction(), None, "49152 is in the interval");
         records[3].cpuid = Some(32768.0);

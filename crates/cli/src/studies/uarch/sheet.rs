@@ -1,4 +1,5 @@
-//! The core on a page: its numbers by part, each with its interval and unit, or the verdict where there is none.
+//! Prints the core on a page: its numbers by part, each with its interval and unit, or the verdict
+//! if a number is missing.
 
 use super::pair_matrix::PairMatrix;
 use super::record::{CorePart, UarchLine};
@@ -7,7 +8,7 @@ use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use serde_json::Value;
 
-/// The parts in the order of an instruction's way.
+/// The parts, in the order in which an instruction passes them.
 const PART_TITLES: [(CorePart, &str); 5] = [
     (CorePart::FrontEnd, "Front end"),
     (CorePart::Window, "In flight"),
@@ -16,28 +17,28 @@ const PART_TITLES: [(CorePart, &str); 5] = [
     (CorePart::Environment, "Environment"),
 ];
 
-/// Characters between columns, and before the first.
+/// Spaces between columns, and before the first.
 const COLUMN_GAP: usize = 2;
-/// Characters of the first column at most. A longer name has a line of its own.
+/// Maximum width of the first column. A longer name gets its own line.
 const NAME_WIDTH: usize = 36;
 
-/// A line of the page.
+/// A row of the page.
 struct SheetRow {
     part: CorePart,
     name: String,
-    /// Whether there is a number.
+    /// Whether the row has a number.
     found: bool,
     /// The number, or the verdict.
     number: String,
     unit: String,
     interval: String,
-    /// What CPUID says, where it is something else; a cost in time; or what is told beside.
+    /// CPUID's figure if it differs; a cost in time; or that the sibling was busy.
     remark: String,
-    /// What a row of findings means, and what CPUID or the kernel tells beside it.
+    /// The meaning of a finding, and related information from CPUID or the kernel.
     finding: Vec<String>,
 }
 
-/// Prints the page, then why some numbers are missing.
+/// Prints the page, then the reasons for missing numbers.
 pub fn print_sheet(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
     let mut records = UarchLine::from_lines(lines);
     UarchLine::sort_by_test(&mut records);
@@ -60,26 +61,26 @@ pub fn print_sheet(lines: &[Value], output: &mut Output) -> Result<(), Failure> 
         matrix.page_lines().iter().try_for_each(|line| page.output.write_line(line))?;
         describe_pairs(&records).iter().try_for_each(|text| print_note_below(&mut page, text))?;
     }
-    // A finding has its reason below it.
+    // The reason of a finding is printed below it.
     let mut missing = records.iter().filter(|record| !record.is_found() && !record.has_finding()).peekable();
     if missing.peek().is_some() {
-        page.begin_section("Why there is no number")?;
+        page.begin_section("Reasons for missing numbers")?;
     }
     missing.try_for_each(|record| page.print_row(&record.describe_name(), &record.why))?;
     if rows.iter().any(|row| row.found && row.interval.is_empty()) {
         page.output.write_line("")?;
-        print_note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
+        print_note(&mut page, "A number is shown without an interval if both of its ends look the same.")?;
     }
     Ok(())
 }
 
-/// What a row of findings means, and what is told beside it.
+/// The meaning of a finding, and related information.
 fn describe_finding(record: &UarchLine) -> Vec<String> {
     let why = Some(&record.why).filter(|why| !why.is_empty());
     why.into_iter().chain(&record.told).cloned().collect()
 }
 
-/// Why pairs have no number, each reason once, and what the nearest two CPUs show.
+/// Reasons for missing pair numbers, without duplicates, and what the nearest pair shows.
 fn describe_pairs(records: &[UarchLine]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     let of_pair = |record: &UarchLine| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
@@ -105,7 +106,7 @@ fn describe_pairs(records: &[UarchLine]) -> Vec<String> {
     nearest.into_iter().chain(reasons.iter().map(reason)).collect()
 }
 
-/// A text below a row.
+/// Prints a text below a row.
 fn print_note_below(page: &mut TextPage, text: &str) -> Result<(), Failure> {
     let below = " ".repeat(2 * COLUMN_GAP);
     wrap_text(&escape_controls(text), WIDTH - below.len())
@@ -140,8 +141,8 @@ impl SheetRow {
         }
     }
 
-    /// The row in columns of these widths. A long name, and what CPUID says where there is no room for it, have lines of their
-    /// own.
+    /// Formats the row with these column widths. A long name, and a remark without room, get their
+    /// own lines.
     fn row_lines(&self, [names, numbers, units, intervals]: [usize; 4]) -> Vec<String> {
         let gap = " ".repeat(COLUMN_GAP);
         let SheetRow { name, number, unit, interval, remark: told, .. } = self;
@@ -159,7 +160,7 @@ impl SheetRow {
     }
 }
 
-/// Widths of names, numbers and intervals.
+/// The widths of names, numbers, units and intervals.
 fn column_widths(rows: &[SheetRow]) -> [usize; 4] {
     let widest = |text: fn(&SheetRow) -> &str, of: fn(&SheetRow) -> bool| {
         rows.iter().filter(|row| of(row)).map(|row| text(row).chars().count()).max().unwrap_or_default()
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_below_each_other_with_their_intervals() {
+    fn numbers_and_intervals_are_aligned() {
         let all = [
             "  reorder buffer               394 entries      394 to 396",
             "  spare integer registers     limited by reorder buffer",
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_in_time_too() {
+    fn costs_are_also_shown_in_time() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         assert_eq!(records[4].describe_time(), None);
         let quantile = |share: f64, ns: f64| serde_json::json!({ "share": share, "core_cycles": 5.0, "ns": ns });
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_say_what_they_mean_below_them() {
+    fn findings_are_explained_below_their_row() {
         let line = simulated_lines::simulated_line(
             "environment",
             "environment.page_walk",
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn cpuid_stands_beside_the_number_or_below_it() {
+    fn cpuid_is_next_to_the_number_or_below_it() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].cpuid = Some(32768.0);
         let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";

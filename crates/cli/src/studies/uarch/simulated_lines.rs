@@ -1,8 +1,8 @@
-//! Lines of a result that were written by hand: every verdict, both kinds of curves, every part.
+//! Simulated result lines for tests: every verdict, both kinds of curves, every part of the core.
 
 use serde_json::{Value, json};
 
-/// Names, verdict and number of a line.
+/// Builds a line from its names, verdict and number.
 pub fn simulated_line(test: &str, what: &str, verdict: &str, number: Option<[f64; 3]>, unit: &str) -> Value {
     let part = |place: usize| number.map(|number| number[place]);
     let value = json!({ "value": part(0), "low": part(1), "high": part(2), "unit": unit });
@@ -12,13 +12,13 @@ pub fn simulated_line(test: &str, what: &str, verdict: &str, number: Option<[f64
     })
 }
 
-/// The same line with another field.
+/// The same line with one more field.
 fn with_field(mut line: Value, field: &str, value: Value) -> Value {
     line[field] = value;
     line
 }
 
-/// A filler whose overlap ends behind a number of instructions.
+/// A filler whose overlap ends after a number of instructions.
 fn simulated_filler(name: &str, end: u32) -> Value {
     let point = |n: u32| json!({ "n": n, "overlap": if n <= end { 0.97 } else { 0.03 }, "fast": 1.0 });
     let curve: Vec<Value> = (1..=40).map(|step| point(10 * step)).chain([point(end), point(end + 1)]).collect();
@@ -46,7 +46,7 @@ fn simulated_walk() -> Value {
     json!({ "name": "loads that wait for each other", "levels": levels, "curve": curve })
 }
 
-/// The lines.
+/// The simulated lines.
 pub fn simulated_lines() -> Vec<Value> {
     let rob = simulated_line("rob", "rob", "found", Some([394.0, 394.0, 396.0]), "count");
     let fillers = json!([simulated_filler("nop", 392), simulated_filler("long nop", 391)]);

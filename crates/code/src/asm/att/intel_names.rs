@@ -1,20 +1,20 @@
-//! AT&T's names of instructions: the Intel name, and the size of a memory operand that a suffix gives.
+//! AT&T's instruction names: the Intel name, and the size of a memory operand given by a suffix.
 
 use crate::asm::mnemonic;
 
-/// An instruction as Intel's syntax has it.
+/// An instruction in Intel's terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IntelName {
-    /// Intel's mnemonic.
+    /// Intel mnemonic.
     pub(super) mnemonic: String,
-    /// Bytes of a memory operand, and of the general purpose registers.
+    /// Bytes of a memory operand and of the general-purpose registers.
     pub(super) size: Option<u32>,
-    /// Whether `size` is that of all general purpose registers too.
+    /// Whether `size` also applies to all general-purpose registers.
     pub(super) registers: bool,
 }
 
-/// Names that are no mnemonic with a suffix: GNU as, "AT&T Mnemonic versus Intel Mnemonic". The size is that of the
-/// source.
+/// Names that are not a mnemonic with a suffix: GNU as, "AT&T Mnemonic versus Intel Mnemonic". The
+/// size is that of the source.
 const IRREGULAR_NAMES: [(&str, &str, Option<u32>); 26] = [
     ("cbtw", "cbw", None),
     ("cwtl", "cwde", None),
@@ -45,9 +45,9 @@ const IRREGULAR_NAMES: [(&str, &str, Option<u32>); 26] = [
 ];
 
 const SIZE_SUFFIXES: [(&str, u32); 4] = [("b", 1), ("w", 2), ("l", 4), ("q", 8)];
-/// Of conversions that make a narrower vector: the operand in memory.
+/// Suffixes of conversions to a narrower vector: the size of the operand in memory.
 const VECTOR_SUFFIXES: [(&str, u32); 3] = [("x", 16), ("y", 32), ("z", 64)];
-/// Of x87 instructions on floating point numbers, and on whole ones.
+/// Suffixes of x87 instructions on floating-point numbers, and on integers.
 const FLOAT_SUFFIXES: [(&str, u32); 3] = [("s", 4), ("l", 8), ("t", 10)];
 const INTEGER_SUFFIXES: [(&str, u32); 4] = [("s", 2), ("ll", 8), ("l", 4), ("q", 8)];
 
@@ -56,7 +56,7 @@ const FLOAT_MNEMONICS: [&str; 11] =
 const INTEGER_MNEMONICS: [&str; 12] =
     ["fild", "fist", "fistp", "fisttp", "fiadd", "fimul", "ficom", "ficomp", "fisub", "fisubr", "fidiv", "fidivr"];
 
-/// What an AT&T mnemonic (in lower case) may mean, the likeliest first.
+/// Possible meanings of an AT&T mnemonic (in lower case), likeliest first.
 pub(super) fn find_intel_names(written: &str) -> Vec<IntelName> {
     let mut found = Vec::new();
     let mut add = |mnemonic: &str, size: Option<u32>, registers: bool| {
@@ -90,8 +90,8 @@ pub(super) fn find_intel_names(written: &str) -> Vec<IntelName> {
     found
 }
 
-/// The other direction of an x87 subtraction or division, which AT&T's assembler called by the wrong name, and which
-/// kept it: "fsub" with a destination that is not the top is Intel's "fsubr".
+/// The opposite direction of an x87 subtraction or division. AT&T's assembler swapped these names,
+/// and the syntax keeps them: "fsub" with a destination other than the top is Intel's "fsubr".
 pub(super) fn reverse_x87_direction(mnemonic: &str) -> Option<&'static str> {
     const PAIRS: [(&str, &str); 4] = [("fsub", "fsubr"), ("fdiv", "fdivr"), ("fsubp", "fsubrp"), ("fdivp", "fdivrp")];
     PAIRS.iter().find_map(|(one, other)| match mnemonic {

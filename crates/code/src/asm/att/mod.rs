@@ -1,8 +1,11 @@
 //! AT&T syntax: `addl $1, 8(%rax,%rbx,4)`.
 //!
-//! Statements are read into what the Intel parser makes of its own: the operands in Intel's order, and the size that a
-//! suffix gives on the operand in memory. What is then chosen and encoded is the same for both. Not read: far jumps and
-//! calls (`ljmp`, `lcall`), and two immediates in one instruction (`extrq`, `insertq`) other than those of `enter`.
+//! Statements are converted to the form that the Intel parser produces. Operands are in Intel's
+//! order, and a suffix gives the size of the operand in memory. Choice and encoding are then the
+//! same for both syntaxes.
+//!
+//! Limits: far jumps and calls (`ljmp`, `lcall`) are not supported. Nor are two immediates in one
+//! instruction (`extrq`, `insertq`), except those of `enter`.
 
 mod intel_names;
 
@@ -17,7 +20,8 @@ use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 use intel_names::IntelName;
 
-/// Whether a text is plainly AT&T syntax: a register after `%`, or a number after `$`, neither of which Intel's has.
+/// Whether a text is clearly AT&T syntax: a register after `%`, or a number after `$`, which Intel
+/// syntax never has.
 pub(super) fn is_att_syntax(tokens: &[Token]) -> bool {
     tokens.windows(2).any(|pair| match (&pair[0].kind, &pair[1].kind) {
         (TokenKind::Punct('%'), TokenKind::Word) => find_register(&pair[1].text).is_some(),
@@ -27,7 +31,8 @@ pub(super) fn is_att_syntax(tokens: &[Token]) -> bool {
 }
 
 impl TokenCursor<'_> {
-    /// Reads the operands of a statement whose mnemonic and prefixes are read, and finds the instruction's Intel name.
+    /// Reads the operands of a statement after its mnemonic and prefixes, and finds the
+    /// instruction's Intel name.
     pub(super) fn read_att_operands(&mut self, mut statement: Statement) -> Result<Statement, BadSnippet> {
         let branch = is_branch_mnemonic(&statement.mnemonic);
         self.read_operands(&mut statement, |cursor| cursor.read_att_operand(branch))?;
@@ -95,7 +100,8 @@ impl TokenCursor<'_> {
         build_memory_reference(linear, segment, &OperandKeywords::default(), at)
     }
 
-    /// A number, a label, or a sum of them. The Intel parser takes a bare name of a register for one.
+    /// Reads a number, a label, or a sum of them. The Intel parser would take a bare register name
+    /// as a register.
     fn read_att_expression(&mut self) -> Result<LinearForm, BadSnippet> {
         let linear = self.read_expression(false)?;
         match linear.registers[..] {
@@ -108,7 +114,7 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Whether an address without displacement begins here: `(`, and a register or a comma in it.
+    /// Whether an address without displacement begins here: `(` followed by a register or a comma.
     fn is_at_address(&self) -> bool {
         self.is_at_punct('(') && matches!(self.peek_second().kind, TokenKind::Punct('%' | ','))
     }
@@ -125,7 +131,8 @@ impl TokenCursor<'_> {
         }
     }
 
-    /// Reads `base,index,scale)` into an address that has no registers yet; true where it is the port `(%dx)` instead.
+    /// Reads `base,index,scale)` into an address without registers. Returns true for the port
+    /// `(%dx)` instead.
     fn read_att_address(&mut self, linear: &mut LinearForm) -> Result<bool, BadSnippet> {
         let found = &mut linear.registers;
         let mut scaled = false;
@@ -166,19 +173,22 @@ impl TokenCursor<'_> {
     }
 }
 
-/// Whether an operand without a sigil is a place in the code.
+/// Whether an operand without a sigil is a position in the code.
 fn is_branch_mnemonic(mnemonic: &str) -> bool {
     let jump = mnemonic.starts_with('j') || mnemonic.starts_with("loop") || mnemonic == "xbegin";
     jump || matches!(mnemonic, "call" | "callq")
 }
 
-/// The first meaning of the mnemonic that the operands fit. Where none does, the Intel parser says what is wrong.
+/// The first meaning of the mnemonic that the operands fit. If none fits, the Intel parser reports
+/// the error.
 fn translate_statement(statement: Statement) -> Result<Statement, BadSnippet> {
     let mut meanings = Vec::new();
     for name in intel_names::find_intel_names(&statement.mnemonic) {
         meanings.push(apply_intel_name(&statement, &name));
     }
-    let fits = |one: &Result<Statement, BadSnippet>| one.as_ref().is_ok_and(|one| choose_instruction(one).is_ok());
+    let fits = |meaning: &Result<Statement, BadSnippet>| {
+        meaning.as_ref().is_ok_and(|meaning| choose_instruction(meaning).is_ok())
+    };
     match meanings.iter().position(fits) {
         Some(index) => meanings.swap_remove(index),
         None => meanings.pop().unwrap_or(Ok(statement)),
@@ -188,9 +198,9 @@ fn translate_statement(statement: Statement) -> Result<Statement, BadSnippet> {
 fn apply_intel_name(statement: &Statement, name: &IntelName) -> Result<Statement, BadSnippet> {
     let mut found = Statement { mnemonic: name.mnemonic.clone(), ..statement.clone() };
     if swaps_x87_direction(&found.mnemonic, &found.operands)
-        && let Some(other) = intel_names::reverse_x87_direction(&found.mnemonic)
+        && let Some(reversed) = intel_names::reverse_x87_direction(&found.mnemonic)
     {
-        found.mnemonic = other.to_string();
+        found.mnemonic = reversed.to_string();
     }
     let Some(size) = name.size else { return Ok(found) };
     for operand in &mut found.operands {
@@ -210,13 +220,15 @@ fn apply_intel_name(statement: &Statement, name: &IntelName) -> Result<Statement
     Ok(found)
 }
 
-/// Whether a register is of another size than the suffix says. A count, a port and the target of `crc32` have their own.
+/// Whether a register has a different size than the suffix. A count, a port and the target of
+/// `crc32` have their own size.
 fn contradicts_suffix(mnemonic: &str, register: Register, size: u32) -> bool {
-    let own = matches!(register, Register::CL | Register::DX) || mnemonic == "crc32";
-    register.is_gpr() && register.size() != size as usize && !own
+    let has_own_size = matches!(register, Register::CL | Register::DX) || mnemonic == "crc32";
+    register.is_gpr() && register.size() != size as usize && !has_own_size
 }
 
-/// Whether AT&T's name of an x87 subtraction or division means the other direction: where the destination is not the top.
+/// Whether AT&T's name of an x87 subtraction or division means the opposite direction: if the
+/// destination is not the top.
 fn swaps_x87_direction(mnemonic: &str, operands: &[Operand]) -> bool {
     let registers: Vec<Register> = operands
         .iter()

@@ -1,4 +1,5 @@
-//! NASM and GNU as: two macros, which store a reading where they are told. They change the registers that the method changes.
+//! NASM and GNU as: two macros that store a reading at a given address. They change the registers
+//! that the method changes.
 
 use super::language::{SourceLanguage, TemplateWords};
 use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
@@ -25,17 +26,17 @@ pub(super) const GAS: SourceLanguage = SourceLanguage {
     words: |clock| fill_words(clock, &MacroDialect::GAS),
 };
 
-/// What differs between the two, besides the instructions.
+/// Differences between the two assemblers, besides the instructions.
 struct MacroDialect {
     syntax: SourceSyntax,
-    /// The parameters of a macro, without and with a counter's number.
+    /// Parameters of a macro, without and with a counter's number.
     parameters: [&'static str; 2],
     argument: &'static str,
-    /// The moves of a reading to memory.
+    /// Moves of a reading to memory.
     store: [&'static str; 2],
-    /// The move of a counter's number to ECX.
+    /// Move of a counter's number to ECX.
     counter: &'static str,
-    /// What a comment begins and ends with.
+    /// Start and end of a comment.
     comment: [&'static str; 2],
 }
 

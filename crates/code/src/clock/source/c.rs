@@ -1,4 +1,4 @@
-//! C and C++, with GNU C's inline assembly: a header of two functions that are always built in.
+//! C and C++ with GNU C's inline assembly: a header of two functions that are always inlined.
 
 use super::language::{SourceLanguage, TemplateWords};
 use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
@@ -50,7 +50,7 @@ fn fill_words(clock: &Clock, include: &'static str, counter: &'static str, nothi
     TemplateWords { include, parameter, argument, start, end }
 }
 
-/// A function's body: one statement of assembly, which the compiler keeps together and in its place.
+/// Body of a function: one assembly statement, which the compiler keeps together and in place.
 fn function_body(clock: &Clock, side: ClockSide) -> String {
     let wiring = RegisterWiring::new(clock, side);
     let mut text = String::from("    uint64_t low, high");
@@ -70,7 +70,7 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
     text + "    return high << 32 | low;\n"
 }
 
-/// The lines of one statement, for compilers that write either syntax.
+/// Lines of one statement, for compilers that emit either syntax.
 fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLine> {
     let [low, high] = wiring.reading.map(|register| register_name(register.full_register32()));
     let moved = |from: Register, to: &str, remark| {
@@ -88,13 +88,13 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
     }
     if wiring.keeps_rbx {
         let text = "{mov %%rbx, %2|mov %2, rbx}".to_string();
-        all.insert(0, SourceLine { text, remark: "the compiler may need RBX for itself" });
+        all.insert(0, SourceLine { text, remark: "the compiler may need RBX" });
         all.push(SourceLine { text: "{mov %2, %%rbx|mov rbx, %2}".to_string(), remark: "" });
     }
     all
 }
 
-/// A step's lines in both syntaxes of one text.
+/// Lines of a step, each with both syntaxes.
 fn in_both_syntaxes(step: ClockStep) -> impl Iterator<Item = SourceLine> {
     let pairs = step_lines(step, SourceSyntax::Att).into_iter().zip(step_lines(step, SourceSyntax::Intel));
     pairs.map(|(att, intel)| {
@@ -104,7 +104,7 @@ fn in_both_syntaxes(step: ClockStep) -> impl Iterator<Item = SourceLine> {
     })
 }
 
-/// The letter that constraints have for a register.
+/// Constraint letter of a register.
 fn constraint_letter(register: Register) -> char {
     match register {
         Register::RAX => 'a',
@@ -114,7 +114,7 @@ fn constraint_letter(register: Register) -> char {
     }
 }
 
-/// A function's body that calls the system: its fences are statements of their own.
+/// Body of a function that calls the system; its fences are separate statements.
 fn system_call_body(clock: &Clock, side: ClockSide) -> String {
     let mut text = String::from("    struct timespec now;\n\n");
     for step in clock.side_steps(side) {

@@ -1,5 +1,5 @@
-//! The pairs of the crate `cyclescope-clock`, and the header for C and C++: both are written from the timing methods, and a test fails
-//! where one differs.
+//! Generates the pairs of the crate `cyclescope-clock`, and the header for C and C++, from the
+//! timing methods. A test fails if one of the files differs.
 
 use super::language::TemplateWords;
 use super::{C_GUARDS, LANGUAGES, clock_identifier, list_conditions};
@@ -11,20 +11,20 @@ use std::path::PathBuf;
 const HEAD: &str = "\
 //! The timing methods that user mode can run.
 //!
-//! Written from those of the library by its test `files_of_pairs_are_those_of_the_methods`.
+//! Generated from those of the library by its test `generated_files_match_the_methods`.
 
 use crate::cpu::Feature;
 use crate::pair::{Counts, Pair};
 use core::arch::asm;
 ";
 
-/// The text of the file.
-fn pairs() -> String {
+/// Text of the file with the pairs.
+fn pairs_file() -> String {
     let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    HEAD.to_string() + &user.map(pair).collect::<String>()
+    HEAD.to_string() + &user.map(rust_pair).collect::<String>()
 }
 
-fn pair(clock: &Clock) -> String {
+fn rust_pair(clock: &Clock) -> String {
     let rust = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
     let TemplateWords { include, parameter, start, end, .. } = (rust.words)(clock);
     let indented =
@@ -34,36 +34,37 @@ fn pair(clock: &Clock) -> String {
     let system = if clock.calls_system() { "#[cfg(target_os = \"linux\")]\n" } else { "" };
     let include = include.split("\n\n").filter(|part| !part.trim().is_empty());
     let include: String = include.map(|part| format!("\n{system}{}\n", part.trim())).collect();
-    let about: String = about(clock).iter().map(|line| format!("/// {line}").trim_end().to_string() + "\n").collect();
+    let about = comment_lines(&describe_method(clock), "/// ");
     let needs: Vec<String> =
-        clock.required_features().iter().map(|feature| format!("Feature::{}", named(*feature))).collect();
-    let (needs, counts) = (needs.join(", "), counts(clock));
+        clock.required_features().iter().map(|feature| format!("Feature::{}", feature_variant(*feature))).collect();
+    let (needs, counts) = (needs.join(", "), counts_variant(clock));
     let function = |about: &str, public: &str, name: &str, body: &str| {
         format!("    /// {about}\n    #[inline(always)]\n    {public}fn {name}({parameter}) -> u64 {{\n{body}    }}\n")
     };
     let functions = |public: &str| {
-        let start = function("The reading before the measured code.", public, "start", &start);
-        format!("{start}\n{}", function("The reading behind it.", public, "end", &end))
+        let start = function("Reading before the measured code.", public, "start", &start);
+        format!("{start}\n{}", function("Reading after the measured code.", public, "end", &end))
     };
     let head = format!("{include}\n{about}{system}#[derive(Debug, Clone, Copy)]\npub struct {name};\n\n");
-    // What a reading has to be told is no part of the trait.
+    // The trait has no readings with a parameter.
     if !parameter.is_empty() {
         return format!("{head}impl {name} {{\n{}}}\n", functions("pub "));
     }
     let constants = format!(
-        "    const NAME: &'static str = \"{}\";\n    const COUNTS: Counts = Counts::{counts};\n    const NEEDS: &'static [Feature] = &[{needs}];\n",
+        "    const NAME: &'static str = \"{}\";\n    const COUNTS: Counts = Counts::{counts};\n    \
+         const NEEDS: &'static [Feature] = &[{needs}];\n",
         clock.name
     );
     format!("{head}{system}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""))
 }
 
-/// The name as Rust writes types.
+/// Name of a method as a Rust type.
 fn type_name(clock: &Clock) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     clock_identifier(clock).split('_').map(capital).collect()
 }
 
-fn counts(clock: &Clock) -> &'static str {
+fn counts_variant(clock: &Clock) -> &'static str {
     match clock.counts {
         Unit::TscTicks => "TscTicks",
         Unit::Nanos => "Nanos",
@@ -71,7 +72,7 @@ fn counts(clock: &Clock) -> &'static str {
     }
 }
 
-fn named(feature: CpuidFeature) -> &'static str {
+fn feature_variant(feature: CpuidFeature) -> &'static str {
     match feature {
         CpuidFeature::RDTSCP => "Rdtscp",
         CpuidFeature::SERIALIZE => "Serialize",
@@ -80,8 +81,8 @@ fn named(feature: CpuidFeature) -> &'static str {
     }
 }
 
-/// What a user has to know of a method.
-fn about(clock: &Clock) -> Vec<String> {
+/// Description of a method for its users.
+fn describe_method(clock: &Clock) -> Vec<String> {
     let promised = |made| {
         let those = clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
         those.map(|(_, text, _)| text).collect::<Vec<_>>().join(", ")
@@ -98,29 +99,49 @@ fn about(clock: &Clock) -> Vec<String> {
     about
 }
 
-/// The text of the header.
-fn header() -> String {
+/// The lines as a comment of at most 100 columns.
+fn comment_lines(lines: &[String], prefix: &str) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let mut row = prefix.to_string();
+        for word in line.split(' ') {
+            if row.len() > prefix.len() && row.len() + word.len() > 100 {
+                text.push_str(row.trim_end());
+                text.push('\n');
+                row = prefix.to_string();
+            }
+            row.push_str(word);
+            row.push(' ');
+        }
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Text of the header.
+fn header_file() -> String {
     let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    let pairs: String = user.map(pair_in_c).collect();
+    let pairs: String = user.map(c_pair).collect();
     include_str!("header.txt").replace("@GUARDS@", C_GUARDS).replace("@PAIRS@", &pairs)
 }
 
-fn pair_in_c(clock: &Clock) -> String {
+fn c_pair(clock: &Clock) -> String {
     let language = LANGUAGES.iter().find(|language| language.name == "c").expect("a language");
     let TemplateWords { parameter, start, end, .. } = (language.words)(clock);
     let name = clock_identifier(clock);
-    let about: String = about(clock).iter().map(|line| format!(" * {line}").trim_end().to_string() + "\n").collect();
+    let about = comment_lines(&describe_method(clock), " * ");
     let functions: String = [("start", start, ClockSide::Start), ("end", end, ClockSide::End)]
         .into_iter()
         .map(|(side, body, of)| {
-            let body = match intrinsics(clock, of) {
+            let body = match intrinsics_body(clock, of) {
                 Some(others) => format!("#ifdef CYCLESCOPE_INTRINSICS\n{others}#else\n{body}#endif\n"),
                 None => body,
             };
             format!("\nCYCLESCOPE_INLINE uint64_t cyclescope_{name}_{side}({parameter})\n{{\n{body}}}\n")
         })
         .collect();
-    let condition = match (clock.calls_system(), intrinsics(clock, ClockSide::Start)) {
+    let condition = match (clock.calls_system(), intrinsics_body(clock, ClockSide::Start)) {
         (true, _) => "#if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)\n",
         (_, None) => "#ifndef CYCLESCOPE_INTRINSICS\n",
         _ => "",
@@ -129,8 +150,8 @@ fn pair_in_c(clock: &Clock) -> String {
     format!("\n{condition}/*\n{about} */{functions}{after}")
 }
 
-/// One side by a compiler's intrinsic functions, which it keeps in their order; nothing where there is none for a step.
-fn intrinsics(clock: &Clock, side: ClockSide) -> Option<String> {
+/// One side with intrinsic functions, which the compiler keeps in order; `None` if a step has none.
+fn intrinsics_body(clock: &Clock, side: ClockSide) -> Option<String> {
     let mut declared = "    uint64_t reading;\n".to_string();
     let mut text = String::new();
     for step in clock.side_steps(side) {
@@ -159,14 +180,14 @@ fn intrinsics(clock: &Clock, side: ClockSide) -> Option<String> {
 }
 
 #[test]
-fn files_of_pairs_are_those_of_the_methods() {
-    for (file, text) in [("crates/clock/src/pairs.rs", pairs()), ("include/cyclescope.h", header())] {
+fn generated_files_match_the_methods() {
+    for (file, text) in [("crates/clock/src/pairs.rs", pairs_file()), ("include/cyclescope.h", header_file())] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
             std::fs::write(&path, &text).expect("a file");
         }
-        let there = std::fs::read_to_string(&path).expect("a file");
-        let again = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope --lib files_of_pairs";
-        assert!(there == text, "{file} is of other methods; write it again: {again}");
+        let current = std::fs::read_to_string(&path).expect("a file");
+        let command = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope-code --lib generated_files";
+        assert!(current == text, "{file} does not match the methods; generate it again: {command}");
     }
 }

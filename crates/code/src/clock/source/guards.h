@@ -1,19 +1,20 @@
-/* CYCLESCOPE_HIDE(x)  the compiler knows nothing of x from here on, and takes it as changed
-   CYCLESCOPE_KEEP(x)  the value of x is needed here
+/* CYCLESCOPE_HIDE(x)  the compiler assumes from here on that x has changed to an unknown value
+   CYCLESCOPE_KEEP(x)  the compiler must have the value of x here
 
-   Integers, pointers, float, double and vectors stay in their registers. All else goes through memory, with a store and a
-   load in the code: long double, __int128, complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter
-   arrays, and classes of C++ that are not copied as bytes, do not compile: name their elements. x is a variable. */
+   x must be a variable. Integers, pointers, float, double and vectors stay in their registers. All
+   other types go through memory, with a store and a load in the code: long double, __int128,
+   complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter arrays, and C++
+   classes that are not trivially copyable, do not compile: use their elements. */
 #ifndef CYCLESCOPE_HIDE
-/* Classes of types, in C and in C++: 8 is floating point; from 9 to 18 are complex numbers, structures and unions; vectors
-   have a negative one, or 19. */
+/* Type classes in C and C++: 8 is floating point; 9 to 18 are complex numbers, structures and
+   unions; vectors have a negative class, or 19. */
 #define CYCLESCOPE_IN_MEMORY(x) \
     (__builtin_classify_type(x) > 0 && __builtin_classify_type(x) < 19 \
         && (__builtin_classify_type(x) > 8 || sizeof(x) > 8))
 #define CYCLESCOPE_IN_VECTOR(x) \
     (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
-/* What is meant for a vector register. Clang refuses what is too long for one, in code that never runs too: there it gets a byte of it. A vector
-   of 8 bytes is to Clang one of MMX, and a double is none. */
+/* Operand for a vector register. Clang rejects longer operands even in code that never runs, so it
+   gets one byte of them there. For Clang, a vector of 8 bytes belongs to MMX, a double does not. */
 #ifndef __clang__
 #define CYCLESCOPE_VECTOR(x) (x)
 #elif defined(__cplusplus)
@@ -37,7 +38,7 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
             __asm__ volatile("" : "+r"(x)); \
     } while (0)
 #ifdef __clang__
-/* Of several places clang takes memory, which is a store in the code that is measured. */
+/* With several constraints Clang chooses memory, which puts a store into the measured code. */
 #define CYCLESCOPE_KEEP(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \

@@ -1,24 +1,24 @@
-//! A language as data.
+//! A programming language as data.
 
 use crate::clock::timing_method::Clock;
 
-/// A language that methods can be written in.
+/// A language in which timing methods can be written.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceLanguage {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// A few words for help.
+    /// A few words for the help text.
     pub about: &'static str,
-    /// Whether it has functions of the system's library as part of the language's own text.
+    /// Whether it can call functions of the system's library.
     pub(super) calls: bool,
-    /// What each line of the opening comment begins with.
+    /// Start of each line in the opening comment.
     pub(super) comment: &'static str,
     pub(super) template: &'static str,
     pub(super) example: &'static str,
     pub(super) words: fn(&Clock) -> TemplateWords,
 }
 
-/// What a language puts in the places of its template, besides what all have in common.
+/// Words that a language puts into its template, besides those common to all languages.
 pub(super) struct TemplateWords {
     pub(super) include: &'static str,
     pub(super) parameter: &'static str,

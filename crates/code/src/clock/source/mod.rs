@@ -1,8 +1,8 @@
 //! Prints a timing method as source text that users paste into their own programs.
 //!
-//! The text has the instructions that the engine assembles, in the order of the method's steps. A language says how to write
-//! them; its template has the functions, comments and example around them. A new method needs no change here, a new
-//! language one file.
+//! The text has the instructions that the engine assembles, in the order of the method's steps. A
+//! language defines how to write them; its template has the functions, comments and example around
+//! them. A new method needs no change here; a new language needs one file.
 
 mod assembly;
 mod c;
@@ -18,38 +18,39 @@ pub use language::SourceLanguage;
 use super::timing_method::Clock;
 use cyclescope_core::unit::Unit;
 
-/// Macros for C and C++ that keep a compiler from moving, or leaving out, computations.
+/// Macros for C and C++ that keep a compiler from moving or omitting computations.
 pub const C_GUARDS: &str = include_str!("guards.h");
 
-/// Why a method is not written in a language.
+/// Why a method cannot be written in a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedLanguage {
-    /// The reason.
+    /// Reason.
     pub why: String,
-    /// What to do instead.
+    /// Alternative.
     pub remedy: String,
 }
 
 /// All languages.
 pub const LANGUAGES: &[SourceLanguage] = &[c::C, c::CXX, rust::RUST, assembly::NASM, assembly::GAS];
 
-/// The language of this name.
+/// Finds the language with this name.
 pub fn find_language(name: &str) -> Option<&'static SourceLanguage> {
     LANGUAGES.iter().find(|language| language.name == name)
 }
 
-/// The name of a method as languages have names.
+/// Name of a method as an identifier.
 pub fn clock_identifier(clock: &Clock) -> String {
     clock.name.replace('-', "_")
 }
 
-/// The text of a method: a file to include or to paste, with what the method promises, its start, its end and an example. The
-/// example runs as a program, except that of methods which a process can't use unprepared: those have none.
+/// Source text of a method: a file to include or paste, with its guarantees, its start, its end and
+/// an example. The example runs as a program. Methods that a process cannot use without preparation
+/// have no example.
 pub fn render_source(clock: &Clock, language: &SourceLanguage) -> Result<String, UnsupportedLanguage> {
     if clock.calls_system() && !language.calls {
         let able = LANGUAGES.iter().filter(|language| language.calls).map(|language| language.name);
         return Err(UnsupportedLanguage {
-            why: format!("{} calls a function of the C library and is no sequence of instructions", clock.name),
+            why: format!("{} calls a function of the C library, so it is not a sequence of instructions", clock.name),
             remedy: format!("choose {}, or call clock_gettime(2) yourself", able.collect::<Vec<_>>().join(", ")),
         });
     }
@@ -82,7 +83,7 @@ fn comment_line(language: &SourceLanguage, line: &str) -> String {
     format!("{}{line}", language.comment).trim_end().to_string()
 }
 
-/// What a user has to know of a method, from its data.
+/// Header comment for users of a method, from its data.
 fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
     let promised = |made| clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
     let mut lines = vec![
@@ -90,16 +91,20 @@ fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
         format!("Source: {}", clock.source),
         format!("Written by: cyclescope clock {} --emit {}", clock.name, language.name),
         String::new(),
-        format!("A reading is an unsigned number of 64 bits and counts {}.", clock.counts.text()),
+        format!("A reading is an unsigned 64-bit number and counts {}.", clock.counts.text()),
     ];
-    lines.extend(match clock.counts {
-        Unit::TscTicks => {
-            ["They pass at a fixed rate and are no core cycles; on many CPUs a reading moves by 20 to 40 of them at a time."]
-                .as_slice()
+    lines.extend(
+        match clock.counts {
+            Unit::TscTicks => [
+                "They pass at a fixed rate and are not core cycles; many CPUs advance a reading by 20 to 40 at a time.",
+            ]
+            .as_slice(),
+            Unit::CoreCycles => &["Both readings must come from one CPU: keep the thread on it."],
+            _ => &[],
         }
-        Unit::CoreCycles => &["Two readings have to be of one CPU: keep the thread on it."],
-        _ => &[],
-    }.iter().map(|line| line.to_string()));
+        .iter()
+        .map(|line| line.to_string()),
+    );
     lines.push(String::new());
     lines.extend(promised(true).map(|(_, text, _)| format!("promised:     {text}")));
     lines.extend(promised(false).map(|(_, text, _)| format!("not promised: {text}")));
@@ -110,16 +115,17 @@ fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
     lines
 }
 
-/// The paper's way to a figure: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, section 4.
+/// How to get a result: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64,
+/// section 4.
 const USAGE_LINES: [&str; 5] = [
-    "1. Choose the method by its variance, contamination and resolution here: cyclescope evaluate.",
-    "2. Keep the thread on one CPU, and run the code a few times before it counts.",
-    "3. Take many pairs around the code, and as many around nothing, in turn: the latter are the overhead.",
-    "4. Subtract the overhead's median (the paper: its minimum), and look at the spread of what is left: interrupts and",
-    "   the clock's step are in single pairs.",
+    "1. Choose the method by its variance, contamination and resolution on this machine: cyclescope evaluate.",
+    "2. Keep the thread on one CPU, and run the code a few times before measuring.",
+    "3. Take many pairs around the code, in turn with as many empty pairs: those give the overhead.",
+    "4. Subtract the median overhead (the paper: the minimum), and check the spread of the rest: single pairs",
+    "   contain interrupts and the clock's step.",
 ];
 
-/// What must hold for a method: the conditions of its steps, each once.
+/// Conditions of a method: those of its steps, each once.
 pub fn list_conditions(clock: &Clock) -> Vec<&'static str> {
     let mut found = Vec::new();
     for condition in clock.steps().filter_map(|step| step.describe_condition()) {

@@ -1,4 +1,4 @@
-//! Rust: a module of two functions that are always built in.
+//! Rust: a module of two functions that are always inlined.
 
 use super::language::{SourceLanguage, TemplateWords};
 use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
@@ -22,7 +22,8 @@ pub(super) const RUST: SourceLanguage = SourceLanguage {
     },
 };
 
-/// The value of `CLOCK_MONOTONIC_RAW` is part of Linux's interface, as is the structure on x86-64.
+/// The value of `CLOCK_MONOTONIC_RAW` is part of Linux's interface, and so is the structure on
+/// x86-64.
 const SYSTEM_DECLARATIONS: &str = "
 const CLOCK_MONOTONIC_RAW: i32 = 4;
 
@@ -41,7 +42,7 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
     let wiring = RegisterWiring::new(clock, side);
     let mut all: Vec<SourceLine> = Vec::new();
     if wiring.keeps_rbx {
-        all.push(SourceLine { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX for itself" });
+        all.push(SourceLine { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX" });
     }
     for step in clock.side_steps(side) {
         match step {
@@ -58,7 +59,7 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
     }
     let mut text = String::from("    let (low, high): (u64, u64);\n");
     text.push_str(
-        "    // SAFETY: it reads a clock, and names the registers that change.\n    unsafe {\n        asm!(\n",
+        "    // SAFETY: this reads a clock, and lists the registers that it changes.\n    unsafe {\n        asm!(\n",
     );
     for SourceLine { text: line, remark } in all {
         let line = format!("            \"{line}\",");
@@ -79,11 +80,11 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
     text + "            options(nostack),\n        );\n    }\n    (high << 32) | low\n"
 }
 
-/// A function's body that calls the system.
+/// Body of a function that calls the system.
 fn system_call_body(clock: &Clock, side: ClockSide) -> String {
     let mut text = String::from(
         "    let mut now = Timespec { seconds: 0, nanoseconds: 0 };\n\
-         \x20   // SAFETY: the structure is the call's own; the fences change nothing.\n    unsafe {\n",
+         \x20   // SAFETY: the call writes only this structure; the fences change nothing.\n    unsafe {\n",
     );
     for step in clock.side_steps(side) {
         match step {

@@ -1,36 +1,36 @@
-//! Instructions as the text of assemblers.
+//! Instructions as text for assemblers.
 
 use crate::clock::step::ClockStep;
 use iced_x86::{Encoder, Instruction, OpKind, Register};
 
-/// A way to write instructions.
+/// Assembly syntax of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SourceSyntax {
-    /// `mov eax, 0`, bytes by `.byte`.
+    /// `mov eax, 0`; bytes with `.byte`.
     Intel,
-    /// The same with bytes by `db`.
+    /// Like `Intel`; bytes with `db`.
     Nasm,
-    /// `mov $0, %eax`, bytes by `.byte`.
+    /// `mov $0, %eax`; bytes with `.byte`.
     Att,
 }
 
-/// A line of assembly and a remark.
+/// Line of assembly with a remark.
 pub(super) struct SourceLine {
     pub(super) text: String,
     pub(super) remark: &'static str,
 }
 
-/// The lines of a step that are the same in every program.
+/// Lines of a step that are the same in every program.
 pub(super) fn step_lines(step: ClockStep, syntax: SourceSyntax) -> Vec<SourceLine> {
     let texts = step.instructions().into_iter().map(|instruction| {
-        // Assemblers learned these later than compilers in use.
+        // Assemblers in use may be older than these instructions, so they are written as bytes.
         if step.required_feature().is_some_and(is_late_feature) {
             byte_directive(&instruction, syntax)
         } else {
             instruction_text(&instruction, syntax)
         }
     });
-    // The remark stands beside the last instruction: what comes before prepares it.
+    // The last instruction gets the remark; those before prepare it.
     let mut lines: Vec<SourceLine> = texts.map(|text| SourceLine { text, remark: "" }).collect();
     if let Some(last) = lines.last_mut() {
         last.remark = step.describe_effect();
@@ -60,7 +60,7 @@ fn operand_text(instruction: &Instruction, number: u32, syntax: SourceSyntax) ->
     if syntax == SourceSyntax::Att { format!("{sign}{text}") } else { text }
 }
 
-/// A register's name.
+/// Name of a register.
 pub(super) fn register_name(register: Register) -> String {
     format!("{register:?}").to_lowercase()
 }

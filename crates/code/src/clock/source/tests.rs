@@ -1,4 +1,5 @@
-//! Compilers and assemblers turn the text of every method into the instructions that the engine runs, in its order.
+//! Compilers and assemblers turn the text of every method into the engine's instructions, in the
+//! same order.
 
 use super::*;
 use crate::asm::Emitter;
@@ -8,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder that goes with its owner.
+/// Temporary folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,13 +30,13 @@ impl Drop for Folder {
     }
 }
 
-/// The methods that a language has.
-fn written(language: &SourceLanguage) -> impl Iterator<Item = (&'static Clock, String)> {
+/// The methods available in a language, with their text.
+fn texts_in(language: &SourceLanguage) -> impl Iterator<Item = (&'static Clock, String)> {
     ALL_CLOCKS.iter().filter_map(|clock| render_source(clock, language).ok().map(|text| (clock, text)))
 }
 
-/// The code of one side as the engine has it, references to memory zeroed.
-fn engine(clock: &Clock, side: ClockSide) -> Vec<u8> {
+/// The engine's code of one side, with references to memory zeroed.
+fn engine_code(clock: &Clock, side: ClockSide) -> Vec<u8> {
     let mut emitter = Emitter::starting_at(0);
     clock.emit_side(side, None, &mut emitter);
     let (mut bytes, references) = emitter.finish();
@@ -45,11 +46,11 @@ fn engine(clock: &Clock, side: ClockSide) -> Vec<u8> {
     bytes
 }
 
-fn decoded(code: &[u8]) -> Vec<Instruction> {
+fn decode(code: &[u8]) -> Vec<Instruction> {
     Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect()
 }
 
-/// What an object file has of each probe: its code up to the first return, and the instructions of it.
+/// An object file. The code of each probe ends at its first return.
 struct Probes(Vec<u8>);
 
 impl Probes {
@@ -59,7 +60,10 @@ impl Probes {
         let symbol = file.symbols().find(|symbol| symbol.name() == Ok(&name)).expect("each probe has a symbol");
         let section = file.section_by_index(symbol.section_index().expect("a section")).expect("a section");
         let code = &section.data().expect("code")[(symbol.address() - section.address()) as usize..];
-        let length = decoded(code).into_iter().take_while(|one| one.mnemonic() != Mnemonic::Ret).map(|one| one.len());
+        let length = decode(code)
+            .into_iter()
+            .take_while(|instruction| instruction.mnemonic() != Mnemonic::Ret)
+            .map(|instruction| instruction.len());
         code[..length.sum::<usize>()].to_vec()
     }
 }
@@ -75,19 +79,19 @@ fn end_of(side: ClockSide) -> &'static str {
     }
 }
 
-/// Runs a tool in a folder; `None` where it is not there. It must have nothing to say.
+/// Runs a tool in a folder; `None` if it is not installed. It must print nothing.
 #[track_caller]
-fn tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<Probes> {
+fn run_tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<Probes> {
     let Ok(output) = Command::new(name).args(arguments).current_dir(folder).output() else {
         cyclescope_skipped::report_left_out(format_args!("{name} is not installed"));
         return None;
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.is_empty(), "{name} {arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && printed.is_empty(), "{name} {arguments:?}: {printed}");
     Some(Probes(std::fs::read(folder.join(object)).expect("an object file")))
 }
 
-/// The instructions that make a method: those that are no moves, and loads of constants.
+/// Whether an instruction belongs to the method: not a move, or a load of a constant.
 fn is_of_method(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     match instruction.mnemonic() {
@@ -100,68 +104,74 @@ fn is_of_method(instruction: &Instruction) -> bool {
     }
 }
 
-/// How functions were compiled.
-struct Way {
-    /// The compiler and its options.
+/// Compiler settings.
+struct CompilerSettings {
+    /// Compiler and its options.
     name: String,
-    /// Whether a function is straight code: rustc without optimisation puts jumps and checks around statements.
+    /// Whether a function is straight-line code. Without optimisation rustc puts jumps and checks
+    /// around statements.
     is_straight: bool,
 }
 
-/// Holds a compiled function to the engine's code: the same instructions in the same order, byte by byte, nothing but moves
-/// between them, and around them what a function needs.
+/// Compares a compiled function with the engine's code. It must have the same instructions in the
+/// same order, byte by byte, with only moves between them. Around them it may have what a function
+/// needs.
 #[track_caller]
-fn compare(clock: &Clock, side: ClockSide, compiled: &[u8], how: &Way) {
+fn assert_same_code(clock: &Clock, side: ClockSide, compiled: &[u8], settings: &CompilerSettings) {
     let bytes = |code: &[u8]| -> Vec<Vec<u8>> {
-        let of_method = decoded(code).into_iter().filter(is_of_method);
-        of_method.map(|one| code[one.ip() as usize..one.next_ip() as usize].to_vec()).collect()
+        let of_method = decode(code).into_iter().filter(is_of_method);
+        of_method.map(|instruction| code[instruction.ip() as usize..instruction.next_ip() as usize].to_vec()).collect()
     };
     let context =
-        || format!("{}, {} {side:?}:\n{}", how.name, clock.name, crate::asm::Listing::from_bytes(compiled).text());
-    let instructions = decoded(compiled);
+        || format!("{}, {} {side:?}:\n{}", settings.name, clock.name, crate::asm::Listing::from_bytes(compiled).text());
+    let instructions = decode(compiled);
     if clock.calls_system() {
-        // Its fences stand around the call, as in the engine.
+        // The fences are around the call, as in the engine.
         let order = |code: &[u8]| -> Vec<Mnemonic> {
-            let mnemonics = decoded(code).into_iter().map(|one| one.mnemonic());
-            mnemonics.filter(|one| [Mnemonic::Lfence, Mnemonic::Call].contains(one)).take(3).collect()
+            let mnemonics = decode(code).into_iter().map(|instruction| instruction.mnemonic());
+            mnemonics.filter(|instruction| [Mnemonic::Lfence, Mnemonic::Call].contains(instruction)).take(3).collect()
         };
-        return assert_eq!(order(compiled), order(&engine(clock, side)), "{}", context());
+        return assert_eq!(order(compiled), order(&engine_code(clock, side)), "{}", context());
     }
-    assert_eq!(bytes(compiled), bytes(&engine(clock, side)), "{}", context());
+    assert_eq!(bytes(compiled), bytes(&engine_code(clock, side)), "{}", context());
     let first = instructions.iter().position(is_of_method).expect("some");
     let last = instructions.iter().rposition(is_of_method).expect("some");
     assert!(
-        instructions[first..=last].iter().all(|one| one.mnemonic() == Mnemonic::Mov || is_of_method(one)),
+        instructions[first..=last]
+            .iter()
+            .all(|instruction| instruction.mnemonic() == Mnemonic::Mov || is_of_method(instruction)),
         "{}",
         context()
     );
     if clock.side_clobbers(side).contains(&Register::RBX) {
         let moves = |is_rbx: fn(&Instruction) -> bool| {
-            instructions.iter().position(|one| one.mnemonic() == Mnemonic::Mov && is_rbx(one))
+            instructions.iter().position(|instruction| instruction.mnemonic() == Mnemonic::Mov && is_rbx(instruction))
         };
-        let (saved, loaded) =
-            (moves(|one| one.op1_register() == Register::RBX), moves(|one| one.op0_register() == Register::RBX));
+        let (saved, loaded) = (
+            moves(|instruction| instruction.op1_register() == Register::RBX),
+            moves(|instruction| instruction.op0_register() == Register::RBX),
+        );
         assert!(saved.is_some_and(|at| at < first) && loaded.is_some_and(|at| at > last), "{}", context());
     }
-    let around = |one: &Instruction| {
+    let around = |instruction: &Instruction| {
         use Mnemonic::*;
-        matches!(one.mnemonic(), Mov | Shl | Or | Push | Pop | Endbr64 | Sub | Add | Lea | Leave)
+        matches!(instruction.mnemonic(), Mov | Shl | Or | Push | Pop | Endbr64 | Sub | Add | Lea | Leave)
     };
     let outside = instructions[..first].iter().chain(&instructions[last + 1..]);
-    assert!(!how.is_straight || outside.into_iter().all(around), "{}", context());
+    assert!(!settings.is_straight || outside.into_iter().all(around), "{}", context());
 }
 
-fn compare_all(language: &SourceLanguage, probes: &Probes, how: &Way) {
-    for (clock, _) in written(language) {
-        ClockSide::BOTH.iter().for_each(|side| compare(clock, *side, &probes.code(clock, *side), how));
+fn assert_all_same_code(language: &SourceLanguage, probes: &Probes, settings: &CompilerSettings) {
+    for (clock, _) in texts_in(language) {
+        ClockSide::BOTH.iter().for_each(|side| assert_same_code(clock, *side, &probes.code(clock, *side), settings));
     }
 }
 
-/// A C or C++ file that includes every method twice, with a function for each side.
+/// A C or C++ file that includes every method twice, with one function per side.
 fn probes_in_c(language: &SourceLanguage, folder: &Folder, main: &str) {
     let mut text = String::new();
     let mut functions = String::new();
-    for (clock, header) in written(language) {
+    for (clock, header) in texts_in(language) {
         let name = clock_identifier(clock);
         folder.write(&name, &header);
         text.push_str(&format!("#include \"{name}\"\n#include \"{name}\"\n"));
@@ -181,13 +191,13 @@ fn probes_in_c(language: &SourceLanguage, folder: &Folder, main: &str) {
     folder.write(main, &(text + "#include <stdint.h>\n" + &functions));
 }
 
-/// Compiles a C or C++ file, every warning an error.
+/// Compiles a C or C++ file with every warning as an error.
 #[track_caller]
-fn compiled(folder: &Folder, compiler: &str, way: &[&str], file: &str) -> Option<Probes> {
-    // GCC makes one function of two that are the same.
+fn compile_probes(folder: &Folder, compiler: &str, options: &[&str], file: &str) -> Option<Probes> {
+    // GCC merges two equal functions into one.
     let apart = if compiler.starts_with('g') { "-fno-ipa-icf" } else { "-c" };
-    let arguments = [&STRICT[..], way, &[apart, file, "-o", "main.o"]].concat();
-    tool(&folder.0, compiler, &arguments, "main.o")
+    let arguments = [&STRICT[..], options, &[apart, file, "-o", "main.o"]].concat();
+    run_tool(&folder.0, compiler, &arguments, "main.o")
 }
 
 const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-m64", "-c"];
@@ -196,7 +206,7 @@ const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-m64", "
 fn c_compilers_assemble_the_engines_instructions() {
     let folder = Folder::new("c");
     probes_in_c(&c::C, &folder, "main.c");
-    const WAYS: [&[&str]; 7] = [
+    const OPTION_SETS: [&[&str]; 7] = [
         &["-O2", "-std=c11", "-D_GNU_SOURCE"],
         &["-O2", "-std=gnu11", "-fPIC"],
         &["-O0", "-std=gnu11"],
@@ -206,39 +216,39 @@ fn c_compilers_assemble_the_engines_instructions() {
         &["-O1", "-std=gnu11", "-mcmodel=large", "-fPIC"],
     ];
     for compiler in ["gcc", "clang"] {
-        for way in WAYS {
-            let Some(probes) = compiled(&folder, compiler, way, "main.c") else { break };
-            let name = format!("{compiler} {way:?}");
-            compare_all(&c::C, &probes, &Way { name, is_straight: true });
+        for options in OPTION_SETS {
+            let Some(probes) = compile_probes(&folder, compiler, options, "main.c") else { break };
+            let name = format!("{compiler} {options:?}");
+            assert_all_same_code(&c::C, &probes, &CompilerSettings { name, is_straight: true });
         }
     }
 }
 
-/// A register that the program has fixed for itself is not the compiler's to save.
+/// The compiler cannot save a register that the program has fixed.
 #[test]
-fn rbx_is_kept_where_the_compiler_may_not_save_it() {
+fn rbx_is_preserved_if_the_compiler_cannot_save_it() {
     let folder = Folder::new("rbx");
     probes_in_c(&c::C, &folder, "main.c");
-    let way = ["-O2", "-std=gnu11", "-ffixed-rbx"];
-    let Some(probes) = compiled(&folder, "gcc", &way, "main.c") else { return };
-    compare_all(&c::C, &probes, &Way { name: format!("gcc {way:?}"), is_straight: true });
+    let options = ["-O2", "-std=gnu11", "-ffixed-rbx"];
+    let Some(probes) = compile_probes(&folder, "gcc", &options, "main.c") else { return };
+    assert_all_same_code(&c::C, &probes, &CompilerSettings { name: format!("gcc {options:?}"), is_straight: true });
 }
 
 #[test]
 fn cxx_compilers_assemble_the_engines_instructions() {
     let folder = Folder::new("cxx");
     probes_in_c(&c::CXX, &folder, "main.cpp");
-    const WAYS: [&[&str]; 4] = [
+    const OPTION_SETS: [&[&str]; 4] = [
         &["-O2", "-std=c++11"],
         &["-O2", "-std=c++20", "-fPIC"],
         &["-O0", "-std=gnu++17"],
         &["-O2", "-std=gnu++17", "-masm=intel"],
     ];
     for compiler in ["g++", "clang++"] {
-        for way in WAYS {
-            let Some(probes) = compiled(&folder, compiler, way, "main.cpp") else { break };
-            let name = format!("{compiler} {way:?}");
-            compare_all(&c::CXX, &probes, &Way { name, is_straight: true });
+        for options in OPTION_SETS {
+            let Some(probes) = compile_probes(&folder, compiler, options, "main.cpp") else { break };
+            let name = format!("{compiler} {options:?}");
+            assert_all_same_code(&c::CXX, &probes, &CompilerSettings { name, is_straight: true });
         }
     }
 }
@@ -247,7 +257,7 @@ fn cxx_compilers_assemble_the_engines_instructions() {
 fn rustc_assembles_the_engines_instructions() {
     let folder = Folder::new("rust");
     let mut text = String::new();
-    for (clock, module) in written(&rust::RUST) {
+    for (clock, module) in texts_in(&rust::RUST) {
         let name = clock_identifier(clock);
         folder.write(&format!("{name}.rs"), &module);
         text.push_str(&format!("mod {name};\n"));
@@ -280,19 +290,23 @@ fn rustc_assembles_the_engines_instructions() {
                 "-o",
                 "lib.o",
             ];
-            let Some(probes) = tool(&folder.0, "rustc", &arguments, "lib.o") else { return };
+            let Some(probes) = run_tool(&folder.0, "rustc", &arguments, "lib.o") else { return };
             let is_straight = level != "opt-level=0";
-            compare_all(&rust::RUST, &probes, &Way { name: format!("rustc {edition} {level}"), is_straight });
+            assert_all_same_code(
+                &rust::RUST,
+                &probes,
+                &CompilerSettings { name: format!("rustc {edition} {level}"), is_straight },
+            );
         }
     }
 }
 
-/// Assemblers add nothing: all bytes are those of the engine.
+/// Assemblers add nothing: all bytes equal the engine's.
 #[track_caller]
-fn assembled(language: &SourceLanguage, probes: &Probes) {
-    for (clock, _) in written(language) {
+fn assert_engine_bytes(language: &SourceLanguage, probes: &Probes) {
+    for (clock, _) in texts_in(language) {
         for side in ClockSide::BOTH {
-            let same = probes.code(clock, side) == engine(clock, side);
+            let same = probes.code(clock, side) == engine_code(clock, side);
             assert!(same, "{} {side:?}: {:02x?}", clock.name, probes.code(clock, side));
         }
     }
@@ -302,7 +316,7 @@ fn assembled(language: &SourceLanguage, probes: &Probes) {
 fn gnu_as_assembles_the_engines_bytes() {
     let folder = Folder::new("gas");
     let mut text = String::new();
-    for (clock, macros) in written(&assembly::GAS) {
+    for (clock, macros) in texts_in(&assembly::GAS) {
         let name = clock_identifier(clock);
         folder.write(&name, &macros);
         text.push_str(&format!(".include \"{name}\"\n.include \"{name}\"\n"));
@@ -314,8 +328,8 @@ fn gnu_as_assembles_the_engines_bytes() {
     }
     folder.write("main.s", &text);
     let arguments = ["--64", "--fatal-warnings", "main.s", "-o", "main.o"];
-    if let Some(probes) = tool(&folder.0, "as", &arguments, "main.o") {
-        assembled(&assembly::GAS, &probes);
+    if let Some(probes) = run_tool(&folder.0, "as", &arguments, "main.o") {
+        assert_engine_bytes(&assembly::GAS, &probes);
     }
 }
 
@@ -323,7 +337,7 @@ fn gnu_as_assembles_the_engines_bytes() {
 fn nasm_assembles_the_engines_bytes() {
     let folder = Folder::new("nasm");
     let mut text = String::from("bits 64\nsection .text\nextern place, counter\n");
-    for (clock, macros) in written(&assembly::NASM) {
+    for (clock, macros) in texts_in(&assembly::NASM) {
         let name = clock_identifier(clock);
         folder.write(&name, &macros);
         text.push_str(&format!("%include \"{name}\"\n%include \"{name}\"\n"));
@@ -335,13 +349,13 @@ fn nasm_assembles_the_engines_bytes() {
     }
     folder.write("main.asm", &text);
     let arguments = ["-w+all", "-Werror", "-f", "elf64", "main.asm", "-o", "main.o"];
-    if let Some(probes) = tool(&folder.0, "nasm", &arguments, "main.o") {
-        assembled(&assembly::NASM, &probes);
+    if let Some(probes) = run_tool(&folder.0, "nasm", &arguments, "main.o") {
+        assert_engine_bytes(&assembly::NASM, &probes);
     }
 }
 
 #[test]
-fn every_method_is_written_in_every_language_or_refused_with_a_reason() {
+fn every_method_has_text_in_every_language_or_a_reason() {
     for clock in ALL_CLOCKS {
         for language in LANGUAGES {
             match render_source(clock, language) {

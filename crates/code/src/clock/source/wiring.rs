@@ -1,22 +1,22 @@
-//! How one side of a method is wired into a function that a compiler builds in: where its reading leaves, and which registers
-//! the compiler has to give up.
+//! How one side of a method fits into an inlined function: the registers that return its reading,
+//! and those that the compiler must give up.
 
 use crate::clock::step::ClockStep;
 use crate::clock::timing_method::{Clock, ClockSide};
 use iced_x86::Register::{self, RAX, RBX, RCX, RDI, RDX, RSI};
 
-/// The wiring of one side.
+/// Register use of one side.
 pub(super) struct RegisterWiring {
-    /// The registers that the reading leaves in, its low half first.
+    /// Registers that return the reading, low half first.
     pub(super) reading: [Register; 2],
-    /// Whether it is moved there, for later steps change EDX:EAX.
+    /// Whether the reading is moved there, because later steps change EDX:EAX.
     pub(super) is_moved: bool,
-    /// Whether RBX is kept in another register meanwhile. Compilers may use it for themselves, so that it is not theirs to
-    /// give up: GCC with a register of that name fixed, LLVM as the base of some frames.
+    /// Whether RBX is saved in another register meanwhile. Compilers may reserve it: GCC if a
+    /// variable is fixed to it, LLVM as the base of some frames.
     pub(super) keeps_rbx: bool,
-    /// Whether a counter's number enters in ECX.
+    /// Whether a counter's number is passed in ECX.
     pub(super) takes_counter: bool,
-    /// The other registers that change.
+    /// Other registers that change.
     pub(super) clobbers: Vec<Register>,
 }
 
@@ -31,7 +31,7 @@ impl RegisterWiring {
         let mut clobbers = clock.side_clobbers(side);
         let keeps_rbx = clobbers.contains(&RBX);
         clobbers.retain(|register| *register != RBX && !reading.contains(register));
-        // RDPMC leaves ECX as it was.
+        // RDPMC does not change ECX.
         clobbers.retain(|register| !(takes_counter && *register == RCX));
         RegisterWiring { reading, is_moved, keeps_rbx, takes_counter, clobbers }
     }

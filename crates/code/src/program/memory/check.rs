@@ -1,4 +1,4 @@
-//! Validation of a memory before an executor uses it.
+//! Validates a program's memory before an executor uses it.
 
 use super::{
     AreaAddress, AreaFill, MOST_ABOVE_TOP, MOST_AREA_BYTES, MOST_AREAS, MemoryArea, PhysicalFrames, PointerPosition,
@@ -6,12 +6,12 @@ use super::{
 };
 use cyclescope_core::error::BadBatch;
 
-/// The lowest address that user space cannot have with four levels of page tables (Intel SDM vol. 3A, 4.5).
+/// The lowest address beyond user space with four-level page tables (Intel SDM vol. 3A, 4.5).
 const ADDRESSES: u64 = 1 << 47;
-/// The register that counts a loop's iterations.
+/// Register that counts a loop's iterations.
 const LOOP_REGISTER: u8 = 15;
 
-/// What is wrong, and what would be right.
+/// What is wrong with an area, and what is valid.
 struct AreaDefect {
     what: String,
     expected: String,
@@ -22,8 +22,8 @@ fn reject_area(what: impl Into<String>, expected: impl Into<String>) -> Result<(
 }
 
 impl ProgramMemory {
-    /// Whether the memory is one that an executor may be asked for; the error says which area is wrong, why, and what
-    /// is expected.
+    /// Checks that an executor can provide this memory. The error names the wrong area, the reason,
+    /// and what is expected.
     pub fn check(&self) -> Result<(), BadBatch> {
         if self.areas.len() > MOST_AREAS {
             return Err(BadBatch {
@@ -56,25 +56,26 @@ impl ProgramMemory {
                 "a general purpose register by its encoding number, 0 to 14",
             );
         }
-        let same = |other: &MemoryArea| other.pointer.is_some_and(|other| other.register == pointer.register);
-        if self.areas[..number].iter().any(same) {
+        let shares_register =
+            |other: &MemoryArea| other.pointer.is_some_and(|other| other.register == pointer.register);
+        if self.areas[..number].iter().any(shares_register) {
             return reject_area(
                 format!("register {} points into another area already", pointer.register),
-                "another register for each area",
+                "a different register for each area",
             );
         }
         if pointer.at == PointerPosition::Top && (area.bytes < MOST_ABOVE_TOP || matches!(area.fill, AreaFill::Ring(_)))
         {
             return reject_area(
                 format!("a register points to the top of its {} bytes", area.bytes),
-                format!("{MOST_ABOVE_TOP} bytes at least, and no ring"),
+                format!("at least {MOST_ABOVE_TOP} bytes, and not a ring"),
             );
         }
         let least = if matches!(area.fill, AreaFill::Ring(_)) { 8 } else { 1 };
         if pointer.at == PointerPosition::Middle && self.pointer_offset(number).is_none_or(|at| at + least > area.bytes)
         {
             return reject_area(
-                format!("the staggered middle of {} bytes is outside of it", area.bytes),
+                format!("the staggered middle of {} bytes is outside it", area.bytes),
                 "a larger area, or a pointer to its start",
             );
         }
@@ -103,7 +104,7 @@ impl ProgramMemory {
         match self.areas[..number].iter().find(overlaps) {
             Some(_) => reject_area(
                 format!("at {address:#x} it overlaps another area"),
-                "addresses at which all areas have room",
+                "addresses at which the areas do not overlap",
             ),
             None => Ok(()),
         }
@@ -118,7 +119,7 @@ impl MemoryArea {
         match self.frames {
             PhysicalFrames::Repeated(pages) if pages == 0 || self.frame_bytes() > self.mapped_bytes() => reject_area(
                 format!("{pages} physical pages repeat in {} pages", self.mapped_bytes() / self.page_bytes()),
-                "at least one physical page, and no more than the area has pages",
+                "at least one physical page, and at most as many as the area has pages",
             ),
             _ => Ok(()),
         }
@@ -133,7 +134,7 @@ impl MemoryArea {
             }
             AreaFill::Bytes(bytes) | AreaFill::Image(bytes) if bytes.len() as u64 > room => reject_area(
                 format!("it is filled with {} bytes", bytes.len()),
-                format!("at most {room} bytes, as many as its physical memory has"),
+                format!("at most {room} bytes, the size of its physical memory"),
             ),
             AreaFill::Bytes(_) | AreaFill::Image(_) => Ok(()),
             AreaFill::Ring(ring) => {
@@ -150,7 +151,7 @@ impl MemoryArea {
                 if elements > distinct {
                     return reject_area(
                         format!("{elements} elements of its ring share {distinct} places in physical memory"),
-                        "a stride at which each element has a place of its own, such as a page and a line",
+                        "a stride that gives each element its own place, such as a page plus a line",
                     );
                 }
                 Ok(())

@@ -1,14 +1,16 @@
-//! The contents of areas: the bytes that an executor writes.
+//! Initial contents of areas: the bytes that an executor writes.
 
 use super::{AreaFill, MemoryArea, PointerRing, RingOrder};
 use cyclescope_core::random::Random;
 
 impl MemoryArea {
-    /// Writes what its physical memory holds at first, [`MemoryArea::frame_bytes`] long, for an area at this address.
+    /// Writes the initial contents of an area's physical memory, [`MemoryArea::frame_bytes`] long,
+    /// for an area at this address.
     ///
     /// # Panics
     ///
-    /// Where the memory is not one that [`Memory::check`](super::ProgramMemory::check) accepts, or the length differs.
+    /// Panics if [`ProgramMemory::check`](super::ProgramMemory::check) rejects the memory, or if
+    /// the length differs.
     pub fn write_contents(&self, address: u64, into: &mut [u8]) {
         assert_eq!(into.len() as u64, self.frame_bytes(), "all of an area's physical memory is written");
         let end = self.bytes.min(self.frame_bytes()) as usize;
@@ -34,7 +36,8 @@ impl MemoryArea {
         }
     }
 
-    /// The eight bytes of which the area is nothing but copies, if it is: what an executor can fill it with by itself.
+    /// The eight bytes that the area repeats throughout, if it does. An executor can fill the area
+    /// with them by itself.
     pub fn uniform_word(&self) -> Option<u64> {
         let whole = self.bytes == self.mapped_bytes();
         match &self.fill {
@@ -48,7 +51,7 @@ fn repeat_bytes(bytes: &[u8], into: &mut [u8]) {
     let first = bytes.len().min(into.len());
     into[..first].copy_from_slice(&bytes[..first]);
     let mut done = first;
-    // Each copy doubles what is there, and what is there is whole copies until the last one.
+    // Each copy doubles the filled part, which stays a whole number of copies until the last.
     while done < into.len() {
         let more = done.min(into.len() - done);
         into.copy_within(..more, done);
@@ -57,7 +60,7 @@ fn repeat_bytes(bytes: &[u8], into: &mut [u8]) {
 }
 
 impl PointerRing {
-    /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes`
+    /// Elements in ring order, each as its number from the start of the area. The area has `bytes`
     /// bytes, in pages of `page` bytes.
     pub(crate) fn visit_order(&self, bytes: u64, page: u64) -> Vec<u32> {
         let mut random = Random::new(self.seed);
@@ -91,7 +94,7 @@ impl PointerRing {
         }
     }
 
-    /// Number of elements with bytes of their own in this number of bytes of physical memory: further ones would alias.
+    /// Number of elements that do not alias in this number of bytes of physical memory.
     pub(super) fn distinct_elements(&self, frame_bytes: u64) -> u64 {
         let (mut a, mut b) = (u64::from(self.stride), frame_bytes);
         while b != 0 {

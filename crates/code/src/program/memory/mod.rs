@@ -1,9 +1,12 @@
-//! A program's memory as data: a list of areas, their initial contents, and the registers that point into them.
+//! A program's memory as data: a list of areas, their initial contents, and the registers that
+//! point into them.
 //!
-//! A study describes the memory that its programs need; an executor makes it and knows no reason for it. What an
-//! area holds follows from its description and its address alone, so that it is the same in every executor. The limits
-//! are those of this file's constants and of [`ProgramMemory::check`]; an executor that cannot offer something that is
-//! correct answers [`Unavailable`](cyclescope_core::error::Unavailable).
+//! A study describes the memory that its programs need; an executor creates it without knowing why.
+//! The contents of an area follow only from its description and its address, so they are the same
+//! in every executor.
+//!
+//! Limits: see the constants of this file and [`ProgramMemory::check`]. An executor that cannot
+//! provide valid memory returns [`Unavailable`](cyclescope_core::error::Unavailable).
 
 mod check;
 mod contents;
@@ -14,59 +17,62 @@ use crate::context::{AREA_REGISTERS, FloatElement};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// The largest area, in bytes.
+/// Size of the largest area in bytes.
 pub const MOST_AREA_BYTES: u64 = 1 << 30;
-/// Most areas of one memory.
+/// Largest number of areas.
 pub const MOST_AREAS: usize = 32;
-/// Bytes of an area of [`ProgramMemory::standard`].
+/// Size of an area of [`ProgramMemory::standard`] in bytes.
 pub const STANDARD_AREA_BYTES: u64 = 1 << 20;
-/// Bytes of a small page and of a huge one (Intel SDM vol. 3A, 4.5).
+/// Bytes of a small page (Intel SDM vol. 3A, 4.5).
 pub const PAGE_BYTES: u64 = 4096;
-/// Bytes of a huge page.
+/// Bytes of a huge page (Intel SDM vol. 3A, 4.5).
 pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// Distances that keep the areas' registers apart modulo 4096: odd multiples of 320, all in lines of their own. On
-/// Zen 4 a store and a load at addresses that are congruent modulo 1024 cost 20 to 50 cycles.
+/// Distance that keeps the areas' registers apart modulo 4096: odd multiples of 320, each in a
+/// different line. On Zen 4, a store and a load at addresses congruent modulo 1024 cost 20 to 50
+/// cycles.
 const POINTER_STAGGER: u64 = 320;
-/// Smallest distance in bytes of a pointer from an area's ends: code accesses memory up to this far from it.
+/// Smallest distance in bytes of a pointer from the ends of its area. Code accesses memory up to
+/// this far from the pointer.
 const POINTER_MARGIN: u64 = 60 << 10;
-/// The same as a share of the area.
+/// Smallest distance of a pointer from the ends, as a share of the area: 1 / `MARGIN_SHARE`.
 const MARGIN_SHARE: u64 = 16;
-/// Distance in bytes of a pointer to the top from the end of its area, without its stagger: a layout moves it by
-/// 64 KiB at most, and the margin stays.
+/// Distance in bytes of a top pointer from the end of its area, without the stagger. A layout moves
+/// the pointer by at most 64 KiB, so the margin is kept.
 const TOP_DISTANCE: u64 = 128 << 10;
-/// Bytes at the end of an area that may be above its pointer to the top, when a layout has moved it.
+/// Most bytes of an area above its top pointer after a layout has moved it.
 pub const MOST_ABOVE_TOP: u64 = 256 << 10;
-/// Bytes that a worker copies in a fraction of a millisecond to some milliseconds.
+/// Bytes that a worker copies within a few milliseconds.
 const QUICKLY_COPIED: u64 = 64 << 20;
 
 /// Memory areas and initial vector registers of programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramMemory {
-    /// The numbers that vector registers hold at a program's entry.
+    /// Initial numbers in the vector registers.
     pub vectors: FloatElement,
     /// The areas, at most [`MOST_AREAS`].
     pub areas: Vec<MemoryArea>,
 }
 
-/// One stretch of memory that programs may read and write.
+/// A contiguous memory area that programs may read and write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryArea {
-    /// Its size in bytes, 1 to [`MOST_AREA_BYTES`]. It is mapped in whole pages; what is behind its last byte is zero.
+    /// Size in bytes, 1 to [`MOST_AREA_BYTES`]. Whole pages are mapped; the bytes after the end are
+    /// zero.
     pub bytes: u64,
     /// Initial contents.
     pub fill: AreaFill,
-    /// Size of its pages.
+    /// Page size.
     pub pages: PageSize,
-    /// Its physical memory.
+    /// Physical memory.
     pub frames: PhysicalFrames,
-    /// Its address.
+    /// Address.
     pub address: AreaAddress,
     /// Lifetime of programs' stores.
     pub lifetime: StoreLifetime,
     /// Pages that are present before the first call.
     pub present: PagePresence,
-    /// The register that points into it, if one does.
+    /// Register that points into it, if any.
     pub pointer: Option<AreaPointer>,
 }
 
@@ -76,21 +82,22 @@ pub struct MemoryArea {
 pub enum AreaFill {
     /// Floating point numbers.
     Pattern(FloatElement),
-    /// These bytes over and over, at least one.
+    /// These bytes repeatedly, at least one.
     Bytes(Vec<u8>),
-    /// Pointers that lead from element to element and back to the first.
+    /// Pointers from element to element and back to the first.
     Ring(PointerRing),
     /// These bytes once, then zeros.
     Image(Vec<u8>),
-    /// Random bytes of this seed.
+    /// Random bytes from this seed.
     Random(u64),
 }
 
-/// A ring of pointers: each element holds the address of the next in its first eight bytes, little-endian; the other
-/// bytes are zero. `mov rax, [rax]` goes through all of them and begins again.
+/// A ring of pointers. The first eight bytes of each element hold the address of the next,
+/// little-endian; its other bytes are zero. `mov rax, [rax]` visits all elements and starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointerRing {
-    /// Bytes from one element to the next in memory: a multiple of 8. There are as many as have room in the area.
+    /// Bytes from one element to the next in memory: a multiple of 8. The area holds as many
+    /// elements as fit.
     pub stride: u32,
     /// Order in which the ring visits the elements.
     pub order: RingOrder,
@@ -98,19 +105,20 @@ pub struct PointerRing {
     pub seed: u64,
 }
 
-/// The order of a [`PointerRing`].
+/// Order of a [`PointerRing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RingOrder {
     /// By address.
     Sequential,
-    /// Any element after any other: of a stride of 64, each cache line once. Most steps lead to another page.
+    /// Any element after any other; with a stride of 64, each cache line once. Most steps lead to
+    /// another page.
     RandomByLine,
-    /// Page after page in random order, in each page all of its elements in random order: few translations.
+    /// Pages in random order, and all elements of a page in random order: few translations.
     RandomByPage,
 }
 
-/// The size of an area's pages.
+/// Size of an area's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageSize {
@@ -121,26 +129,27 @@ pub enum PageSize {
     Huge,
 }
 
-/// The physical memory of an area.
+/// Physical memory of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PhysicalFrames {
-    /// A physical page for each page.
+    /// One physical page per page.
     #[default]
     Own,
-    /// This number of physical pages, mapped repeatedly: page n is physical page n modulo this number. The fill is that
-    /// of the physical pages.
+    /// This number of physical pages, mapped repeatedly: page n is physical page n modulo this
+    /// number. The fill covers the physical pages.
     Repeated(u32),
-    /// Those that all areas of this number and of as many bytes have in common, of whichever executor of this process: what one
-    /// program stores, one on another CPU reads. Each worker writes the fill when its area begins to live.
+    /// Physical memory shared by all areas with this number and the same size, across the executors
+    /// of this process. A store by one program is visible to a program on another CPU. Each worker
+    /// writes the fill when it creates its area.
     Common(u64),
 }
 
-/// An area's address.
+/// Address of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AreaAddress {
-    /// The executor chooses: the start of a page.
+    /// Chosen by the executor; the start of a page.
     #[default]
     Free,
     /// This address, the start of a page.
@@ -151,49 +160,50 @@ pub enum AreaAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreLifetime {
-    /// For a layout: each layout finds the area as it was at first.
+    /// One layout: each layout finds the area in its initial state.
     #[default]
     Fresh,
-    /// From call to call, layout to layout and batch to batch, until a batch with another memory comes or a program
+    /// Kept across calls, layouts and batches, until a batch has a different memory or a program
     /// fails.
     Kept,
-    /// No program uses the area, and nothing is prepared in it: it may hold anything. Its register still points into
-    /// it.
+    /// No program uses the area, and it is not prepared: it may hold anything. Its register still
+    /// points into it.
     Unused,
 }
 
-/// Which pages of an area are there before the first call of a layout; the others come with a page fault when a program
-/// first touches them.
+/// Pages of an area that are present before the first call of a layout. The others come with a page
+/// fault at the first access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PagePresence {
-    /// Those around the pointer: quick to make. Pages that were never written to may have their physical memory in
-    /// common with areas of the same fill.
+    /// Pages around the pointer: fast to create. Pages that were never written may share physical
+    /// memory with areas of the same fill.
     #[default]
     AtPointer,
-    /// All of them. Huge and repeated pages always are.
+    /// All pages. Always so for huge and repeated pages.
     Everywhere,
 }
 
-/// Which register points into an area, and where.
+/// The register that points into an area, and its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AreaPointer {
-    /// The register by its encoding number: 0 (RAX) to 14 (R14). R15 counts a loop's iterations.
+    /// Register by its encoding number: 0 (RAX) to 14 (R14). R15 counts a loop's iterations.
     pub register: u8,
     /// Position of the pointer before a layout moves it.
     pub at: PointerPosition,
 }
 
-/// Where in an area a pointer points.
+/// Target of a pointer in an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PointerPosition {
-    /// The first byte; in a ring the first element.
+    /// First byte; in a ring the first element.
     Start,
-    /// The middle and an odd multiple of 320 bytes, another for each area, so that no two areas' pointers are congruent
-    /// modulo 4096; in a ring the last element up to there.
+    /// The middle plus an odd multiple of 320 bytes that differs per area, so that no two pointers
+    /// are congruent modulo 4096. In a ring, the last element up to there.
     Middle,
-    /// So far before the end that a layout may move it, staggered as in the middle: for a stack, which grows down.
+    /// Near the end, with room for a layout to move it, and staggered like `Middle`. For a stack,
+    /// which grows down.
     Top,
 }
 
@@ -204,8 +214,8 @@ impl Default for ProgramMemory {
 }
 
 impl ProgramMemory {
-    /// Five areas of 1 MiB of these numbers, fresh in each layout; R14, RDI, RSI, RSP and RBP point into their
-    /// middles. Where programs do not touch them, they are not prepared.
+    /// Five areas of 1 MiB with these numbers, fresh in each layout. R14, RDI, RSI, RSP and RBP
+    /// point into their middles. Areas that programs do not touch are not prepared.
     pub fn standard(element: FloatElement, touched: bool) -> ProgramMemory {
         let area = |register: usize| MemoryArea {
             bytes: STANDARD_AREA_BYTES,
@@ -216,8 +226,9 @@ impl ProgramMemory {
         ProgramMemory { vectors: element, areas: AREA_REGISTERS.map(area).into() }
     }
 
-    /// What a called function gets: R14 points to the start of a buffer, and RSP to the top of a stack of zeros, this
-    /// number of bytes at least. Each worker has physical memory of its own behind a buffer that is quickly copied.
+    /// Memory for a called function: R14 points to the start of a buffer, RSP to the top of a
+    /// zeroed stack of at least this many bytes. A buffer that copies fast has separate physical
+    /// memory in each worker.
     pub fn for_call(buffer: u64, contents: AreaFill, stack: u64) -> ProgramMemory {
         let pointer = |register, at| Some(AreaPointer { register, at });
         let present = if buffer <= QUICKLY_COPIED { PagePresence::Everywhere } else { PagePresence::AtPointer };
@@ -228,7 +239,8 @@ impl ProgramMemory {
         ProgramMemory { vectors: FloatElement::default(), areas: vec![buffer, stack] }
     }
 
-    /// Offset in the area to which its register points before a layout moves it, in bytes; `None` without a register.
+    /// Offset in the area of its register's target before a layout moves it, in bytes; `None`
+    /// without a register.
     pub fn pointer_offset(&self, area: usize) -> Option<u64> {
         let described = &self.areas[area];
         let stagger = POINTER_STAGGER * (2 * area as u64 + 1);
@@ -241,8 +253,8 @@ impl ProgramMemory {
         }
     }
 
-    /// Displacements of an area's pointer that a layout may use, in bytes; only zero without a pointer. In a ring each
-    /// position must be an element.
+    /// Pointer displacements that a layout may use, in bytes; only zero without a pointer. In a
+    /// ring each position must be an element.
     pub fn allowed_shifts(&self, area: usize) -> RangeInclusive<i64> {
         let Some(offset) = self.pointer_offset(area) else { return 0..=0 };
         let bytes = self.areas[area].bytes;
@@ -252,8 +264,9 @@ impl ProgramMemory {
         low - offset as i64..=high - offset as i64
     }
 
-    /// The general purpose registers that point into areas: their encoding numbers and values, for areas at these
-    /// addresses and these displacements of the pointers in bytes. Both lists are as long as that of the areas.
+    /// General-purpose registers that point into areas, with their values. `addresses` are those of
+    /// the areas, and the displacements move their pointers, in bytes. Both lists have one entry
+    /// per area.
     pub fn pointer_registers<'a>(
         &'a self,
         addresses: &'a [u64],
@@ -268,8 +281,8 @@ impl ProgramMemory {
 }
 
 impl MemoryArea {
-    /// An area of this number of bytes at a free address, of small pages of its own that are fresh in each layout,
-    /// without a register.
+    /// An area of this many bytes at a free address, without a register. It has small pages of its
+    /// own and is fresh in each layout.
     pub fn new(bytes: u64, fill: AreaFill) -> MemoryArea {
         MemoryArea {
             bytes,
@@ -283,7 +296,7 @@ impl MemoryArea {
         }
     }
 
-    /// A ring with all of its pages there, in which a register points to the first element.
+    /// A ring with all pages present; a register points to its first element.
     pub fn from_ring(bytes: u64, ring: PointerRing, register: u8) -> MemoryArea {
         MemoryArea {
             present: PagePresence::Everywhere,
@@ -292,7 +305,7 @@ impl MemoryArea {
         }
     }
 
-    /// Bytes of one of its pages.
+    /// Bytes per page.
     pub fn page_bytes(&self) -> u64 {
         match self.pages {
             PageSize::Small => PAGE_BYTES,
@@ -300,12 +313,12 @@ impl MemoryArea {
         }
     }
 
-    /// Bytes of addresses that it takes: whole pages.
+    /// Bytes of address space: whole pages.
     pub fn mapped_bytes(&self) -> u64 {
         self.bytes.next_multiple_of(self.page_bytes())
     }
 
-    /// Bytes of physical memory behind it.
+    /// Bytes of physical memory.
     pub fn frame_bytes(&self) -> u64 {
         match self.frames {
             PhysicalFrames::Own | PhysicalFrames::Common(_) => self.mapped_bytes(),
@@ -315,7 +328,7 @@ impl MemoryArea {
 }
 
 impl PointerRing {
-    /// Number of elements in an area of this number of bytes.
+    /// Number of elements in an area of this many bytes.
     pub fn element_count(&self, bytes: u64) -> u64 {
         if bytes < 8 { 0 } else { (bytes - 8) / u64::from(self.stride) + 1 }
     }

@@ -1,4 +1,4 @@
-//! What areas hold, and what is refused.
+//! Contents of areas, and invalid areas.
 
 use super::*;
 use cyclescope_core::error::BadBatch;
@@ -15,8 +15,8 @@ fn contents(area: &MemoryArea, address: u64) -> Vec<u8> {
     bytes
 }
 
-/// The addresses that a ring visits from its first element on, until it is back.
-fn visited(area: &MemoryArea, address: u64) -> Vec<u64> {
+/// Addresses that a ring visits from its first element until it returns there.
+fn ring_addresses(area: &MemoryArea, address: u64) -> Vec<u64> {
     let bytes = contents(area, address);
     let mut all = vec![address];
     loop {
@@ -40,7 +40,7 @@ proptest! {
     ) {
         let ring = PointerRing { stride: 8 * words, order, seed };
         let area = MemoryArea::from_ring(bytes, ring, 6);
-        let all = visited(&area, 0x7000_0000);
+        let all = ring_addresses(&area, 0x7000_0000);
         prop_assert_eq!(all.len() as u64, ring.element_count(bytes));
         let distinct: BTreeSet<u64> = all.iter().copied().collect();
         prop_assert_eq!(distinct.len(), all.len());
@@ -50,7 +50,7 @@ proptest! {
         let pages: BTreeSet<u64> = all.iter().map(|at| at >> 12).collect();
         match order {
             RingOrder::Sequential => prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1])),
-            // The first page may be entered in its middle, and is then left twice.
+            // The ring may enter the first page in its middle, and then leaves that page twice.
             RingOrder::RandomByPage => prop_assert!(turns <= pages.len()),
             RingOrder::RandomByLine => {}
         }
@@ -60,12 +60,12 @@ proptest! {
 #[test]
 fn random_orders_differ_by_seed_and_from_each_other() {
     let area = |order, seed| MemoryArea::from_ring(1 << 20, PointerRing { stride: 64, order, seed }, 6);
-    let order = |order, seed| visited(&area(order, seed), 0x10_0000);
+    let order = |order, seed| ring_addresses(&area(order, seed), 0x10_0000);
     let by_line = order(RingOrder::RandomByLine, 1);
     assert_ne!(by_line, order(RingOrder::RandomByLine, 2));
     assert_eq!(by_line, order(RingOrder::RandomByLine, 1));
     let turns = |all: &[u64]| all.windows(2).filter(|pair| pair[0] >> 12 != pair[1] >> 12).count();
-    // Of 256 pages one is the page before with probability 1/256.
+    // With 256 pages, the next page is the same one with probability 1/256.
     assert!(turns(&by_line) > 16_384 * 98 / 100, "{}", turns(&by_line));
     let by_page = order(RingOrder::RandomByPage, 1);
     assert!((255..=256).contains(&turns(&by_page)), "{}", turns(&by_page));
@@ -74,15 +74,15 @@ fn random_orders_differ_by_seed_and_from_each_other() {
 }
 
 #[test]
-fn a_ring_in_repeated_pages_has_a_place_for_each_element() {
-    // 64 pages and a line of each, all in one physical page.
+fn a_ring_in_repeated_pages_gives_each_element_its_place() {
+    // 64 pages and one line per page, all in one physical page.
     let area = MemoryArea {
         frames: PhysicalFrames::Repeated(1),
         ..MemoryArea::from_ring(64 * 4096 + 4096, ring(4096 + 64, RingOrder::RandomByLine), 6)
     };
     let memory = ProgramMemory { vectors: FloatElement::F64, areas: vec![area] };
     assert_eq!(memory.check(), Ok(()));
-    let all = visited(&memory.areas[0], 0x4000_0000);
+    let all = ring_addresses(&memory.areas[0], 0x4000_0000);
     assert_eq!(all.len(), 64);
     let lines: BTreeSet<u64> = all.iter().map(|at| at % 4096).collect();
     assert_eq!(lines.len(), 64);
@@ -92,7 +92,7 @@ fn a_ring_in_repeated_pages_has_a_place_for_each_element() {
 }
 
 #[test]
-fn fills_reach_the_last_byte_and_no_further() {
+fn fills_end_at_the_last_byte() {
     let area = MemoryArea::new(5000, AreaFill::Bytes(vec![1, 2, 3]));
     let bytes = contents(&area, 0);
     assert_eq!(bytes.len(), 8192);
@@ -105,7 +105,7 @@ fn fills_reach_the_last_byte_and_no_further() {
 }
 
 #[test]
-fn standard_areas_are_the_five_that_programs_have_always_had() {
+fn standard_memory_has_five_areas() {
     let memory = ProgramMemory::standard(FloatElement::F32, true);
     assert_eq!(memory.check(), Ok(()));
     let addresses: Vec<u64> = (1..6).map(|area| area << 32).collect();
@@ -124,7 +124,7 @@ fn standard_areas_are_the_five_that_programs_have_always_had() {
 }
 
 #[test]
-fn a_call_gets_the_whole_buffer_and_the_stack_below_its_pointer() {
+fn a_call_has_a_whole_buffer_and_a_stack_below_its_pointer() {
     for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_AREA_BYTES, 4096)] {
         let memory = ProgramMemory::for_call(bytes, AreaFill::Random(3), stack);
         assert_eq!(memory.check(), Ok(()));
@@ -135,15 +135,15 @@ fn a_call_gets_the_whole_buffer_and_the_stack_below_its_pointer() {
     assert!(one == same && one != other && one[4096..4097] != [0] && one[4097..].iter().all(|byte| *byte == 0));
 }
 
-/// What is said of a memory whose second area was changed so.
-fn refused(change: impl Fn(&mut MemoryArea)) -> BadBatch {
+/// The error for a memory whose second area was changed this way.
+fn check_changed(change: impl Fn(&mut MemoryArea)) -> BadBatch {
     let mut memory = ProgramMemory::default();
     change(&mut memory.areas[1]);
     memory.check().unwrap_err()
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_area() {
+fn errors_name_the_area_and_the_defect() {
     let pointer = |register, at| Some(AreaPointer { register, at });
     type Change = Box<dyn Fn(&mut MemoryArea)>;
     let cases: [(Change, &str); 17] = [
@@ -184,7 +184,7 @@ fn what_is_wrong_is_named_with_its_area() {
         ),
     ];
     for (change, what) in cases {
-        let error = refused(change);
+        let error = check_changed(change);
         assert!(error.part == "area 1" && error.what.contains(what), "{what}: {error:?}");
         assert!(!error.expected.is_empty());
     }
@@ -197,7 +197,7 @@ fn what_is_wrong_is_named_with_its_area() {
 }
 
 #[test]
-fn a_memory_survives_its_record() {
+fn a_memory_survives_serialization() {
     let mut memory = ProgramMemory::default();
     memory.areas.push(MemoryArea {
         pages: PageSize::Huge,

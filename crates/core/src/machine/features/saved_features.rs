@@ -1,4 +1,4 @@
-//! Features as evidence keeps them, so that a study of another machine can be taken again.
+//! Features as recorded in evidence, so that another machine's study can be replayed.
 
 use super::{CpuFeatures, LfenceOrder, feature_name};
 use crate::error::intern_text;
@@ -7,10 +7,10 @@ use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Features to be written and read.
+/// Features in serializable form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedFeatures {
-    /// Why a feature can't be used, by its name; all others can.
+    /// Unusable features by name, with the reason; all others are usable.
     refused: BTreeMap<String, String>,
     xcr0: u64,
     lfence: Fact<LfenceOrder>,
@@ -55,7 +55,7 @@ mod tests {
     use crate::machine::Machine;
 
     #[test]
-    fn features_come_back_from_their_text() {
+    fn features_survive_serialization() {
         let features = Machine::detect().features;
         let text = serde_json::to_string(&SavedFeatures::from(&features)).unwrap();
         let saved: SavedFeatures = serde_json::from_str(&text).unwrap();

@@ -34,7 +34,7 @@ fn every_feature_is_decided_once() {
 }
 
 #[test]
-fn a_recorded_vm_has_what_it_says() {
+fn a_recorded_vm_has_the_features_it_reports() {
     let features = emerald_rapids(all_enabled());
     for feature in [F::X64, F::SSE2, F::AVX2, F::AVX512F, F::AVX512_FP16, F::AVX_VNNI, F::RDTSCP, F::SERIALIZE] {
         assert!(features.has(feature), "{feature:?}");
@@ -46,7 +46,7 @@ fn a_recorded_vm_has_what_it_says() {
 }
 
 #[test]
-fn state_that_the_system_left_off_takes_features_away() {
+fn disabled_register_state_removes_features() {
     let without_zmm = emerald_rapids(SystemSupport { xcr0: 0b111, ..all_enabled() });
     assert!(without_zmm.has(F::AVX2) && !without_zmm.has(F::AVX512F));
     let without_ymm = emerald_rapids(SystemSupport { xcr0: 0b11, ..all_enabled() });
@@ -72,7 +72,7 @@ fn without_cpuid_there_is_no_feature() {
     assert_eq!(features.list_usable().count(), 0);
 }
 
-/// Features that include one another by definition must do so on the machine that runs the test.
+/// Features that include one another by definition must do so on this machine too.
 #[test]
 fn this_machine_is_consistent() {
     let features = this_machine();
@@ -82,8 +82,8 @@ fn this_machine_is_consistent() {
     }
 }
 
-/// `/proc/cpuinfo` is the kernel's own reading of the same bits: what it shows must be usable. It may show
-/// less than there is (a boot parameter can hide a flag), so the reverse is not asked for.
+/// `/proc/cpuinfo` is the kernel's own reading of the same bits: every flag shown must be usable. A
+/// boot parameter can hide flags, so the reverse is not checked.
 #[test]
 fn this_machine_agrees_with_the_kernel() {
     let Fact::Known(record) = SystemFiles::system().read_first_record("/proc/cpuinfo") else {
@@ -104,8 +104,8 @@ fn this_machine() -> CpuFeatures {
     CpuFeatures::detect(&leaves, &Processor::detect(&leaves, &files), &files)
 }
 
-/// The feature behind a flag of the kernel. Flags that mean more than usability by this process (AMX,
-/// shadow stacks) are left out.
+/// The feature of a kernel flag. Excludes flags that mean more than usability by this process (AMX,
+/// shadow stacks).
 fn feature_of_flag(flag: &str) -> Option<F> {
     let renamed = match flag {
         "lm" => "x64",
@@ -128,7 +128,7 @@ fn feature_of_flag(flag: &str) -> Option<F> {
 }
 
 #[test]
-fn lfence_is_promised_in_several_ways() {
+fn lfence_order_is_detected_from_each_source() {
     let nothing = SystemFiles::rooted_at("/nonexistent");
     let order = |vendor: [u32; 3], signature: u32, bits: u32| {
         let leaves = CpuidLeaves::from_table(&[

@@ -1,4 +1,4 @@
-//! Findings about the core: the ruler, its clock and width, who shares it.
+//! Findings about the core: the ruler, its clock and width, and its siblings.
 
 use super::super::core_study::{CoreSharing, CoreStudy, SiblingProof};
 use super::super::processor::CoreType;
@@ -30,27 +30,27 @@ pub(super) fn check_step_phases(evidence: &FindingEvidence) -> Option<MachineFin
 pub(super) fn check_ruler(evidence: &FindingEvidence) -> Option<MachineFinding> {
     if let Some(why) = evidence.core?.why() {
         let finding = MachineFinding::problem("ruler", format!("no code can be measured: {why}"));
-        // Executors need to know what they share with the host program.
+        // Executors need to know which memory they share with the host program.
         let hidden = why.starts_with("reading /proc");
         return Some(if hidden { finding.with_remedy("sudo mount -t proc proc /proc") } else { finding });
     }
     let core = known_core(evidence)?;
     let measured = format!("one imul takes {:.3} times as long as one add", core.imul.value);
     Some(match (core.matches_known_latency(), core.imul_known, core.imul_used) {
-        (Some(true), ..) => MachineFinding::ok("ruler", format!("{measured}, as on this core it should")),
+        (Some(true), ..) => MachineFinding::ok("ruler", format!("{measured}, as expected on this core")),
         (Some(false), Some(known), _) => MachineFinding::problem(
             "ruler",
-            format!("{measured}, where this core should take {known} times: it is disturbed, or not that core"),
+            format!("{measured}; this core should take {known} times: it is disturbed, or a different core"),
         ),
         (_, _, Some(whole)) => MachineFinding::ok("ruler", format!("{measured}: a whole number, {whole}")),
         _ => MachineFinding::problem(
             "ruler",
-            format!("{measured}, which is no whole number: cycles are counted by the add chain alone"),
+            format!("{measured}, not a whole number: only the add chain counts cycles"),
         ),
     })
 }
 
-/// A clock that moves by more than this share within an examination is not steady.
+/// A clock that moves by more than this share during an examination is unsteady.
 const CLOCK_MOVEMENT_SHARE: f64 = 0.02;
 
 pub(super) fn check_core_clock(evidence: &FindingEvidence) -> Option<MachineFinding> {
@@ -58,7 +58,7 @@ pub(super) fn check_core_clock(evidence: &FindingEvidence) -> Option<MachineFind
     let (megahertz, [low, high]) = (core.megahertz?, core.range?);
     let share = (high - low) / megahertz.value;
     Some(if share <= CLOCK_MOVEMENT_SHARE {
-        let text = format!("the core clock kept within {:.1} % of {:.0} MHz", 100.0 * share, megahertz.value);
+        let text = format!("the core clock stayed within {:.1} % of {:.0} MHz", 100.0 * share, megahertz.value);
         MachineFinding::ok("core_clock", text)
     } else {
         let text = format!(
@@ -69,22 +69,22 @@ pub(super) fn check_core_clock(evidence: &FindingEvidence) -> Option<MachineFind
     })
 }
 
-/// A core narrower than this share of what it should be has company.
+/// Below this share of its expected width, a core is shared.
 const NARROW_WIDTH_SHARE: f64 = 0.7;
 
 pub(super) fn check_core_width(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let core = known_core(evidence)?;
     let [_, median, _] = core.width;
-    let text = format!("the core adds {median:.1} numbers a cycle");
-    let known = core.width_known;
-    if core.shared || known.is_some_and(|known| median < NARROW_WIDTH_SHARE * known) {
-        let of = known.map_or(String::new(), |known| format!(" of {known:.1}"));
+    let text = format!("the core adds {median:.1} numbers per cycle");
+    let expected = core.width_known;
+    if core.shared || expected.is_some_and(|expected| median < NARROW_WIDTH_SHARE * expected) {
+        let of_expected = expected.map_or(String::new(), |expected| format!(" of {expected:.1}"));
         return Some(MachineFinding::advice(
             "core_width",
-            format!("{text}{of}: something else uses its execution units, so throughput reads too slow"),
+            format!("{text}{of_expected}: another thread uses its execution units, so throughput is underestimated"),
         ));
     }
-    Some(MachineFinding::ok("core_width", format!("{text}: nothing else uses its execution units now")))
+    Some(MachineFinding::ok("core_width", format!("{text}: no other thread uses its execution units now")))
 }
 
 pub(super) fn check_core_type(evidence: &FindingEvidence) -> Option<MachineFinding> {
@@ -97,15 +97,15 @@ pub(super) fn check_core_type(evidence: &FindingEvidence) -> Option<MachineFindi
         Some(CoreType::Performance) => "a performance core",
         Some(CoreType::Efficient) => "an efficient core",
         None => {
-            let text = format!("CPU {cpu} is of an unknown type on a processor that mixes two");
+            let text = format!("CPU {cpu} has an unknown core type on a hybrid processor");
             return Some(MachineFinding::advice("core_type", text));
         }
     };
-    let text = format!("CPU {cpu} is {kind} of a processor that mixes two types; results hold for its type");
+    let text = format!("CPU {cpu} is {kind} of a hybrid processor; results hold for this core type");
     Some(MachineFinding::ok("core_type", text))
 }
 
-/// What the kernel believes and what was proved.
+/// Compares the kernel's claim with measured siblings.
 pub(super) fn check_sibling(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let target = evidence.machine.target.as_ref()?;
     let cpu = target.cpu;
@@ -123,8 +123,8 @@ pub(super) fn check_sibling(evidence: &FindingEvidence) -> Option<MachineFinding
     });
     if let Some(other) = disproved {
         let text = format!(
-            "the kernel reports that CPU {cpu} shares its core with CPU {other}, but it got no narrower while \
-             that was busy: the topology may be invented"
+            "the kernel reports that CPU {cpu} shares its core with CPU {other}, but its width stayed while that CPU \
+             was busy: the topology may be invented"
         );
         return Some(MachineFinding::advice("smt_sibling", text));
     }
@@ -138,13 +138,13 @@ pub(super) fn check_sibling(evidence: &FindingEvidence) -> Option<MachineFinding
 fn describe_narrowing(proof: &SiblingProof) -> String {
     match (proof.alone, proof.beside) {
         (Some(alone), Some(beside)) => {
-            format!("it adds {alone:.1} numbers a cycle alone, {beside:.1} beside it")
+            format!("it adds {alone:.1} numbers per cycle alone, {beside:.1} with that sibling busy")
         }
-        _ => "it got narrower beside it".to_string(),
+        _ => "it gets narrower with that sibling busy".to_string(),
     }
 }
 
-/// Nobody believes in a sibling and none was found.
+/// The kernel reports no sibling, and none was found.
 fn describe_unshared(evidence: &FindingEvidence, cpu: u32) -> Option<MachineFinding> {
     let believed = evidence.machine.target.as_ref()?.siblings.known();
     let separate: Vec<u32> = evidence.siblings.map_or(Vec::new(), |study| {
@@ -154,14 +154,14 @@ fn describe_unshared(evidence: &FindingEvidence, cpu: u32) -> Option<MachineFind
     });
     let text = match (separate.is_empty(), believed.is_some()) {
         (false, _) => format!(
-            "CPU {cpu} shares its core with none of CPU {}: it stayed as wide while they were busy",
+            "CPU {cpu} shares its core with none of CPU {}: its width stayed while they were busy",
             format_cpu_list(&separate)
         ),
         (true, true) => format!("the kernel reports no other CPU on the core of CPU {cpu}"),
         (true, false) => return None,
     };
     let guest = evidence.machine.hypervisor.is_some();
-    let limit = if guest { "; CPUs of other virtual machines can't be seen" } else { "" };
+    let limit = if guest { "; CPUs of other virtual machines cannot be seen" } else { "" };
     Some(MachineFinding::ok("smt_sibling", format!("{text}{limit}")))
 }
 

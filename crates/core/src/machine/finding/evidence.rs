@@ -1,4 +1,4 @@
-//! The facts that findings are made from.
+//! The facts that findings are derived from.
 
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, SiblingStudy, StepPhases};
@@ -8,32 +8,33 @@ use crate::machine::kernel_module::ModuleStudy;
 use crate::machine::noise::{NoiseBetween, NoiseCounts};
 use crate::machine::tsc_study::TscStudy;
 
-/// The facts that findings are made from; what was not collected stays `None` and yields no finding.
+/// The facts that findings are derived from. Facts that were not collected are `None` and give no
+/// finding.
 #[derive(Debug, Clone, Copy)]
 pub struct FindingEvidence<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// Performance counters.
     pub counters: Option<&'a CounterFacts>,
-    /// What the kernel module says, or why it couldn't be asked.
+    /// What the kernel module reports, or why it could not be asked.
     pub module: Option<&'a Fact<ModuleStudy>>,
-    /// The experiments on the TSC.
+    /// Experiments on the TSC.
     pub study: Option<&'a TscStudy>,
-    /// The core by the ruler, or why it wasn't read.
+    /// The core as measured by the ruler, or why it was not measured.
     pub core: Option<&'a Fact<CoreStudy>>,
-    /// The phases of the TSC's step.
+    /// Phases of the TSC's step.
     pub phases: Option<&'a StepPhases>,
-    /// Which CPUs were seen to share the core.
+    /// CPUs that were measured to share the core.
     pub siblings: Option<&'a SiblingStudy>,
-    /// Whether other runs of cyclescope kept off the CPU.
+    /// Whether other runs of cyclescope stayed off the CPU.
     pub exclusive: Option<bool>,
-    /// Whether measured code runs in a process that has nothing of this one.
+    /// Whether measured code runs in a process that shares no memory with this one.
     pub own_process: Option<bool>,
-    /// The noise on the target CPU now.
+    /// Current noise on the target CPU.
     pub noise: Option<&'a NoiseCounts>,
-    /// What happened there over a while, and how long that was in seconds.
+    /// Noise there over a period, and the length of that period in seconds.
     pub between: Option<(&'a NoiseBetween, f64)>,
-    /// Other tasks that run or are ready on the target CPU.
+    /// Number of other tasks that run or are ready on the target CPU.
     pub runnable: Option<u32>,
 }
 

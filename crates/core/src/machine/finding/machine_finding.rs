@@ -1,29 +1,29 @@
-//! One finding about the machine, and how it should be taken.
+//! One finding about the machine, and how serious it is.
 
 use serde::Serialize;
 
-/// How a finding should be taken.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// As it should be, or a fact to know.
+    /// As it should be, or for information.
     Ok,
-    /// Measurements work; this would make them better.
+    /// Measurements work; following the advice would improve them.
     Advice,
-    /// Measurements are wrong or impossible because of this.
+    /// Makes measurements wrong or impossible.
     Problem,
 }
 
 /// One finding about the machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineFinding {
-    /// A short name, such as `governor`.
+    /// Short name, such as `governor`.
     pub name: &'static str,
-    /// How it should be taken.
+    /// How serious it is.
     pub state: FindingState,
-    /// What was found and what follows from it.
+    /// What was found, and its consequence.
     pub text: String,
-    /// A shell command that changes it, where there is one.
+    /// Shell command that changes it, if there is one.
     pub remedy: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use super::machine_finding::MachineFinding;
 
 const LOAD_COMMAND: &str = "make module && sudo insmod target/module/kernel/cyclescope.ko";
 const RELOAD_COMMAND: &str = "sudo rmmod cyclescope; make module && sudo insmod target/module/kernel/cyclescope.ko";
-/// Above this, the kernel counts its time by another clock than the one measured here.
+/// Above this difference, the kernel counts time by a different clock than the one measured here.
 const LEAST_NOTABLE_PPM: f64 = 500.0;
 
 pub(super) fn check_ring_0(evidence: &FindingEvidence) -> Option<MachineFinding> {
@@ -15,7 +15,7 @@ pub(super) fn check_ring_0(evidence: &FindingEvidence) -> Option<MachineFinding>
     Some(match (evidence.module?, &facts.loaded) {
         (Fact::Known(module), _) if !module.code => {
             let why = facts.refused.known().cloned().flatten().unwrap_or_default();
-            MachineFinding::ok("ring_0", format!("--executor kernel measures markers alone: {why}"))
+            MachineFinding::ok("ring_0", format!("--executor kernel measures only markers: {why}"))
         }
         (Fact::Known(module), _) => {
             MachineFinding::ok("ring_0", format!("--executor kernel works: the module has version {}", module.version))
@@ -26,10 +26,10 @@ pub(super) fn check_ring_0(evidence: &FindingEvidence) -> Option<MachineFinding>
     })
 }
 
-/// The module is loaded, and does not open.
+/// The module is loaded but cannot be opened.
 fn describe_unusable(facts: &KernelModule, why: &str) -> MachineFinding {
     if let Fact::Known(Some(refused)) = &facts.refused {
-        return MachineFinding::ok("ring_0", format!("the kernel module refuses this machine: {refused}"));
+        return MachineFinding::ok("ring_0", format!("the kernel module rejects this machine: {refused}"));
     }
     let text = format!("the kernel module is loaded, but {why}");
     match &facts.may_use {
@@ -63,7 +63,7 @@ pub(super) fn check_deadline(evidence: &FindingEvidence) -> Option<MachineFindin
     } else {
         MachineFinding::advice(
             "ring_0_deadline",
-            "no other CPU could end an endless loop in ring 0: code that may not end is refused without --force",
+            "no other CPU could end an endless loop in ring 0: code that might not end is rejected without --force",
         )
     })
 }
@@ -72,7 +72,7 @@ pub(super) fn check_kernel_rate(evidence: &FindingEvidence) -> Option<MachineFin
     let ppm = evidence.module?.known()?.tsc_ppm?;
     let text = format!("the kernel's TSC rate is {ppm:+.0} ppm from the one measured here");
     Some(if ppm.abs() > LEAST_NOTABLE_PPM {
-        MachineFinding::advice("ring_0_tsc_rate", format!("{text}: slices in ring 0 are that much longer or shorter"))
+        MachineFinding::advice("ring_0_tsc_rate", format!("{text}: slices in ring 0 differ by as much in length"))
     } else {
         MachineFinding::ok("ring_0_tsc_rate", text)
     })

@@ -1,4 +1,5 @@
-//! Findings about what surrounds a measurement: hypervisor, counters, power management, neighbours.
+//! Findings about the surroundings of a measurement: hypervisor, counters, power management,
+//! background load.
 
 use super::super::fact::Fact;
 use super::super::power::PowerSettings;
@@ -10,7 +11,10 @@ pub(super) fn check_hypervisor(evidence: &FindingEvidence) -> Option<MachineFind
         None => MachineFinding::ok("hypervisor", "CPUID shows no hypervisor"),
         Some(found) => MachineFinding::ok(
             "hypervisor",
-            format!("this is a VM under {}: topology and caches may be invented, time can be stolen", found.name),
+            format!(
+                "this is a VM under {}: topology and caches may be invented, and CPU time may be stolen",
+                found.name
+            ),
         ),
     })
 }
@@ -40,8 +44,10 @@ pub(super) fn check_counters(evidence: &FindingEvidence) -> Option<MachineFindin
                 .with_remedy("echo 1 | sudo tee /sys/bus/event_source/devices/cpu*/rdpmc")
         }
         Fact::Unknown(why) => {
-            let finding =
-                MachineFinding::advice("counters", format!("core cycles can't be counted: {why}; the ruler does it"));
+            let finding = MachineFinding::advice(
+                "counters",
+                format!("core cycles cannot be counted: {why}; the ruler measures them instead"),
+            );
             MachineFinding { remedy: counters.remedy.clone(), ..finding }
         }
     })
@@ -64,7 +70,7 @@ pub(super) fn check_governor(evidence: &FindingEvidence) -> Option<MachineFindin
 pub(super) fn check_energy_preference(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let power = target_power(evidence)?;
     let preference = power.preference.known()?;
-    // Under the performance governor the drivers fix the preference themselves.
+    // Under the performance governor, drivers set the preference themselves.
     if preference == "performance" || power.governor.known().is_some_and(|name| name == "performance") {
         return Some(MachineFinding::ok("energy_preference", format!("the energy preference is {preference}")));
     }
@@ -125,13 +131,13 @@ pub(super) fn check_cpu_quota(evidence: &FindingEvidence) -> Option<MachineFindi
     };
     let text = format!("a control group limits this process to {cpus} CPUs");
     Some(if *cpus < 1.0 {
-        MachineFinding::problem("cpu_quota", format!("{text}: it is stopped for tens of milliseconds at a time"))
+        MachineFinding::problem("cpu_quota", format!("{text}: it is paused for tens of milliseconds at a time"))
     } else {
-        MachineFinding::advice("cpu_quota", format!("{text}, which stops it when its group uses more"))
+        MachineFinding::advice("cpu_quota", format!("{text}, which pauses it when its group uses more"))
     })
 }
 
-/// Share of stolen time above which rounds are lost often enough to matter.
+/// Share of stolen time above which enough rounds are lost to matter.
 const LEAST_NOTABLE_STEAL: f64 = 0.01;
 
 pub(super) fn check_steal(evidence: &FindingEvidence) -> Option<MachineFinding> {
@@ -164,10 +170,10 @@ pub(super) fn check_background_load(evidence: &FindingEvidence) -> Option<Machin
 
 pub(super) fn check_sandbox(evidence: &FindingEvidence) -> Option<MachineFinding> {
     Some(match evidence.own_process? {
-        true => MachineFinding::ok("sandbox", "snippets run in a process that has nothing of this program"),
+        true => MachineFinding::ok("sandbox", "snippets run in a process that shares no memory with this program"),
         false => MachineFinding::advice(
             "sandbox",
-            "snippets run in a copy of this program, for the system runs no executable from memory; allow \
+            "snippets run in a copy of this program, because the system runs no executable from memory; allow \
              execveat(2) of a memfd (vm.memfd_noexec below 2, no security module that forbids it)",
         ),
     })

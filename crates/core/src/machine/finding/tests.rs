@@ -10,8 +10,8 @@ use super::super::noise::NoiseBetween;
 use super::super::tsc_study::TscStudy;
 use super::*;
 
-/// A machine of which nothing is known but a target CPU.
-fn blank() -> Machine {
+/// A machine of which only the target CPU is known.
+fn unknown_machine() -> Machine {
     Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"))
 }
 
@@ -20,8 +20,8 @@ fn find(machine: &Machine, name: &str) -> Option<MachineFinding> {
 }
 
 #[test]
-fn unknown_facts_make_no_findings() {
-    let machine = blank();
+fn unknown_facts_give_no_findings() {
+    let machine = unknown_machine();
     for name in ["governor", "turbo", "isolation", "cpu_quota", "steal", "load", "tsc_rate", "tsc_step"] {
         assert_eq!(find(&machine, name), None, "{name}");
     }
@@ -31,7 +31,7 @@ fn unknown_facts_make_no_findings() {
 
 #[test]
 fn power_management_has_remedies() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     let power = &mut machine.target.as_mut().unwrap().power;
     power.governor = Fact::Known("powersave".to_string());
     power.turbo = Fact::Known(true);
@@ -47,7 +47,7 @@ fn power_management_has_remedies() {
 
 #[test]
 fn quotas_below_one_cpu_are_problems() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     for (quota, state) in
         [(None, FindingState::Ok), (Some(2.0), FindingState::Advice), (Some(0.5), FindingState::Problem)]
     {
@@ -57,8 +57,8 @@ fn quotas_below_one_cpu_are_problems() {
 }
 
 #[test]
-fn counters_tell_what_stands_against_them() {
-    let machine = blank();
+fn unavailable_counters_name_the_reason_and_remedy() {
+    let machine = unknown_machine();
     let mut counters = CounterFacts::detect(&machine.features, &SystemFiles::rooted_at("/nonexistent"));
     let find = |counters: &CounterFacts| {
         let evidence = FindingEvidence { counters: Some(counters), ..FindingEvidence::from_machine(&machine) };
@@ -73,8 +73,8 @@ fn counters_tell_what_stands_against_them() {
 }
 
 #[test]
-fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
-    let mut machine = blank();
+fn remedies_name_the_sibling_and_isolated_cpus() {
+    let mut machine = unknown_machine();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
     target.siblings = Fact::Known(vec![7]);
@@ -85,8 +85,8 @@ fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
 }
 
 #[test]
-fn siblings_are_believed_or_proved() {
-    let mut machine = blank();
+fn siblings_are_reported_or_proved() {
+    let mut machine = unknown_machine();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
     target.siblings = Fact::Known(vec![7]);
@@ -99,7 +99,7 @@ fn siblings_are_believed_or_proved() {
         collect_findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
     };
     let both = find(&proof(7, CoreSharing::Shared));
-    assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
+    assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers per cycle alone, 2.5"), "{both:?}");
     let hidden = find(&proof(5, CoreSharing::Shared));
     assert!(hidden.text.contains("the kernel does not report it"), "{hidden:?}");
     assert_eq!(hidden.remedy.unwrap(), "echo 0 | sudo tee /sys/devices/system/cpu/cpu5/online");
@@ -114,8 +114,8 @@ fn siblings_are_believed_or_proved() {
 }
 
 #[test]
-fn noise_is_weighed() {
-    let machine = blank();
+fn noise_gets_a_severity() {
+    let machine = unknown_machine();
     let nothing = || Fact::unknown("not counted");
     let mut between = NoiseBetween {
         steal: Fact::Known(50),
@@ -140,9 +140,9 @@ fn noise_is_weighed() {
     assert_eq!(steal(&between).state, FindingState::Ok);
 }
 
-/// The findings about the clock, from a real study with invented changes.
+/// Findings about the clock, from a real study with simulated changes.
 #[test]
-fn disagreements_about_the_rate_are_found() {
+fn rate_disagreements_are_found() {
     let machine = Machine::detect();
     let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
     let Ok(mut study) = TscStudy::measure(&machine, &counters, Duration::from_millis(10)) else {
@@ -181,9 +181,9 @@ fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> MachineFinding {
     collect_findings(&evidence).into_iter().find(|finding| finding.name == "ring_0").unwrap()
 }
 
-/// A machine that the module could be loaded on.
-fn with_module() -> Machine {
-    let mut machine = blank();
+/// A machine that could load the module.
+fn loadable_machine() -> Machine {
+    let mut machine = unknown_machine();
     let facts = &mut machine.kernel_module;
     facts.loaded = Fact::Known(false);
     facts.headers = Fact::Known("/lib/modules/1/build".to_string());
@@ -193,8 +193,8 @@ fn with_module() -> Machine {
 }
 
 #[test]
-fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
-    let mut machine = with_module();
+fn advice_on_loading_the_module_comes_one_step_at_a_time() {
+    let mut machine = loadable_machine();
     let none = Fact::unknown("the kernel module is not loaded");
     assert!(ring_0(&machine, &none).remedy.unwrap().contains("insmod"));
     machine.kernel_module.headers = Fact::unknown("there is no /lib/modules/1/build");
@@ -202,12 +202,12 @@ fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
     machine.kernel_module.forecast = Some("a reason");
     let finding = ring_0(&machine, &none);
     assert!(finding.state == FindingState::Ok && finding.text.ends_with("a reason"), "{finding:?}");
-    assert_eq!(ring_0(&blank(), &none).state, FindingState::Ok);
+    assert_eq!(ring_0(&unknown_machine(), &none).state, FindingState::Ok);
 }
 
 #[test]
-fn a_loaded_module_works_or_says_why_not() {
-    let mut machine = with_module();
+fn a_loaded_module_works_or_gives_the_reason() {
+    let mut machine = loadable_machine();
     machine.kernel_module.loaded = Fact::Known(true);
     machine.kernel_module.refused = Fact::Known(None);
     assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, FindingState::Ok);
@@ -222,12 +222,12 @@ fn a_loaded_module_works_or_says_why_not() {
     machine.kernel_module.lockdown = Fact::Known(Some("integrity".to_string()));
     assert_eq!(ring_0(&machine, &closed).remedy, None);
     machine.kernel_module.refused = Fact::Known(Some("a reason".to_string()));
-    assert!(ring_0(&machine, &closed).text.ends_with("refuses this machine: a reason"));
+    assert!(ring_0(&machine, &closed).text.ends_with("rejects this machine: a reason"));
 }
 
 #[test]
-fn one_cpu_and_another_rate_are_told() {
-    let machine = with_module();
+fn a_missing_deadline_and_a_wrong_rate_are_reported() {
+    let machine = loadable_machine();
     let find = |module: ModuleStudy, name: &str| {
         let module = Fact::Known(module);
         let evidence = FindingEvidence { module: Some(&module), ..FindingEvidence::from_machine(&machine) };

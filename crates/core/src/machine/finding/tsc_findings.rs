@@ -21,12 +21,12 @@ pub(super) fn check_invariant_tsc(evidence: &FindingEvidence) -> Option<MachineF
     } else if by_kernel {
         MachineFinding::ok(
             "invariant_tsc",
-            "CPUID promises nothing, but the kernel treats this TSC as constant and nonstop",
+            "CPUID does not guarantee it, but the kernel treats this TSC as constant and nonstop",
         )
     } else if evidence.machine.hypervisor.is_some() {
         MachineFinding::advice(
             "invariant_tsc",
-            "the hypervisor does not promise a constant TSC; results need the ruler",
+            "the hypervisor does not guarantee a constant TSC; results need the ruler",
         )
     } else {
         MachineFinding::problem("invariant_tsc", "the TSC may change its rate or stop with the core's clock")
@@ -36,14 +36,14 @@ pub(super) fn check_invariant_tsc(evidence: &FindingEvidence) -> Option<MachineF
 
 pub(super) fn check_tsc_stability(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let why = evidence.study?.unstable.as_ref()?;
-    Some(MachineFinding::problem("tsc_unstable", format!("the kernel gave up the TSC as a clock: {why}")))
+    Some(MachineFinding::problem("tsc_unstable", format!("the kernel stopped using the TSC as a clock: {why}")))
 }
 
 pub(super) fn check_lfence(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let promise = match evidence.machine.features.lfence_order().known() {
-        Some(LfenceOrder::Architectural) => Some("by its definition"),
-        Some(LfenceOrder::AlwaysSerializing) => Some("as the processor promises"),
-        Some(LfenceOrder::SetByKernel) => Some("since the kernel enabled that"),
+        Some(LfenceOrder::Architectural) => Some("by definition"),
+        Some(LfenceOrder::AlwaysSerializing) => Some("as the processor guarantees"),
+        Some(LfenceOrder::SetByKernel) => Some("because the kernel enabled that"),
         None => None,
     };
     let proof = evidence.study.map(|study| study.traps.lfence.waits);
@@ -61,16 +61,18 @@ pub(super) fn check_lfence(evidence: &FindingEvidence) -> Option<MachineFinding>
         }
         (None, Some(true)) => MachineFinding::ok(
             "lfence",
-            "LFENCE waits for earlier instructions in an experiment, though nothing promises it",
+            "LFENCE waits for earlier instructions in an experiment, although nothing guarantees it",
         ),
         (None, Some(false)) => MachineFinding::problem("lfence", "LFENCE does not wait for earlier instructions"),
-        (None, None) => MachineFinding::advice("lfence", "nothing promises that LFENCE waits for earlier instructions"),
+        (None, None) => {
+            MachineFinding::advice("lfence", "nothing guarantees that LFENCE waits for earlier instructions")
+        }
     };
     Some(finding)
 }
 
-/// A source that is a rounded nominal figure may lie 1 000 ppm off; one that counts kHz may not lie 100 ppm
-/// off, or some clock is wrong.
+/// Largest difference of a source that counts kHz. A rounded nominal figure may be 1 000 ppm off. A
+/// larger difference of a kHz source means that some clock is wrong.
 const DISAGREEMENT_PPM: f64 = 100.0;
 const NOMINAL_SOURCES: &[&str] = &["cpuid 16h", "cpufreq base"];
 
@@ -92,7 +94,7 @@ pub(super) fn check_tsc_rate(evidence: &FindingEvidence) -> Option<MachineFindin
         .map(|(name, ppm)| format!("{name} {ppm:+.0} ppm"))
         .collect();
     let origin = match calibration.clock_is_tsc.known() {
-        Some(true) => "; the kernel's clock is made from the TSC, so this is its own figure read back",
+        Some(true) => "; the kernel's clock is derived from the TSC, so this figure is not independent",
         _ => "",
     };
     Some(if differs.is_empty() {

@@ -35,7 +35,7 @@ const UNLOCKED: (&str, &str) = ("sys/kernel/security/lockdown", "[none] integrit
 const UNSIGNED: (&str, &str) = ("sys/module/module/parameters/sig_enforce", "N\n");
 
 #[test]
-fn a_machine_that_can_load_it_has_no_obstacle() {
+fn a_machine_that_can_load_the_module_has_no_obstacle() {
     for (name, rights, right) in [("root", ROOT, CapabilityRight::Held), ("user", USER, CapabilityRight::AsRoot)] {
         let found = Tree::new(name, &[rights, OPEN, HEADERS, UNLOCKED, UNSIGNED]).detect();
         assert_eq!(found.loaded, Fact::Known(false));
@@ -46,7 +46,7 @@ fn a_machine_that_can_load_it_has_no_obstacle() {
     }
 }
 
-/// The obstacles of a machine where one thing is otherwise.
+/// Obstacles on a machine with one changed file.
 fn obstacles(name: &str, other: (&str, &str)) -> Vec<ModuleObstacle> {
     let mut files = vec![ROOT, OPEN, HEADERS, UNLOCKED, UNSIGNED];
     files.retain(|(path, _)| *path != other.0);
@@ -77,7 +77,7 @@ fn every_obstacle_is_named() {
 }
 
 #[test]
-fn what_is_harmless_is_no_obstacle() {
+fn harmless_flags_are_no_obstacle() {
     let host = "flags\t\t: fpu svm sev sev_es sev_snp lm\n\n";
     let guest = "flags\t\t: fpu hypervisor lm\n\n";
     for (name, other) in [
@@ -90,7 +90,7 @@ fn what_is_harmless_is_no_obstacle() {
 }
 
 #[test]
-fn missing_headers_have_a_remedy_and_missing_files_a_reason() {
+fn missing_headers_give_a_remedy_and_missing_files_a_reason() {
     let found = Tree::new("headers", &[ROOT, OPEN, UNLOCKED, UNSIGNED]).detect().list_obstacles();
     assert!(found.len() == 1 && found[0].remedy.as_ref().unwrap().contains("linux-headers"), "{found:?}");
     let nothing = KernelModule::detect(&SystemFiles::rooted_at("/nonexistent"), "6.1.0-1");
@@ -99,7 +99,7 @@ fn missing_headers_have_a_remedy_and_missing_files_a_reason() {
 }
 
 #[test]
-fn a_loaded_module_tells_what_it_refuses() {
+fn a_loaded_module_reports_its_reason() {
     const LOADED: &str = "sys/module/cyclescope/parameters/refused";
     for (index, (text, refused)) in
         [("\n", None), ("(null)\n", None), ("a reason\n", Some("a reason"))].into_iter().enumerate()

@@ -1,47 +1,50 @@
-//! From exchanges to what they prove about two counters. No statistics: each exchange is two inequalities.
+//! What exchanges prove about two counters. No statistics: each exchange gives two inequalities.
 //!
-//! An exchange is a reading of A, then one of B, then one of A again, each caused by the one before. So at
-//! A's first reading B's counter had not yet passed its own reading, and at A's second one it had: the line
-//! that gives B's lead over A is below a point at the first reading's time and above one at the second's.
-//! The lines that do so for every exchange are all that the two counters can be, as long as both run at
-//! steady rates (A. Duda, G. Harrus, Y. Haddad and G. Bernard, "Estimating global time in distributed
-//! systems", ICDCS 1987). Only the hulls of the points matter.
+//! An exchange is a reading of A, then one of B, then one of A again; each reading causes the next.
+//! So B's counter had not yet passed its own reading at A's first reading, and had passed it at A's
+//! second. B's lead over A is therefore below one point at the first reading's time, and above
+//! another at the second's.
 //!
-//! A reading is floored to the counter's step, so that the counter is up to one step ahead of it; the phase of
-//! the step may differ between the two CPUs. Reads of a stepping counter were also seen one tick too high
-//! ([`super::super::tsc_step`]).
+//! If both counters run at steady rates, the lead is a line. All lines that satisfy every exchange
+//! are the possible leads (A. Duda, G. Harrus, Y. Haddad and G. Bernard, "Estimating global time in
+//! distributed systems", ICDCS 1987). Only the hulls of the points matter.
+//!
+//! A reading is rounded down to the counter's step, so the counter is up to one step ahead of it.
+//! The phase of the step may differ between the two CPUs. Readings of a stepping counter were also
+//! seen one tick too high ([`super::super::tsc_step`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::fact::Fact;
 use crate::statistics::Interval;
 
-/// One exchange, in the order in which its readings happened.
+/// One exchange; the readings are in order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TscExchange {
-    /// A's TSC before it sent the message.
+    /// A's TSC before it sends the message.
     pub sent: u64,
-    /// B's TSC after it got the message and before it answered.
+    /// B's TSC after it receives the message and before it answers.
     pub reflected: u64,
-    /// A's TSC after it got the answer.
+    /// A's TSC after it receives the answer.
     pub returned: u64,
 }
 
-/// What a number of exchanges proves about the TSC of CPU B relative to that of CPU A.
+/// What a set of exchanges proves about the TSC of CPU B relative to that of CPU A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscComparison {
-    /// By how many ticks B's TSC is ahead of A's: a hard bound with its middle, if the lead was one and the
-    /// same in all exchanges. Unknown where no constant fits them.
+    /// Ticks by which B's TSC is ahead of A's: a hard bound with its middle, if the lead was
+    /// constant. Unknown if no constant fits all exchanges.
     pub offset_ticks: Fact<Interval>,
-    /// By how many ticks the lead moved at least; 0 where one constant fits all exchanges.
+    /// Ticks by which the lead moved at least; 0 if one constant fits all exchanges.
     pub moved_ticks: f64,
-    /// By how many parts per million B's TSC is faster: a hard bound with its middle, if the rates were steady.
+    /// Parts per million by which B's TSC is faster: a hard bound with its middle, if the rates
+    /// were steady.
     pub drift_ppm: Fact<Interval>,
-    /// How long an exchange took A.
+    /// Duration of an exchange as seen by A.
     pub round_trip_ticks: RoundTrip,
-    /// How many exchanges there were.
+    /// Number of exchanges.
     pub exchanges: usize,
-    /// Those in which a later reading was smaller.
+    /// Exchanges in which a later reading was smaller.
     pub backwards: BackwardsTime,
     /// A's ticks from the first exchange to the last.
     pub span_ticks: u64,
@@ -49,45 +52,46 @@ pub struct TscComparison {
     pub blocks: Vec<BlockOffset>,
 }
 
-/// How long exchanges took, in ticks of A.
+/// Durations of exchanges, in ticks of A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
-    /// The fastest.
+    /// Fastest exchange.
     pub least: u64,
-    /// The median.
+    /// Median exchange.
     pub median: u64,
 }
 
-/// Time seen to run backwards from one CPU to the other, as Linux looks for it when a CPU starts
+/// Time that ran backwards from one CPU to the other. Linux makes the same check when a CPU starts
 /// (arch/x86/kernel/tsc_sync.c, `check_tsc_warp`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackwardsTime {
-    /// Exchanges in which a reading was smaller than one that had caused it.
+    /// Exchanges with a reading smaller than one that caused it.
     pub exchanges: usize,
-    /// By how many ticks at most.
+    /// Largest step backwards, in ticks.
     pub most_ticks: u64,
 }
 
 /// The lead in one block, which lasts about a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockOffset {
-    /// The block's middle, in A's ticks since the first exchange.
+    /// Middle of the block, in A's ticks since the first exchange.
     pub at_ticks: f64,
-    /// By how many ticks B's TSC is at least ahead of A's.
+    /// Ticks by which B's TSC is ahead of A's, at least.
     pub low: f64,
-    /// By how many ticks at most. Below `low` where the lead moved within the block.
+    /// Ticks at most. Less than `low` if the lead moved within the block.
     pub high: f64,
 }
 
 impl TscComparison {
-    /// No later reading was smaller than an earlier one, in [`TscComparison::exchanges`] exchanges. That none was
-    /// seen is no proof that none can be.
+    /// Whether no later reading was smaller than an earlier one in [`TscComparison::exchanges`]
+    /// exchanges. This is no proof that time can never run backwards.
     pub(crate) fn is_monotonic(&self) -> bool {
         self.backwards.exchanges == 0
     }
 
-    /// Nothing contradicts that both TSCs count the same at the same moment: the bound of the offset contains 0.
-    /// That says nothing about [`Comparison::monotonic`], for the bound is some hundred ticks wide.
+    /// Whether both TSCs may count the same at the same moment: the bound of the offset contains 0.
+    /// This does not imply [`TscComparison::is_monotonic`], because the bound is several hundred
+    /// ticks wide.
     #[cfg(test)]
     pub(crate) fn may_be_equal(&self) -> bool {
         self.offset_ticks.known().is_some_and(|offset| offset.contains(0.0))
@@ -103,29 +107,29 @@ struct ReadingSlack {
     late: f64,
 }
 
-/// Steps from here on were seen with readings that are one tick too high.
+/// Steps from this size on were seen with readings one tick too high.
 const OFF_BY_ONE_FROM: f64 = 4.0;
 
 impl ReadingSlack {
     fn from_step(step: f64) -> ReadingSlack {
         let early = if step >= OFF_BY_ONE_FROM { 1.0 } else { 0.0 };
-        // A step that is no whole number is cut to whole ticks after it was floored.
+        // A fractional step is rounded down to whole ticks after the rounding to a step.
         let cut = if step.fract() == 0.0 { 0.0 } else { 1.0 };
         ReadingSlack { early, late: step.max(1.0) + cut }
     }
 }
 
-/// A's time and the lead of B, both less those at the first exchange.
+/// A's time and B's lead, both relative to the first exchange.
 type LeadPoint = (f64, f64);
 
-/// What the lead must lie below, and above.
+/// Points that the lead must lie below, and above.
 #[derive(Debug, Default)]
 struct LeadLimits {
     above: Vec<LeadPoint>,
     below: Vec<LeadPoint>,
 }
 
-/// Works out what blocks of exchanges prove. `step` is that of the readings, in ticks.
+/// Derives what blocks of exchanges prove. `step` is that of the readings, in ticks.
 pub(crate) fn compare_exchanges(blocks: &[Vec<TscExchange>], step: f64) -> Fact<TscComparison> {
     let Some(first) = blocks.iter().flatten().next() else { return Fact::unknown("no exchange was made") };
     let lead = first.reflected.wrapping_sub(first.sent) as i64 as f64;
@@ -165,26 +169,28 @@ impl LeadLimits {
     }
 
     fn join_limits(parts: &[LeadLimits]) -> LeadLimits {
-        let all = |of: fn(&LeadLimits) -> &Vec<LeadPoint>| parts.iter().flat_map(of).copied().collect();
-        LeadLimits { above: all(|limits| &limits.above), below: all(|limits| &limits.below) }
+        let collect_points =
+            |points_of: fn(&LeadLimits) -> &Vec<LeadPoint>| parts.iter().flat_map(points_of).copied().collect();
+        LeadLimits { above: collect_points(|limits| &limits.above), below: collect_points(|limits| &limits.below) }
     }
 
-    /// Only the points that a line can touch.
+    /// Keeps only the points that a line can touch.
     fn reduce_to_hulls(self) -> LeadLimits {
         let mirrored = |points: Vec<LeadPoint>| points.into_iter().map(|(x, y)| (x, -y)).collect();
         LeadLimits { above: lower_hull(self.above), below: mirrored(lower_hull(mirrored(self.below))) }
     }
 
-    /// The least and the greatest constant; crossed where there is none.
+    /// The least and the greatest constant; in reverse order if none fits.
     fn constant_bounds(&self) -> [f64; 2] {
         let low = self.below.iter().fold(f64::NEG_INFINITY, |low, point| low.max(point.1));
         [low, self.above.iter().fold(f64::INFINITY, |high, point| high.min(point.1))]
     }
 
-    /// The least and the greatest slope of a line that fits; `None` where no line does.
+    /// The least and the greatest slope of a line that fits; `None` if no line does.
     ///
-    /// A line of a given slope fits where its highest start below all upper points is no lower than its lowest
-    /// one above all lower points, hence where this is so for every pair of them.
+    /// A line of a given slope has a highest start below all upper points, and a lowest start above
+    /// all lower points. It fits if the former is not below the latter. That holds if it holds for
+    /// every pair of an upper and a lower point.
     fn slope_bounds(&self) -> Option<[f64; 2]> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for below in &self.below {
@@ -255,10 +261,10 @@ fn summarize_round_trips(exchanges: &[&TscExchange]) -> RoundTrip {
 fn count_backwards(exchanges: &[&TscExchange]) -> BackwardsTime {
     let mut found = BackwardsTime::default();
     for exchange in exchanges {
-        let there = exchange.sent.saturating_sub(exchange.reflected);
-        let back = exchange.reflected.saturating_sub(exchange.returned);
-        found.exchanges += usize::from(there.max(back) > 0);
-        found.most_ticks = found.most_ticks.max(there).max(back);
+        let backwards_there = exchange.sent.saturating_sub(exchange.reflected);
+        let backwards_back = exchange.reflected.saturating_sub(exchange.returned);
+        found.exchanges += usize::from(backwards_there.max(backwards_back) > 0);
+        found.most_ticks = found.most_ticks.max(backwards_there).max(backwards_back);
     }
     found
 }

@@ -1,8 +1,8 @@
 //! Exchanges of TSC readings between two CPUs through one cache line.
 //!
-//! Both sides spin. One that spins in vain for longer than any exchange takes has lost its partner to another
-//! task, and naps: that keeps its share of a busy CPU for when the partner is back, and keeps two tasks that
-//! are always preempted in turn from missing each other for good.
+//! Both sides spin. If a side spins for longer than any exchange takes, another task has its
+//! partner's CPU, so it naps. The nap saves its CPU share for the partner's return. It also keeps
+//! two tasks that are always preempted in turn from missing each other forever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,29 +12,29 @@ use super::bounds::TscExchange;
 use super::pinned_jobs::{JobLimit, PinnedJob, run_on_cpus};
 use crate::machine::tsc_read::{TscRead, lfence_rdtsc, rdtscp};
 
-/// The table that messages go across, alone in its pair of cache lines: processors fetch them in pairs (Intel
-/// 64 and IA-32 Optimization Reference Manual, "Data prefetching", spatial prefetcher).
+/// The shared table for messages, alone in its pair of cache lines: processors fetch lines in pairs
+/// (Intel 64 and IA-32 Optimization Reference Manual, "Data prefetching", spatial prefetcher).
 #[derive(Default)]
 #[repr(align(128))]
 struct PingPongTable {
     /// Odd for a message, even for its answer, [`TURN_OVER`] at the end.
     turn: AtomicU64,
-    /// B's reading, for the last answer.
+    /// B's reading for the last answer.
     reflected: AtomicU64,
 }
 
 const TURN_OVER: u64 = u64::MAX;
-/// Looks at the line between two looks at the time: some microseconds at most.
+/// Polls of the line between two checks of the time: some microseconds at most.
 const SPINS_PER_TIME_CHECK: u32 = 64;
-/// How long one side spins before it naps: longer than a nap, so that it meets the other one when that is back.
+/// Spin time before a nap. It is longer than a nap, so that both sides meet again.
 const SPIN_TIME: Duration = Duration::from_micros(300);
-/// With the kernel's timer slack it takes about twice as long (prctl(2), PR_SET_TIMERSLACK).
+/// Requested nap. The kernel's timer slack about doubles it (prctl(2), PR_SET_TIMERSLACK).
 const NAP_TIME: Duration = Duration::from_micros(50);
 
-/// Exchanges up to `most` messages between CPU `a`, whose readings come first and last, and `b`.
+/// Exchanges up to `most` messages between CPU `a`, which reads first and last, and `b`.
 ///
 /// # Safety
-/// The TSC may be read in this way by threads of this process.
+/// Threads of this process may read the TSC in this way.
 pub(super) unsafe fn exchange_readings(
     [a, b]: [u32; 2],
     reading: TscRead,
@@ -43,7 +43,7 @@ pub(super) unsafe fn exchange_readings(
 ) -> Result<Vec<TscExchange>, String> {
     let table = Arc::new(PingPongTable::default());
     let answering = table.clone();
-    // SAFETY: the caller answers for it.
+    // SAFETY: the caller guarantees it.
     let read = move || unsafe { read_fenced(reading) };
     let call: PinnedJob<Vec<TscExchange>> = Box::new(move |limit| {
         let exchanges = table.send_messages(most, limit, read);
@@ -56,19 +56,19 @@ pub(super) unsafe fn exchange_readings(
     });
     let exchanges = run_on_cpus(vec![(a, call), (b, answer)], until)?.swap_remove(0);
     if exchanges.is_empty() {
-        return Err(format!("CPUs {a} and {b} did not run at the same time in any of it"));
+        return Err(format!("CPUs {a} and {b} never ran at the same time"));
     }
     Ok(exchanges)
 }
 
-/// Reads the TSC, with LFENCE after it: the counter is read before anything that follows, the message above all
-/// (Intel SDM vol. 2B, RDTSC and RDTSCP).
+/// Reads the TSC, followed by LFENCE: the counter is read before anything later, above all the
+/// message (Intel SDM vol. 2B, RDTSC and RDTSCP).
 ///
 /// # Safety
-/// The TSC may be read in this way here.
+/// This thread may read the TSC in this way.
 #[inline(always)]
 unsafe fn read_fenced(reading: TscRead) -> u64 {
-    // SAFETY: the caller answers for the reads; LFENCE belongs to SSE2, which 64-bit mode has.
+    // SAFETY: the caller guarantees the reads; LFENCE belongs to SSE2, which 64-bit mode has.
     unsafe {
         let ticks = if reading == TscRead::Rdtscp { rdtscp().0 } else { lfence_rdtsc() };
         std::arch::asm!("lfence", options(nostack, preserves_flags));
@@ -103,13 +103,13 @@ impl PingPongTable {
             if self.turn.load(Ordering::Relaxed) == TURN_OVER {
                 return;
             }
-            // Release, so that who sees the turn sees the reading, both in one line.
+            // Release, so that whoever sees the turn also sees the reading; both are in one line.
             self.reflected.store(reflected, Ordering::Relaxed);
             self.turn.store(message + 1, Ordering::Release);
         }
     }
 
-    /// Waits for a turn; false where the limit passes first.
+    /// Waits for a turn; false if the limit passes first.
     #[inline(always)]
     fn wait_for_turn(&self, arrived: impl Fn(u64) -> bool, limit: &JobLimit) -> bool {
         let mut since: Option<Instant> = None;
@@ -118,8 +118,8 @@ impl PingPongTable {
                 if arrived(self.turn.load(Ordering::Acquire)) {
                     return true;
                 }
-                // Without it the loop's exit is a memory order violation (Intel SDM vol. 2B, PAUSE), which made
-                // the fastest messages slower: the bound was 30 % wider.
+                // Without it, leaving the loop is a memory order violation (Intel SDM vol. 2B,
+                // PAUSE). That slowed the fastest messages and made the bound 30 % wider.
                 std::hint::spin_loop();
             }
             if limit.has_passed() {

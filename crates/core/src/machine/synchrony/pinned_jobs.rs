@@ -1,8 +1,8 @@
-//! Jobs on CPUs of their own, waited for no longer than a deadline.
+//! Jobs on separate CPUs, with a deadline.
 //!
-//! A thread that is pinned to a CPU which something of higher priority keeps busy never runs, so that joining
-//! it would hang. These threads are not joined: each sends its result, and one that has not by the deadline
-//! is let go to any CPU of the caller's, where it ends by itself.
+//! If a task of higher priority keeps a CPU busy, a thread pinned to it never runs, and joining the
+//! thread would hang. So threads are not joined: each sends its result. A thread that misses the
+//! deadline may run on any of the caller's CPUs, where it ends by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -11,38 +11,38 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// A job that ends by itself soon after its limit has passed.
+/// A job that ends by itself soon after its limit passes.
 pub(super) type PinnedJob<T> = Box<dyn FnOnce(&JobLimit) -> T + Send>;
 
-/// Until when jobs may work.
+/// Time limit of the jobs.
 #[derive(Debug)]
 pub(super) struct JobLimit {
     until: Instant,
-    /// One of them can't work, so the others need not.
+    /// A job cannot run, so the others need not.
     called_off: AtomicBool,
 }
 
 impl JobLimit {
-    /// Whether it is time to end.
+    /// Whether the job should end.
     pub(super) fn has_passed(&self) -> bool {
         self.called_off.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
 }
 
-/// How long results may arrive after the deadline, and how long a thread that was let go may take to end.
+/// How long results may arrive after the deadline, and how long a released thread may take to end.
 const DEADLINE_GRACE: Duration = Duration::from_millis(10);
 
-/// What a thread reports before it has a result.
+/// State of a thread before it has a result.
 #[derive(Default)]
 struct ThreadSeat {
-    /// The thread's number; 0 before it has started.
+    /// Thread id; 0 before it starts.
     thread: AtomicI32,
-    /// It runs on its CPU.
+    /// Whether it runs on its CPU.
     arrived: AtomicBool,
 }
 
-/// Runs the jobs at the same time, each on its CPU, and returns their results in their order. The caller's own
-/// affinity stays as it is.
+/// Runs the jobs at the same time, each on its CPU, and returns their results in order. The
+/// caller's own affinity stays unchanged.
 pub(super) fn run_on_cpus<T: Send + 'static>(jobs: Vec<(u32, PinnedJob<T>)>, until: Instant) -> Result<Vec<T>, String> {
     let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
     if let Some(cpu) = cpus.iter().find(|&&cpu| cpu as usize >= CpuSet::MAX_CPU) {
@@ -71,7 +71,7 @@ pub(super) fn run_on_cpus<T: Send + 'static>(jobs: Vec<(u32, PinnedJob<T>)>, unt
         let late: Vec<usize> = (0..cpus.len()).filter(late).collect();
         late.iter().for_each(|&index| release_thread(&seats[index]));
         let why = explain_lateness(&late, &cpus, &seats);
-        // They see their deadlines now; if not, they hold nothing of the caller's.
+        // They notice their deadline now. If not, they hold nothing of the caller's.
         let _ = collect_results(&receiver, &mut results, Instant::now() + DEADLINE_GRACE);
         return Err(why);
     }
@@ -85,7 +85,7 @@ fn run_job<T>(cpu: u32, job: PinnedJob<T>, seat: &ThreadSeat, limit: &JobLimit) 
     sched_setaffinity(None, &set).map_err(|error| format!("this process may not run on CPU {cpu}: {error}"))?;
     seat.arrived.store(true, Ordering::Release);
     let result = job(limit);
-    // A CPU that goes offline, or leaves the container's set, loses its threads to others.
+    // A CPU that goes offline or leaves the container's set loses its threads to others.
     let stayed = sched_getcpu() == cpu as usize;
     if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken from this process")) }
 }
@@ -104,11 +104,11 @@ fn collect_results<T>(
     Ok(())
 }
 
-/// Lets a thread run wherever the caller may, for it has not ended yet.
+/// Lets a late thread run on any of the caller's CPUs.
 fn release_thread(seat: &ThreadSeat) {
     let thread = rustix::thread::Pid::from_raw(seat.thread.load(Ordering::Acquire));
     if let (Some(thread), Ok(set)) = (thread, sched_getaffinity(None)) {
-        // Fails where it has ended in the meantime, which is as well.
+        // Fails if the thread has just ended, which is fine.
         let _ = sched_setaffinity(Some(thread), &set);
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_the_order_of_the_jobs_and_the_caller_stays_free() {
+    fn results_keep_the_order_of_jobs_and_the_caller_stays_unpinned() {
         let before = sched_getaffinity(None).unwrap();
         let until = Instant::now() + Duration::from_secs(5);
         let job =
@@ -145,22 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_not_waited_for() {
+    fn an_endless_job_is_not_waited_for() {
         let endless: PinnedJob<()> = Box::new(|_| std::thread::sleep(Duration::from_secs(3)));
         let started = Instant::now();
         let why = run_on_cpus(vec![(cpu(), endless)], started + Duration::from_millis(1)).unwrap_err();
-        // On a busy CPU it does not even begin.
+        // On a busy CPU it does not even start.
         assert!(why.contains("in time"), "{why}");
         assert!(started.elapsed() < Duration::from_secs(3));
     }
 
     #[test]
-    fn a_cpu_that_may_not_be_used_is_a_reason() {
+    fn a_forbidden_cpu_gives_a_reason() {
         let until = Instant::now() + Duration::from_secs(5);
         let job = |cpu: u32| -> (u32, PinnedJob<()>) { (cpu, Box::new(|_| ())) };
         assert!(run_on_cpus(vec![job(1_000_000)], until).is_err());
         assert!(run_on_cpus(vec![job(1023)], until).unwrap_err().contains("1023"));
-        // Who waits for one that can't come is called off.
+        // A job that waits for one that cannot run is cancelled.
         let waiting: PinnedJob<()> = Box::new(|limit| while !limit.has_passed() {});
         let long = Instant::now() + Duration::from_secs(60);
         assert!(run_on_cpus(vec![(cpu(), waiting), job(1023)], long).unwrap_err().contains("1023"));

@@ -1,4 +1,4 @@
-//! Simulated counters whose offset and drift are known, and the CPUs of this machine.
+//! Simulated counters with known offset and drift, and the CPUs of this machine.
 
 use proptest::prelude::*;
 
@@ -6,58 +6,59 @@ use super::bounds::{TscComparison, TscExchange, compare_exchanges};
 use super::*;
 use crate::random::Random;
 
-/// Two counters and the way between them, in ticks of A.
+/// Two counters and the path between them, in ticks of A.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
     /// B's lead at A's time 0.
     offset: f64,
-    /// B's rate above A's.
+    /// B's rate minus A's, as a share.
     drift: f64,
     /// The step of both.
     step: f64,
-    /// Ticks by which B's step begins after A's.
+    /// Ticks from the start of A's step to that of B's.
     phase: f64,
-    /// The least time of a message, and of its answer.
-    ways: [f64; 2],
-    /// Readings that are one tick too high, as a share.
-    spoiled: f64,
+    /// Shortest time of a message, and of its answer.
+    path_times: [f64; 2],
+    /// Share of readings that are one tick too high.
+    off_by_one: f64,
 }
 
-const ALIKE: Counters = Counters { offset: 0.0, drift: 0.0, step: 1.0, phase: 0.0, ways: [80.0, 80.0], spoiled: 0.0 };
+const ALIKE: Counters =
+    Counters { offset: 0.0, drift: 0.0, step: 1.0, phase: 0.0, path_times: [80.0, 80.0], off_by_one: 0.0 };
 /// Ticks between the starts of two blocks.
 const PAUSE: f64 = 1e8;
 
 impl Counters {
-    /// B's counter at this value of A's.
-    fn other(&self, time: f64) -> f64 {
+    /// B's counter when A's has this value.
+    fn counter_of_b(&self, time: f64) -> f64 {
         time * (1.0 + self.drift) + self.offset
     }
 
     fn read(&self, counter: f64, phase: f64, random: &mut Random) -> u64 {
         let floored = (((counter - phase) / self.step).floor() * self.step + phase).floor();
-        floored as u64 + u64::from(random.happens(self.spoiled))
+        floored as u64 + u64::from(random.happens(self.off_by_one))
     }
 
-    /// Blocks of exchanges from A's time `start` on; some messages are delayed by a millisecond.
+    /// Blocks of exchanges from A's time `start` on. Some messages are delayed by a millisecond.
     fn blocks(&self, start: f64, count: usize, seed: u64) -> Vec<Vec<TscExchange>> {
         let mut random = Random::new(seed);
-        let mut way = |least: f64| {
+        let mut message_time = |least: f64| {
             let lost = if random.happens(0.002) { 2e6 } else { 0.0 };
             least + 10.0 * random.exponential() + lost
         };
-        let mut spoil = Random::new(!seed);
+        let mut disturbance = Random::new(!seed);
         (0..count)
             .map(|block| {
                 let mut time = start + PAUSE * block as f64;
                 let mut exchange = || {
-                    let sent = time + way(5.0);
-                    let reflected = sent + way(self.ways[0]);
-                    let returned = reflected + way(self.ways[1]);
+                    let sent = time + message_time(5.0);
+                    let reflected = sent + message_time(self.path_times[0]);
+                    let returned = reflected + message_time(self.path_times[1]);
                     time = returned;
                     TscExchange {
-                        sent: self.read(sent, 0.0, &mut spoil),
-                        reflected: self.read(self.other(reflected), self.phase, &mut spoil),
-                        returned: self.read(returned, 0.0, &mut spoil),
+                        sent: self.read(sent, 0.0, &mut disturbance),
+                        reflected: self.read(self.counter_of_b(reflected), self.phase, &mut disturbance),
+                        returned: self.read(returned, 0.0, &mut disturbance),
                     }
                 };
                 (0..300).map(|_| exchange()).collect()
@@ -65,15 +66,15 @@ impl Counters {
             .collect()
     }
 
-    fn compared(&self, seed: u64) -> TscComparison {
+    fn compare(&self, seed: u64) -> TscComparison {
         compare_exchanges(&self.blocks(1e12, 8, seed), self.step).known().unwrap().clone()
     }
 }
 
 #[test]
-fn a_planted_offset_is_within_a_bound_as_wide_as_the_way() {
+fn a_simulated_offset_is_bounded_as_tightly_as_the_path_allows() {
     for (seed, offset) in [0.0, 1.0, -37.0, 5e3, -4e9].into_iter().enumerate() {
-        let found = Counters { offset, ..ALIKE }.compared(seed as u64);
+        let found = Counters { offset, ..ALIKE }.compare(seed as u64);
         let bound = found.offset_ticks.known().unwrap();
         assert!(bound.contains(offset) && bound.half_width() <= 90.0, "{offset}: {bound:?}");
         assert!(found.drift_ppm.known().unwrap().contains(0.0) && found.moved_ticks == 0.0, "{found:?}");
@@ -84,50 +85,50 @@ fn a_planted_offset_is_within_a_bound_as_wide_as_the_way() {
 }
 
 #[test]
-fn a_planted_drift_is_within_its_bound_and_no_offset_is_claimed() {
+fn a_simulated_drift_is_bounded_and_no_offset_is_claimed() {
     for drift in [1e-6, -20e-6, 5e-4, 0.3] {
-        let found = Counters { drift, offset: 12.0, ..ALIKE }.compared(1);
+        let found = Counters { drift, offset: 12.0, ..ALIKE }.compare(1);
         let bound = found.drift_ppm.known().unwrap();
         assert!(bound.contains(drift * 1e6) && bound.half_width() < 1.0, "{drift}: {bound:?}");
         assert!(found.offset_ticks.why().unwrap().contains("moved against each other"), "{found:?}");
-        // It claims no more movement than there was.
+        // The result claims no more movement than there was.
         let truth = drift.abs() * found.span_ticks as f64;
         assert!(found.moved_ticks > truth - 250.0 && found.moved_ticks <= truth + 1.0, "{found:?} for {truth}");
     }
 }
 
 #[test]
-fn a_coarse_step_widens_the_bound_by_what_it_hides() {
+fn a_coarse_step_widens_the_bound() {
     for step in [2.0, 26.0, 37.37, 38.0] {
-        for spoiled in [0.0, if step >= 4.0 { 0.1 } else { 0.0 }] {
+        for off_by_one in [0.0, if step >= 4.0 { 0.1 } else { 0.0 }] {
             for phase in [0.0, 0.4 * step] {
-                let planted = Counters { step, spoiled, phase, offset: 100.0 + phase, ..ALIKE };
-                let found = planted.compared(9);
+                let simulated = Counters { step, off_by_one, phase, offset: 100.0 + phase, ..ALIKE };
+                let found = simulated.compare(9);
                 let bound = found.offset_ticks.known().unwrap();
-                assert!(bound.contains(planted.offset), "{planted:?}: {bound:?}");
-                assert!(bound.half_width() <= 90.0 + step + 2.0, "{planted:?}: {bound:?}");
+                assert!(bound.contains(simulated.offset), "{simulated:?}: {bound:?}");
+                assert!(bound.half_width() <= 90.0 + step + 2.0, "{simulated:?}: {bound:?}");
             }
         }
     }
 }
 
 #[test]
-fn uneven_ways_move_the_middle_and_not_the_truth_out_of_the_bound() {
-    let found = Counters { ways: [20.0, 400.0], offset: 70.0, ..ALIKE }.compared(3);
+fn uneven_paths_shift_the_middle_but_the_bound_holds() {
+    let found = Counters { path_times: [20.0, 400.0], offset: 70.0, ..ALIKE }.compare(3);
     let bound = found.offset_ticks.known().unwrap();
     assert!(bound.contains(70.0) && bound.value < -50.0, "{bound:?}");
     assert!(found.is_monotonic());
 }
 
 #[test]
-fn an_offset_beyond_half_a_round_trip_is_seen_as_time_running_backwards() {
-    let ahead = Counters { offset: 300.0, ..ALIKE }.compared(4);
+fn an_offset_beyond_half_a_round_trip_shows_as_time_running_backwards() {
+    let ahead = Counters { offset: 300.0, ..ALIKE }.compare(4);
     assert!(!ahead.is_monotonic() && !ahead.may_be_equal());
     assert!((200..=221).contains(&ahead.backwards.most_ticks), "{:?}", ahead.backwards);
-    let behind = Counters { offset: -1e6, ..ALIKE }.compared(4);
+    let behind = Counters { offset: -1e6, ..ALIKE }.compare(4);
     assert!(behind.backwards.exchanges > 2300, "{:?}", behind.backwards);
-    // Less than half a round trip is an offset all the same: the two statements differ.
-    let unseen = Counters { offset: 60.0, ways: [70.0, 70.0], ..ALIKE }.compared(4);
+    // An offset of less than half a round trip is an offset too: the two results differ.
+    let unseen = Counters { offset: 60.0, path_times: [70.0, 70.0], ..ALIKE }.compare(4);
     assert!(unseen.is_monotonic() && unseen.may_be_equal());
 }
 
@@ -144,15 +145,15 @@ fn a_counter_that_jumps_fits_no_line() {
 #[test]
 fn too_little_proves_little() {
     assert_eq!(compare_exchanges(&[Vec::new()], 1.0).why(), Some("no exchange was made"));
-    let one = TscExchange { sent: 1000, reflected: 1100, returned: 1180 };
-    let found = compare_exchanges(&[vec![one], Vec::new()], 1.0).known().unwrap().clone();
+    let exchange = TscExchange { sent: 1000, reflected: 1100, returned: 1180 };
+    let found = compare_exchanges(&[vec![exchange], Vec::new()], 1.0).known().unwrap().clone();
     assert_eq!(found.offset_ticks, Fact::Known(crate::statistics::Interval::with_margin(10.0, 91.0)));
     assert_eq!(found.drift_ppm.why(), Some("there were too few exchanges"));
     assert_eq!((found.blocks.len(), found.span_ticks), (1, 180));
 }
 
 #[test]
-fn counters_that_wrap_are_compared_all_the_same() {
+fn counters_that_wrap_are_compared_too() {
     let near = |ticks: u64| (u64::MAX - 100).wrapping_add(ticks);
     let exchange = |at: u64| TscExchange { sent: near(at), reflected: near(at + 60), returned: near(at + 100) };
     let found = compare_exchanges(&[vec![exchange(0), exchange(50), exchange(500)]], 1.0).known().unwrap().clone();
@@ -161,23 +162,23 @@ fn counters_that_wrap_are_compared_all_the_same() {
 
 proptest! {
     #[test]
-    fn bounds_hold_the_truth_whatever_it_is(
+    fn bounds_always_contain_the_truth(
         offset in -1e6..1e6f64, ppm in -200.0..200.0f64, step in prop::sample::select(vec![1.0f64, 2.0, 25.96, 38.0]),
         phase in 0.0..1.0f64, there in 0.0..500.0f64, back in 0.0..500.0f64, seed in 0u64..1000,
     ) {
         // Whole steps begin at whole ticks.
         let phase = if step.fract() == 0.0 { (phase * step).floor() } else { phase * step };
-        let steady = Counters { offset, step, phase, ways: [there, back], ..ALIKE };
-        let found = steady.compared(seed);
+        let steady = Counters { offset, step, phase, path_times: [there, back], ..ALIKE };
+        let found = steady.compare(seed);
         prop_assert!(found.offset_ticks.known().unwrap().contains(offset));
         prop_assert!(found.drift_ppm.known().unwrap().contains(0.0));
         let drifting = Counters { drift: ppm / 1e6, ..steady };
-        prop_assert!(drifting.compared(seed).drift_ppm.known().unwrap().contains(ppm));
+        prop_assert!(drifting.compare(seed).drift_ppm.known().unwrap().contains(ppm));
     }
 }
 
 #[test]
-fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
+fn the_cpus_of_this_machine_are_compared_or_give_a_reason() {
     let machine = Machine::detect();
     let time = Duration::from_millis(200);
     let before = rustix::thread::sched_getaffinity(None).unwrap();
@@ -205,7 +206,7 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
 }
 
 #[test]
-fn one_allowed_cpu_is_a_reason() {
+fn a_single_allowed_cpu_gives_a_reason() {
     let mut machine = Machine::detect();
     let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
         return cyclescope_skipped::report_skipped("the CPUs that this process may use are unknown");
@@ -219,7 +220,7 @@ fn one_allowed_cpu_is_a_reason() {
 }
 
 #[test]
-fn a_cpu_that_cannot_be_reached_is_a_reason() {
+fn an_unreachable_cpu_gives_a_reason() {
     let mut machine = Machine::detect();
     let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
         return cyclescope_skipped::report_skipped("the CPUs that this process may use are unknown");

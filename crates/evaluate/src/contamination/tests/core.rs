@@ -1,8 +1,10 @@
-//! A core in miniature: runs emitted machine code out of order, so that each fence can be seen to matter.
+//! A miniature core that executes emitted machine code out of order, so that the effect of each
+//! fence is visible.
 //!
-//! Instructions issue six a cycle and execute as soon as their registers are ready; the multiplier and the divider
-//! take whoever is ready first. RDTSC and RDTSCP hold nothing back that follows them, as on the cores of which the
-//! notes speak; LFENCE, MFENCE, SERIALIZE and CPUID order what the manuals say and no more. One tick a cycle.
+//! Six instructions issue per cycle and execute as soon as their registers are ready. The
+//! multiplier and the divider serve the first ready operation. RDTSC and RDTSCP do not delay later
+//! instructions, as on the cores in the notes. LFENCE, MFENCE, SERIALIZE and CPUID order exactly as
+//! specified in the manuals. One tick is one cycle.
 
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
@@ -15,22 +17,22 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-/// Instructions a cycle.
+/// Instructions per cycle.
 const WIDTH: u64 = 6;
-/// Multiplications in a row that the reading of a counter takes: it can be kept waiting.
+/// Multiplications in a row that form the reading of a counter. They can be delayed.
 const READING: usize = 4;
 
-/// In what one core differs from another.
+/// The properties in which cores differ.
 pub(super) struct Habits {
-    /// Whether LFENCE waits for what comes before.
+    /// Whether LFENCE waits for earlier instructions.
     pub(super) lfence_waits: bool,
-    /// Cycles that MFENCE takes once the stores before it are visible. They pass beside whatever else executes.
+    /// Cycles of MFENCE once the stores before it are visible. They overlap with other execution.
     pub(super) mfence: u64,
-    /// Cycles in which a store drains that the program finds in the store buffer; none if 0.
+    /// Drain time in cycles of a store that the caller left in the store buffer; 0 for none.
     pub(super) left_by_caller: u64,
-    /// For how many square roots since the last fence RDTSCP waits; it forgets further ones.
+    /// Number of square roots since the last fence for which RDTSCP waits. It ignores further ones.
     pub(super) rdtscp_roots: usize,
-    /// Readings are multiples of this.
+    /// Readings are multiples of this step.
     pub(super) step: u64,
 }
 
@@ -41,7 +43,7 @@ impl Default for Habits {
 }
 
 impl Habits {
-    /// What the counter reads at the ends of this time.
+    /// The readings at both ends of this duration.
     fn read(&self, duration: u64, phases: &mut Random) -> Sample {
         let phase = phases.next_bits() % self.step;
         Sample { start: 0, end: (phase + duration) / self.step * self.step }
@@ -50,13 +52,13 @@ impl Habits {
 
 pub(super) struct Core {
     habits: Habits,
-    /// Durations that were computed before.
+    /// Computed durations.
     known: HashMap<(Vec<u8>, u64), u64>,
-    /// Where in a step of the counter a program begins.
+    /// Position within a counter step at which a program begins.
     phases: Random,
-    /// Ticks that have passed.
+    /// Elapsed ticks.
     ticks: u64,
-    /// Simulates what is not this core's: what it can do, and the machine around it.
+    /// Simulates everything outside this core: its capabilities and the machine around it.
     scenario: SimulatedExecutor,
 }
 
@@ -122,7 +124,7 @@ impl Core {
     }
 }
 
-/// The instructions as they are executed, loops unrolled.
+/// The executed instructions, with loops unrolled.
 fn path(code: &[u8], loops: u64) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
     let (mut path, mut left) = (Vec::new(), loops);
@@ -164,11 +166,12 @@ struct Flight {
     /// Square roots since the last barrier.
     roots: Vec<usize>,
     instructions: u64,
-    /// Who wrote each register last.
+    /// The last writer of each register.
     writers: HashMap<Register, usize>,
-    /// What nothing later may overtake.
+    /// The operation that no later one may overtake.
     barrier: Option<usize>,
-    /// Executed since that barrier, and memory accesses and drains of stores that no fence has waited for.
+    /// Operations since that barrier, then memory accesses and store drains that no fence has
+    /// waited for.
     since: Vec<usize>,
     accesses: Vec<usize>,
     readings: Vec<usize>,
@@ -255,7 +258,7 @@ impl Flight {
         }
     }
 
-    /// When each operation is finished.
+    /// Completion time of each operation.
     fn execute(&self) -> Vec<u64> {
         let count = self.operations.len();
         let mut followers = vec![Vec::new(); count];
@@ -289,7 +292,7 @@ impl Flight {
     }
 }
 
-/// Takes a unit for some cycles as soon as it is free; returns when that is.
+/// Occupies a unit for some cycles as soon as it is free. Returns the start time.
 fn take(unit: &mut u64, time: u64, cycles: u64) -> u64 {
     let start = time.max(*unit);
     *unit = start + cycles;

@@ -1,8 +1,9 @@
 //! Decodes the instructions that a processor may execute at one offset of some code.
 //!
-//! Processors differ in the length of near branches with an operand-size prefix, so that an offset can hold two
-//! instructions. Bytes that the decoder does not know are not taken for a fault: a newer processor may know
-//! them (APX gives `d5` a meaning that reaches every instruction of the `0f` map).
+//! Processors differ in the length of near branches with an operand-size prefix, so that an offset
+//! can hold two instructions. Bytes that the decoder does not know do not count as a fault, because
+//! a newer processor may know them. APX, for example, gives `d5` a meaning that reaches every
+//! instruction of the `0f` map.
 
 use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess};
 
@@ -12,12 +13,13 @@ const BASE_ADDRESS: u64 = 0x1000_0000_0000;
 /// The longest instruction (Intel SDM vol. 2, 2.3.11).
 pub(super) const LONGEST_INSTRUCTION: usize = 15;
 
-/// Opcodes that raise #UD in 64-bit mode on every processor (Intel SDM vol. 2, table A-2; APX leaves them).
+/// Opcodes that raise #UD in 64-bit mode on every processor (Intel SDM vol. 2, table A-2; APX
+/// leaves them).
 const FAULTING_OPCODES: [u8; 19] =
     [0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd6, 0xea];
 
-/// Opcodes whose meaning depends on bytes behind them: maps, VEX, EVEX, XOP, REX2, and the groups with XBEGIN and
-/// far branches.
+/// Opcodes whose meaning depends on later bytes: maps, VEX, EVEX, XOP, REX2, and the groups with
+/// XBEGIN and far branches.
 const EXTENSIBLE_OPCODES: [u8; 8] = [0x0f, 0x62, 0xc4, 0xc5, 0x8f, 0xd5, 0xc7, 0xff];
 
 /// An instruction at an offset.
@@ -36,7 +38,7 @@ pub(super) struct DecodedInstruction {
 /// The decoded contents of an offset.
 #[derive(Debug, Clone)]
 pub(super) enum OffsetContents {
-    /// One instruction, or two where processors differ; none where all raise a fault.
+    /// One instruction, or two if processors differ; none if all raise a fault.
     Instructions(Vec<DecodedInstruction>),
     /// Bytes that the decoder does not know.
     Unknown,
@@ -44,8 +46,8 @@ pub(super) enum OffsetContents {
     Cut,
 }
 
-/// Decodes at any offset, always as 64-bit code: a far branch to a smaller code segment faults, since addresses there
-/// end below the capsule.
+/// Decodes at any offset, always as 64-bit code: a far branch to a smaller code segment faults,
+/// since addresses there end below the capsule.
 pub(super) struct OffsetDecoder<'a> {
     bytes: &'a [u8],
     factory: InstructionInfoFactory,
@@ -89,7 +91,7 @@ impl<'a> OffsetDecoder<'a> {
         if error != DecoderError::InvalidInstruction || self.is_certain_fault(rest) {
             return (instruction, true, error);
         }
-        // Reserved fields are what later extensions take: what it would be without them is judged.
+        // Later extensions use reserved fields, so the instruction without them is judged.
         let mut decoder = Decoder::with_ip(64, rest, ip, options | DecoderOptions::NO_INVALID_CHECK);
         let instruction = decoder.decode();
         (instruction, false, decoder.last_error())
@@ -100,8 +102,8 @@ impl<'a> OffsetDecoder<'a> {
         opcode.is_some_and(|opcode| FAULTING_OPCODES.contains(opcode))
     }
 
-    /// The instruction that continues past the end, as far as all its possible completions agree; `None` where its
-    /// opcode is incomplete.
+    /// The instruction that continues past the end, if all its possible completions agree. `None`
+    /// if its opcode is incomplete.
     pub(crate) fn decode_cut_off(&mut self, offset: usize) -> Option<OffsetContents> {
         let rest = &self.bytes[offset..];
         let opcode = rest.get(leading_prefixes(rest).len())?;
@@ -125,11 +127,11 @@ pub(super) fn code_offset(instruction: &Instruction) -> usize {
 }
 
 fn is_same_instruction(one: &Instruction, other: &Instruction) -> bool {
-    // Equality leaves addresses out, and lengths.
+    // Equality ignores addresses and lengths.
     one == other && one.len() == other.len() && one.code() != Code::INVALID
 }
 
-/// The prefixes in front of an opcode, REX among them.
+/// The prefixes in front of an opcode, including REX.
 fn leading_prefixes(rest: &[u8]) -> &[u8] {
     let is_prefix =
         |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -137,7 +139,7 @@ fn leading_prefixes(rest: &[u8]) -> &[u8] {
     &rest[..count]
 }
 
-/// The general registers that an instruction writes to, in part or on a condition too: a bit for each.
+/// The general registers that an instruction writes, also in part or on a condition: one bit each.
 fn written_registers(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> u16 {
     let mut mask = 0;
     for used in factory.info(instruction).used_registers() {

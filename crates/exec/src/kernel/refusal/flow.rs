@@ -1,4 +1,5 @@
-//! The control flow of direct branches in one stretch of code, and the register facts at each offset.
+//! The control flow of direct branches in one stretch of code, and the register facts at each
+//! offset.
 
 use super::decode::{DecodedInstruction, LONGEST_INSTRUCTION, OffsetContents, OffsetDecoder, branch_target};
 use super::instruction::{self, is_direct_branch, is_indirect_branch};
@@ -6,14 +7,14 @@ use super::reason::RefusalReason;
 use super::register_facts::{LOOP_COUNTER, RegisterFacts};
 use iced_x86::{FlowControl, Mnemonic};
 
-/// A stretch of code after every path through it was followed.
+/// A stretch of code with every path through it followed.
 pub(super) struct CodeFlow<'a> {
     bytes: &'a [u8],
     looped: bool,
     offsets: OffsetDecoder<'a>,
-    /// The contents of the offsets that were reached.
+    /// The contents of the reached offsets.
     found: Vec<Option<OffsetContents>>,
-    /// The register facts at each offset; the last one is the stretch's end.
+    /// The register facts at each offset; the last entry is the stretch's end.
     facts: Vec<Option<RegisterFacts>>,
     open: Vec<usize>,
 }
@@ -72,7 +73,7 @@ impl<'a> CodeFlow<'a> {
         for decoded in instructions {
             let after = facts.facts_after(&decoded);
             if is_direct_branch(&decoded.instruction) {
-                // Registers go back to what they were before the transaction.
+                // An abort restores the registers of the transaction's start.
                 let aborts = decoded.instruction.mnemonic() == Mnemonic::Xbegin;
                 let there = if aborts { RegisterFacts::default() } else { after };
                 if let Some(target) = self.branch_target_inside(&decoded) {
@@ -85,12 +86,12 @@ impl<'a> CodeFlow<'a> {
         }
     }
 
-    /// Where a direct branch leads, if not out of the stretch.
+    /// The target of a direct branch, if it is inside the stretch.
     fn branch_target_inside(&self, decoded: &DecodedInstruction) -> Option<usize> {
         usize::try_from(branch_target(&decoded.instruction)).ok().filter(|target| *target <= self.bytes.len())
     }
 
-    /// The register facts at the stretch's end; none of them where no path reaches it.
+    /// The register facts at the stretch's end; empty if no path reaches it.
     pub(crate) fn facts_at_end(&self) -> RegisterFacts {
         self.facts[self.bytes.len()].unwrap_or_default()
     }
@@ -100,14 +101,15 @@ impl<'a> CodeFlow<'a> {
         self.reached_instructions().any(|(_, decoded)| is_indirect_branch(&decoded.instruction))
     }
 
-    /// Whether every path that enters at the start leaves at the end, so that copies of the stretch run one after
-    /// another.
+    /// Whether every path that enters at the start leaves at the end, so that copies of the stretch
+    /// run in sequence.
     pub(crate) fn is_closed(&self) -> bool {
         let cut = self.found.iter().flatten().any(|found| matches!(found, OffsetContents::Cut));
         let leaves = |decoded: &DecodedInstruction| {
             is_direct_branch(&decoded.instruction) && self.branch_target_inside(decoded).is_none()
         };
-        // The decoder may have judged bytes that it takes for too few to be an instruction, and more would follow.
+        // Near the end the decoder may have judged an incomplete instruction, whose other bytes
+        // would follow.
         let near_end = self.bytes.len().saturating_sub(LONGEST_INSTRUCTION);
         let unknown = self.found[near_end..].iter().flatten().any(|found| matches!(found, OffsetContents::Unknown));
         !cut && !unknown && !self.reached_instructions().any(|(_, decoded)| leaves(decoded))
@@ -123,7 +125,7 @@ impl<'a> CodeFlow<'a> {
         })
     }
 
-    /// The first offset that is refused. `lone`: no second CPU could end an endless loop.
+    /// The first refused offset. With `lone`, no second CPU could end an endless loop.
     pub(crate) fn find_refused_offset(&self, lone: bool) -> Option<RefusedOffset> {
         let reached = self.found.iter().zip(&self.facts).enumerate();
         reached.into_iter().find_map(|(offset, (found, facts))| {
@@ -146,8 +148,8 @@ impl<'a> CodeFlow<'a> {
     }
 }
 
-/// Whether the instruction behind it can follow. Nothing comes back from an exception; a call comes back by a
-/// branch to anywhere only.
+/// Whether the next instruction can follow this one. Exceptions never return; a call returns only
+/// by an indirect branch.
 fn falls_through(decoded: &DecodedInstruction) -> bool {
     !matches!(
         decoded.instruction.flow_control(),

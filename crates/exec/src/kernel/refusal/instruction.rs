@@ -51,7 +51,8 @@ fn check_control_register(instruction: &Instruction, facts: &RegisterFacts) -> O
     }
 }
 
-/// Why an instruction is refused where nothing could end it. Code that only goes forward comes to its end.
+/// Why an instruction is refused if nothing could end it. Code that only goes forward reaches its
+/// end.
 pub(super) fn find_lone_cpu_reason(decoded: &DecodedInstruction, counted: bool) -> Option<RefusalReason> {
     let instruction = &decoded.instruction;
     if is_indirect_branch(instruction) {

@@ -1,5 +1,6 @@
-//! Lists of the instructions that are refused with all operands, of the allowed privileged ones, and of the allowed
-//! model-specific registers. `docs/kernel-safety.md` shows the same lists; a test compares them.
+//! Lists of the instructions that are refused with all operands, of the allowed privileged ones,
+//! and of the allowed model-specific registers. `docs/kernel-safety.md` shows the same lists; a
+//! test compares them.
 
 use super::reason::RefusalReason;
 use iced_x86::Mnemonic;
@@ -83,8 +84,8 @@ pub(super) const REFUSED_INSTRUCTIONS: &[(RefusalReason, &[Mnemonic])] = &[
     ),
 ];
 
-/// Privileged instructions that run: everything that they change is restored, or not changed for good.
-/// [`super::instruction`] also checks the operands of moves, RDMSR, WRMSR and XSETBV.
+/// Allowed privileged instructions: everything that they change is restored, or not changed for
+/// good. [`super::instruction`] also checks the operands of moves, RDMSR, WRMSR and XSETBV.
 pub(super) const ALLOWED_PRIVILEGED: &[Mnemonic] = &[
     Mov, Rdmsr, Wrmsr, Xsetbv, Clts, Wbinvd, Wbnoinvd, Invlpg, Invpcid, Cli, Sti, Swapgs, Stac, Clac, Xsaves, Xsaves64,
 ];
@@ -92,10 +93,11 @@ pub(super) const ALLOWED_PRIVILEGED: &[Mnemonic] = &[
 /// Waits that end by themselves only if the kernel has set a limit.
 pub(super) const WAIT_INSTRUCTIONS: &[Mnemonic] = &[Umwait, Tpause];
 
-/// A model-specific register: its number and its name (Intel SDM vol. 4, AMD APM vol. 2 appendix A).
+/// A model-specific register: its number and its name (Intel SDM vol. 4, AMD APM vol. 2 appendix
+/// A).
 pub(super) type Msr = (u32, &'static str);
 
-/// Registers whose reading changes nothing.
+/// Registers that can be read without changing anything.
 pub(super) const READABLE_MSRS: &[Msr] = &[
     (0x10, "IA32_TIME_STAMP_COUNTER"),
     (0x1b, "IA32_APIC_BASE"),

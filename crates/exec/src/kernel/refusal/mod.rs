@@ -1,11 +1,13 @@
 //! Code that ring 0 would not survive, refused before it runs.
 //!
-//! The kernel module runs code in page tables of its own, where an exception or interrupt ends it and the
-//! processor's state is restored. This check finds what that does not cover: instructions whose effect persists, or
-//! that do harm without a fault. It follows every direct branch, into the middle of instructions too, and the few
-//! register facts that make some privileged instructions harmless. If an indirect branch is reachable, every offset
-//! counts. Its limits: it trusts the program's own code around the snippet, and that memory areas and stack cannot be
-//! executed.
+//! The kernel module runs code in page tables of its own. An exception or interrupt ends it there,
+//! and the processor's state is restored. This check finds the rest: instructions with a lasting
+//! effect, or that do harm without a fault.
+//!
+//! It follows every direct branch, also into the middle of instructions, and the few register facts
+//! that make some privileged instructions harmless. If an indirect branch is reachable, every
+//! offset counts. Its limits: it trusts the program's own code around the snippet, and assumes that
+//! memory areas and stack cannot be executed.
 
 mod decode;
 mod flow;
@@ -27,14 +29,14 @@ use iced_x86::{Decoder, DecoderOptions};
 use register_facts::{LOOP_COUNTER, RegisterFacts};
 use std::fmt;
 
-/// A piece of code that was not made by this library.
+/// A piece of code that did not come from this library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgedPart {
-    /// What runs before the first reading.
+    /// Code that runs before the first reading.
     Init,
-    /// What is measured.
+    /// Measured code.
     Snippet,
-    /// What runs after the last reading.
+    /// Code that runs after the last reading.
     Following,
 }
 
@@ -49,14 +51,14 @@ impl JudgedPart {
     }
 }
 
-/// An instruction that code is refused for.
+/// The first refused instruction of some code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeRefusal {
-    /// Which piece of code it is in.
+    /// The piece of code that contains it.
     pub part: JudgedPart,
-    /// Where in that piece, in bytes.
+    /// Its offset in that piece, in bytes.
     pub offset: usize,
-    /// The instruction as Intel-syntax text; bytes that are none as hexadecimal digits.
+    /// The instruction as Intel-syntax text; undecodable bytes as hexadecimal digits.
     pub instruction: String,
     /// Why it is refused.
     pub reason: RefusalReason,
@@ -64,25 +66,25 @@ pub struct CodeRefusal {
     pub hidden: bool,
 }
 
-/// The surroundings of the code.
+/// Properties of the machine that decide on refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RefusalRules {
-    /// There is no second CPU, so that nothing can end an endless loop.
+    /// The machine has no second CPU, so that nothing can end an endless loop.
     pub lone_cpu: bool,
 }
 
-/// The code that is judged.
+/// The judged code.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedCode<'a> {
-    /// What runs before the first reading.
+    /// Code that runs before the first reading.
     pub init: &'a [u8],
-    /// What is measured.
+    /// Measured code.
     pub snippet: &'a [u8],
-    /// How many copies of it follow each other.
+    /// Number of consecutive copies of the snippet.
     pub copies: usize,
     /// Whether they run in a loop counted by R15.
     pub looped: bool,
-    /// What runs after the last reading.
+    /// Code that runs after the last reading.
     pub following: &'a [u8],
 }
 
@@ -98,8 +100,8 @@ impl<'a> From<&'a Program> for JudgedCode<'a> {
     }
 }
 
-/// Number of copies whose verdict holds for any number: facts about ECX are the same from the second copy on, facts
-/// that depend on it (XGETBV's result) from the third.
+/// Number of copies whose verdict holds for any number. Facts about ECX are the same from the
+/// second copy on; facts that depend on it (XGETBV's result) from the third.
 const DECISIVE_COPIES: usize = 4;
 
 /// Checks whether code may run in ring 0; the error is the first refused instruction.
@@ -115,7 +117,7 @@ pub fn judge_code<'a>(code: impl Into<JudgedCode<'a>>, rules: RefusalRules) -> R
 }
 
 impl JudgedCode<'_> {
-    /// The check with the numbers of copies whose flow is followed, and of copies whose offsets are all checked.
+    /// Follows the flow of `flowing` copies, and checks every offset of `looked_at` copies.
     fn judge_copies(&self, rules: RefusalRules, flowing: usize, looked_at: usize) -> Result<(), CodeRefusal> {
         let init = CodeFlow::follow_paths(self.init, false, RegisterFacts::default());
         let mut entry = init.facts_at_end();
@@ -178,7 +180,7 @@ impl CodeRefusal {
         }
     }
 
-    /// The failure of a run that did not begin.
+    /// The error of a run that did not begin.
     pub(crate) fn into_error(self) -> RunError {
         RunError::Refused {
             part: self.part.name(),

@@ -7,15 +7,16 @@ pub enum RefusalReason {
     PageTables,
     /// CR4 and control registers that nothing restores.
     ControlRegister,
-    /// CR0 with anything but what was read from it.
+    /// CR0 with any value other than the one read from it.
     MachineStatus,
-    /// DR7 and its other name.
+    /// DR7, also as DR5.
     DebugControl,
     /// GDT, IDT, LDT and task register.
     DescriptorTables,
-    /// A model-specific register that is not listed, or not known before the code runs.
+    /// A model-specific register that is not listed, or whose number is unknown before the code
+    /// runs.
     ModelSpecific,
-    /// XCR0 with anything but what was read from it.
+    /// XCR0 with any value other than the one read from it.
     ExtendedState,
     /// Ports.
     Ports,
@@ -23,11 +24,11 @@ pub enum RefusalReason {
     VirtualMachine,
     /// System calls and their returns.
     SystemCall,
-    /// Waiting for something that may not come.
+    /// Waits that may never end.
     StopsProcessor,
-    /// Modified cache lines thrown away.
+    /// Modified cache lines that are discarded.
     DiscardsCache,
-    /// Modes above ring 0 and protected memory.
+    /// Modes above ring 0, and protected memory.
     ProtectedMode,
     /// Shadow stacks.
     ShadowStack,
@@ -37,7 +38,7 @@ pub enum RefusalReason {
     EventDelivery,
     /// State that only the kernel may load.
     SupervisorState,
-    /// State that stays after the code.
+    /// State that nothing restores afterwards.
     Outlives,
     /// Other processors.
     OtherProcessors,
@@ -65,36 +66,29 @@ pub enum RefusalReason {
     LoneWait,
 }
 
-const LEAVE_OUT: &str = "leave the instruction out; ring 0 has no way to measure it and survive";
-const KNOWN_MSR: &str = "set ECX to a constant in front of it, without a branch that joins in between; docs/kernel-safety.md lists the registers";
-const USER_MODE: &str = "leave the instruction out; one that is not privileged can be measured in user mode";
+const LEAVE_OUT: &str = "leave the instruction out; ring 0 can't measure it safely";
+const KNOWN_MSR: &str = "set ECX to a constant before it, with no branch target in between; \
+    docs/kernel-safety.md lists the registers";
+const USER_MODE: &str = "leave the instruction out; if it is not privileged, measure it in user mode";
 const STAY_WITHIN: &str = "let branches end inside of the snippet or at its end, and instructions be whole";
 const SECOND_CPU: &str = "measure it on a machine with two CPUs or in user mode; --force runs it all the same";
 
 impl RefusalReason {
-    /// All reasons: what they mean, as the end of a sentence about the instruction, and what helps.
+    /// All reasons: the end of a sentence about the instruction, and a remedy.
     pub(crate) const ALL: [(RefusalReason, &'static str, &'static str); 30] = [
         (RefusalReason::PageTables, "it changes the page tables, and with them the way back", LEAVE_OUT),
         (RefusalReason::ControlRegister, "it changes a control register that the way back depends on", LEAVE_OUT),
         (
             RefusalReason::MachineStatus,
-            "it may change CR0, where only the value that was read from it may be written",
+            "it may change CR0; only a value read from it may be written",
             "read the same register from CR0 in front of it, and let nothing else write to it in between",
         ),
         (RefusalReason::DebugControl, "it can arm breakpoints in the kernel", LEAVE_OUT),
-        (
-            RefusalReason::DescriptorTables,
-            "it replaces the tables that exceptions and interrupts are led by",
-            LEAVE_OUT,
-        ),
-        (
-            RefusalReason::ModelSpecific,
-            "its model-specific register is not known to be one that is safe to use",
-            KNOWN_MSR,
-        ),
+        (RefusalReason::DescriptorTables, "it replaces the tables that route exceptions and interrupts", LEAVE_OUT),
+        (RefusalReason::ModelSpecific, "its model-specific register is not known to be safe", KNOWN_MSR),
         (
             RefusalReason::ExtendedState,
-            "it may change XCR0, where only the value that was read from it may be written",
+            "it may change XCR0; only a value read from it may be written",
             "put `xor ecx, ecx` and XGETBV in front of it, and let nothing else write to ECX, EAX and EDX in between",
         ),
         (RefusalReason::Ports, "it reaches devices", LEAVE_OUT),
@@ -105,25 +99,25 @@ impl RefusalReason {
             "leave the instruction out",
         ),
         (RefusalReason::StopsProcessor, "it can stop the processor for good", USER_MODE),
-        (RefusalReason::DiscardsCache, "it throws away what the caches have not written to memory yet", LEAVE_OUT),
-        (RefusalReason::ProtectedMode, "it enters or controls a mode that the kernel does not rule", LEAVE_OUT),
+        (RefusalReason::DiscardsCache, "it discards cached data not yet written to memory", LEAVE_OUT),
+        (RefusalReason::ProtectedMode, "it enters or controls a mode outside the kernel's control", LEAVE_OUT),
         (RefusalReason::ShadowStack, "it moves or writes shadow stacks", USER_MODE),
         (RefusalReason::UserInterrupts, "it controls or sends user interrupts", USER_MODE),
         (
             RefusalReason::EventDelivery,
-            "it returns from an event that there was not, or changes the kernel's GS",
+            "it returns from an event that never happened, or changes the kernel's GS",
             LEAVE_OUT,
         ),
         (RefusalReason::SupervisorState, "it loads state that belongs to the kernel", LEAVE_OUT),
         (RefusalReason::Outlives, "it changes state that nothing restores afterwards", LEAVE_OUT),
         (RefusalReason::OtherProcessors, "it reaches other processors or devices", LEAVE_OUT),
-        (RefusalReason::FalseNmi, "it passes for a non-maskable interrupt, which the kernel would be given", LEAVE_OUT),
-        (RefusalReason::Vendor, "it belongs to few or old processors, and what it does here is not known", USER_MODE),
         (
-            RefusalReason::Unlisted,
-            "it is privileged, and not on the list of those that are known to be safe",
+            RefusalReason::FalseNmi,
+            "it imitates a non-maskable interrupt, which would be passed to the kernel",
             LEAVE_OUT,
         ),
+        (RefusalReason::Vendor, "only few or old processors have it, and its effect here is unknown", USER_MODE),
+        (RefusalReason::Unlisted, "it is privileged, and not on the list of safe instructions", LEAVE_OUT),
         (
             RefusalReason::UnknownEncoding,
             "the decoder does not know these bytes, which may mean anything to a newer processor",
@@ -150,7 +144,7 @@ impl RefusalReason {
         (RefusalReason::LoneWait, "it may wait without end, and without a second CPU nothing wakes it", SECOND_CPU),
     ];
 
-    /// What it means, as the end of a sentence about the instruction.
+    /// The reason as the end of a sentence about the instruction.
     pub fn text(self) -> &'static str {
         RefusalReason::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(_, text, _)| text)
     }

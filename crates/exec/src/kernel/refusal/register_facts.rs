@@ -30,7 +30,7 @@ const EDX: usize = 2;
 pub(super) const LOOP_COUNTER: usize = 15;
 
 impl RegisterFacts {
-    /// Drops the facts that another path does not confirm; returns whether any were dropped.
+    /// Drops the facts that another path does not confirm. Returns whether any were dropped.
     pub(crate) fn intersect(&mut self, other: &RegisterFacts) -> bool {
         let before = *self;
         for (own, other) in self.0.iter_mut().zip(&other.0) {
@@ -46,7 +46,7 @@ impl RegisterFacts {
         self.0[register] = RegisterFact::Unknown;
     }
 
-    /// ECX, where it is a known constant.
+    /// ECX, if it is a known constant.
     pub(crate) fn known_ecx(&self) -> Option<u32> {
         match self.0[ECX] {
             RegisterFact::Constant(value) => Some(value),
@@ -54,7 +54,7 @@ impl RegisterFacts {
         }
     }
 
-    /// Whether a register holds a value that was read from CR0.
+    /// Whether a register holds a value read from CR0.
     pub(crate) fn holds_cr0(&self, register: Register) -> bool {
         register.is_gpr64() && self.0[register.number()] == RegisterFact::Cr0
     }
@@ -64,7 +64,7 @@ impl RegisterFacts {
         self.known_ecx() == Some(0) && self.0[EAX] == RegisterFact::Xcr0Low && self.0[EDX] == RegisterFact::Xcr0High
     }
 
-    /// What is known after an instruction.
+    /// The facts after an instruction.
     pub(crate) fn facts_after(&self, decoded: &DecodedInstruction) -> RegisterFacts {
         if !decoded.sure {
             return RegisterFacts::default();
@@ -85,7 +85,7 @@ impl RegisterFacts {
             {
                 after.0[to.number()] = RegisterFact::Constant(0);
             }
-            // On some processors a LOCK prefix makes it CR8.
+            // On some processors a LOCK prefix turns it into CR8.
             Code::Mov_r64_cr if from == Register::CR0 && !decoded.locked => {
                 after.0[to.number()] = RegisterFact::Cr0;
             }

@@ -1,14 +1,14 @@
-//! Physical memory that areas of several executors of this process have in common.
+//! Physical memory that areas of several executors of this process share.
 //!
-//! Each piece is a file without a name, as long as one of the areas lives. A worker gets nothing else of another one's: it maps the
-//! file and closes it before it runs foreign code.
+//! Each piece is a file without a name, which exists as long as one of the areas. A worker shares
+//! nothing else with another: it maps the file and closes it before it runs foreign code.
 
 use super::super::regions::create_memory_file;
 use cyclescope_core::error::RunError;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A file that some area may still use.
+/// A file that an area may still use.
 struct CommonFile {
     number: u64,
     bytes: usize,
@@ -17,9 +17,9 @@ struct CommonFile {
 
 static COMMON_FILES: Mutex<Vec<CommonFile>> = Mutex::new(Vec::new());
 
-/// The memory of this number and length, which is made where no area has it.
+/// Opens the memory of this number and length; creates it if no area has it.
 pub(super) fn open_common_file(number: u64, bytes: usize) -> Result<Arc<OwnedFd>, RunError> {
-    // Nothing panics while the list is changed.
+    // No code panics while it changes the list.
     let mut files = COMMON_FILES.lock().unwrap_or_else(PoisonError::into_inner);
     files.retain(|known| known.file.strong_count() > 0);
     let same = files.iter().find(|known| (known.number, known.bytes) == (number, bytes));

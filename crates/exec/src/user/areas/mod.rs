@@ -1,12 +1,14 @@
-//! The memory areas of programs: from their description to what the worker maps.
+//! The memory areas of programs: from their description to the worker's mappings.
 //!
-//! The initial contents of an area are in a file without a name, its source, that the caller writes and the worker can
-//! only read. An area of which few pages are touched is a private mapping of its source: a written page is copied, and
-//! dropping the copies makes the area fresh. Any other area is the worker's own memory, into which it copies the
-//! source. All areas are mapped before the worker's sandbox closes, so that a batch with a memory of another shape gets
-//! a new worker, while a memory that differs only in contents keeps the worker.
+//! The initial contents of an area are in a file without a name, its *source*, which the caller
+//! writes and the worker can only read. An area with few touched pages is a private mapping of its
+//! source: a written page is copied, and dropping the copies makes the area fresh. Any other area
+//! is the worker's own memory, into which it copies the source.
 //!
-//! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
+//! All areas are mapped before the worker's sandbox closes. A batch with a memory of another shape
+//! therefore gets a new worker; a memory that differs only in contents keeps the worker. The caller
+//! reserves the addresses, so that it knows whether a fixed address is free, and new workers get
+//! the same ones.
 
 mod common_file;
 mod pages;
@@ -25,18 +27,19 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Mappings of one process that this leaves to others, of those that the kernel allows (`vm.max_map_count`).
+/// Mappings of one process that this leaves to others, out of the kernel's limit
+/// (`vm.max_map_count`).
 const OTHER_MAPPINGS: u64 = 4096;
 
 /// Initial contents of areas.
 struct AreaSource {
     file: OwnedFd,
     bytes: usize,
-    /// Which area's contents it has: the first one that uses it.
+    /// The first area that uses these contents.
     area: usize,
 }
 
-/// All that decides on mappings: memories that are equal in this are served by one worker.
+/// Everything that decides on mappings. One worker serves all memories with equal mappings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AreaShape {
     bytes: u64,
@@ -94,21 +97,21 @@ impl AreaShape {
 
 /// The areas of one memory, as files and addresses.
 struct PreparedAreas {
-    /// The last memory of which an area was used.
+    /// The last memory with used areas.
     memory: ProgramMemory,
-    /// Those of the last batch.
+    /// Lifetimes of the last batch's areas.
     lifetimes: Vec<StoreLifetime>,
     shapes: Vec<AreaShape>,
     sources: Vec<AreaSource>,
-    /// Reserved addresses, kept free of anything else of this process.
+    /// Reserved addresses, kept free of other mappings of this process.
     _reservations: Vec<MemoryMapping>,
     setups: Vec<AreaSetup>,
-    /// The physical pages of areas that repeat them, or have them in common with others.
+    /// The physical pages of areas that repeat them or share them with others.
     _frames: Vec<Arc<OwnedFd>>,
     obtained: Vec<ObtainedPages>,
     /// Whether sources have the contents that the memory describes.
     written: bool,
-    /// Whether areas whose contents are kept hold at least what they held at first.
+    /// Whether areas with kept contents have been filled at least once.
     begun: bool,
 }
 
@@ -117,20 +120,20 @@ struct PreparedAreas {
 pub(super) struct UserAreas(Option<PreparedAreas>);
 
 impl UserAreas {
-    /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it
-    /// has mapped another one.
+    /// Makes files and addresses for a checked memory. Returns true if the worker has mapped
+    /// another memory and has to be replaced.
     pub(super) fn adopt_memory(&mut self, memory: &ProgramMemory) -> Result<bool, RunError> {
         let shapes: Vec<AreaShape> = (0..memory.areas.len()).map(|area| AreaShape::from_area(memory, area)).collect();
         let renewed = match &mut self.0 {
             Some(made) if made.shapes == shapes => false,
             _ => {
-                // Its addresses may be wanted again.
+                // Its addresses may be requested again.
                 self.0 = None;
                 self.0 = Some(PreparedAreas::new(memory, shapes)?);
                 true
             }
         };
-        let made = self.0.as_mut().expect("it has just been made");
+        let made = self.0.as_mut().expect("just made");
         made.update_sources(memory)?;
         Ok(renewed)
     }
@@ -145,8 +148,8 @@ impl UserAreas {
         self.0.as_ref().map_or(&[], |made| &made.setups)
     }
 
-    /// A new worker has mapped them: what it obtained, as it says in the text of its `/proc/self/smaps`, which is empty
-    /// where no area has huge pages.
+    /// Records the mappings of a new worker, from the text of its `/proc/self/smaps`; empty if no
+    /// area has huge pages.
     pub(super) fn record_mapping(&mut self, smaps: &str) -> Result<(), Unavailable> {
         let Some(made) = &mut self.0 else { return Ok(()) };
         made.begun = false;
@@ -175,7 +178,7 @@ impl UserAreas {
         orders
     }
 
-    /// A command has ended well.
+    /// Records that a command has ended well.
     pub(super) fn record_success(&mut self) {
         if let Some(made) = &mut self.0 {
             made.begun = true;
@@ -244,8 +247,8 @@ impl PreparedAreas {
         })
     }
 
-    /// Sees to it that sources hold what a memory of this shape says. One of which nothing is used changes none: it
-    /// often goes between two others that are the same.
+    /// Fills the sources with the contents of a memory of this shape. A memory without used areas
+    /// changes no contents: such a memory often comes between two equal ones.
     fn update_sources(&mut self, memory: &ProgramMemory) -> Result<(), RunError> {
         let lifetimes: Vec<StoreLifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
         if self.lifetimes != lifetimes {
@@ -266,12 +269,12 @@ impl PreparedAreas {
     fn write_sources(&mut self) -> Result<(), RunError> {
         for source in &self.sources {
             let area = &self.memory.areas[source.area];
-            // So that there is an error instead of a signal where memory is short.
+            // A shortage of memory becomes an error instead of a signal.
             let mode = rustix::fs::FallocateFlags::empty();
             rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
                 .map_err(call_error("filling the memory areas", "fallocate"))?;
             let mut mapping = map_shared(&source.file, source.bytes)?;
-            // SAFETY: just made so.
+            // SAFETY: made by `map_shared` just before.
             let bytes = unsafe { mapping.bytes_mut() };
             match area.uniform_word() {
                 Some(word) => bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&word.to_le_bytes())),
@@ -286,7 +289,7 @@ impl PreparedAreas {
 /// Addresses for areas, and for sources that the worker copies from.
 struct AreaAddresses {
     areas: Vec<u64>,
-    /// 0 where the worker does not map the source by itself.
+    /// 0 if the worker does not map the source separately.
     sources: Vec<u64>,
     reservations: Vec<MemoryMapping>,
 }
@@ -301,7 +304,7 @@ impl AreaAddresses {
             reservations
                 .push(reserved.map_err(|errno| fixed_address_error(number, address, area.mapped_bytes(), errno))?);
         }
-        // Offsets in one stretch, which begins on a huge page.
+        // Offsets in one stretch of addresses, which begins on a huge page.
         let mut end = GUARD_BYTES as u64;
         let mut take = |bytes: u64, alignment: u64| {
             let at = end.next_multiple_of(alignment);
@@ -343,11 +346,11 @@ impl AreaAddresses {
 fn fixed_address_error(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError {
     let (why, remedy) = match errno {
         Errno::EXIST => (
-            format!("{} is there in this process", pages::find_occupant(address, bytes)),
+            format!("{} is mapped there in this process", pages::find_occupant(address, bytes)),
             "choose another address, such as one above 0x100000000000".to_string(),
         ),
         Errno::PERM | Errno::ACCESS => (
-            "the kernel lets nothing be that low (vm.mmap_min_addr)".to_string(),
+            "the kernel allows no mapping that low (vm.mmap_min_addr)".to_string(),
             "choose an address of 0x10000 or above".to_string(),
         ),
         _ => return call_error("reserving the fixed address of a memory area", "mmap")(errno),
@@ -355,7 +358,8 @@ fn fixed_address_error(number: usize, address: u64, bytes: u64, errno: Errno) ->
     RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
 }
 
-/// An error where the repeated pages of all areas take more mappings, one for each repetition, than the kernel allows.
+/// An error if the repeated pages of all areas need more mappings, one for each repetition, than
+/// the kernel allows.
 fn limit_mappings(areas: &[MemoryArea]) -> Result<(), Unavailable> {
     let allowed = pages::read_max_mappings().saturating_sub(OTHER_MAPPINGS);
     let mut wanted = 0;

@@ -3,8 +3,8 @@
 use crate::ObtainedPages;
 use cyclescope_core::error::Unavailable;
 
-/// The mappings in the text of a `maps` or `smaps` file (proc(5)): start, end, and the lines about each, its first one
-/// without addresses.
+/// The mappings in the text of a `maps` or `smaps` file (proc(5)): start, end, and the lines of
+/// each, the first one without addresses.
 fn parse_mappings(text: &str) -> impl Iterator<Item = (u64, u64, Vec<&str>)> {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
@@ -29,7 +29,8 @@ fn find_kibibytes(about: &[&str], name: &str) -> u64 {
     about.iter().find_map(value).unwrap_or(0)
 }
 
-/// The kind of an area's pages according to a `smaps` file; an error where not all of them are huge.
+/// The kind of an area's pages according to a `smaps` file; an error where not all of them are
+/// huge.
 pub(super) fn find_page_kind(smaps: &str, address: u64, bytes: u64) -> Result<ObtainedPages, Unavailable> {
     let (mut pooled, mut transparent) = (0, 0);
     let inside = |start: u64, end: u64| address <= start && end <= address + bytes;
@@ -110,7 +111,7 @@ AnonHugePages:         0 kB
     }
 
     #[test]
-    fn what_is_at_an_address_has_a_name() {
+    fn mappings_at_an_address_are_named() {
         let code = find_occupant as *const () as u64;
         assert!(find_occupant(code, 1).contains("cyclescope"), "{}", find_occupant(code, 1));
         assert!(read_max_mappings() > 0);

@@ -1,4 +1,4 @@
-//! Areas of every kind as programs see them.
+//! Tests of areas of every kind, as programs see them.
 
 use super::super::tests::{batch_of, once, one_worker, spawn};
 use super::super::{Executor, UserExecutor};
@@ -12,14 +12,14 @@ use cyclescope_worker::view;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
 
-/// `ud2` where a comparison has found something else, so that it becomes a SIGILL.
+/// `ud2` after a failed comparison, so that it raises SIGILL.
 const OR_DIE: &str = "\nje fine\nud2\nfine: nop";
 
 fn pointed(area: MemoryArea, register: u8) -> MemoryArea {
     MemoryArea { pointer: Some(AreaPointer { register, at: PointerPosition::Start }), ..area }
 }
 
-/// A batch of one snippet with these areas: `layouts` layouts, each with one call.
+/// A batch of one snippet with these areas, in `layouts` layouts of one call each.
 fn batch(text: &str, areas: &[MemoryArea], layouts: usize) -> Batch {
     let code = cyclescope_code::asm::parse_assembly(text).expect("the snippet is right");
     let mut batch = batch_of(once(code.bytes()), layouts, 1);
@@ -43,7 +43,7 @@ fn assert_dies(user: &mut UserExecutor, text: &str, areas: &[MemoryArea]) {
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{text}: {result:?}");
 }
 
-/// Follows the ring at RSI: it must come back to its start after `elements` steps and not before.
+/// Follows the ring at RSI, which must return to its start after exactly `elements` steps.
 fn round(elements: u64) -> String {
     format!(
         "mov rax, rsi\nmov ecx, {}\nagain: mov rax, [rax]\ncmp rax, rsi\nje bad\ndec ecx\njnz again\n\
@@ -68,7 +68,7 @@ fn programs_find_rings_of_every_order_and_kind_of_page() {
 }
 
 #[test]
-fn a_large_area_is_there_from_end_to_end() {
+fn a_large_area_is_accessible_from_end_to_end() {
     let mut user = spawn();
     let ring = PointerRing { stride: 4096, order: RingOrder::RandomByPage, seed: 1 };
     let area = MemoryArea::from_ring(64 << 20, ring, RSI);
@@ -77,7 +77,7 @@ fn a_large_area_is_there_from_end_to_end() {
 
 #[test]
 #[ignore = "takes 2 GiB of memory"]
-fn the_largest_area_is_there_from_end_to_end() {
+fn the_largest_area_is_accessible_from_end_to_end() {
     let mut user = spawn();
     let ring = PointerRing { stride: 4096, order: RingOrder::RandomByPage, seed: 1 };
     assert_holds(&mut user, &round(1 << 18), &[MemoryArea::from_ring(1 << 30, ring, RSI)]);
@@ -116,7 +116,7 @@ fn huge_pages_are_huge_or_refused_with_a_remedy() {
 }
 
 #[test]
-fn pages_that_repeat_are_one_memory() {
+fn repeated_pages_share_memory() {
     let mut user = spawn();
     let own = pointed(
         MemoryArea { present: PagePresence::Everywhere, ..MemoryArea::new(64 << 12, AreaFill::Bytes(vec![0])) },
@@ -126,9 +126,9 @@ fn pages_that_repeat_are_one_memory() {
     let store = "mov qword ptr [rsi + 8], 77\nmov rax, [rsi + 4096*62 + 8]\ncmp rax, 77";
     assert_holds(&mut user, store, std::slice::from_ref(&repeated));
     assert_dies(&mut user, store, std::slice::from_ref(&own));
-    // The other of two physical pages is another.
+    // The second physical page is separate.
     assert_dies(&mut user, &store.replace("*62", "*63"), std::slice::from_ref(&repeated));
-    // Fresh in each layout, through whichever page it was written.
+    // Fresh in each layout, whichever page wrote it.
     let fresh = "cmp qword ptr [rsi + 4096*10], 0\nje new\nud2\nnew: mov qword ptr [rsi + 4096*30], 1\ncmp eax, eax";
     assert_holds(&mut user, fresh, &[repeated]);
 }
@@ -141,7 +141,7 @@ fn more_mappings_than_the_kernel_allows_are_refused() {
         Err(RunError::Unavailable(error)) => assert!(error.remedy.contains("vm.max_map_count="), "{error:?}"),
         other => assert!(pages::read_max_mappings() > 1 << 18, "{other:?}"),
     }
-    // Each of two areas fits, and both do not.
+    // Each of the two areas fits alone, but not both.
     let half = ((pages::read_max_mappings() - OTHER_MAPPINGS) / 2 + 1) << 12;
     if half <= 1 << 30 {
         let areas =
@@ -158,13 +158,13 @@ fn more_mappings_than_the_kernel_allows_are_refused() {
     assert!(run(&mut user, "nop", &[], 1).is_ok());
 }
 
-/// Addresses that nothing of this process has.
+/// Addresses that are free in this process.
 fn free_addresses(bytes: usize) -> u64 {
     reserve_addresses(None, bytes).expect("addresses").start()
 }
 
 #[test]
-fn a_fixed_address_is_that_one_or_refused() {
+fn a_fixed_address_is_used_or_refused() {
     let mut user = spawn();
     let address = free_addresses(1 << 20);
     let fixed = |address| MemoryArea {
@@ -203,7 +203,7 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
         MemoryArea { frames: PhysicalFrames::Repeated(1), ..zeros },
     ];
     let count = "inc qword ptr [rsi]";
-    let is = |number: u64| format!("cmp qword ptr [rsi], {number}");
+    let word_is = |number: u64| format!("cmp qword ptr [rsi], {number}");
     for kind in kinds {
         let fresh = pointed(kind, RSI);
         let kept = MemoryArea { lifetime: StoreLifetime::Kept, ..fresh.clone() };
@@ -212,20 +212,20 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
             |text: &str, area: &MemoryArea, layouts| run(&mut user, text, std::slice::from_ref(area), layouts);
         run(count, &kept, 3).expect("it counts");
         run(count, &kept, 2).expect("it counts on");
-        run(&format!("{}{OR_DIE}", is(5)), &kept, 2).expect("five layouts have counted");
+        run(&format!("{}{OR_DIE}", word_is(5)), &kept, 2).expect("five layouts have counted");
         // Another memory of the same shape, and back.
         run(count, &fresh, 1).expect("it counts");
-        run(&format!("{}{OR_DIE}", is(0)), &fresh, 2).expect("each layout begins anew");
-        run(&format!("{}{OR_DIE}", is(0)), &kept, 1).expect("kept areas begin anew after another memory");
+        run(&format!("{}{OR_DIE}", word_is(0)), &fresh, 2).expect("each layout begins anew");
+        run(&format!("{}{OR_DIE}", word_is(0)), &kept, 1).expect("kept areas begin anew after another memory");
         run(count, &kept, 4).expect("it counts");
         let fault = run("ud2", &kept, 1);
         assert!(matches!(fault, Err(RunError::Fault { .. })), "{fault:?}");
-        run(&format!("{}{OR_DIE}", is(0)), &kept, 1).expect("kept areas begin anew after a fault");
+        run(&format!("{}{OR_DIE}", word_is(0)), &kept, 1).expect("kept areas begin anew after a fault");
     }
 }
 
 #[test]
-fn a_memory_that_holds_something_else_keeps_its_worker() {
+fn a_memory_with_other_contents_keeps_the_worker() {
     let mut user = one_worker(false);
     let area = |word: u8| pointed(MemoryArea::new(1 << 16, AreaFill::Bytes(vec![word])), RDI);
     let look = |word: u8| format!("cmp byte ptr [rdi + 0x8000], {word}");
@@ -239,7 +239,7 @@ fn a_memory_that_holds_something_else_keeps_its_worker() {
 }
 
 #[test]
-fn areas_end_where_they_end() {
+fn access_past_the_end_of_an_area_faults() {
     let mut user = spawn();
     let area = pointed(
         MemoryArea { present: PagePresence::Everywhere, ..MemoryArea::new(4096, AreaFill::Bytes(vec![0])) },

@@ -1,18 +1,18 @@
-//! A period of branches as machine code, and the experiment that it is.
+//! A period of branches as machine code, and its experiment.
 
 use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
 use crate::forms::form_anatomy::encode_instructions;
 use cyclescope_code::program::{EntryState, append_nops};
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
-/// Instances in a body, one count after the other: the loop's own branch weighs less in a long one, and a short one
-/// fits smaller tables of branches.
+/// Numbers of instances in a body. In a long body, the loop's own branch weighs less; a short one
+/// fits smaller branch tables.
 pub(super) const BODY_COPIES: [usize; 2] = [120, 32];
 
-/// Bytes from the start of a taken branch to the next one's, but for the branch's own length.
+/// Bytes from the start of a taken branch to the start of the next one.
 pub(super) const SPACINGS: [usize; 4] = [8, 16, 32, 64];
 
-/// What a throughput program is beside its code.
+/// Properties of a throughput program besides its code.
 pub(super) struct BranchDescription {
     pub(super) recipe: String,
     pub(super) variant: Option<String>,
@@ -29,14 +29,14 @@ impl BranchDescription {
         BranchDescription { burdened: true, ..self }
     }
 
-    /// The experiment of a period that stands alone in its loop.
+    /// The experiment of a period that alone forms the loop body.
     pub(super) fn into_experiment(self, body: NearBranchBody, copies: usize) -> FormExperiment {
         let BranchDescription { recipe, variant, burdened } = self;
         body.into_experiment(ExperimentMeaning::Throughput { recipe, burdened, variant }, copies)
     }
 }
 
-/// A period and what runs once before it, as machine code. Branches go to places of the period.
+/// A period and its init code, as machine code. Branches lead to offsets in the period.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearBranchBody {
     pub(super) init: Vec<u8>,
@@ -70,7 +70,7 @@ impl NearBranchBody {
         self.push_instruction(Instruction::with2(Code::Lea_r64_m, register, place).ok()?)
     }
 
-    /// NOPs up to a place.
+    /// NOPs up to this offset.
     pub(super) fn pad_to(&mut self, until: usize) {
         let bytes = until.saturating_sub(self.len());
         append_nops(&mut self.period, bytes);
@@ -78,7 +78,7 @@ impl NearBranchBody {
 
     pub(super) fn into_experiment(self, meaning: ExperimentMeaning, copies: usize) -> FormExperiment {
         let NearBranchBody { init, period } = self;
-        // One period: addresses that are set up once are those of one.
+        // The period is not repeated: addresses that are set once are valid in one copy only.
         FormExperiment { meaning, period, copies, body_copies: copies, init, world: EntryState::default() }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!     jmp 1f
-//! f:  ret             ; one for all calls, or one for each of some
-//! 1:  lea rbx, [f]    ; where a call goes through a register, or through memory
+//! f:  ret             ; one for all calls, or several in turn
+//! 1:  lea rbx, [f]    ; if a call goes through a register or memory
 //!     mov [r14], rbx
 //!     call f
 //!     call f
@@ -14,23 +14,23 @@ use super::branch_body::{BODY_COPIES, BranchDescription, NearBranchBody, SPACING
 use crate::experiments::experiment::FormExperiment;
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
-/// How many functions the calls go to in turn; no more than there are registers for their addresses.
+/// Numbers of functions that the calls alternate between, limited by the address registers.
 const FUNCTION_COUNTS: [usize; 2] = [1, 4];
-/// Their addresses.
+/// Registers for the functions' addresses.
 const FUNCTION_REGISTERS: [Register; 4] = [Register::RBX, Register::RSI, Register::RDI, Register::R8];
 
-/// How the pairs of a body stand.
+/// The arrangement of a body's calls.
 #[derive(Debug, Clone, Copy)]
 struct CallArrangement {
-    /// Functions that the calls go to in turn.
+    /// Functions that the calls alternate between.
     functions: usize,
     /// Calls in the body.
     copies: usize,
-    /// Bytes from one call to the next, at least.
+    /// Minimum bytes from one call to the next.
     bytes: usize,
 }
 
-/// A call or a return with its counterpart.
+/// Experiments of a call or a return with its counterpart.
 pub(super) fn plan_call_pairs(sample: &Instruction) -> Vec<FormExperiment> {
     let Ok(plain) = Instruction::with_branch(Code::Call_rel32_64, 0) else { return Vec::new() };
     // RET imm16 frees nothing: the call pushed no arguments.
@@ -63,7 +63,7 @@ fn build_call_body(call: Instruction, back: Instruction, arrangement: CallArrang
     let CallArrangement { functions, copies, bytes } = arrangement;
     let over = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
     let mut entries = Vec::new();
-    // Functions, and a jump around them whose length is known once it is encoded.
+    // The functions, and a jump around them. The jump's length is known once it is encoded.
     let mut body = NearBranchBody::default();
     body.push_branch(over, 0)?;
     for _ in 0..functions {
@@ -94,7 +94,7 @@ fn build_call_body(call: Instruction, back: Instruction, arrangement: CallArrang
             OpKind::Memory => body.push_instruction(Instruction::with1(call.code(), place(function)).ok()?)?,
             _ => body.push_instruction(Instruction::with1(call.code(), FUNCTION_REGISTERS[function]).ok()?)?,
         }
-        // The function returns to these: no jump leads over them.
+        // The function returns here, so these NOPs are executed.
         body.pad_to(start + bytes);
     }
     Some(body)

@@ -1,23 +1,24 @@
-//! Flags that a condition holds with, or does not.
+//! Flags that make a condition true or false.
 
 use iced_x86::{Code, ConditionCode, Instruction, Register, RflagsBits};
 
-/// Pairs of 32-bit numbers whose comparison gives every condition both values: equal, below, above, overflowing.
+/// Pairs of 32-bit numbers whose comparison makes every condition both true and false: equal,
+/// below, above, overflowing.
 const COMPARED_PAIRS: [(u32, u32); 4] = [(0, 0), (0, 2), (2, 0), (1 << 31, 2)];
-/// What holds them.
+/// Registers of the compared numbers.
 const COMPARED_REGISTERS: [Register; 2] = [Register::R8D, Register::R9D];
 
-/// Code that makes a condition hold, or not.
+/// Code that makes a condition true or false.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConditionSetup {
-    /// What runs once.
+    /// Code that runs once.
     pub(super) init: Vec<Instruction>,
-    /// What sets the flags.
+    /// Code that sets the flags.
     pub(super) before: Vec<Instruction>,
 }
 
 impl ConditionSetup {
-    /// For a branch by the flags; nothing for any other.
+    /// Code for a branch by the flags. Empty for other branches.
     ///
     /// ```text
     ///     mov r8d, …      ; once
@@ -54,7 +55,7 @@ pub(super) fn flags_after_compare(a: u32, b: u32) -> u32 {
     flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag)
 }
 
-/// Whether a condition holds with these flags (Intel SDM vol. 1, appendix B).
+/// Whether a condition is true with these flags (Intel SDM vol. 1, appendix B).
 pub(super) fn condition_holds(condition: ConditionCode, flags: u32) -> bool {
     let set = |flag: u32| flags & flag != 0;
     let less = set(RflagsBits::SF) != set(RflagsBits::OF);
@@ -84,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comparisons_give_the_flags_that_the_manual_says() {
+    fn comparisons_set_the_documented_flags() {
         let (cf, zf, sf) = (RflagsBits::CF, RflagsBits::ZF, RflagsBits::SF);
         let (of, pf) = (RflagsBits::OF, RflagsBits::PF);
         assert_eq!(COMPARED_PAIRS.map(|(a, b)| flags_after_compare(a, b)), [zf | pf, cf | sf, 0, of]);
     }
 
     #[test]
-    fn every_condition_can_hold_and_not_hold() {
+    fn every_condition_can_be_true_and_false() {
         for condition in ConditionCode::values().filter(|condition| *condition != ConditionCode::None) {
             for wanted in [false, true] {
                 let found = COMPARED_PAIRS

@@ -1,19 +1,21 @@
-//! Jumps: taken from instance to instance, or not taken at all.
+//! Jumps: taken from instance to instance, or not taken.
 
 use super::branch_body::{BODY_COPIES, BranchDescription, NearBranchBody, SPACINGS, describe_spacing};
 use super::condition::ConditionSetup;
 use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
-/// What RCX begins with where it must not be zero; nothing counts so far down. ECX is above zero too.
+/// Initial value of RCX if it must not be zero. No program counts it down to zero. ECX is positive
+/// too.
 const COUNTER_START: u32 = 1 << 30;
-/// Bytes from one instance of a chain to the next: enough for tables of branches, which are not what it is about.
+/// Bytes between instances of a chain: enough that branch tables don't limit it.
 const CHAIN_SPACINGS: [usize; 2] = [16, 64];
-/// A branch that is not taken needs no table: bodies can be longer by this factor, and their loop's branch weighs less.
+/// Branches that are not taken need no table entry. Their bodies can be longer by this factor, so
+/// that the loop's branch weighs less.
 const NOT_TAKEN_FACTOR: usize = 4;
 /// NOPs after each instance of a branch that is not taken.
 const NOP_COUNTS: [usize; 4] = [0, 1, 2, 3];
-/// Registers that hold targets.
+/// Registers for targets.
 const TARGET_REGISTERS: [Register; 12] = [
     Register::RCX,
     Register::RDX,
@@ -28,10 +30,10 @@ const TARGET_REGISTERS: [Register; 12] = [
     Register::R12,
     Register::R13,
 ];
-/// Targets in memory: as many as a displacement of a byte reaches.
+/// Number of targets in memory: as many as a one-byte displacement reaches.
 const MEMORY_TARGETS: usize = 32;
 
-/// A branch that is taken to the next instance, again and again.
+/// Branches that are taken, each to the next one.
 ///
 /// ```text
 ///     (flags)
@@ -51,7 +53,7 @@ fn build_taken(sample: &Instruction, setup: &NearBranchSetup, copies: usize, byt
     Some(body)
 }
 
-/// A branch that is not taken, again and again, with `nops` NOPs after each.
+/// Branches that are not taken, with `nops` NOPs after each.
 fn build_not_taken(
     sample: &Instruction,
     setup: &NearBranchSetup,
@@ -67,18 +69,18 @@ fn build_not_taken(
     Some(body)
 }
 
-/// What makes the branch go where it should.
+/// Code that decides whether the branch is taken.
 #[derive(Default)]
 struct NearBranchSetup {
     flags: ConditionSetup,
     count: Option<u32>,
-    /// What stands before each instance.
+    /// Instructions before each instance.
     each: Vec<Instruction>,
 }
 
 impl NearBranchSetup {
     fn for_branch(sample: &Instruction, taken: bool) -> Option<NearBranchSetup> {
-        // RCX is zero where JRCXZ is taken; LOOP wants it above.
+        // JRCXZ is taken if RCX is zero, LOOP if it is above one.
         let zero = sample.is_jcx_short() && taken;
         let counted = sample.is_jcx_short() || sample.is_loop() || sample.is_loopcc();
         let count = counted.then_some(if zero { 0 } else { COUNTER_START });
@@ -96,7 +98,7 @@ impl NearBranchSetup {
     }
 }
 
-/// All distances from branch to branch, each with its own name or all with one.
+/// All distances between branches. `name` gives the variant for each distance.
 fn vary_spacing(
     sample: &Instruction,
     setup: &NearBranchSetup,
@@ -113,7 +115,7 @@ fn vary_spacing(
     found
 }
 
-/// JMP to the next.
+/// JMP to the next instance.
 pub(super) fn plan_direct_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     let setup = NearBranchSetup::default();
     let mut found = vary_spacing(sample, &setup, |_| None);
@@ -121,7 +123,7 @@ pub(super) fn plan_direct_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     found
 }
 
-/// Branches that change nothing: not taken, and taken beside it.
+/// Branches that change no register: not taken, and as variants taken.
 pub(super) fn plan_conditional_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     let mut found = Vec::new();
     if let Some(setup) = NearBranchSetup::for_branch(sample, false) {
@@ -145,7 +147,7 @@ pub(super) fn plan_conditional_jumps(sample: &Instruction) -> Vec<FormExperiment
     found
 }
 
-/// LOOP and its kin: taken, with RCX renewed or not; not taken beside it.
+/// LOOP, LOOPE and LOOPNE: taken, with or without restoring RCX; as a variant not taken.
 pub(super) fn plan_loop_branches(sample: &Instruction) -> Vec<FormExperiment> {
     let copy = |register| Instruction::with2(Code::Mov_r64_rm64, Register::RCX, register).ok();
     let mut found = Vec::new();
@@ -153,7 +155,7 @@ pub(super) fn plan_loop_branches(sample: &Instruction) -> Vec<FormExperiment> {
     found.extend(vary_spacing(sample, &setup, |_| None));
     found.extend(vary_spacing(sample, &setup, |bytes| Some(describe_spacing(bytes))));
     for copies in BODY_COPIES {
-        // R10 holds a large number of its own.
+        // R10 holds a large number.
         let Some(copy) = copy(Register::R10) else { continue };
         let renewed =
             NearBranchSetup { each: vec![copy], ..NearBranchSetup::for_branch(sample, true).unwrap_or_default() };
@@ -215,6 +217,8 @@ pub(super) fn plan_indirect_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     found
 }
 
+/// Code with a computed target before each jump.
+///
 /// ```text
 ///     lea rcx, [1f]
 ///     jmp rcx
@@ -239,7 +243,7 @@ fn build_computed_targets(sample: &Instruction, copies: usize, bytes: usize) -> 
     Some(body)
 }
 
-/// Targets that are found once.
+/// Targets that are set once.
 ///
 /// ```text
 ///     xor eax, eax            ; before all
@@ -291,7 +295,7 @@ fn build_preset_targets(sample: &Instruction, copies: usize, bytes: usize) -> Op
         body.push_branch(back, head)?;
         Some(body)
     };
-    // Displacements to the end have four bytes wherever it is.
+    // Displacements to the end have four bytes in any case.
     let end = assemble(setup)?.len();
     assemble(end)
 }

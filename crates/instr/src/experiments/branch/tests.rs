@@ -1,4 +1,4 @@
-//! Runs the periods by hand: what they execute, and where they end.
+//! Interprets the periods: checks the executed instances and the end.
 
 use super::condition::{condition_holds, flags_after_compare};
 use super::*;
@@ -12,7 +12,7 @@ fn branches() -> Vec<FormAnatomy> {
     forms::all_forms().filter_map(FormAnatomy::from_form).filter(near).collect()
 }
 
-/// A core that knows the instructions of these programs.
+/// A simulated core that knows the instructions of these programs.
 #[derive(Default)]
 struct Core {
     registers: HashMap<Register, u64>,
@@ -40,7 +40,7 @@ impl Core {
         condition == ConditionCode::None || condition_holds(condition, self.flags)
     }
 
-    /// Executes one instruction; answers the address of the next.
+    /// Executes one instruction. Returns the address of the next.
     fn step(&mut self, one: &Instruction) -> u64 {
         let full = one.op0_register().full_register();
         match one.mnemonic() {
@@ -80,7 +80,7 @@ impl Core {
         one.next_ip()
     }
 
-    /// Runs a period to its end; answers how many instances of a form it executed, and how many jumped.
+    /// Runs a period to its end. Returns the numbers of executed and of taken instances.
     fn run(&mut self, code: &[u8], form: Code) -> (usize, usize) {
         let (mut at, mut instances, mut jumped, mut steps) = (0, 0, 0, 0);
         while at != code.len() as u64 {
@@ -88,7 +88,7 @@ impl Core {
             assert!(!one.is_invalid() && steps < 10_000);
             let next = self.step(&one);
             instances += usize::from(one.code() == form);
-            // An adjacent target is the next instruction also for what was taken.
+            // An adjacent target is the next instruction, so a taken branch to it is not counted.
             jumped += usize::from(one.code() == form && next != one.next_ip());
             (at, steps) = (next, steps + 1);
         }
@@ -100,7 +100,7 @@ impl Core {
 #[test]
 fn every_near_branch_has_experiments_with_a_headline() {
     let all = branches();
-    // Jcc, LOOP, JRCXZ, and JMP, CALL and RET with two or three forms each.
+    // Jcc, LOOP, JRCXZ, and JMP, CALL and RET with two to four forms each.
     assert_eq!(all.len(), 32 + 6 + 2 + 4 + 3 + 2);
     for anatomy in all {
         let found = plan_branch(&anatomy).unwrap();
@@ -112,7 +112,7 @@ fn every_near_branch_has_experiments_with_a_headline() {
 }
 
 #[test]
-fn periods_execute_as_many_instances_as_they_say_and_end_at_their_end() {
+fn periods_execute_the_stated_number_of_instances() {
     for anatomy in branches() {
         for one in plan_branch(&anatomy).unwrap() {
             assert_eq!((one.count_repeats(usize::MAX), one.count_repeats(8)), (1, 1), "{:?}", anatomy.form);
@@ -128,7 +128,7 @@ fn periods_execute_as_many_instances_as_they_say_and_end_at_their_end() {
 }
 
 #[test]
-fn what_is_taken_by_name_is_taken() {
+fn variants_named_taken_are_taken() {
     for anatomy in
         branches().iter().filter(|anatomy| classify_branch(&anatomy.sample) == Some(NearBranchKind::Conditional))
     {

@@ -1,38 +1,38 @@
-//! When two numbers are the same.
+//! When two figures agree.
 
 use crate::rows::instr_row::{LatencyBound, OperandLatency};
 use cyclescope_core::statistics::normal_quantile;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// How far apart two numbers may be that agree: a number of core cycles or a share of B's, whichever is wider.
+/// Maximum distance of two figures that agree: core cycles or a share of B's, whichever is more.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tolerance {
-    /// Core cycles, from one cycle on.
+    /// Core cycles for figures of at least one cycle.
     pub cycles: f64,
-    /// Core cycles, below one cycle.
+    /// Core cycles for figures below one cycle.
     pub cycles_below_one: f64,
-    /// A share of B's number.
+    /// Share of B's figure.
     pub share: f64,
 }
 
 impl Tolerance {
-    /// Against published tables, which round to whole cycles and, below one, to hundredths.
+    /// For published tables, which round to whole cycles or, below one, to hundredths.
     pub const PUBLISHED: Tolerance = Tolerance { cycles: 0.05, cycles_below_one: 0.01, share: 0.03 };
-    /// Between results of this program.
+    /// For two results of this program.
     pub const RESULTS: Tolerance = Tolerance { cycles: 0.02, cycles_below_one: 0.02, share: 0.01 };
 
-    /// The core cycles by which a number may be off.
+    /// The allowed distance at this figure, in core cycles.
     pub(crate) fn allowed_at(&self, value: f64) -> f64 {
         let cycles = if value.abs() < 1.0 { self.cycles_below_one } else { self.cycles };
         cycles.max(self.share * value.abs())
     }
 }
 
-/// A relative difference from less than this many core cycles would say nothing.
+/// Lower limit, in core cycles, of the base of a relative difference.
 const RELATIVE_LEAST: f64 = 0.01;
 
-/// The range in which a cost lies.
+/// The range that contains a cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CostSpan {
     pub low: f64,
@@ -44,14 +44,14 @@ impl CostSpan {
         CostSpan { low: value, high: value }
     }
 
-    /// What a measured latency says.
+    /// The range of a measured latency.
     pub(crate) fn from_latency(latency: &OperandLatency) -> Option<CostSpan> {
         let value = latency.cost.value?;
         let low = if latency.bound == LatencyBound::Upper { f64::NEG_INFINITY } else { value };
         Some(CostSpan { low, high: value })
     }
 
-    /// The interval of a measured number.
+    /// The interval of a measured figure.
     pub(super) fn from_interval(number: &Quantity) -> Option<CostSpan> {
         number.value.and(Some(CostSpan { low: number.low?, high: number.high? }))
     }
@@ -61,12 +61,12 @@ impl CostSpan {
     }
 }
 
-/// What lies between two ranges; nothing where they touch.
+/// The gap between two ranges. Zero if they touch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SpanGap {
     /// Core cycles from B to A.
     pub difference: f64,
-    /// B's number that is nearest to A.
+    /// B's end that is nearest to A.
     nearest: f64,
 }
 
@@ -82,14 +82,14 @@ impl SpanGap {
     }
 
     pub(crate) fn is_within(&self, tolerance: Tolerance) -> bool {
-        // A decimal such as 3.05 is a little off its number.
+        // Binary fractions are slightly off decimals such as 3.05.
         self.difference.abs() <= tolerance.allowed_at(self.nearest) + 1e-9
     }
 
-    /// By how many standard errors it is beyond the tolerance; `None` where both are known without error.
+    /// Standard errors beyond the tolerance. `None` if neither figure has an error.
     pub(super) fn count_deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
         let beyond = self.difference.abs() - tolerance.allowed_at(self.nearest);
-        // Of a single layout nobody knows how far off it is.
+        // The error of a single layout is unknown.
         let reach =
             |cost: &Quantity| CostSpan::from_interval(cost).map_or(f64::INFINITY, |span| (span.high - span.low) / 2.0);
         let error = reach(costs[0]).hypot(reach(costs[1])) / normal_quantile(0.975);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_agree_where_they_touch() {
+    fn ranges_agree_if_they_touch() {
         let range = CostSpan { low: 14.0, high: 18.0 };
         for (a, b, same) in [
             (CostSpan::from_value(13.6), range, true),

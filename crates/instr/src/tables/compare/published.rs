@@ -1,4 +1,4 @@
-//! A result file and a published table.
+//! Compares a result file with a published table.
 
 use super::agreement::{CostSpan, SpanGap, Tolerance};
 use super::{
@@ -9,8 +9,8 @@ use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use crate::tables::reference::{PublishedFigure, ReferenceEntry, ReferenceTable, spell_mnemonic, spell_operands};
 use std::collections::{HashMap, HashSet};
 
-/// Holds each row of A against every line of the table that names it. A line without a code or an encoding may name
-/// several rows; lines that say the same of a row count once.
+/// Compares each row of A with every line of the table that matches it. A line without a code or an
+/// encoding may match several rows. Lines with the same claim about a row count once.
 pub fn compare_with_reference(rows: &[InstrRow], reference: &ReferenceTable, tolerance: Tolerance) -> TableComparison {
     let mut search = ReferenceMatcher { comparison: TableComparison::new(tolerance), said: HashSet::new() };
     let mut index: HashMap<(String, String), Vec<usize>> = HashMap::new();
@@ -44,7 +44,7 @@ fn names_row(entry: &ReferenceEntry, row: &InstrRow) -> bool {
         && entry.encoding.as_ref().is_none_or(|encoding| *encoding == row.encoding)
 }
 
-/// What of a row the table has something about.
+/// The quantities of a row that the table covers.
 #[derive(Debug, Clone, Default)]
 struct RowCoverage {
     named: bool,
@@ -53,7 +53,7 @@ struct RowCoverage {
     throughput: bool,
 }
 
-/// The place of a row, or the key of a line without one, with a quantity and what is said of it.
+/// A row's index (or no index, with the line's key) and a claim about a quantity.
 type StatementKey = (Option<usize>, String);
 
 struct ReferenceMatcher {
@@ -112,7 +112,7 @@ impl ReferenceMatcher {
         self.comparison.judge_pair(&pairing, ours, theirs);
     }
 
-    /// Counts what a line says of no row.
+    /// Counts the claims of a line that matches no row.
     fn count_unmatched(&mut self, entry: &ReferenceEntry) {
         let key = format!("{:?} {} {} {:?}", entry.code, entry.mnemonic, entry.operands, entry.encoding);
         let latency = entry.latency.map(|figure| {
@@ -126,7 +126,7 @@ impl ReferenceMatcher {
         }
     }
 
-    /// Counts what the table says nothing about.
+    /// Counts the quantities that the table lacks.
     fn count_missing(&mut self, row: &InstrRow, covered: &RowCoverage, has_pairs: bool) {
         if covered.named {
             self.comparison.forms.both += 1;
@@ -136,7 +136,7 @@ impl ReferenceMatcher {
         if !covered.throughput && find_throughput(row).is_some() {
             self.comparison.tally_mut(QuantityKind::Throughput).only_a += 1;
         }
-        // A number without a pair speaks for the whole row.
+        // A figure without operands covers the whole row.
         if covered.latency {
             return;
         }
@@ -156,8 +156,8 @@ impl RowCoverage {
     }
 }
 
-/// Our latency, or that of short chains where a published number is nearer to it: tables that were measured with short
-/// chains have that one.
+/// The measured latency, or that of short chains if nearer to the published figure. Tables measured
+/// with short chains contain the latter.
 fn pick_nearer(ours: SideClaim, latency: &OperandLatency, theirs: CostSpan) -> SideClaim {
     let Some(regimes) = &latency.regimes else { return ours };
     let Some(value) = regimes.fresh.value else { return ours };
@@ -169,7 +169,7 @@ fn pick_nearer(ours: SideClaim, latency: &OperandLatency, theirs: CostSpan) -> S
     SideClaim { side: ComparedSide { cost: regimes.fresh, ..ours.side }, span: fresh }
 }
 
-/// What a published latency is.
+/// The kind of a published latency.
 fn published_bound(entry: &ReferenceEntry, figure: PublishedFigure) -> LatencyBound {
     match figure {
         PublishedFigure::AtMost(_) => LatencyBound::Upper,
@@ -204,7 +204,7 @@ mod tests {
         [comparison.forms.both, comparison.forms.only_a, comparison.forms.only_b]
     }
 
-    /// A load that adds, with the sum of two and a bound.
+    /// An addition from memory, with an exact latency, an upper bound and a sum.
     fn load() -> InstrRow {
         let latencies = vec![
             latency("op1", "op1", 1.0, LatencyBound::Exact),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_number_is_held_against_the_nearer_of_two_latencies() {
+    fn a_published_figure_is_compared_with_the_nearer_of_two_latencies() {
         let mut two = latency("op1", "op1", 2.0, LatencyBound::Exact);
         let regimes = LatencyRegimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
         two.regimes = Some(regimes);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_zero_is_held_against_nothing_that_was_refused() {
+    fn refused_figures_are_not_compared_with_a_published_zero() {
         let mut refused = add();
         for latency in &mut refused.latency {
             latency.cost = Quantity::refused(Unit::CoreCycles);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_pairs_the_headline_is_compared() {
+    fn a_latency_without_operands_is_compared_with_the_headline() {
         let csv = "mnemonic,operands,latency_cycles,rthroughput_cycles\n\
                    ADD,\"R64,R64\",1,0.25\nadd,\"reg64, mem64\",2,\n";
         let found = compare(&[add(), load()], csv);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn with_pairs_each_is_compared() {
+    fn latencies_with_operands_are_compared_one_by_one() {
         let csv = "mnemonic,operands,from,to,latency_cycles\n\
                    add,\"r64, m64\",op1,op1,1\nadd,\"r64, m64\",mem_addr,op1,7\nadd,\"r64, m64\",op1,of,1\n";
         let found = compare(&[load(), add()], csv);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_encoding_narrow_what_a_line_names() {
+    fn code_and_encoding_restrict_the_rows_that_a_line_matches() {
         let mut vex = add();
         vex.encoding = "vex".to_string();
         vex.code = "vex".to_string();
@@ -279,14 +279,14 @@ mod tests {
         }
     }
 
-    /// A line that has these fields as code and encoding.
+    /// A line with these fields as code and encoding.
     fn swapped(fields: &str) -> String {
         let (code, encoding) = fields.split_once(',').unwrap();
         format!("{encoding},{code},add,\"r64, r64\",1\n")
     }
 
     #[test]
-    fn lines_that_say_the_same_count_once() {
+    fn lines_with_the_same_claim_count_once() {
         let csv = "mnemonic,operands,from,to,latency_cycles,rthroughput_cycles\n\
                    add,\"r64, r64\",op1,op1,1,0.25\nadd,\"r64, r64\",op2,op1,1,0.25\nadd,\"r64, r64\",op2,op1,1,0.5\n\
                    sub,r64,op1,op1,1,0.25\nsub,r64,op2,op1,1,0.25\n";
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn published_bounds_and_ranges_are_counted_as_what_they_are() {
+    fn published_bounds_and_ranges_are_compared_by_their_kind() {
         let csv = |figure: &str| format!("mnemonic,operands,latency_cycles\nadd,\"r64, r64\",{figure}\n");
         let cases = [
             ("<=7", QuantityKind::LatencyUpper, [1, 0]),

@@ -1,4 +1,4 @@
-//! Two result files.
+//! Compares two result files.
 
 use super::agreement::{CostSpan, Tolerance};
 use super::{
@@ -7,7 +7,7 @@ use super::{
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
 use std::collections::HashMap;
 
-/// Holds the rows of A against those of B that have the same code, operands and encoding.
+/// Compares the rows of A with the rows of B of the same code, operands and encoding.
 pub fn compare_results(a: &[InstrRow], b: &[InstrRow], tolerance: Tolerance) -> TableComparison {
     let mut comparison = TableComparison::new(tolerance);
     let mut left: HashMap<_, &InstrRow> = b.iter().map(|row| (row_key(row), row)).collect();
@@ -32,7 +32,7 @@ fn row_key(row: &InstrRow) -> (&str, &str, &str) {
     (&row.code, &row.operands, &row.encoding)
 }
 
-/// The headline of each pair; of several the surest.
+/// The headline of each pair of ends. Of several, the most certain one.
 fn headlines_by_pair(row: Option<&InstrRow>) -> HashMap<(&str, &str), &OperandLatency> {
     let mut found: HashMap<(&str, &str), &OperandLatency> = HashMap::new();
     for latency in row.into_iter().flat_map(headline_latencies) {
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!((found.forms.both, found.differences.len()), (2, 0));
     }
 
-    /// Rows of one throughput each, with a margin.
+    /// Rows with one throughput each, with a margin.
     fn rates(values: impl Iterator<Item = f64>, margin: f64) -> Vec<InstrRow> {
         let one = |(number, value): (usize, f64)| {
             let mut row = row(&format!("x{number}"), "", Vec::new(), value);
@@ -127,30 +127,30 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_explains_is_no_difference_and_a_true_one_is_found_among_many() {
+    fn chance_gives_no_differences_and_true_ones_are_found_among_many() {
         let mut random = cyclescope_core::random::Random::new(3);
         let mut noise = || {
             let uniform = (random.below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
             cyclescope_core::statistics::normal_quantile(uniform)
         };
         // A margin of 0.1 is a standard error of 0.051.
-        let mut some = |planted: usize| -> Vec<f64> {
-            (0..4000).map(|n| 1.0 + 0.051 * noise() + if n < planted { 1.0 } else { 0.0 }).collect()
+        let mut simulated = |shifted: usize| -> Vec<f64> {
+            (0..4000).map(|n| 1.0 + 0.051 * noise() + if n < shifted { 1.0 } else { 0.0 }).collect()
         };
-        let (a, b, c) = (some(0), some(0), some(20));
+        let (a, b, c) = (simulated(0), simulated(0), simulated(20));
         let rows = |values: &[f64]| rates(values.iter().copied(), 0.1);
         let same = compare(&rows(&a), &rows(&b));
         let counts = same.quantities.last().unwrap();
         assert!(same.differences.len() <= 1 && counts.unclear > 1000, "{counts:?}");
         let found = compare(&rows(&a), &rows(&c));
-        let is_planted = |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
-        let planted = found.differences.iter().filter(|one| is_planted(&one.code)).count();
+        let is_shifted = |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
+        let shifted = found.differences.iter().filter(|one| is_shifted(&one.code)).count();
         let all = found.differences.len();
-        assert!(planted == 20 && all <= 24, "{planted} of 20 among {all}");
+        assert!(shifted == 20 && all <= 24, "{shifted} of 20 among {all}");
     }
 
     #[test]
-    fn a_number_of_unknown_error_is_unclear() {
+    fn a_difference_of_unknown_error_is_unclear() {
         let one = |value, margin| rates(std::iter::once(value), margin);
         let mut single = one(2.0, 0.1);
         let cost = &mut single[0].throughput.as_mut().unwrap().cost;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first() {
+    fn the_largest_difference_comes_first() {
         let with = |first: f64, second: f64, throughput: f64| {
             let latencies = vec![
                 latency("op1", "op1", first, LatencyBound::Exact),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_either_side_is_counted_apart() {
+    fn bounds_and_sums_are_counted_apart() {
         let one = |value, bound| [row("x", "r64", vec![latency("op1", "op1", value, bound)], 1.0)];
         let cases = [
             (one(3.0, LatencyBound::Upper), one(1.0, LatencyBound::Exact), QuantityKind::LatencyUpper, [1, 0]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_number_is_not_there() {
+    fn quantities_without_a_figure_count_as_missing() {
         let mut refused = add();
         refused.latency[0].cost =
             cyclescope_measure::result::record::Quantity::refused(cyclescope_core::unit::Unit::CoreCycles);

@@ -1,4 +1,5 @@
-//! The records of `run`, as rows of a table: the snippet is the instruction, and what a copy costs is its rate.
+//! Reads the records of `run` as rows of a table. The snippet acts as the instruction, and the cost
+//! of a copy as its rate.
 
 use crate::rows::instr_row::{InstrRow, ReciprocalThroughput, RowStatus};
 use cyclescope_measure::result::caveat::Caveat;
@@ -7,7 +8,7 @@ use cyclescope_run::points::{PointLabel, RunPoint};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// What a record of `run` has that is compared.
+/// The compared fields of a `run` record.
 #[derive(Deserialize)]
 struct RunLine {
     kind: String,
@@ -16,11 +17,11 @@ struct RunLine {
     bytes: String,
     #[serde(default)]
     init: String,
-    /// Of a sweep or a list.
+    /// Only in a sweep or a list.
     #[serde(default)]
     point: Option<RunPoint>,
     executor: String,
-    /// Of a function.
+    /// Only for a function.
     #[serde(default)]
     empty_call: Option<Quantity>,
     #[serde(default)]
@@ -30,8 +31,9 @@ struct RunLine {
 }
 
 impl RunLine {
-    /// The machine code with what ran before it. A function is known by its name and that of its file, and by how it is called:
-    /// what runs before contains its address, which no other run has.
+    /// The machine code and its init code. The init code of a function contains an address, which
+    /// differs between runs. A function is therefore identified by its name, its file's name and
+    /// the calling code.
     fn build_key(&self) -> String {
         let at = self.sweep_value().map_or(String::new(), |value| format!(" {value}"));
         if self.empty_call.is_none() {
@@ -42,15 +44,15 @@ impl RunLine {
         format!("{} {name} of {file}{at}", self.bytes)
     }
 
-    /// The variable of a sweep and its value. Its points are in random order.
+    /// The variable of a sweep and its value. Points are in random order.
     fn sweep_value(&self) -> Option<String> {
         let label = &self.point.as_ref()?.label;
         matches!(label, PointLabel::Value { .. }).then(|| label.to_text())
     }
 }
 
-/// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. A snippet that was measured several
-/// times has its number behind the text from the second one on. Lines of other kinds are passed over.
+/// Reads the records of `run` among JSON lines. Each becomes a row whose rate is the cost of a
+/// copy. Repeated snippets are numbered from the second on. Lines of other kinds are ignored.
 pub fn read_runs(content: &[u8]) -> Vec<InstrRow> {
     let mut times: HashMap<String, usize> = HashMap::new();
     let lines = content.split(|byte| *byte == b'\n');
@@ -107,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn points_of_a_sweep_are_known_by_their_values() {
+    fn points_of_a_sweep_are_matched_by_their_values() {
         let point = |value: u64, cost: f64| {
             let point = format!(r#""point":{{"number":0,"variable":"N","value":{value}}},"bytes":"90""#);
             line("90", cost).replace(r#""bytes":"90""#, &point)
         };
         let a = read_runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
-        // Another seed, another order.
+        // Another seed gives another order.
         let b = read_runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
         let found = compare_results(&a, &b, Tolerance::RESULTS);
         assert_eq!((found.forms.both, found.differences.len()), (2, 1));
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_known_by_its_name_and_by_how_it_is_called() {
+    fn functions_are_matched_by_name_file_and_calling_code() {
         let call = |bytes: &str, text: &str, address: &str| {
             let empty = r#""empty_call":{"value":7.0,"low":6.9,"high":7.1,"unit":"core_cycles"},"init":""#;
             let line = line(bytes, 50.0).replace(r#""init":""#, &format!("{empty}{address}"));
@@ -132,7 +134,7 @@ mod tests {
             ("41 ff d4", "f of /new/libx.so", 1),
             ("41 ff d4", "g of /old/libx.so", 0),
             ("41 ff d4", "f of /old/liby.so", 0),
-            // Behind a fence.
+            // After a fence.
             ("0f ae e8 41 ff d4", "f of /old/libx.so", 0),
         ];
         for (bytes, text, both) in others {
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_held_against_each_other_by_their_code() {
+    fn runs_are_matched_by_their_code() {
         let a = read_runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
         let b = read_runs(
             format!("{}\n{{\"kind\":\"other\"}}\n{}\n{}\n", line("91", 4.0), line("90", 1.0), line("90", 1.01))

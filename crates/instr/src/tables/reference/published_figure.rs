@@ -1,30 +1,30 @@
-//! A number of core cycles as published tables write it.
+//! A figure in core cycles, as published tables write it.
 
 use std::fmt;
 
-/// A published number of core cycles.
+/// A published figure in core cycles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PublishedFigure {
     /// `3`
     Exact(f64),
     /// `<=7`: an upper bound.
     AtMost(f64),
-    /// `14-18`: from one to the other, depending on what the table does not tell.
+    /// `14-18`: within this range, depending on conditions that the table does not state.
     Range(f64, f64),
 }
 
 impl PublishedFigure {
-    /// Reads a number, a bound or a range.
+    /// Parses a number, a bound or a range.
     pub(crate) fn parse(text: &str) -> Option<PublishedFigure> {
         let text = text.trim();
         if let Some(most) = ["<=", "≤"].iter().find_map(|sign| text.strip_prefix(sign)) {
             return parse_number(most).map(PublishedFigure::AtMost);
         }
-        // Noise makes a cost of nothing a little less than nothing, as exports of results show.
+        // Noise can make a zero cost slightly negative, as in exports of results.
         if let Some(size) = text.strip_prefix('-') {
             return parse_number(size).map(|size| PublishedFigure::Exact(-size));
         }
-        // Typesetters write an en dash.
+        // Typeset tables use an en dash.
         if let Some((low, high)) = text.split_once(['-', '\u{2013}']) {
             let (low, high) = (parse_number(low)?, parse_number(high)?);
             return (low <= high).then_some(PublishedFigure::Range(low, high));
@@ -32,12 +32,12 @@ impl PublishedFigure {
         parse_number(text).map(PublishedFigure::Exact)
     }
 
-    /// The same as an upper bound.
+    /// The figure as an upper bound.
     pub(crate) fn to_upper_bound(self) -> PublishedFigure {
         PublishedFigure::AtMost(self.range().1)
     }
 
-    /// The lowest and the highest number that it allows.
+    /// The lowest and the highest cost that it permits.
     pub(crate) fn range(self) -> (f64, f64) {
         match self {
             PublishedFigure::Exact(value) => (value, value),
@@ -49,7 +49,7 @@ impl PublishedFigure {
 
 fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
-    // The standard parser takes `inf`, `nan` and `+1` too.
+    // The standard parser also accepts `inf`, `nan` and `+1`.
     if !text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_bounds_and_ranges_are_read() {
+    fn numbers_bounds_and_ranges_are_parsed() {
         let cases = [
             ("3", PublishedFigure::Exact(3.0)),
             (" 3.5 ", PublishedFigure::Exact(3.5)),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_refused() {
+    fn other_text_is_rejected() {
         for text in
             ["", "-", "--1", "-1-2", "inf", "nan", "1e999", "one", "<7", "<=", "18-14", "1-2-3", "3;4", "3,5", "+1"]
         {

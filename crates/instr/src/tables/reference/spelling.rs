@@ -1,19 +1,19 @@
-//! The many ways to write operands and mnemonics, brought to one.
+//! Normalises the spelling of operands and mnemonics.
 //!
-//! Both sides of a comparison go through here, so what matters is that the same forms end up the same; a register
-//! that an instruction implies by its number (`xmm0`) becomes its class like any other.
+//! Both sides of a comparison are normalised, so it only matters that equal forms become equal. An
+//! implied register with a number (`xmm0`) becomes its class, like any other.
 
-/// Other words for a class, before a number of bits.
+/// Synonyms of a class, before a number of bits.
 const WIDTH_WORDS: [(&str, &str); 6] =
     [("reg", "r"), ("gpr", "r"), ("mem", "m"), ("immediate", "imm"), ("imm", "imm"), ("i", "imm")];
 
 /// Classes whose registers are numbered.
 const NUMBERED_CLASSES: [&str; 10] = ["xmm", "ymm", "zmm", "tmm", "mm", "st", "bnd", "cr", "dr", "k"];
 
-/// Whole words.
+/// Synonyms of whole words.
 const WHOLE_WORDS: [(&str, &str); 5] = [("r8l", "r8"), ("mmx", "mm"), ("mem", "m"), ("st(i)", "st"), ("sti", "st")];
 
-/// Conditions by the name that the instruction database has for them.
+/// Synonyms of conditions, with the names in the instruction database.
 const CONDITIONS: [(&str, &str); 14] = [
     ("c", "b"),
     ("nae", "b"),
@@ -31,7 +31,7 @@ const CONDITIONS: [(&str, &str); 14] = [
     ("nle", "g"),
 ];
 
-/// The mnemonic in lower case, a condition by one of its names.
+/// The mnemonic in lower case, with a canonical condition name.
 pub(crate) fn spell_mnemonic(text: &str) -> String {
     let text = text.trim().to_lowercase();
     for stem in ["j", "set", "cmov"] {
@@ -43,7 +43,7 @@ pub(crate) fn spell_mnemonic(text: &str) -> String {
     text
 }
 
-/// Operands as our tables write them, separated by a comma and a space.
+/// Operands as tables write them, separated by a comma and a space.
 pub(crate) fn spell_operands(text: &str) -> String {
     let text: String = text.to_lowercase().split_whitespace().collect();
     let operands = text.split(',').filter(|operand| !operand.is_empty());
@@ -71,7 +71,7 @@ fn spell_class(word: &str) -> String {
     numbered.map_or(word.to_string(), |class| class.to_string())
 }
 
-/// `{k1}` is `{k}`.
+/// Replaces `{k1}` to `{k7}` by `{k}`.
 fn unify_masks(decorators: &str) -> String {
     (1..8).fold(decorators.to_string(), |text, number| text.replace(&format!("{{k{number}}}"), "{k}"))
 }
@@ -82,7 +82,7 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     #[test]
-    fn operands_of_other_tables_become_ours() {
+    fn operands_of_other_tables_are_normalised() {
         let cases = [
             ("R64,R64", "r64, r64"),
             ("reg32 , imm8", "r32, imm8"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_have_one_name() {
+    fn conditions_have_a_canonical_name() {
         let cases = [("JZ", "je"), ("cmovnae", "cmovb"), ("setpo", "setnp"), ("jmp", "jmp"), ("sets", "sets")];
         for (text, ours) in cases {
             assert_eq!(spell_mnemonic(text), ours);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_forms_of_an_instruction_become_one() {
+    fn different_forms_stay_different() {
         let mut seen = HashMap::new();
         for form in cyclescope_code::asm::forms::all_forms() {
             let written = form.describe_operands();

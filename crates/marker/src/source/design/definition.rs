@@ -1,59 +1,60 @@
-//! What a design is made of.
+//! The definition of a design.
 
 use super::super::call_guard::{self, CallGuard};
 
-/// One way to make a tracing site.
+/// A kind of tracing site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SiteDesign {
-    /// Its name in records and on the command line.
+    /// Name in records and on the command line.
     pub name: &'static str,
-    /// One line: what its site is.
+    /// One-line description of its site.
     pub about: &'static str,
-    /// Who uses it, or where it is described.
+    /// Its users, or its documentation.
     pub source: &'static str,
-    /// The language of its text.
+    /// Language of its text.
     pub language: DesignLanguage,
-    /// The code before the functions.
+    /// Code before the functions.
     pub declarations: &'static str,
-    /// What the loop without the marker has in the marker's place: mostly nothing.
+    /// Code in the marker's place in the loop without the marker, usually empty.
     pub base: &'static str,
-    /// The marker. In C `CALL_PROBE` is replaced by the guarded call of the probe, and `ENABLED` by the variable that
-    /// enables it; in Rust `NUMBER` and `POINTER` are its arguments.
+    /// The marker. In C, `CALL_PROBE` is replaced with the guarded probe call, and `ENABLED` with
+    /// the variable that enables it. In Rust, `NUMBER` and `POINTER` are its arguments.
     pub site: &'static str,
-    /// How it is enabled.
+    /// How to enable it.
     pub enabling: Enabling,
-    /// What it is made with, where that is not always there. Such a design is compiled at run time.
+    /// The package that it needs, if that is not always installed. Such a design is compiled at run
+    /// time.
     pub package: Option<DesignPackage>,
-    /// The names of the states that it is measured in, where not all that it can be in tell something new.
+    /// Names of the measured states, if the others would add no information; empty for all.
     pub only: &'static [&'static str],
 }
 
-/// A package of the distribution's.
+/// A package of the distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DesignPackage {
     /// The header that users include.
     pub header: &'static str,
-    /// The linker's arguments.
+    /// Arguments for the linker.
     pub libraries: &'static [&'static str],
-    /// Files that its headers include by themselves, beside the text that is compiled: their names, and what is in them.
+    /// Files that its headers include in turn: their names and contents.
     pub files: &'static [(&'static str, &'static str)],
-    /// Debian's name of the package.
+    /// Name of the Debian package.
     pub debian: &'static str,
 }
 
-/// What a design is written in.
+/// The language of a design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DesignLanguage {
     /// Compiled with the build's C compiler.
     C,
-    /// Compiled with this library, by the same compiler and with the same options.
+    /// Compiled with this library, by the same compiler with the same options.
     Rust,
 }
 
-/// What enables a marker.
+/// The way to enable a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enabling {
-    /// Nothing: there is no marker.
+    /// None: there is no marker.
     Never,
     /// A variable of this number of bytes becomes 1.
     Variable(usize),
@@ -63,37 +64,38 @@ pub enum Enabling {
     Jump,
     /// The NOP at a function's entry becomes a call of the recorded target.
     Entry,
-    /// Nothing: another probe takes the empty one's place.
+    /// A replacement of the empty probe with another one.
     Probe,
-    /// A tracer's breakpoint, which only it can set.
+    /// A tracer's breakpoint, which only the tracer can set.
     Tracer,
-    /// Its library, which is put into one of these states; or which stays in the only one.
+    /// Its library, in one of these states. A library may have only one.
     Switch(&'static [LibraryState]),
 }
 
-/// A state of the library that a marker is made with. Its number is its place in [`Enabling::Switch`].
+/// A state of a marker's library. Its number is its index in [`Enabling::Switch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LibraryState {
-    /// Its name in records.
+    /// Name in records.
     pub name: &'static str,
-    /// One line on it.
+    /// One-line description.
     pub about: &'static str,
-    /// Who listens: nobody in world 0. A process can be in one world only, once and for all.
+    /// The listener of the process. World 0 has none. A process can only be in one world,
+    /// permanently.
     pub world: u32,
     /// Whether the library's maximum level lets the marker pass.
     pub passes: bool,
-    /// The state that its increment is taken over; none for the loop without the marker.
+    /// The state to compare it with; `None` for the loop without the marker.
     pub over: Option<&'static str>,
-    /// Whether it is measured. The others are there to count hits.
+    /// Whether it is measured. The others only count hits.
     pub measured: bool,
-    /// Where the listener counts hits: how many a loop it has to count.
+    /// Expected hits per loop, if its listener counts.
     pub hits: Option<u64>,
 }
 
-/// The states of a variant of a marker: the calls of its probe are the other's.
+/// The measured states of a marker's variant, whose probe calls cost the same as the original's.
 pub(super) const UNGUARDED_CALL: &[&str] = &["dormant", "empty"];
 
-/// The site of a static key: the NOP's bytes, as the assembler takes them.
+/// The site of a static key, with the NOP's bytes as assembler text.
 macro_rules! static_key {
     ($nop:literal) => {
         concat!(
@@ -123,7 +125,8 @@ impl SiteDesign {
         self.name.replace('-', "_")
     }
 
-    /// The guards that its site is compiled with, each one time. What a library does around its calls is its own.
+    /// The guards that its site is compiled with, one function each. A library has its own
+    /// protection around calls.
     pub(crate) fn guards(&self) -> &'static [CallGuard] {
         match self.language {
             DesignLanguage::C => call_guard::ALL,

@@ -4,8 +4,8 @@
 //!     ret
 //! ```
 //!
-//! The compiler leaves five NOPs of one byte, which become one of five before anything runs, as Linux's ftrace does it.
-//! What the loop without the marker calls is the same function without them.
+//! The compiler leaves five one-byte NOPs. They become one five-byte NOP before anything runs, as
+//! in Linux's ftrace. The loop without the marker calls the same function without the NOPs.
 
 use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
@@ -14,7 +14,7 @@ pub(super) const DESIGN: SiteDesign = SiteDesign {
     about: "a NOP of 5 bytes at a function's entry, patched to a call",
     source: "Linux ftrace; -fpatchable-function-entry of gcc and clang",
     language: DesignLanguage::C,
-    // The trampoline keeps what a function's arguments may be in, as ftrace's does.
+    // The trampoline saves the registers of possible arguments, like ftrace's.
     declarations: r#"
 TRACED static void NAME_traced(long number, void *pointer) { }
 static __attribute__((used, noinline)) void NAME_hit(void) { CALL_PROBE }

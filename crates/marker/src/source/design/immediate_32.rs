@@ -13,7 +13,7 @@ pub(super) const DESIGN: SiteDesign = SiteDesign {
     language: DesignLanguage::C,
     declarations: "",
     base: "",
-    // Of the registers a to d, so that the immediate begins with the instruction's second byte.
+    // One of the registers a to d, so that the immediate begins at the instruction's second byte.
     site: r#"{
         unsigned int enabled;
         asm volatile("1: movl $0, %0\n\t" MARKER_RECORD("1b + 1", "1b + 1") : "=Q"(enabled));

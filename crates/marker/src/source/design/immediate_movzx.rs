@@ -5,8 +5,8 @@
 //! jne …
 //! ```
 //!
-//! The note on Linux kernel markers puts its generic marker's advantage down to `movzbl`, which replaces all of a
-//! register, against `movb`, which replaces a part.
+//! The document on Linux kernel markers attributes its generic marker's advantage to `movzbl`,
+//! which replaces a whole register. `movb` replaces a part.
 
 use super::definition::{DesignLanguage, Enabling, SiteDesign, UNGUARDED_CALL};
 

@@ -4,13 +4,13 @@
 //! jbe …            ; over the call of the logger, which lies beside the likely path
 //! ```
 //!
-//! The comparison with the level that the library was compiled for is no code.
+//! The comparison with the compile-time level generates no code.
 
 use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "log",
-    about: "a log macro of Rust's: a load and a test of the maximum level, and a branch",
+    about: "a macro of Rust's log: a load and a test of the maximum level, and a branch",
     source: "the crate log, debug!",
     language: DesignLanguage::Rust,
     declarations: "",

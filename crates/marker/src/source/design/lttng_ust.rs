@@ -1,15 +1,15 @@
 //! ```text
 //! mov eax, [tracepoint.state]
 //! test eax, eax
-//! jne …                          ; a call of the tracepoint's callback, which calls its probes in a read-side lock
+//! jne …       ; a call of the tracepoint's callback, which calls its probes in a read-side lock
 //! ```
 //!
-//! Only a session that the session daemon has started enables it, and probes write to a ring buffer with system calls
-//! that a worker may not make: so there is no state but the dormant one.
+//! Only a session of the session daemon enables it. Its probes write to a ring buffer with system
+//! calls that a worker may not make. So only the dormant state is available.
 
 use super::definition::{DesignLanguage, DesignPackage, Enabling, LibraryState, SiteDesign};
 
-/// The provider's header, which the package's headers include again and again.
+/// The provider's header, which the package's headers include repeatedly.
 const PROVIDER: &str = r#"
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER cyclescope

@@ -1,6 +1,8 @@
-//! Designs: what a tracing site holds while nobody listens, and how that is changed. Each is data in a file of its
-//! own: the text of its site in C or Rust, from which the build (or, where a design needs a package, the machine's own
-//! compiler at run time) makes functions, and what enables it.
+//! Designs: the contents of a dormant tracing site, and the change that enables it.
+//!
+//! Each design is data in its own file: the C or Rust text of its site, and what enables it. The
+//! build makes functions from the text. For a design that needs a package, the machine's own
+//! compiler does so at run time.
 
 pub mod definition;
 mod flag;

@@ -1,4 +1,5 @@
-//! Nothing: its cost is that of the measurement's own errors, and its loops are what the other costs are over.
+//! No marker. Its cost is the error of the measurement, and its loops are the base of the other
+//! costs.
 
 use super::definition::{DesignLanguage, Enabling, SiteDesign};
 

@@ -2,7 +2,7 @@
 //! nop              ; a note in the ELF file says where it is, and where the arguments are
 //! ```
 //!
-//! What its macro leaves is what `usdt` has, but for the names in the note.
+//! The macro's output equals that of `usdt`, except for the names in the note.
 
 use super::definition::{DesignLanguage, DesignPackage, Enabling, SiteDesign};
 
@@ -17,7 +17,7 @@ pub(super) const DESIGN: SiteDesign = SiteDesign {
     language: DesignLanguage::C,
     declarations: "#include <sys/sdt.h>",
     base: "",
-    // The header's macro has the label 990 on its NOP, as `usdt` has.
+    // The header's macro puts the label 990 on its NOP, like `usdt`.
     site: r#"DTRACE_PROBE2(cyclescope, sdt, 1, (void *)0); asm volatile(MARKER_RECORD("990b", "990b"));"#,
     enabling: Enabling::Tracer,
     package: Some(PACKAGE),

@@ -9,10 +9,10 @@ use super::sdt;
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "sdt-semaphore",
-    about: "the same behind a semaphore, which a tracer raises first: _SDT_HAS_SEMAPHORES",
+    about: "the same with a semaphore that a tracer raises first: _SDT_HAS_SEMAPHORES",
     source: "user-level statically defined tracing, SystemTap's header",
     language: DesignLanguage::C,
-    // The header looks for this name of it. It is as far from other data as `usdt-semaphore`'s is.
+    // The header requires this name. It is as far from other data as `usdt-semaphore`'s variable.
     declarations: r#"
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

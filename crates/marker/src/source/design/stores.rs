@@ -4,10 +4,11 @@
 //! …
 //! ```
 //!
-//! Stores to cache lines that nothing else uses, in a marker's place. Some loops run at another speed when a few more
-//! stores wait behind theirs: a copy of 4096 bytes whose parts cross cache lines took 150 cycles on Zen 5, and 138 with 8
-//! to 12 stores to other lines between two copies. An enabled marker stores, too, so that its cost contains
-//! the difference. What these loops take tells whether the loop is of this kind.
+//! Stores to otherwise unused cache lines, in a marker's place. Some loops change speed when a few
+//! more stores wait after theirs. A copy of 4096 bytes whose parts cross cache lines took 150
+//! cycles on Zen 5. It took 138 with 8 to 12 stores to other lines between two copies. An enabled
+//! marker stores as well, so its cost contains this difference. The time of these loops shows
+//! whether a loop is of this kind.
 
 use super::definition::{DesignLanguage, Enabling, SiteDesign};
 

@@ -10,7 +10,8 @@ use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "tracing",
-    about: "an event of Rust's tracing: the maximum level, then what the subscriber said of this call site",
+    about: "an event of Rust's tracing: tests of the maximum level and of the subscriber's interest in this call \
+         site",
     source: "the crate tracing, debug!",
     language: DesignLanguage::Rust,
     declarations: "",
@@ -34,7 +35,7 @@ pub(crate) const STATES: &[LibraryState] = &[
     },
     LibraryState {
         name: "dormant-filtered",
-        about: "a subscriber of every level that never wants this call site",
+        about: "a subscriber of every level without interest in this call site",
         world: 1,
         passes: true,
         over: Some("dormant"),

@@ -8,10 +8,11 @@ use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "usdt-semaphore",
-    about: "the same behind a semaphore, which a tracer raises first",
+    about: "the same with a semaphore that a tracer raises first",
     source: "user-level statically defined tracing of SystemTap, with semaphores",
     language: DesignLanguage::C,
-    // Hidden, as good as static, which the note's text could not name: no detour through a table of addresses.
+    // Hidden, which is as efficient as static. The note's text could not name a static variable.
+    // This avoids an indirect access through a table of addresses.
     declarations: r#"
 volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64), visibility("hidden")));
 "#,

@@ -1,11 +1,12 @@
-//! FNV-1a in 64 bits (RFC 9923): any single byte that differs gives another sum, since each step is a bijection.
+//! FNV-1a in 64 bits (RFC 9923). Changing any single byte changes the sum, since each step is a
+//! bijection.
 
-/// A sum under way.
+/// A checksum in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum(u64);
 
 impl Default for Checksum {
-    /// Of no bytes.
+    /// The sum of no bytes.
     fn default() -> Checksum {
         Checksum(0xcbf2_9ce4_8422_2325)
     }
@@ -24,12 +25,12 @@ impl Checksum {
         sum
     }
 
-    /// As a number.
+    /// The sum as a number.
     pub(crate) fn as_number(self) -> u64 {
         self.0
     }
 
-    /// As manifests have it.
+    /// The sum as written in manifests.
     pub fn to_hex(self) -> String {
         format!("{:016x}", self.0)
     }

@@ -1,17 +1,19 @@
 //! Raw readings as columns of variable-length integers: number, durations, distances.
 //!
-//! A duration is the end less the start; a distance is the start less the end before it, or less zero, zigzag-coded for
-//! a clock that steps back. Both are modulo 2^64, so that every reading comes back as it was.
+//! A duration is the end minus the start. A distance is the start minus the previous end, or minus
+//! zero, zigzag-coded for a clock that steps back. Both are modulo 2^64, so that every reading is
+//! restored exactly.
 
 use cyclescope_exec::Sample;
 use std::io::{self, BufRead};
 
-/// Bytes of a 64-bit integer in pieces of 7 bits.
+/// Most bytes of a 64-bit integer in pieces of 7 bits.
 const VARINT_MOST: usize = 10;
-/// Memory that is set aside before readings are there.
+/// Memory reserved before readings arrive.
 const SET_ASIDE: usize = 1 << 16;
 
-/// Adds an integer: 7 bits a byte, the lowest first; the highest bit says that more follow (LEB128).
+/// Writes an integer with 7 bits per byte, the lowest first. The highest bit says that more bytes
+/// follow (LEB128).
 pub(crate) fn write_varint(number: u64, out: &mut Vec<u8>) {
     let mut rest = number;
     while rest >= 0x80 {
@@ -21,7 +23,7 @@ pub(crate) fn write_varint(number: u64, out: &mut Vec<u8>) {
     out.push(rest as u8);
 }
 
-/// Adds readings.
+/// Writes readings.
 pub(crate) fn write_samples(samples: &[Sample], out: &mut Vec<u8>) {
     write_varint(samples.len() as u64, out);
     for sample in samples {
@@ -35,7 +37,7 @@ pub(crate) fn write_samples(samples: &[Sample], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes an integer. `None` where the bytes begin none.
+/// Reads an integer. `None` if the bytes are not the beginning of one.
 pub(crate) fn read_varint(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut number = 0;
     for index in 0..VARINT_MOST {
@@ -55,7 +57,7 @@ pub(crate) fn read_varint(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Takes readings. `None` where there are more than `most`, or where an integer is malformed.
+/// Reads readings. `None` if there are more than `most`, or if an integer is malformed.
 pub(crate) fn read_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
     let Some(count) = read_varint(from)?.filter(|count| *count <= most) else { return Ok(None) };
     let mut samples = Vec::with_capacity((count as usize).min(SET_ASIDE));

@@ -1,4 +1,4 @@
-//! The manifest: a JSON file that a person can read, replaced as a whole.
+//! The manifest: a JSON file that people can read, always replaced as a whole.
 
 use super::checksum::Checksum;
 use super::{ContainerError, MANIFEST, PART_FILES};
@@ -30,11 +30,11 @@ pub struct EvidenceOrigin {
 /// Length and checksum of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartFacts {
-    /// Bytes of the file; what follows them came after the manifest was written.
+    /// Bytes of the file. Any bytes after them were written later than the manifest.
     pub bytes: u64,
-    /// Bytes of what it holds.
+    /// Bytes of the decompressed content.
     pub raw_bytes: u64,
-    /// Number of its items.
+    /// Number of items.
     pub items: u64,
     /// FNV-1a of the file's bytes.
     pub checksum: String,
@@ -45,22 +45,22 @@ pub struct PartFacts {
 pub struct Manifest {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The version that wrote it.
+    /// The version of the program that wrote it.
     pub version: String,
-    /// Where it comes from.
+    /// Study, command and machine.
     #[serde(flatten)]
     pub origin: EvidenceOrigin,
-    /// Whether the command that wrote it came to its end.
+    /// Whether the command that wrote it finished.
     pub finished: bool,
-    /// Inputs of the study, beside the readings, that its result is computed from.
+    /// Inputs of the study besides the readings.
     pub facts: Value,
-    /// The other files by their names.
+    /// The other files by name.
     pub files: BTreeMap<String, PartFacts>,
     /// FNV-1a of the manifest's text with this field empty.
     pub checksum: String,
 }
 
-/// Files by which evidence of the versions before this format is known.
+/// Files that identify evidence in earlier formats.
 const EARLIER_MANIFESTS: [&str; 3] = ["plan.json", "evaluate.json", "marker.json"];
 
 impl Manifest {
@@ -74,7 +74,7 @@ impl Manifest {
         Manifest { schema, version, origin, finished, facts, files, checksum: String::new() }
     }
 
-    /// The text with its checksum.
+    /// The JSON text, with its checksum.
     fn to_text(&self) -> serde_json::Result<String> {
         let mut manifest = Manifest { checksum: String::new(), ..self.clone() };
         let text = serde_json::to_string_pretty(&manifest)?;
@@ -82,7 +82,7 @@ impl Manifest {
         Ok(serde_json::to_string_pretty(&manifest)? + "\n")
     }
 
-    /// Writes it into a directory, whole or not at all, with a new checksum.
+    /// Writes the manifest into a directory, whole or not at all, with a new checksum.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
         let text = self.to_text().map_err(io::Error::other)?;
@@ -91,7 +91,7 @@ impl Manifest {
         fs::rename(new, directory.join(MANIFEST)).map_err(named)
     }
 
-    /// Reads it from a directory.
+    /// Reads the manifest from a directory.
     pub fn read(directory: &Path) -> Result<Manifest, ContainerError> {
         let path = directory.join(MANIFEST);
         if !path.exists() && EARLIER_MANIFESTS.iter().any(|name| directory.join(name).exists()) {
@@ -104,7 +104,7 @@ impl Manifest {
             return Err(ContainerError::Foreign);
         }
         let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
-        // A manifest has exactly one text: a difference in any byte is detected.
+        // A manifest has exactly one text, so any changed byte is detected.
         if manifest.to_text().is_ok_and(|own| own.as_bytes() != text) {
             return Err(damaged("checksum", "it is not that of the text".to_string()));
         }

@@ -1,24 +1,25 @@
-//! Evidence: all that a result was computed from, in one directory, in one format for every study.
+//! Evidence: all inputs of a result, in one directory and one format for every study.
 //!
 //! | file | content |
 //! |---|---|
 //! | `manifest.json` | schema, version, study, machine, the study's facts, length and checksum of every other file |
 //! | `programs.jsonl.gz` | the machine code of each program, once, before it is placed |
 //! | `layouts.jsonl.gz` | each layout as data: places of programs, order of their calls |
-//! | `readings.gz` | the events in the order in which they happened, each with its raw readings |
+//! | `readings.gz` | the events in chronological order, each with its raw readings |
 //! | `records.jsonl.gz` | the JSON lines that the command printed |
 //!
-//! The files are written while the measurement runs; no more than one batch is in memory. A manifest is replaced as a
-//! whole, and covers the bytes that were there when it was written: what a process that was killed wrote after it is
-//! ignored, and the result counts as unfinished.
+//! The files are written during the measurement; memory holds at most one batch. A manifest is
+//! replaced as a whole and covers the bytes written before it. If a process is killed, later bytes
+//! are ignored and the result counts as unfinished.
 //!
-//! A reading is stored as its duration and its distance from the reading before it, as variable-length integers, all
-//! durations of an event before all distances; gzip compresses each file. Of the 83 MB of `evaluate --quick` on a Zen 5 VM
-//! `zlib-rs` made 11 % at level 3 (level 1: 18 %, level 2: 12 %), at 75 MB/s for readings. The C library of Zstandard made
-//! 11 % at level 1 in half the time, but took 33 s to compile; `ruzstd` 17 %, LZ4 20 %.
+//! A reading is stored as its duration and its distance from the previous reading, both as
+//! variable-length integers. All durations of an event precede all distances. gzip compresses each
+//! file. `zlib-rs` reduced the 83 MB of `evaluate --quick` to 11 % at level 3 (level 1: 18 %, level
+//! 2: 12 %), at 75 MB/s for readings (Zen 5, virtual machine). Zstandard's C library reached 11 %
+//! at level 1 in half the time, but took 33 s to compile. `ruzstd` reached 17 %, LZ4 20 %.
 //!
-//! Files are taken to be hostile: every length is limited, every count is compared with what is there, and an error
-//! names file and field. The checksums find damage; they are no protection against forgery.
+//! Files may be hostile: every length is limited, every count is checked against the content, and
+//! an error names file and field. The checksums detect damage; they do not protect against forgery.
 
 mod checksum;
 mod columns;
@@ -51,7 +52,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 /// The other files, in the order of [`ContainerPart`].
 const PART_FILES: [&str; 4] = ["programs.jsonl.gz", "layouts.jsonl.gz", "readings.gz", "records.jsonl.gz"];
 
-/// The files beside the manifest.
+/// The files besides the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContainerPart {
     Programs,
@@ -80,7 +81,7 @@ pub enum StudyEvent {
     },
     /// An executor ran a batch.
     Batch(Box<BatchEvent>),
-    /// Readings that a study keeps by itself.
+    /// Readings that a study takes itself.
     Kept {
         /// Name of the readings in the study.
         of: serde_json::Value,
@@ -90,9 +91,9 @@ pub enum StudyEvent {
 /// A batch that was run, and the state of the executor afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchEvent {
-    /// The numbers of its programs, in its order.
+    /// Numbers of its programs, in their order.
     pub programs: Vec<u64>,
-    /// The number of its first layout; the others follow.
+    /// Number of its first layout; the others follow.
     pub first_layout: u64,
     /// Number of its layouts.
     pub layouts: usize,
@@ -107,7 +108,7 @@ pub struct BatchEvent {
     pub error: Option<RunError>,
 }
 
-/// Parameters of a batch beside programs and layouts.
+/// Parameters of a batch besides programs and layouts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchParameters {
     /// Untimed rounds at the start of each layout.
@@ -123,14 +124,14 @@ pub struct BatchParameters {
 }
 
 impl BatchParameters {
-    /// That of a batch.
+    /// Reads the parameters of a batch.
     pub(crate) fn from_batch(batch: &Batch) -> BatchParameters {
         let Batch { warm_up, rounds, delay, deadline, .. } = *batch;
         BatchParameters { warm_up, rounds, memory: batch.memory.clone(), delay, deadline }
     }
 }
 
-/// State that an executor reports beside its readings.
+/// State that an executor reports in addition to its readings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutorState {
     /// See [`Executor::counter_progress`](cyclescope_exec::Executor::counter_progress).
@@ -146,9 +147,9 @@ pub struct ExecutorState {
 /// Why evidence can't be read.
 #[derive(Debug)]
 pub enum ContainerError {
-    /// There is no such file.
+    /// A file is missing.
     Missing(BadInput),
-    /// A file is not read.
+    /// A file can't be read.
     Unreadable(BadInput),
     /// A file has invalid contents.
     Damaged {
@@ -161,12 +162,12 @@ pub enum ContainerError {
     },
     /// Another version wrote it, in another format.
     Foreign,
-    /// The command that wrote it had not ended.
+    /// The command that wrote it did not finish.
     Unfinished,
 }
 
 impl ContainerError {
-    /// A field of a file that is not as it has to be.
+    /// Reports a field of a file with an invalid value.
     pub(crate) fn damaged_field(
         file: &'static str,
         field: impl Into<String>,
@@ -175,7 +176,7 @@ impl ContainerError {
         ContainerError::Damaged { file, field: field.into(), how: how.into() }
     }
 
-    /// A fact of the study in the manifest that is not as it has to be.
+    /// Reports a fact of the study in the manifest with an invalid value.
     pub fn damaged_fact(field: &str, how: impl Into<String>) -> ContainerError {
         ContainerError::damaged_field(MANIFEST, format!("facts.{field}"), how)
     }
@@ -195,13 +196,13 @@ impl fmt::Display for ContainerError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             ContainerError::Missing(bad) => write!(f, "there is no evidence: {bad}"),
-            ContainerError::Unreadable(bad) => write!(f, "the evidence is not read: {bad}"),
+            ContainerError::Unreadable(bad) => write!(f, "the evidence can't be read: {bad}"),
             ContainerError::Damaged { file, field, how } => {
                 write!(f, "the evidence is damaged: {file}: {field}: {how}")
             }
             ContainerError::Foreign => write!(f, "another version of cyclescope wrote the evidence"),
             ContainerError::Unfinished => {
-                write!(f, "the evidence is unfinished: the command that wrote it did not come to its end")
+                write!(f, "the evidence is unfinished: the command that wrote it did not finish")
             }
         }
     }

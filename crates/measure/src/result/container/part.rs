@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
-/// The level of DEFLATE, see the figures in [`super`].
+/// The compression level of DEFLATE; for figures see [`super`].
 const COMPRESSION_LEVEL: Compression = Compression::new(3);
 
 /// A file being written.
@@ -22,7 +22,7 @@ pub(crate) struct PartWriter {
     items: u64,
 }
 
-/// A file whose bytes are counted and summed.
+/// A file with a count and a checksum of its bytes.
 struct ChecksummedFile {
     file: File,
     bytes: u64,
@@ -31,7 +31,7 @@ struct ChecksummedFile {
 
 impl Write for ChecksummedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What can't be read again is not written.
+        // Bytes beyond the limit could not be read again.
         let most = InputKind::Evidence.most_bytes();
         if self.bytes + bytes.len() as u64 > most {
             let text = format!("a file of evidence has at most {} MiB", most >> 20);
@@ -49,7 +49,7 @@ impl Write for ChecksummedFile {
 }
 
 impl PartWriter {
-    /// A new file.
+    /// Creates a file.
     pub(crate) fn create(directory: &Path, part: ContainerPart) -> io::Result<PartWriter> {
         let file = File::create_new(directory.join(part.file_name()))?;
         let encoder =
@@ -65,12 +65,12 @@ impl PartWriter {
         Ok(self.items - 1)
     }
 
-    /// How many items there are.
+    /// Number of items so far.
     pub(crate) fn items(&self) -> u64 {
         self.items
     }
 
-    /// Makes all items readable as the file is now, and says what it holds.
+    /// Makes all items readable in the file, and returns its facts.
     pub(crate) fn flush(&mut self) -> io::Result<PartFacts> {
         self.encoder.flush().map_err(|error| self.with_part_name(error))?;
         Ok(self.facts(self.encoder.get_ref()))
@@ -97,7 +97,7 @@ fn with_file_name(file: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{file}: {error}"))
 }
 
-/// What a file holds, decompressed.
+/// Decompresses a file.
 pub(crate) type PartReader = BufReader<io::Take<GzDecoder<io::Take<File>>>>;
 
 /// Opens a file whose length and checksum match the manifest.
@@ -127,7 +127,7 @@ pub(crate) fn open_part(
     if checksum.to_hex() != facts.checksum {
         return Err(ContainerError::damaged_field(part.file_name(), "checksum", "the manifest has another"));
     }
-    // The same file again: by its name another one might be there now.
+    // Rewinds instead of opening the file again: another file might have its name now.
     file.rewind().map_err(failed)?;
     let decoder = GzDecoder::new(file.take(facts.bytes));
     Ok(BufReader::with_capacity(1 << 16, decoder.take(facts.raw_bytes)))
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_file_becomes_longer_than_one_that_is_read() {
+    fn a_written_file_never_exceeds_the_limit_of_readable_files() {
         let path = std::env::temp_dir().join(format!("cyclescope-part-{}", std::process::id()));
         let file = File::create_new(&path).expect("a new file");
         std::fs::remove_file(&path).expect("it was made");

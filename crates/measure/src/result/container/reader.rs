@@ -11,13 +11,14 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
+/// Most bytes of an event's head: a batch of 100 000 programs takes some hundred kilobytes.
 const HEAD_MOST: u64 = 16 << 20;
-/// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes.
+/// Most bytes of a line. The record of a method or marker with its assembly takes some hundred
+/// kilobytes.
 const LINE_MOST: u64 = 16 << 20;
-/// Bytes of a program's line at most: the longest body takes two for each byte.
+/// Most bytes of a program's line. The longest body takes two characters for each byte.
 const PROGRAM_MOST: u64 = 2 * (64 << 20) + (1 << 20);
-/// Readings of an event at most, 512 MiB of them: the largest batches hold some million.
+/// Most readings of an event, 512 MiB in total. The largest batches have some million.
 pub(super) const SAMPLES_MOST: u64 = 1 << 25;
 
 /// A container whose files match the manifest.
@@ -29,7 +30,7 @@ pub struct EvidenceContainer {
 }
 
 impl EvidenceContainer {
-    /// Opens the container in a directory and checks the sums of all files.
+    /// Opens the container in a directory and checks the checksums of all files.
     pub fn open(directory: &Path) -> Result<EvidenceContainer, ContainerError> {
         let manifest = Manifest::read(directory)?;
         let container = EvidenceContainer { directory: directory.to_path_buf(), manifest };
@@ -39,12 +40,12 @@ impl EvidenceContainer {
         Ok(container)
     }
 
-    /// Fails where the command that wrote it did not come to its end.
+    /// Fails if the command that wrote it did not finish.
     pub fn require_finished(&self) -> Result<(), ContainerError> {
         if self.manifest.finished { Ok(()) } else { Err(ContainerError::Unfinished) }
     }
 
-    /// The study's facts.
+    /// Reads the study's facts.
     pub fn facts<T: DeserializeOwned>(&self) -> Result<T, ContainerError> {
         if self.manifest.facts.is_null() && !self.manifest.finished {
             return Err(ContainerError::Unfinished);
@@ -67,23 +68,23 @@ impl EvidenceContainer {
         part::open_part(&self.directory, part, facts, self.manifest.finished)
     }
 
-    /// The events, one after another.
+    /// Iterates over the events.
     pub fn events(&self) -> Result<ContainerEvents, ContainerError> {
         let left = self.manifest.files[ContainerPart::Readings.file_name()].items;
         Ok(ContainerEvents { reader: self.open_part(ContainerPart::Readings)?, left, number: 0 })
     }
 
-    /// The lines that the command printed, as it printed them.
+    /// Iterates over the lines that the command printed.
     pub fn records(&self) -> Result<ContainerLines, ContainerError> {
         self.part_lines(ContainerPart::Records)
     }
 
-    /// The programs: `code` in hexadecimal, `body`, `relocations`.
+    /// Iterates over the programs: `code` in hexadecimal, `body`, `relocations`.
     pub fn programs(&self) -> Result<ContainerLines, ContainerError> {
         self.part_lines(ContainerPart::Programs)
     }
 
-    /// The layouts.
+    /// Iterates over the layouts.
     pub fn layouts(&self) -> Result<ContainerLines, ContainerError> {
         self.part_lines(ContainerPart::Layouts)
     }
@@ -94,7 +95,7 @@ impl EvidenceContainer {
     }
 }
 
-/// The lines of a file, one after another.
+/// Iterates over the lines of a file.
 pub struct ContainerLines {
     reader: PartReader,
     part: ContainerPart,
@@ -114,7 +115,7 @@ impl Iterator for ContainerLines {
         let line = read
             .map_err(|error| damaged(error.to_string()))
             .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));
-        // Nothing that follows a damaged line can be read: their number is one that the file gives.
+        // Lines after a damaged one can't be read.
         if line.is_ok() {
             self.numbers = left;
         }
@@ -122,7 +123,7 @@ impl Iterator for ContainerLines {
     }
 }
 
-/// The events of a container in the order in which they happened.
+/// The events of a container in chronological order.
 pub struct ContainerEvents {
     reader: PartReader,
     left: u64,
@@ -130,12 +131,12 @@ pub struct ContainerEvents {
 }
 
 impl ContainerEvents {
-    /// Whether all events have been.
+    /// Whether all events have been read.
     pub(in crate::result) fn is_exhausted(&self) -> bool {
         self.left == 0
     }
 
-    /// The next event with its readings, of which it may have this many; none where all events have been.
+    /// Takes the next event with at most `most` readings; `None` after the last event.
     pub fn take_event(&mut self, most: usize) -> Result<Option<(StudyEvent, Vec<Sample>)>, ContainerError> {
         if self.left == 0 {
             return Ok(None);
@@ -150,7 +151,7 @@ impl ContainerEvents {
         let event = (|| {
             let length = read_varint(&mut self.reader).map_err(failed("length"))?;
             let Some(length) = length.filter(|length| *length <= HEAD_MOST) else {
-                return Err(("length", "it is no length of an event".to_string()));
+                return Err(("length", "it is not the length of an event".to_string()));
             };
             let mut head = Vec::new();
             let read = (&mut self.reader).take(length).read_to_end(&mut head).map_err(failed("head"))?;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory of one test, gone at its end.
+/// The directory of one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -70,7 +70,7 @@ struct Facts {
     number: u64,
 }
 
-/// All events, or what is wrong with them.
+/// Reads all events, or returns the first error.
 fn events(container: &EvidenceContainer) -> Result<Vec<(StudyEvent, Vec<Sample>)>, ContainerError> {
     let mut events = container.events()?;
     let mut all = Vec::new();
@@ -81,7 +81,7 @@ fn events(container: &EvidenceContainer) -> Result<Vec<(StudyEvent, Vec<Sample>)
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn a_container_reads_back_as_written() {
     let folder = Folder::new("whole");
     small(&folder.0);
     let container = EvidenceContainer::open(&folder.0).unwrap();
@@ -108,14 +108,14 @@ fn a_program_is_written_once() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_refused() {
+fn a_nonempty_directory_is_refused() {
     let folder = Folder::new("taken");
     small(&folder.0);
     assert_eq!(ContainerWriter::create(&folder.0, origin()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
 }
 
 #[test]
-fn every_byte_that_differs_is_noticed() {
+fn every_changed_byte_is_detected() {
     let folder = Folder::new("flipped");
     small(&folder.0);
     for file in PART_FILES.into_iter().chain([MANIFEST]) {
@@ -142,14 +142,14 @@ fn every_byte_that_differs_is_noticed() {
 }
 
 #[test]
-fn what_came_after_a_checkpoint_is_not_there() {
+fn data_after_a_checkpoint_are_ignored() {
     let folder = Folder::new("killed");
     let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
     assert!(events(&EvidenceContainer::open(&folder.0).unwrap()).unwrap().is_empty());
     fill(&mut writer, 0..3);
     writer.checkpoint().unwrap();
     fill(&mut writer, 3..5);
-    // As killed: nothing that is buffered gets into a file.
+    // Simulates a killed process: buffered bytes do not reach a file.
     std::mem::forget(writer);
     let container = EvidenceContainer::open(&folder.0).unwrap();
     assert!(matches!(container.require_finished(), Err(ContainerError::Unfinished)));
@@ -158,7 +158,7 @@ fn what_came_after_a_checkpoint_is_not_there() {
 }
 
 #[test]
-fn unfinished_evidence_is_kept_where_a_line_of_the_result_is_complete() {
+fn unfinished_evidence_with_a_complete_result_line_is_kept() {
     let folder = Folder::new("unfinished");
     for lines in [0, 1] {
         let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
@@ -191,7 +191,7 @@ fn forged_manifests_are_errors() {
             with(&|facts| facts.raw_bytes = number),
             with(&|facts| facts.items = facts.items.saturating_add(number)),
         ];
-        // More bytes than there are do no harm where all items have been.
+        // A higher byte count does no harm once all items are read.
         for (at, error) in errors.into_iter().enumerate().filter(|(at, _)| *at != 1 || number == 1) {
             let damaged = matches!(error, Err(ContainerError::Damaged { .. }));
             assert!(damaged, "{at} {number}: {error:?}");
@@ -209,7 +209,7 @@ fn forged_manifests_are_errors() {
 }
 
 #[test]
-fn an_event_of_any_size_is_an_error_and_no_memory() {
+fn an_oversized_event_fails_without_allocating() {
     let number = |number: u64| {
         let mut bytes = Vec::new();
         columns::write_varint(number, &mut bytes);
@@ -224,7 +224,7 @@ fn an_event_of_any_size_is_an_error_and_no_memory() {
 
 proptest! {
     #[test]
-    fn readings_come_back_as_they_were(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..200)) {
+    fn readings_round_trip(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..200)) {
         let samples: Vec<Sample> = pairs.into_iter().map(|(start, end)| Sample { start, end }).collect();
         let mut bytes = Vec::new();
         columns::write_samples(&samples, &mut bytes);
@@ -234,12 +234,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_readings_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_parsed_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = columns::read_samples(&mut &bytes[..], 1000);
     }
 
     #[test]
-    fn containers_come_back_as_they_were(
+    fn containers_round_trip(
         pieces in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<(u64, u64)>(), 0..40)), 0..20),
         half in prop::num::f64::NORMAL,
     ) {

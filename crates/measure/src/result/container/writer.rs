@@ -25,12 +25,12 @@ pub struct ContainerWriter {
     facts: Value,
     /// In the order of [`ContainerPart`].
     parts: [PartWriter; 4],
-    /// The numbers of programs by their checksums.
+    /// Numbers of the programs written so far, by checksum.
     known: HashMap<u64, u64>,
     buffer: Vec<u8>,
 }
 
-/// A program as its line has it.
+/// A program as its line contains it.
 #[derive(Serialize)]
 struct ProgramLine {
     code: String,
@@ -39,13 +39,14 @@ struct ProgramLine {
 }
 
 impl ContainerWriter {
-    /// A new container in a directory that is made or empty. A manifest is there from the beginning.
+    /// Creates a container in a new or empty directory. It has a manifest from the beginning.
     pub fn create(directory: &Path, origin: EvidenceOrigin) -> io::Result<ContainerWriter> {
         fs::create_dir_all(directory)?;
         if fs::read_dir(directory)?.next().is_some() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty"));
         }
-        // The first file claims the directory: of two commands that begin at once one fails here, and made nothing.
+        // The first file claims the directory. If two commands begin at once, one fails here
+        // without having created anything.
         let part = |part| PartWriter::create(directory, part);
         let programs = part(ContainerPart::Programs)?;
         let parts =
@@ -66,7 +67,7 @@ impl ContainerWriter {
         &mut self.parts[part as usize]
     }
 
-    /// Adds a program where it is not known yet. Returns its number.
+    /// Adds a program unless it was added before. Returns its number.
     pub fn add_program(&mut self, program: &Program) -> io::Result<u64> {
         let sum = program_digest(program);
         if let Some(number) = self.known.get(&sum) {
@@ -122,18 +123,18 @@ impl ContainerWriter {
         number
     }
 
-    /// Adds a line of the result as it is printed.
+    /// Adds a line of the result as printed.
     pub fn add_result_line(&mut self, line: &str) -> io::Result<()> {
         self.part_writer(ContainerPart::Records).add_item(format!("{line}\n").as_bytes()).map(|_| ())
     }
 
-    /// Sets the study's inputs beside the readings; the last call counts.
+    /// Sets the study's inputs besides the readings; the last call counts.
     pub fn set_facts<T: Serialize>(&mut self, facts: &T) -> io::Result<()> {
         self.facts = to_json_value(facts)?;
         Ok(())
     }
 
-    /// Makes all that is there readable: a process that is killed later loses what came after it.
+    /// Makes everything so far readable. A process killed later loses only what followed.
     pub fn checkpoint(&mut self) -> io::Result<()> {
         let mut files = BTreeMap::new();
         for part in ContainerPart::ALL {
@@ -142,7 +143,7 @@ impl ContainerWriter {
         Manifest::new(self.origin.clone(), false, self.facts.clone(), files).write(&self.directory)
     }
 
-    /// Ends the container.
+    /// Completes the container.
     pub fn finish(self) -> io::Result<()> {
         let ContainerWriter { directory, origin, facts, parts, .. } = self;
         let mut files: BTreeMap<String, PartFacts> = BTreeMap::new();
@@ -153,19 +154,20 @@ impl ContainerWriter {
     }
 }
 
-/// Removes the files of a container that is not finished and has no line of the result.
+/// Removes the files of an unfinished container without any line of the result.
 pub fn remove_unfinished(directory: &Path) {
     let worth = |manifest: Manifest| manifest.finished || manifest.files[ContainerPart::Records.file_name()].items > 0;
     if Manifest::read(directory).is_ok_and(worth) {
         return;
     }
     for file in PART_FILES.into_iter().chain([MANIFEST, NEW_MANIFEST]) {
-        // One that is not there need not go; for one that stays, the directory does, and says so by it.
+        // A missing file is fine. A file that stays keeps the directory in place, which shows the
+        // failure.
         let _ = fs::remove_file(directory.join(file));
     }
 }
 
-/// Identifies a program: a checksum of its code and of the range of its body.
+/// Identifies a program: a checksum of its code and of its body's range.
 fn program_digest(program: &Program) -> u64 {
     let mut sum = Checksum::default();
     sum.add_bytes(program.code());
@@ -184,8 +186,8 @@ pub(in crate::result) fn batch_digest(batch: &Batch) -> io::Result<String> {
     Ok(sum.to_hex())
 }
 
-/// A container that a study and its executors write together. Writing stops at the first failure, which
-/// [`EvidenceRecorder::finish`] returns; the study continues.
+/// A container that a study and its executors write together. Writing stops at the first failure,
+/// which [`EvidenceRecorder::finish`] returns. The study continues.
 pub struct EvidenceRecorder {
     writer: RefCell<Result<ContainerWriter, io::Error>>,
     /// Whether recording is paused.
@@ -193,7 +195,7 @@ pub struct EvidenceRecorder {
 }
 
 impl EvidenceRecorder {
-    /// A new container, see [`ContainerWriter::create`].
+    /// Creates a container: see [`ContainerWriter::create`].
     pub fn create(directory: &Path, origin: EvidenceOrigin) -> io::Result<EvidenceRecorder> {
         let writer = ContainerWriter::create(directory, origin)?;
         Ok(EvidenceRecorder { writer: RefCell::new(Ok(writer)), paused: Cell::new(false) })
@@ -223,7 +225,7 @@ impl EvidenceRecorder {
         }
     }
 
-    /// Writes no more, for this reason, which [`EvidenceRecorder::finish`] returns.
+    /// Stops writing for this reason, which [`EvidenceRecorder::finish`] returns.
     pub fn stop_writing(&self, reason: io::Error) {
         let mut writer = self.writer.borrow_mut();
         if writer.is_ok() {
@@ -231,19 +233,21 @@ impl EvidenceRecorder {
         }
     }
 
-    /// Whether writing has met a failure.
+    /// Whether writing has failed.
     pub fn has_failed(&self) -> bool {
         self.writer.borrow().is_err()
     }
 
-    /// Ends the container. An error is the first that writing met; the container stays unfinished then.
+    /// Completes the container. If writing failed, returns the first error and leaves the container
+    /// unfinished.
     pub fn finish(&self) -> io::Result<()> {
         let complete = Err(io::Error::other("the evidence is complete"));
         self.writer.replace(complete)?.finish()
     }
 }
 
-/// Facts by their text: a value of its own can't hold integers of 128 bits, which become floating point numbers here.
+/// Converts facts through JSON text. A direct conversion rejects integers of 128 bits; as text they
+/// become floating point numbers.
 pub fn to_json_value<T: Serialize>(facts: &T) -> io::Result<Value> {
     Ok(serde_json::from_str(&serde_json::to_string(facts)?)?)
 }

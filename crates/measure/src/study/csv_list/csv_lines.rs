@@ -1,6 +1,6 @@
-//! Where the records of a CSV file begin.
+//! Finds the lines on which the records of a CSV file begin.
 
-/// A walk through a file, from record to record.
+/// A cursor through a file, from record to record.
 pub struct CsvLines<'a> {
     content: &'a [u8],
     offset: usize,
@@ -8,13 +8,13 @@ pub struct CsvLines<'a> {
 }
 
 impl<'a> CsvLines<'a> {
-    /// The lines of a file.
+    /// Begins at the first line of a file.
     pub fn new(content: &'a [u8]) -> CsvLines<'a> {
         CsvLines { content, offset: 0, line: 1 }
     }
 
-    /// The line of the record that the reader says is at this offset, which must not lie before an earlier one. The
-    /// reader means the end of the record before: empty lines and comments may lie between.
+    /// The line of the record at the reader's offset. Offsets must not decrease. The reader reports
+    /// the end of the previous record, so empty lines and comments may lie between.
     pub fn line_at(&mut self, position: &csv::Position) -> u64 {
         let end = usize::try_from(position.byte()).unwrap_or(usize::MAX).min(self.content.len());
         self.advance_to(end);

@@ -1,4 +1,5 @@
-//! Lists that people write as CSV files: names of columns in the first line, a subject in each further one.
+//! Lists that people write as CSV files: column names in the first line, one subject in each
+//! further line.
 
 pub mod csv_lines;
 
@@ -10,11 +11,11 @@ use std::fmt;
 /// A file that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadList {
-    /// The line, from 1; none where it is the file as a whole.
+    /// The line, from 1; `None` if the problem concerns the whole file.
     pub line: Option<u64>,
     /// What is wrong.
     pub message: String,
-    /// What helps.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -29,11 +30,11 @@ impl fmt::Display for BadList {
 
 impl std::error::Error for BadList {}
 
-/// What is wrong with a line, and what helps.
+/// Problem of a line, and its remedy.
 pub(crate) type LineProblem = (String, String);
 
-/// Takes the fields of each line in the order of these columns, those that are not there empty. Of `subjects` the first line
-/// names one at least.
+/// Calls a function with the fields of each line, in the order of these columns. Missing fields are
+/// empty. The first line must name at least one of `subjects`.
 pub fn for_each_row<const COLUMNS: usize>(
     content: &[u8],
     columns: &[&str; COLUMNS],
@@ -56,7 +57,7 @@ pub fn for_each_row<const COLUMNS: usize>(
     Ok(())
 }
 
-/// Where the columns are.
+/// Finds the positions of the columns.
 fn find_columns<const COLUMNS: usize>(
     headers: &StringRecord,
     columns: &[&str; COLUMNS],
@@ -80,7 +81,7 @@ fn find_columns<const COLUMNS: usize>(
     Ok(columns.map(|column| names.iter().position(|name| name == column)))
 }
 
-/// What is wrong with a file that is no CSV.
+/// Explains why a file is not valid CSV.
 pub fn csv_error(error: &csv::Error, lines: &mut CsvLines<'_>) -> BadList {
     let line = error.position().map(|position| lines.line_at(position));
     let (message, remedy) = match error.kind() {

@@ -21,14 +21,15 @@ fn chains_take_their_latency() {
 #[test]
 fn independent_copies_share_ports_and_issue() {
     let model = model();
-    // With the loop's counter there are 121 additions for four ports, and its branch has a port of its own.
+    // With the loop's counter there are 121 additions for four ports, and its branch has a port of
+    // its own.
     let adds = "add rax, r12; add rbx, r12; add rcx, r12; add rdx, r12; add rbp, r12";
     is(cost(&model, adds), 121.0 / 4.0 / 24.0);
     // 24 additions, the counter, a NOP and a branch.
     is(cost(&model, "nop; nop; nop; nop; nop; nop; nop; add rax, rcx"), (192.0 + 3.0) / 6.0 / 24.0);
     is(cost(&model, "mov rax, [r14]; mov rcx, [r14]"), 1.0);
     is(cost(&model, "mov [r14], rax; mov [r14+8], rcx"), 2.0);
-    // One multiplication a cycle, on a port that additions do not need.
+    // One multiplication per cycle, on a port that additions do not need.
     is(cost(&model, "imul rax, r12; add rbx, r12; add rcx, r12; imul rdx, r12"), 3.0);
     let mixed = "imul rax, r12; imul rbx, r12; imul rcx, r12; imul rdx, r12; \
                  add r8, r12; add r9, r12; add r10, r12; add r11, r12";
@@ -66,7 +67,7 @@ fn flags_are_renamed_in_groups() {
     let adc = model.latency(&one("adc rax, rbx"), "flags", "flags").unwrap();
     let chain = "adc rax, r12; adc rbx, r12; adc rcx, r12; adc rdx, r12";
     is(cost(&model, chain), 4.0 * f64::from(adc));
-    // XOR clears the carry, which a zero idiom knows without waiting; INC leaves it alone.
+    // XOR clears the carry, which a zero idiom does without waiting; INC leaves it unchanged.
     let broken = cost(&model, "xor ebp, ebp; adc rax, r12; xor ebp, ebp; adc rbx, r12");
     let kept = cost(&model, "inc r8; adc rax, r12; inc r9; adc rbx, r12");
     assert!(broken < 2.0 * f64::from(adc) && kept >= 2.0 * f64::from(adc), "{broken} {kept}");
@@ -91,20 +92,22 @@ fn shifts_by_cl_may_merge_flags() {
 #[test]
 fn fences_wait_for_everything() {
     let model = model();
-    // Between two turns of the loop the branch waits a cycle for the counter, and the fence for the branch.
+    // Between two iterations the branch waits a cycle for the counter, and the fence for the
+    // branch.
     is(cost(&model, "lfence"), 20.0 + 2.0 / 24.0);
     is(cost(&model, "imul rax, rax; imul rax, rax; lfence"), 26.0);
 }
 
 #[test]
-fn stores_forward() {
+fn stores_are_forwarded() {
     let mut model = model();
     let total = f64::from(model.store_latency + model.forward_latency);
     is(cost(&model, "mov [r14], rax; mov rax, [r14]"), total);
     is(cost(&model, "add [r14], rax"), total + 1.0);
     is(cost(&model, "mov [r14], eax; mov [r14+4], eax; mov rax, [r14]"), 13.0 + 1.0);
     is(cost(&model, "mov [r14], rax; mov ax, [r14]"), total + merge(&model));
-    // Another address is not waited for, and neither is the same offset from another register.
+    // A load does not wait for a store to another address, or to the same offset from another
+    // register.
     is(cost(&model, "mov [r14], rax; mov rax, [r14+8]"), 1.0);
     is(cost(&model, "mov [r14], rax; mov rax, [rdi]"), 1.0);
     model.renamed_latency = Some(0);
@@ -114,7 +117,7 @@ fn stores_forward() {
     model.renamed_latency = Some(1);
     is(cost(&model, "mov [r14], rax; mov rax, [r14]"), 1.0);
     is(cost_after(&model, "lea rbx, [r14-8]", "mov [r14], rax; mov rax, [rbx+8]"), total);
-    // The address is known to stay what it was.
+    // The address is known to stay the same.
     is(cost_after(&model, "mov rbx, r14", "mov [r14], rax; mov rax, [rbx]; add rbx, rcx"), total);
 }
 
@@ -162,7 +165,7 @@ fn behind_a_fence(model: &CoreModel, count: usize) -> f64 {
 }
 
 #[test]
-fn a_chain_of_which_many_wait_is_slower_where_that_is_planted() {
+fn a_chain_with_many_waiting_links_is_slower_in_a_regime() {
     let regime = |class, half_cycles| {
         let regime = Some(SimulatedRegime { class, knee: 20, half_cycles });
         CoreModel { regime, ..model() }

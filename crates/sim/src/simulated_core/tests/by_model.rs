@@ -1,6 +1,6 @@
 use super::*;
 
-/// Instructions of which only the first operand is written, with `{}` in its place.
+/// Instructions that only write their first operand, with placeholders for it.
 const WRITERS: [&str; 16] = [
     "vaddps {x}, xmm14, xmm15",
     "vpshufb {x}, xmm14, xmm15",
@@ -41,17 +41,17 @@ fn sustained_rates_reach_the_bound() {
             if model.has_false_dependency(&instruction) {
                 continue;
             }
-            let planted = model.throughput(&instruction);
+            let truth = model.throughput(&instruction);
             let reached = cost(&model, &copies.join("; ")) / 10.0;
             // The loop's end takes three of some hundreds of µops.
-            let good = reached > planted - 1e-9 && reached < planted * 1.01 + 0.002;
-            assert!(good, "{seed}: {template} {reached} for {planted}");
+            let good = reached > truth - 1e-9 && reached < truth * 1.01 + 0.002;
+            assert!(good, "{seed}: {template} {reached} for {truth}");
         }
     }
 }
 
 #[test]
-fn closed_chains_read_the_planted_latency() {
+fn closed_chains_read_the_true_latency() {
     let chains = [
         ("vaddps xmm0, xmm0, xmm15", "op2", "op1"),
         ("vaddps xmm0, xmm15, xmm0", "op3", "op1"),
@@ -78,16 +78,16 @@ fn closed_chains_read_the_planted_latency() {
         for (text, from, to) in chains {
             let instruction = one(text);
             assert!(model.latency(&instruction, from, to).is_some(), "{text}: {from} {to}");
-            let planted = slowest_cycle(&model.latencies(&instruction), from, to);
+            let truth = slowest_cycle(&model.latencies(&instruction), from, to);
             let reached = cost(&model, text);
-            assert!((reached - planted).abs() < 1e-9, "{seed}: {text} {reached} for {planted}");
+            assert!((reached - truth).abs() < 1e-9, "{seed}: {text} {reached} for {truth}");
         }
     }
 }
 
 #[test]
 fn chains_through_links_read_sums() {
-    // A chain, and the pair that each of its instructions adds.
+    // A chain, and the latency pair that each of its instructions adds.
     let chains: [(&str, &[(&str, &str)]); 10] = [
         ("movq rax, xmm0; movq xmm0, rax", &[("op2", "op1"), ("op2", "op1")]),
         ("kmovq k1, rax; kmovq rax, k1", &[("op2", "op1"), ("op2", "op1")]),
@@ -108,17 +108,19 @@ fn chains_through_links_read_sums() {
         for (text, pairs) in chains {
             let parsed = parse_assembly(text).expect("the test's own code");
             let links = parsed.instructions().iter().zip(pairs);
-            let planted: u32 = links.map(|(i, (from, to))| model.latency(i, from, to).expect(text)).sum();
+            let truth: u32 = links.map(|(i, (from, to))| model.latency(i, from, to).expect(text)).sum();
             let others = parsed.instructions().iter().map(|i| slowest_cycle(&model.latencies(i), "", ""));
-            let planted = others.fold(f64::from(planted), f64::max);
+            let truth = others.fold(f64::from(truth), f64::max);
             let reached = cost(&model, text);
-            // BSF keeps its destination where there is no bit, which closes a chain of its own through the links.
-            assert!((reached - planted).abs() < 1e-9, "{seed}: {text} {reached} for {planted}");
+            // BSF keeps its destination if no bit is set, which closes a second chain through the
+            // links.
+            assert!((reached - truth).abs() < 1e-9, "{seed}: {text} {reached} for {truth}");
         }
     }
 }
 
-/// The largest mean latency of a closed chain of one or two links, where `from` and `to` are one register.
+/// The largest mean latency of a closed chain of one or two links, where `from` and `to` are one
+/// register.
 fn slowest_cycle(latencies: &[(String, String, u32)], from: &str, to: &str) -> f64 {
     let place = |name: &String| if name == from { to.to_owned() } else { name.clone() };
     let links: Vec<(String, String, u32)> =
@@ -144,11 +146,11 @@ fn false_dependencies_are_waited_for() {
             let instruction = one(&copies[0]);
             let latency = model.latency(&instruction, "op1", "op1");
             assert_eq!(latency.is_some(), model.has_false_dependency(&instruction));
-            let planted = model.throughput(&instruction).max(latency.unwrap_or(0).into());
+            let truth = model.throughput(&instruction).max(latency.unwrap_or(0).into());
             let reached = cost(&model, &copies[0]);
             // The loop's end takes three of some 27 µops.
-            let good = reached > planted - 1e-9 && reached < planted * 1.01 + 0.04;
-            assert!(good, "{seed}: {template} {reached} for {planted}");
+            let good = reached > truth - 1e-9 && reached < truth * 1.01 + 0.04;
+            assert!(good, "{seed}: {template} {reached} for {truth}");
             found += usize::from(latency.is_some());
         }
     }
@@ -156,7 +158,7 @@ fn false_dependencies_are_waited_for() {
 }
 
 #[test]
-fn figures_are_those_of_the_seed() {
+fn figures_follow_from_the_seed() {
     let instruction = one("vpermw zmm0{k1}, zmm1, zmm2");
     let [a, b] = [3, 4].map(CoreModel::from_seed);
     assert_eq!(a, CoreModel::from_seed(3));
@@ -200,21 +202,21 @@ fn nothing_is_faster_than_its_ports() {
         };
         let program = recipe.build();
         let reached = (core.body_cycles(&program, 1680) - core.body_cycles(&program, 840)) / 840.0 / 20.0;
-        let planted = model.throughput(&instruction);
-        assert!(reached > planted - 1e-9 && reached < 200.0, "{form:?} {reached} for {planted}");
+        let truth = model.throughput(&instruction);
+        assert!(reached > truth - 1e-9 && reached < 200.0, "{form:?} {reached} for {truth}");
     }
 }
 
 #[test]
-fn the_x87_stack_turns() {
+fn the_x87_stack_rotates() {
     let model = model();
     let latency = |text: &str, from, to| f64::from(model.latency(&one(text), from, to).expect(text));
     let add = latency("fadd st(0), st(1)", "op1", "op1");
     assert_eq!(cost(&model, "fadd st(0), st(1)"), add);
-    // A copy is pushed, and what is popped into the register below it is the sum of both.
+    // A copy is pushed, then popped into the register below it as the sum of both.
     let push = latency("fld st(0)", "op1", "st0");
     let pop = latency("faddp st(1), st(0)", "op2", "op1").max(latency("faddp st(1), st(0)", "op1", "op1") - push);
     assert_eq!(cost(&model, "fld st(0); faddp st(1), st(0)"), push + pop);
-    // Without a pop each turn of the loop adds to other registers.
+    // Without a pop each iteration adds to other registers.
     assert!(cost(&model, "fadd st(0), st(1); fincstp") < add.max(2.0));
 }

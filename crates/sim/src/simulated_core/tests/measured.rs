@@ -12,12 +12,12 @@ use iced_x86::{Encoder, FlowControl};
 fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<LayoutReading> {
     let clock = clock::Clock::find_named("lfence-rdtsc-lfence").expect("a clock");
     let rounds = RulerRounds::new(clock, step as f64).with_programs(programs, true);
-    let readings = rounds.run(core, 16, 64, &mut Random::new(7)).expect("no fault is planted");
+    let readings = rounds.run(core, 16, 64, &mut Random::new(7)).expect("the machine has no fault");
     readings.iter().filter_map(LayoutRounds::read).collect()
 }
 
 #[test]
-fn the_ruler_is_right() {
+fn the_ruler_has_its_true_length() {
     let scenarios = [
         Scenario { step: 2, ..Scenario::default() },
         Scenario { step: 26, ..Scenario::default() },
@@ -39,13 +39,13 @@ fn the_ruler_is_right() {
         let imul = f64::from(core.model().imul_latency);
         assert!((ratio / imul - 1.0).abs() < 0.005, "{seed}: {ratio} for {imul}");
         let width = mean(&|reading| reading.width);
-        let planted = sentinel_width(core.model().integer_ports);
-        assert!((width / planted - 1.0).abs() < 0.01, "{seed}: {width} for {planted}");
+        let truth = sentinel_width(core.model().integer_ports);
+        assert!((width / truth - 1.0).abs() < 0.01, "{seed}: {width} for {truth}");
     }
 }
 
 #[test]
-fn few_iterations_tell_of_many() {
+fn long_durations_follow_from_few_iterations() {
     let mut core = SimulatedCore::new(model(), 1);
     let snippet = "vaddps xmm0, xmm14, xmm15; imul rax, r12; add rbx, [r14]; mov [rdi], rcx";
     let long = program("", snippet, 25);
@@ -53,14 +53,14 @@ fn few_iterations_tell_of_many() {
     let uops = core.simulated_uops();
     assert!(uops < 2500, "{uops} of 125 million");
     assert_eq!(core.body_cycles(&long, 1_000_000), cycles);
-    assert_eq!(core.simulated_uops(), uops, "what is known is not run again");
-    // Exact where so few iterations are asked for that they were run.
+    assert_eq!(core.simulated_uops(), uops, "cached durations are not run again");
+    // Exact for numbers of iterations that were run.
     assert!(core.body_cycles(&long, 3) < core.body_cycles(&long, 4));
     assert_eq!(core.body_cycles(&long, 0), 0.0);
 }
 
 #[test]
-fn what_is_extrapolated_is_what_would_be_run() {
+fn extrapolated_durations_match_full_runs() {
     let forms: Vec<_> = cyclescope_code::asm::forms::all_forms().collect();
     let mut random = Random::new(11);
     let (mut exact, mut near) = (0, 0);
@@ -81,21 +81,21 @@ fn what_is_extrapolated_is_what_would_be_run() {
             ProgramRecipe { snippet: &snippet, copies: 1, looped: true, ..ProgramRecipe::empty(&clock::ALL_CLOCKS[0]) };
         let program = recipe.build();
         let mut core = SimulatedCore::new(CoreModel::from_seed(seed), 1);
-        let told = core.body_cycles(&program, 1000);
+        let extrapolated = core.body_cycles(&program, 1000);
         let body = DecodedBody::decode_program(&program, &mut core.forms);
         core.pipeline.start_body(&body, &core.forms);
         let run = (0..1000).map(|_| core.pipeline.run_iteration(&body, &core.forms)).last().expect("a thousand");
         let run = f64::from(run);
-        let off = (told / run - 1.0).abs();
-        assert!(off < 1e-2, "{seed}: {told} for {run}");
+        let off = (extrapolated / run - 1.0).abs();
+        assert!(off < 1e-2, "{seed}: {extrapolated} for {run}");
         exact += usize::from(off < 1e-4);
         near += usize::from(off < 2e-3);
     }
-    // A body may repeat itself for hundreds of iterations before its queues are full and it takes another pace.
+    // A body may repeat for hundreds of iterations before its queues are full and its rate changes.
     assert!(exact >= 36 && near >= 39, "{exact} and {near} of 40");
 }
 
-/// Links by which the two lengths of a chain differ.
+/// Difference in links between the two lengths of a chain.
 const LINKS: usize = 200;
 
 /// The difference of two lengths of a chain, in core cycles.
@@ -112,15 +112,15 @@ fn a_chain_is_measured_through_the_clock() {
     for seed in 0..4 {
         let mut core = SimulatedCore::new(CoreModel::from_seed(seed), seed);
         let snippet = "vpmulld xmm0, xmm15, xmm0";
-        let planted = core.model().latency(&one(snippet), "op3", "op1").expect("it depends on it");
-        let planted = f64::from(planted) * LINKS as f64;
+        let truth = core.model().latency(&one(snippet), "op3", "op1").expect("it depends on it");
+        let truth = f64::from(truth) * LINKS as f64;
         let cost = difference(&mut core, snippet);
-        assert!(cost.contains(planted) && cost.half_width() < 4.0, "{seed}: {cost:?} for {planted}");
+        assert!(cost.contains(truth) && cost.half_width() < 4.0, "{seed}: {cost:?} for {truth}");
     }
 }
 
 #[test]
-fn scheduling_modes_are_planted_by_the_scenario() {
+fn scheduling_modes_come_from_the_scenario() {
     let slow = |probability| {
         let mode = Some(SimulatedMode { probability, factor: 1.5, by_program: false });
         let layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() };

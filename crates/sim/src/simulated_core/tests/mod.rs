@@ -1,4 +1,4 @@
-//! The simulated core costs what can be worked out by hand, and what its model says.
+//! Tests that the simulated core has the costs worked out by hand, and those of its model.
 
 mod by_hand;
 mod by_model;
@@ -10,7 +10,7 @@ use cyclescope_code::clock;
 use cyclescope_code::program::ProgramRecipe;
 use iced_x86::Instruction;
 
-/// A machine of which all that matters to a test is said here.
+/// A machine with all properties that matter to the tests.
 fn model() -> CoreModel {
     CoreModel {
         width: 6,
@@ -46,7 +46,7 @@ fn program(init: &str, snippet: &str, copies: usize) -> Program {
     ProgramRecipe { init: &init, snippet: &snippet, copies, looped: true, ..ProgramRecipe::empty(clock) }.build()
 }
 
-/// Core cycles of one copy, at length.
+/// Core cycles of one copy in a long body.
 fn cost_after(model: &CoreModel, init: &str, snippet: &str) -> f64 {
     let mut core = SimulatedCore::new(model.clone(), 1);
     let program = program(init, snippet, 24);

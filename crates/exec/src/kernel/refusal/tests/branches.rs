@@ -1,4 +1,4 @@
-//! Where branches lead.
+//! Tests of branch targets.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn jumps_into_the_middle_of_instructions_are_followed() {
         let refusal = judge_code(snippet(&code), RefusalRules::default()).unwrap_err();
         assert_eq!((refusal.offset, refusal.hidden), (4, false), "{text}");
         assert_eq!(Some(refusal.reason), reason(text));
-        // Without the jump it is a constant.
+        // Without the jump, the bytes are a constant.
         assert_eq!(judge_code(snippet(&code[2..]), RefusalRules::default()), Ok(()), "{text}");
     }
     assert_eq!(
@@ -28,7 +28,7 @@ fn jumps_into_the_middle_of_instructions_are_followed() {
 }
 
 #[test]
-fn an_indirect_branch_makes_every_offset_count() {
+fn after_an_indirect_branch_every_offset_is_checked() {
     let mut code = hidden_in_immediate(&assemble("hlt"))[2..].to_vec();
     assert_eq!(judge_code(snippet(&code), RefusalRules::default()), Ok(()));
     for branch in ["jmp rax", "call [r14]", "ret", "jmp [r14]", "iretq", "retf"] {
@@ -47,7 +47,7 @@ fn an_indirect_branch_makes_every_offset_count() {
 }
 
 #[test]
-fn an_indirect_branch_makes_the_other_pieces_count() {
+fn after_an_indirect_branch_the_other_pieces_are_checked_too() {
     let hidden = &hidden_in_immediate(&assemble("hlt"))[2..];
     let ret = assemble("call 1f; jmp 2f; 1: ret; 2: nop");
     let code = JudgedCode { init: &[], snippet: &ret, copies: 50, looped: true, following: &[] };
@@ -60,14 +60,14 @@ fn an_indirect_branch_makes_the_other_pieces_count() {
         judge_code(JudgedCode { following: hidden, ..code }, RefusalRules::default()).unwrap_err().part,
         JudgedPart::Following
     );
-    // Facts do not hold where anything may come from anywhere.
+    // No facts hold where an indirect branch may lead.
     let known = [assemble("mov ecx, 0xe8; rdmsr"), ret.clone()].concat();
     let refusal = judge_code(JudgedCode { snippet: &known, ..code }, RefusalRules::default()).unwrap_err();
     assert_eq!((refusal.reason, refusal.hidden), (RefusalReason::ModelSpecific, true));
 }
 
 #[test]
-fn bytes_of_two_copies_make_an_instruction_too() {
+fn an_instruction_across_two_copies_is_found() {
     // 0f ends a copy, 22 d8 begins the next.
     let ret = assemble("ret; nop");
     let cut = [&[0x22, 0xd8][..], &ret, &[0xb0, 0x0f]].concat();
@@ -79,7 +79,7 @@ fn bytes_of_two_copies_make_an_instruction_too() {
 }
 
 #[test]
-fn an_instruction_that_runs_over_into_the_next_copy_is_followed() {
+fn an_instruction_that_ends_in_the_next_copy_is_followed() {
     // mov al, imm8 without its immediate; then the next copy is entered at its second byte.
     let code = [0x90, 0xf4, 0xb0];
     let refusal = judge_code(snippet(&code), RefusalRules::default()).unwrap_err();
@@ -89,7 +89,7 @@ fn an_instruction_that_runs_over_into_the_next_copy_is_followed() {
 }
 
 #[test]
-fn branches_stay_inside_or_go_to_the_end() {
+fn branches_may_only_lead_inside_or_to_the_end() {
     assert_eq!(reason("jz 1f; nop; 1: nop"), None);
     assert_eq!(reason("jmp 1f; hlt; 1:"), None);
     assert_eq!(reason("1: dec rax; jnz 1b"), None);
@@ -98,7 +98,7 @@ fn branches_stay_inside_or_go_to_the_end() {
         let refusal = judge_code(once, RefusalRules::default()).unwrap_err();
         assert_eq!(refusal.reason, RefusalReason::BranchLeaves, "{bytes:x?}");
     }
-    // Some processors take this branch's displacement for two bytes and leave the upper half of RIP zero.
+    // Some processors read a two-byte displacement here and clear the upper half of RIP.
     let short = [0x66, 0xe9, 0, 0, 0, 0];
     assert_eq!(judge_code(snippet(&short), RefusalRules::default()).unwrap_err().reason, RefusalReason::BranchLeaves);
 }
@@ -112,13 +112,13 @@ fn unknown_bytes_are_refused_and_certain_faults_are_not() {
     }
     assert_eq!(judge_code(snippet(&[0x06]), RefusalRules::default()), Ok(()));
     assert_eq!(judge_code(snippet(&[0x66, 0x48, 0x9a, 0xf4]), RefusalRules::default()), Ok(()));
-    // A prefix that is not valid there does not hide an instruction.
+    // An invalid prefix does not hide an instruction.
     let locked = judge_code(snippet(&[0xf0, 0x0f, 0x22, 0xd8]), RefusalRules::default());
     assert_eq!(locked.unwrap_err().reason, RefusalReason::PageTables);
 }
 
 #[test]
-fn with_one_cpu_code_only_goes_forward() {
+fn with_one_cpu_code_may_only_go_forward() {
     for text in ["add rax, rbx; jz 1f; nop; 1: nop", "movsb", "wbinvd; cpuid", "call 1f; 1: pop rax", "ud2", "pause"] {
         assert_eq!(alone(text), None, "{text}");
     }

@@ -1,11 +1,11 @@
-//! All instructions of the database.
+//! Tests with all instructions of the database.
 
 use super::super::instruction::find_general_reason;
 use super::super::lists::{ALLOWED_PRIVILEGED, REFUSED_INSTRUCTIONS};
 use super::*;
 use iced_x86::{Code, CpuidFeature, Mnemonic};
 
-/// Extensions whose instructions have an effect beyond the code, whether they are privileged or not.
+/// Extensions whose instructions have an effect beyond the code, privileged or not.
 const GROUPS: [CpuidFeature; 38] = [
     CpuidFeature::VMX,
     CpuidFeature::INVEPT,
@@ -52,7 +52,7 @@ fn is_refused(mnemonic: Mnemonic) -> bool {
 }
 
 #[test]
-fn all_that_are_privileged_are_on_one_of_the_lists() {
+fn every_privileged_instruction_is_listed() {
     let mut privileged: Vec<Mnemonic> = Vec::new();
     for code in Code::values() {
         let info = code.op_code();
@@ -87,28 +87,28 @@ fn no_mnemonic_is_listed_twice() {
 }
 
 #[test]
-fn the_judgement_of_each_instruction_follows_the_lists() {
+fn each_instruction_is_judged_as_listed() {
     for code in Code::values() {
         let mut instruction = iced_x86::Instruction::new();
         instruction.set_code(code);
         let refused = find_general_reason(&instruction, &register_facts::RegisterFacts::default());
         let asks_for_facts = [Mnemonic::Rdmsr, Mnemonic::Wrmsr, Mnemonic::Xsetbv].contains(&code.mnemonic());
-        // Operands that are not set are no control registers.
+        // Unset operands are not control registers.
         assert_eq!(refused.is_some(), is_refused(code.mnemonic()) || asks_for_facts, "{code:?}: {refused:?}");
     }
 }
 
-/// Opcode, the ModRM bytes that it is refused with, and what for.
+/// Opcode, and whether a ModRM byte makes it refused.
 type Encoding = (&'static [u8], fn(u8) -> bool);
 
 #[test]
 fn no_prefix_and_no_modrm_byte_hides_an_instruction() {
     let table: [Encoding; 8] = [
-        // CR2 is free.
+        // CR2 may be written.
         (&[0x0f, 0x22], |modrm| (modrm >> 3) & 7 != 2),
         (&[0x0f, 0x23], |modrm| matches!((modrm >> 3) & 7, 5 | 7)),
         (&[0x0f, 0x00], |modrm| matches!((modrm >> 3) & 7, 2 | 3)),
-        // LGDT and LIDT name memory, LMSW anything.
+        // LGDT and LIDT take a memory operand, LMSW any operand.
         (&[0x0f, 0x01], |modrm| (matches!((modrm >> 3) & 7, 2 | 3) && modrm < 0xc0) || (modrm >> 3) & 7 == 6),
         (&[0x0f, 0x08], |_| true),
         (&[0x0f, 0x30], |_| true),

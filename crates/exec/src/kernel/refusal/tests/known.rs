@@ -1,9 +1,9 @@
-//! What is known of registers, and where it is lost.
+//! Tests of register facts, and of instructions that drop them.
 
 use super::*;
 
 #[test]
-fn a_known_register_number_comes_through_init_and_copies() {
+fn a_known_register_number_holds_through_init_and_copies() {
     let (init, rdmsr) = (assemble("mov ecx, 0xe8"), assemble("rdmsr; add rax, rdx"));
     for looped in [false, true] {
         let code = JudgedCode { init: &init, snippet: &rdmsr, copies: 1000, looped, following: &[] };
@@ -16,7 +16,7 @@ fn a_known_register_number_comes_through_init_and_copies() {
 }
 
 #[test]
-fn later_copies_and_turns_count() {
+fn later_copies_and_iterations_are_judged_too() {
     let init = assemble("mov ecx, 0xe8");
     let once = assemble("rdmsr; mov ecx, 1");
     let code = JudgedCode { init: &init, snippet: &once, copies: 1, looped: false, following: &[] };
@@ -36,7 +36,7 @@ fn the_loop_counter_is_never_known() {
 }
 
 #[test]
-fn writes_lose_what_was_known() {
+fn a_write_drops_the_register_fact() {
     let between = [
         "mov cl, 1",
         "mov ch, 1",
@@ -78,7 +78,7 @@ fn writes_lose_what_was_known() {
 }
 
 #[test]
-fn ways_that_join_have_to_agree() {
+fn joining_paths_keep_only_common_facts() {
     let joined = |other: &str| format!("mov ecx, 0xe8; jz 1f; {other}; 1: rdmsr");
     assert_eq!(reason(&joined("nop")), None);
     assert_eq!(reason(&joined("mov ecx, 0xe8")), None);
@@ -86,12 +86,12 @@ fn ways_that_join_have_to_agree() {
     assert_eq!(reason(&joined("inc ecx")), Some(RefusalReason::ModelSpecific));
     assert_eq!(reason("mov ecx, 0xe8; 1: rdmsr; dec rax; jnz 1b"), None);
     assert_eq!(reason("mov ecx, 0xe8; 1: rdmsr; inc ecx; jnz 1b"), Some(RefusalReason::ModelSpecific));
-    // The abort puts the registers back.
+    // An abort restores the registers.
     assert_eq!(reason("mov ecx, 0xe8; xbegin 1f; 1: rdmsr"), Some(RefusalReason::ModelSpecific));
 }
 
 #[test]
-fn xcr0_is_known_of_its_own_reading_only() {
+fn xcr0_is_known_only_from_its_own_read() {
     assert_eq!(reason("mov ecx, 0; xgetbv; nop; xsetbv"), None);
     let changed = ["mov ecx, 1; xgetbv; xor ecx, ecx; xsetbv", "mov ecx, 0; xgetbv; xchg eax, edx; xsetbv"];
     for text in changed.into_iter().chain(["xor ecx, ecx; xgetbv; mov ecx, 1; xsetbv", "xgetbv; xsetbv"]) {

@@ -1,4 +1,4 @@
-//! What is refused and what is not, on code small enough to know.
+//! Refused and allowed code, on small examples.
 
 mod branches;
 mod document;
@@ -8,7 +8,7 @@ mod random;
 
 use super::*;
 
-/// Machine code of Intel-syntax text; statements are separated by semicolons.
+/// Machine code of Intel-syntax text; semicolons separate statements.
 fn assemble(text: &str) -> Vec<u8> {
     let lines = text.split(';').map(str::trim).collect::<Vec<_>>().join("\n");
     cyclescope_code::asm::parse_assembly(&lines).unwrap_or_else(|error| panic!("{text}: {error}")).bytes().to_vec()
@@ -18,7 +18,7 @@ fn snippet(bytes: &[u8]) -> JudgedCode<'_> {
     JudgedCode { init: &[], snippet: bytes, copies: 3, looped: false, following: &[] }
 }
 
-/// The reason that some code is refused for; nothing where it may run.
+/// The reason why some code is refused; `None` if it may run.
 fn reason(text: &str) -> Option<RefusalReason> {
     judge_code(snippet(&assemble(text)), RefusalRules::default()).err().map(|refusal| refusal.reason)
 }
@@ -28,7 +28,7 @@ fn alone(text: &str) -> Option<RefusalReason> {
 }
 
 #[test]
-fn what_nothing_restores_is_refused() {
+fn code_whose_effect_is_not_restored_is_refused() {
     let table: &[(RefusalReason, &[&str])] = &[
         (RefusalReason::PageTables, &["mov cr3, rax", "mov rax, cr3; mov cr3, rax"]),
         (RefusalReason::ControlRegister, &["mov cr4, rax", "mov rax, cr4; mov cr4, rax"]),
@@ -60,7 +60,7 @@ fn what_nothing_restores_is_refused() {
 }
 
 #[test]
-fn what_is_restored_may_run() {
+fn code_whose_effect_is_restored_may_run() {
     let texts = [
         "mov rax, cr0; mov rbx, cr2; mov rcx, cr3; mov rdx, cr4; mov rsi, cr8; mov rdi, dr7",
         "mov rax, cr0; mov cr0, rax",
@@ -84,13 +84,14 @@ fn what_is_restored_may_run() {
 }
 
 #[test]
-fn a_refusal_says_what_and_where() {
+fn a_refusal_names_the_instruction_and_its_place() {
     let bytes = assemble("nop; nop; mov cr3, rax");
     let refusal = judge_code(snippet(&bytes), RefusalRules::default()).unwrap_err();
     assert_eq!((refusal.part, refusal.offset, refusal.hidden), (JudgedPart::Snippet, 2, false));
     assert_eq!(
         refusal.to_string(),
-        "`mov cr3, rax` at byte 2 of the snippet is refused in ring 0: it changes the page tables, and with them the way back"
+        "`mov cr3, rax` at byte 2 of the snippet is refused in ring 0: \
+         it changes the page tables, and with them the way back"
     );
     assert_eq!(refusal.clone().into_error().remedy(), refusal.remedy());
     let record = cyclescope_measure::result::record::ErrorRecord::from(&refusal.into_error());
@@ -109,13 +110,13 @@ fn each_piece_of_code_is_judged() {
     assert_eq!(part(JudgedCode { init: &bad, ..empty }), Err((JudgedPart::Init, 1)));
     assert_eq!(part(JudgedCode { snippet: &bad, ..empty }), Err((JudgedPart::Snippet, 1)));
     assert_eq!(part(JudgedCode { following: &bad, ..empty }), Err((JudgedPart::Following, 1)));
-    // No copy of it runs.
+    // Zero copies run.
     assert_eq!(part(JudgedCode { snippet: &bad, copies: 0, ..empty }), Ok(()));
     assert_eq!(part(JudgedCode { snippet: &[], ..empty }), Ok(()));
 }
 
 #[test]
-fn a_program_is_judged_by_the_code_it_was_made_from() {
+fn a_program_is_judged_by_its_source_code() {
     let hlt = assemble("hlt");
     let clock = cyclescope_code::clock::Clock::find_named("rdtscp-lfence").unwrap();
     let empty = cyclescope_code::program::ProgramRecipe::empty(clock);
@@ -125,7 +126,7 @@ fn a_program_is_judged_by_the_code_it_was_made_from() {
 }
 
 #[test]
-fn every_reason_has_its_words_once() {
+fn every_reason_has_a_unique_text() {
     for (place, (reason, text, remedy)) in RefusalReason::ALL.iter().enumerate() {
         assert!(RefusalReason::ALL[..place].iter().all(|(earlier, ..)| earlier < reason), "{reason:?} is out of order");
         assert!(!text.is_empty() && !remedy.is_empty());

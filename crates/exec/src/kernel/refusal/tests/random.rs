@@ -18,7 +18,7 @@ fn random_bytes_are_judged_without_a_panic() {
     }
 }
 
-/// Pieces that hang on each other across copies, some of them parts of instructions.
+/// Pieces whose meaning depends on other copies, some of them parts of instructions.
 fn piece(random: &mut Random) -> Vec<u8> {
     let texts = [
         "nop",
@@ -47,7 +47,7 @@ fn piece(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn few_copies_tell_what_all_would() {
+fn few_copies_give_the_verdict_of_all() {
     let mut random = Random::new(2);
     let (mut good, mut bad) = (0, 0);
     for _ in 0..30_000 {
@@ -67,7 +67,7 @@ fn few_copies_tell_what_all_would() {
 }
 
 #[test]
-fn long_bodies_are_judged_at_once() {
+fn long_bodies_are_judged_quickly() {
     let bytes = assemble("imul rax, rbx; jz 1f; add rax, 1; 1: nop");
     let begin = std::time::Instant::now();
     for _ in 0..100 {

@@ -1,10 +1,10 @@
-//! Markers in loops of the user's own.
+//! Markers in the user's own loops.
 
 use crate::support::{answer, cyclescope, folder, has, json, value_if_any};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A C file in a folder of its own.
+/// A C file in its own folder.
 struct Source {
     _folder: tempfile::TempDir,
     file: PathBuf,
@@ -37,7 +37,7 @@ fn state<'a>(records: &'a [Value], design: &str, state: &str) -> &'a Value {
 }
 
 /// Compiles a loop that fails with this exit code, and returns the error's text.
-fn fails(text: &str, code: i32) -> String {
+fn loop_error(text: &str, code: i32) -> String {
     let source = Source::new(text);
     let line = json(&["marker", "--quick", "static-key-5", "--around", source.name()], &[code]);
     assert_eq!(line["kind"], "error", "{line}");
@@ -45,11 +45,12 @@ fn fails(text: &str, code: i32) -> String {
 }
 
 #[test]
-fn a_file_has_the_marker_behind_its_loop_or_where_it_says() {
+fn marker_follows_the_loop_body_or_replaces_its_macro() {
     if !has("cc") {
         return;
     }
-    // Names of the header's that a user may have, too; and 20 links of one chain, five cycles or fewer each.
+    // Names of the header that a user may also define, and 20 links of one chain, of at most five
+    // cycles each.
     let head = "#define _GNU_SOURCE\n#define barrier() 1\n#define unlikely(x) (x)\n#include <sched.h>\n\
                 static void work(long *p) { for (int i = 0; i < 20; i++) *(volatile long *)p *= 3; }\n";
     for (body, calls) in [
@@ -78,11 +79,12 @@ fn a_file_has_the_marker_behind_its_loop_or_where_it_says() {
 }
 
 #[test]
-fn a_snippet_keeps_its_registers_around_the_marker() {
+fn snippet_keeps_its_registers_around_the_marker() {
     if !has("cc") {
         return;
     }
-    // Three times as many links of a chain take three times as long, a marker in the loop or not.
+    // A chain with three times as many links takes three times as long, with or without a marker in
+    // the loop.
     let cost = |snippet| {
         let all = records(&["none", "flag"], &["--around-snippet", snippet]);
         assert_eq!(state(&all, "flag", "empty")["calls"]["counted"], 1000);
@@ -95,18 +97,18 @@ fn a_snippet_keeps_its_registers_around_the_marker() {
 }
 
 #[test]
-fn what_is_wrong_with_a_loop_is_told_as_of_its_file() {
+fn errors_in_a_loop_name_its_file() {
     if !has("cc") {
         return;
     }
-    assert!(fails("static void around(void *memory) {\n\treturn }", 2).contains("loop.c:2:"));
-    assert!(fails("int x;", 2).contains("loop.c defines no function `around`"));
-    assert!(fails("void h(void) { MARKER(); }\nvoid around(void *p) { h(); }", 2).contains("loop.c:1:"));
-    assert!(fails("void around(void *p) { MARKER(); MARKER(); }", 2).contains("several places"));
-    assert!(fails("void h(void); void around(void *p) { h(); }", 2).contains("undefined symbol: h"));
-    assert!(fails("void around(void *p) { *(volatile int *)0 = 1; }", 4).contains("SIGSEGV"));
+    assert!(loop_error("static void around(void *memory) {\n\treturn }", 2).contains("loop.c:2:"));
+    assert!(loop_error("int x;", 2).contains("loop.c does not define the function `around`"));
+    assert!(loop_error("void h(void) { MARKER(); }\nvoid around(void *p) { h(); }", 2).contains("loop.c:1:"));
+    assert!(loop_error("void around(void *p) { MARKER(); MARKER(); }", 2).contains("more than one MARKER()"));
+    assert!(loop_error("void h(void); void around(void *p) { h(); }", 2).contains("undefined symbol: h"));
+    assert!(loop_error("void around(void *p) { *(volatile int *)0 = 1; }", 4).contains("SIGSEGV"));
     let ends = "#include <stdlib.h>\n__attribute__((constructor)) void c(void) { exit(3); }\nvoid around(void *p) {}";
-    assert!(fails(ends, 4).contains("exit status 3"));
+    assert!(loop_error(ends, 4).contains("exit status 3"));
     json(&["marker", "--quick", "--around", "/nowhere.c"], &[2]);
     json(&["marker", "--quick", "--around", "/"], &[2]);
     json(&["marker", "--quick", "--around-snippet", "imull rax"], &[2]);

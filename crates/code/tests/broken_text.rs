@@ -1,21 +1,21 @@
-//! Spoilt text: every form's text is broken in five ways, and the error has to point at the spot.
+//! Broken text: each form's text is broken in five ways, and the error must point at the position.
 
 use cyclescope_code::asm::forms::{self, FormPrefix, OperandChoice};
 use cyclescope_code::asm::{Listing, parse_assembly};
 use iced_x86::Encoder;
 use std::collections::BTreeSet;
 
-/// A statement taken apart, with the columns (from 1) of its parts.
+/// A statement split into parts, with their columns (from 1).
 struct Parts {
     text: String,
     mnemonic: usize,
     mnemonic_end: usize,
-    /// Where each operand starts and ends.
+    /// Start and end of each operand.
     operands: Vec<(usize, usize)>,
 }
 
 impl Parts {
-    fn of(text: String) -> Parts {
+    fn split(text: String) -> Parts {
         let prefixes = ["{vex}", "{evex}", "rep", "data16", "data64", "addr32"];
         let mut at = 0;
         while let Some((word, _)) = text[at..].split_once(' ')
@@ -33,7 +33,7 @@ impl Parts {
         Parts { mnemonic: at, mnemonic_end: end, operands, text }
     }
 
-    /// The text with a piece replaced.
+    /// The text with a part replaced.
     fn with(&self, (start, end): (usize, usize), new: &str) -> String {
         format!("{}{new}{}", &self.text[..start], &self.text[end..])
     }
@@ -43,17 +43,17 @@ impl Parts {
     }
 }
 
-fn all() -> impl Iterator<Item = Parts> {
-    // What is spoilt is what stands behind a prefix; `lock add` has nothing that `add` has not.
+fn all_statements() -> impl Iterator<Item = Parts> {
+    // Only the part after a prefix is broken, so `lock add` would test nothing beyond `add`.
     forms::all_forms().filter(|form| form.prefix == FormPrefix::None).map(|form| {
         let instruction = form.build_instruction(&OperandChoice::default()).expect("a listed form exists");
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, 0).expect("a form encodes");
-        Parts::of(Listing::from_bytes(&encoder.take_buffer()).text())
+        Parts::split(Listing::from_bytes(&encoder.take_buffer()).text())
     })
 }
 
-/// Counts, and keeps what went wrong.
+/// Counts cases, and collects failures.
 #[derive(Default)]
 struct Tally {
     tried: usize,
@@ -71,7 +71,7 @@ impl Tally {
     }
 
     fn finish(self, at_least: usize) {
-        println!("{} spoilt texts", self.tried);
+        println!("{} broken texts", self.tried);
         assert!(self.tried > at_least, "only {} texts", self.tried);
         let shown = &self.wrong[..self.wrong.len().min(30)];
         assert!(self.wrong.is_empty(), "{} errors are misplaced:\n{}", self.wrong.len(), shown.join("\n"));
@@ -79,24 +79,24 @@ impl Tally {
 }
 
 #[test]
-fn a_misspelt_mnemonic() {
+fn a_misspelt_mnemonic_is_located() {
     let mut tally = Tally::default();
-    // The error depends on nothing behind the mnemonic, and looking for near words takes its time.
+    // The error only depends on the mnemonic, and searching for similar words is slow.
     let mut seen = BTreeSet::new();
-    for parts in all().filter(|p| seen.insert(p.text[..p.mnemonic_end].to_string())) {
+    for parts in all_statements().filter(|p| seen.insert(p.text[..p.mnemonic_end].to_string())) {
         tally.expect(&parts.with((parts.mnemonic_end, parts.mnemonic_end), "zz"), parts.mnemonic);
     }
     tally.finish(1_700);
 }
 
 #[test]
-fn a_register_of_the_wrong_class() {
+fn a_register_of_the_wrong_class_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         for n in 0..parts.operands.len() {
             let at = parts.operands[n].0;
             if !parts.operand(n).starts_with('{') {
-                // No instruction of today's machines takes a bound register.
+                // No instruction of current machines takes a bound register.
                 tally.expect(&parts.with(parts.operands[n], "bnd3"), at);
                 tally.expect(&parts.with(parts.operands[n], "rbxx"), at);
             }
@@ -106,9 +106,9 @@ fn a_register_of_the_wrong_class() {
 }
 
 #[test]
-fn an_unclosed_bracket() {
+fn an_unclosed_bracket_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         if let (Some(open), Some(close)) = (parts.text.find('['), parts.text.find(']')) {
             tally.expect(&parts.with((close, close + 1), ""), open);
         } else {
@@ -122,14 +122,14 @@ fn an_unclosed_bracket() {
 }
 
 #[test]
-fn an_oversized_constant() {
+fn an_oversized_constant_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         let number = (0..parts.operands.len()).find(|n| parts.operand(*n).starts_with("0x1"));
         if let Some(n) = number {
             let at = parts.operands[n].0;
             tally.expect(&parts.with(parts.operands[n], "0x1_0000_0000_0000_0000"), at);
-            // `mov r64` alone has a form for it.
+            // Only `mov r64` has a form for it.
             if parts.operand(n) != "0x123456789abcdef0" && !parts.text.starts_with("mov rbx, ") {
                 tally.expect(&parts.with(parts.operands[n], "0x1_2345_6789_abcd"), at);
             }
@@ -137,19 +137,19 @@ fn an_oversized_constant() {
         let memory = (0..parts.operands.len()).find(|n| parts.operand(*n).contains("[rdi"));
         let string = |m: &str| m.contains("es:") || m == "xmm" || parts.text.contains("maskmov");
         if let Some(n) = memory.filter(|n| !string(parts.operand(*n))) {
-            let spoilt = parts.operand(n).replace("[rdi", "[rdi+0x1_2345_6789_abcd");
-            tally.expect(&parts.with(parts.operands[n], &spoilt), parts.operands[n].0);
+            let broken = parts.operand(n).replace("[rdi", "[rdi+0x1_2345_6789_abcd");
+            tally.expect(&parts.with(parts.operands[n], &broken), parts.operands[n].0);
         }
     }
     tally.finish(8_000);
 }
 
 #[test]
-fn an_operand_too_many_or_too_few() {
+fn an_operand_too_many_or_too_few_is_located() {
     let mut tally = Tally::default();
     let mut shorter = 0;
-    for parts in all() {
-        // Five operands are the most that any instruction has, one of them implied at times.
+    for parts in all_statements() {
+        // An instruction has at most five operands, sometimes one of them implied.
         let surplus =
             format!("{}{} eax, eax, eax, eax, eax", parts.text, if parts.operands.is_empty() { "" } else { "," });
         tally.tried += 1;
@@ -163,7 +163,7 @@ fn an_operand_too_many_or_too_few() {
         let text = &parts.text[..cut];
         tally.tried += 1;
         match parse_assembly(text) {
-            // `shl eax` and the like.
+            // Such as `shl eax`.
             Ok(_) => shorter += 1,
             Err(e) if e.column as usize == parts.mnemonic + 1 && e.message.contains("lacks") => {}
             Err(e) if e.column as usize > parts.mnemonic_end => shorter += 1,
@@ -171,6 +171,6 @@ fn an_operand_too_many_or_too_few() {
         }
     }
     println!("{shorter} texts fit another pattern with fewer operands, or nearly");
-    assert!(shorter < 1_500, "{shorter} texts without an operand are not told so");
+    assert!(shorter < 1_500, "{shorter} texts with a missing operand report another error");
     tally.finish(30_000);
 }

@@ -1,4 +1,5 @@
-//! What cores do that others do not: renaming memory through some bases or any, and combining stores.
+//! Properties of some cores only: memory renaming by base register or for any base, and write
+//! combining.
 
 use super::scored;
 use cyclescope_code::asm::forms::{self, InstructionForm};
@@ -6,12 +7,12 @@ use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use cyclescope_sim::CoreModel;
 use iced_x86::Code;
 
-/// Forms with these operands.
+/// The forms with these codes and operands.
 fn forms(wanted: &[(Code, &str)]) -> Vec<InstructionForm> {
-    let is = |form: &InstructionForm| {
+    let matches = |form: &InstructionForm| {
         wanted.iter().any(|(code, operands)| form.code == *code && form.describe_operands() == *operands)
     };
-    let found: Vec<InstructionForm> = forms::all_forms().filter(is).collect();
+    let found: Vec<InstructionForm> = forms::all_forms().filter(matches).collect();
     assert_eq!(found.len(), wanted.len());
     found
 }
@@ -21,7 +22,7 @@ fn is_renamed(latency: &&OperandLatency) -> bool {
 }
 
 #[test]
-fn renaming_is_seen_through_whatever_base_it_is_done() {
+fn memory_renaming_is_detected_with_any_base() {
     let forms = forms(&[
         (Code::Mov_r64_rm64, "r64, m64"),
         (Code::Mov_rm64_r64, "m64, r64"),
@@ -44,12 +45,13 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
             let (score, rows) = scored(&model, &forms);
             let case = format!("machine {seed}, {renamed_latency:?}, any base {renames_any_base}");
             assert_eq!(score.complaints(), Vec::<String>::new(), "{case}");
-            // Of these, one latency or the other has no second chain that would tell; one is atomic.
+            // Some of these forms have no second chain for one of their latencies, and one is
+            // atomic.
             let apart = |row: &&InstrRow| ["adc", "rcl", "xadd", "xchg"].contains(&row.mnemonic.as_str());
             for row in rows.iter().filter(|row| !row.operands.contains("xmm") && !apart(row)) {
                 let seen = row.latency.iter().find(is_renamed);
                 assert_eq!(seen.is_some(), renamed_latency.is_some(), "{case}: {row:?}");
-                // Beside the renamed ones there are all that do not go through a register's own memory.
+                // Moves also have latencies that don't pass through renamed memory.
                 let moved = row.mnemonic == "mov" && row.latency.iter().any(|one| one.variant.is_none());
                 assert!(moved || row.mnemonic != "mov", "{case}: {row:?}");
             }
@@ -57,10 +59,10 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
             assert!(!rows.iter().flat_map(|row| &row.latency).any(impossible), "{case}");
             let pair =
                 rows.iter().find(|row| row.code == "Mov_r64_rm64").and_then(|row| row.latency.iter().find(is_renamed));
-            if let (Some(pair), Some(planted)) = (pair, renamed_latency) {
+            if let (Some(pair), Some(simulated)) = (pair, renamed_latency) {
                 let cycles = pair.cost.value.expect("it was measured");
                 assert!(
-                    (cycles - f64::from(planted)).abs() < 0.05 && pair.bound == LatencyBound::Sum,
+                    (cycles - f64::from(simulated)).abs() < 0.05 && pair.bound == LatencyBound::Sum,
                     "{case}: {pair:?}"
                 );
             }
@@ -69,7 +71,7 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
 }
 
 #[test]
-fn stores_past_the_caches_are_measured_by_whole_lines() {
+fn non_temporal_stores_are_measured_by_whole_lines() {
     let forms = forms(&[
         (Code::Movnti_m64_r64, "m64, r64"),
         (Code::VEX_Vmovntdq_m128_xmm, "m128, xmm"),

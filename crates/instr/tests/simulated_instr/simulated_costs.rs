@@ -1,4 +1,4 @@
-//! What a simulated core should be found to cost: the planted latencies round the cycle of a chain.
+//! The costs that a simulated core should show: the sum of simulated latencies around a chain.
 
 use cyclescope_code::asm::Listing;
 use cyclescope_instr::bodies::links::Link;
@@ -9,26 +9,26 @@ use cyclescope_instr::rows::instr_row::OperandLatency;
 use cyclescope_sim::CoreModel;
 use iced_x86::{Instruction, OpKind, Register};
 
-/// The experiment that a row's latency is from.
+/// The experiment of a row's latency.
 pub fn origin(plan: &FormPlan, latency: &OperandLatency) -> Option<FormExperiment> {
     let is_it = |experiment: &FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, turn, .. } => {
             let text = Listing::from_bytes(turn).text().replace('\n', "; ");
-            let told = latency.chain.split(" [").next().unwrap_or_default();
+            let shown = latency.chain.split(" [").next().unwrap_or_default();
             let same = (from, to, variant) == (&latency.from, &latency.to, &latency.variant);
-            same && (told == text || latency.chain == text || latency.chain.starts_with(&format!("{text} [")))
+            same && (shown == text || latency.chain == text || latency.chain.starts_with(&format!("{text} [")))
         }
         _ => false,
     };
     let again = || {
-        let ways = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
-        let all = ways.flat_map(|way| (0..plan.experiments.len()).map(move |index| (index, way)));
-        all.filter_map(|(index, way)| plan.vary_chain(index, way)).find(is_it)
+        let variations = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
+        let all = variations.flat_map(|variation| (0..plan.experiments.len()).map(move |index| (index, variation)));
+        all.filter_map(|(index, variation)| plan.vary_chain(index, variation)).find(is_it)
     };
     plan.experiments.iter().find(|experiment| is_it(experiment)).cloned().or_else(again)
 }
 
-/// The model's name of a place: it calls implied registers by their full names.
+/// The model's name of a place: it uses full names of implied registers.
 fn full(name: &str) -> String {
     let same = |register: &Register| format!("{register:?}").to_lowercase() == name;
     match Register::values().find(same) {
@@ -37,7 +37,7 @@ fn full(name: &str) -> String {
     }
 }
 
-/// From an input to an output, where all explicit registers that are one register count as one input.
+/// The latency from an input to an output. Explicit operands in one register count as one input.
 fn through(model: &CoreModel, instruction: &Instruction, from: &str, to: &str) -> Option<u32> {
     let named = |name: &str| name.strip_prefix("op").and_then(|number| number.parse::<u32>().ok());
     let to = &full(to);
@@ -68,14 +68,15 @@ fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) 
     through(model, instruction, from, to)
 }
 
-/// The planted latency of an experiment's form, and of all its links; none where nothing depends on the input.
+/// The simulated latency of an experiment's form, and that of all its links. `None` if nothing
+/// depends on the input.
 pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instruction) -> Option<(u32, u32)> {
     let ExperimentMeaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     let turn = turn.instructions();
     let at = turn.iter().rposition(|instruction| is_alike(instruction, sample))?;
     let own = through(model, &turn[at], from, to)?;
-    // A turn may begin with the last link of the one before.
+    // A turn may begin with the previous turn's last link.
     let stored_again = |other: &&Instruction| sample.memory_base() != Register::None && is_alike(other, sample);
     let mut rest = turn[at + 1..].iter().chain(&turn[..at]).filter(|other| !stored_again(other));
     let mut sum = 0;
@@ -96,14 +97,14 @@ pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instructio
     Some((own, sum))
 }
 
-/// The instance of a chain's first turn.
+/// The instance in a chain's first turn.
 pub fn instance(experiment: &FormExperiment, sample: &Instruction) -> Option<Instruction> {
     let ExperimentMeaning::Latency { turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     turn.instructions().iter().copied().find(|instruction| is_alike(instruction, sample))
 }
 
-/// Whether an instruction is of a form: what exchanges two addresses is not of the form that does so with memory.
+/// Whether an instruction has this form. XCHG of two registers differs from XCHG with memory.
 fn is_alike(instruction: &Instruction, sample: &Instruction) -> bool {
     let kinds = |of: &Instruction| [0, 1, 2, 3, 4].map(|operand| of.try_op_kind(operand).ok());
     instruction.code() == sample.code() && kinds(instruction) == kinds(sample)

@@ -1,4 +1,4 @@
-//! What the system or its container refuses: named, with what helps.
+//! Denials by the system or its container are named, with a remedy.
 
 use cyclescope_skipped::report_left_out;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-/// The program, measuring.
+/// The program with a measurement.
 fn measuring() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
     command.args(["run", "--quick", "nop"]);
@@ -17,12 +17,13 @@ const fn statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// Loads a word of `struct seccomp_data` (Linux, include/uapi/linux/seccomp.h): the number of the call, and the lower half of its first argument.
+/// Loads a word of `struct seccomp_data` (Linux, include/uapi/linux/seccomp.h): the system call's
+/// number, and the lower half of its first argument.
 const NUMBER: libc::sock_filter = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
 const ARGUMENT: libc::sock_filter = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 16);
 const ALLOW: libc::sock_filter = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
 
-/// Skips as many statements where the word is not this one.
+/// Skips this number of statements if the loaded word differs from `word`.
 const fn unless(word: u32, skipped: u8) -> libc::sock_filter {
     libc::sock_filter { jf: skipped, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, word) }
 }
@@ -31,7 +32,7 @@ const fn refuse(errno: i32) -> libc::sock_filter {
     statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32)
 }
 
-/// The program's answer where a filter refuses a system call with this error.
+/// The program's answer when a filter denies a system call with this error.
 fn without(call: i64, errno: i32) -> Output {
     filtered(measuring(), vec![NUMBER, unless(call as u32, 1), refuse(errno), ALLOW])
 }
@@ -39,7 +40,7 @@ fn without(call: i64, errno: i32) -> Output {
 fn filtered(mut command: Command, filter: Vec<libc::sock_filter>) -> Output {
     let close = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: the filter lives through both calls, which change nothing but this process.
+        // SAFETY: the filter outlives both calls, which change only this process.
         let done = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -52,7 +53,7 @@ fn filtered(mut command: Command, filter: Vec<libc::sock_filter>) -> Output {
 }
 
 #[test]
-fn a_system_call_that_is_refused_is_named() {
+fn denied_system_call_is_named() {
     for (call, name) in [
         (libc::SYS_sched_setaffinity, "sched_setaffinity"),
         (libc::SYS_memfd_create, "memfd_create"),
@@ -73,8 +74,8 @@ fn a_system_call_that_is_refused_is_named() {
 }
 
 #[test]
-fn what_is_not_needed_may_be_refused() {
-    // Without the last one snippets run in a copy of the program.
+fn optional_system_calls_may_be_denied() {
+    // Without the last one, snippets run in a copy of the program.
     let calls = [
         libc::SYS_perf_event_open,
         libc::SYS_close_range,
@@ -88,8 +89,8 @@ fn what_is_not_needed_may_be_refused() {
     }
 }
 
-/// What Docker's default profile refuses without further capabilities (docs.docker.com, Seccomp security profiles for Docker, table of
-/// significant system calls), of what x86-64 has.
+/// System calls of x86-64 that Docker's default profile denies without further capabilities
+/// (docs.docker.com, Seccomp security profiles for Docker, table of significant system calls).
 const REFUSED: &[i64] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -136,14 +137,15 @@ const REFUSED: &[i64] = &[
     libc::SYS_userfaultfd,
     libc::SYS_ustat,
 ];
-/// The bits of new name spaces (moby, profiles/seccomp/default.json), with which `clone` is refused, and the values of `personality` that are not.
+/// The namespace bits with which `clone` is denied (moby, profiles/seccomp/default.json); then the
+/// values of `personality` that are allowed.
 const NEW_SPACES: u32 = 0x7e02_0000;
 const PERSONALITIES: [u32; 5] = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 fn like_docker() -> Vec<libc::sock_filter> {
     let mut filter = vec![NUMBER];
     REFUSED.iter().for_each(|call| filter.extend([unless(*call as u32, 1), refuse(libc::EPERM)]));
-    // Its flags are in memory, which no filter sees: libraries use `clone` instead.
+    // Its flags are in memory, which filters can't see; libraries fall back to `clone`.
     filter.extend([unless(libc::SYS_clone3 as u32, 1), refuse(libc::ENOSYS)]);
     let spaces = statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, NEW_SPACES);
     filter.extend([unless(libc::SYS_clone as u32, 5), ARGUMENT, spaces, unless(0, 1), ALLOW, refuse(libc::EPERM)]);
@@ -153,20 +155,20 @@ fn like_docker() -> Vec<libc::sock_filter> {
     filter
 }
 
-/// A command that root gives up all rights for.
+/// A command without root's rights.
 fn without_rights(program: &std::path::Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     // SAFETY: takes no pointers.
     if unsafe { libc::geteuid() } == 0 {
-        // The user that owns nothing.
+        // The user `nobody`.
         command.uid(65534).gid(65534);
     }
     command
 }
 
 #[test]
-fn docker_s_default_profile_is_enough() {
+fn docker_default_profile_is_sufficient() {
     let folder = crate::support::folder();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("a folder");
     let program = folder.path().join("cyclescope");
@@ -183,19 +185,19 @@ fn docker_s_default_profile_is_enough() {
 }
 
 #[test]
-fn locks_that_are_refused_are_no_other_run() {
+fn denied_locks_do_not_look_like_another_run() {
     let output = without(libc::SYS_flock, libc::EPERM);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
     assert!(said.contains("can be locked: Operation not permitted"), "{said}");
 }
 
-/// The program's answer to these further arguments in a system without `/proc`; none where this one lets no user take it away.
+/// The program's answer without `/proc`; `None` if this system doesn't let a user unmount it.
 fn without_proc(further: &[&str]) -> Option<Output> {
     let mut command = measuring();
     command.args(further);
     let hide = || {
-        // SAFETY: the strings live through the calls, which change nothing outside of the new process.
+        // SAFETY: the strings outlive the calls, which change only the new process.
         let hidden = unsafe {
             libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) == 0
                 && libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) == 0
@@ -208,7 +210,7 @@ fn without_proc(further: &[&str]) -> Option<Output> {
 }
 
 #[test]
-fn without_proc_its_mount_is_asked_for_where_it_is_needed() {
+fn without_proc_the_remedy_asks_to_mount_it() {
     let (Some(snippet), Some(copy)) = (without_proc(&[]), without_proc(&["--clock", "clock-gettime"])) else {
         report_left_out("this system lets no user mount anything in a name space of its own");
         return;

@@ -1,4 +1,4 @@
-//! Files that somebody else made, and libraries that do more than compute: a clear refusal, in time, and nothing left behind.
+//! Hostile files and libraries are rejected clearly and in time, and leave nothing behind.
 
 use crate::evidence::keep;
 use crate::support::{Answer, answer, cyclescope, folder, forged, has};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Things that are no regular file, or one that is too long, by names in a folder.
+/// Paths in a folder that aren't regular files, or are too long.
 fn no_files(folder: &Path) -> Vec<(String, &'static str)> {
     let path = |name: &str| folder.join(name);
     let made = Command::new("mkfifo").arg(path("pipe")).status().expect("it is installed");
@@ -29,7 +29,7 @@ fn no_files(folder: &Path) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn every_reader_refuses_what_is_no_file_of_its_kind() {
+fn every_reader_rejects_unsuitable_files() {
     let folder = folder();
     let code = folder.path().join("code.c").to_str().expect("text").to_string();
     fs::write(&code, "void f(void *p) {}\n").expect("a file");
@@ -55,7 +55,7 @@ fn every_reader_refuses_what_is_no_file_of_its_kind() {
             let answer = answer(&mut cyclescope(command));
             assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
             assert!(begun.elapsed() < Duration::from_secs(20), "{command:?}");
-            // What is resumed is opened to be written, too.
+            // A file to resume is also opened for writing.
             let is_said = answer.stderr.contains(says) || command[1] == "--resume";
             assert!(is_said && answer.stderr.contains("help: "), "{command:?}: {answer:?}");
         }
@@ -63,7 +63,7 @@ fn every_reader_refuses_what_is_no_file_of_its_kind() {
 }
 
 #[test]
-fn evidence_may_lead_anywhere_and_is_refused() {
+fn evidence_with_hostile_links_is_rejected() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let text = directory.to_str().expect("text");
@@ -88,11 +88,11 @@ fn evidence_may_lead_anywhere_and_is_refused() {
     assert!(old.code == Some(2) && old.stderr.contains("another version"), "{old:?}");
 }
 
-/// What would clear the screen, set the title and turn the direction of writing.
+/// Text that would clear the screen, set the title and change the writing direction.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}evil\r";
 
 #[test]
-fn no_text_of_a_file_commands_the_terminal() {
+fn text_of_a_file_cannot_control_the_terminal() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let text = directory.to_str().expect("text");
@@ -114,7 +114,7 @@ fn no_text_of_a_file_commands_the_terminal() {
     }
 }
 
-/// Changes each text in a value.
+/// Changes every text in a value.
 fn each_text(value: &mut Value, change: &dyn Fn(&mut String)) {
     match value {
         Value::String(text) => change(text),
@@ -133,28 +133,28 @@ fn with_head(path: &str, change: impl FnOnce(&mut Value)) {
     fs::write(path, format!("{head}\n{rest}")).expect("a file");
 }
 
-fn said(arguments: &[&str]) -> Answer {
+fn run_program(arguments: &[&str]) -> Answer {
     answer(&mut cyclescope(arguments))
 }
 
 #[test]
-fn a_file_alone_takes_no_code_to_ring_0() {
+fn file_alone_cannot_run_code_in_ring_0() {
     let folder = folder();
     let path = folder.path().join("out").to_str().expect("text").to_string();
-    assert_eq!(said(&["instr", "nop", "--quick", "--out", &path]).code, Some(0));
+    assert_eq!(run_program(&["instr", "nop", "--quick", "--out", &path]).code, Some(0));
     for name in ["kernel", "moon"] {
         with_head(&path, |head| head["survey"]["executor"] = name.into());
-        let answer = said(&["instr", "--resume", &path]);
+        let answer = run_program(&["instr", "--resume", &path]);
         assert!(answer.code == Some(2) && answer.stderr.contains(name), "{answer:?}");
         assert_eq!(answer.stderr.contains("add --executor kernel"), name == "kernel", "{answer:?}");
     }
-    // Asked for, the file is compared with what is asked: ring 0 there, and here the sandbox.
-    let answer = said(&["instr", "--resume", &path, "--executor", "user"]);
+    // On request, the file is compared with the options: ring 0 there, the sandbox here.
+    let answer = run_program(&["instr", "--resume", &path, "--executor", "user"]);
     assert!(answer.code == Some(2) && answer.stderr.contains("can't be resumed"), "{answer:?}");
 }
 
 #[test]
-fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
+fn file_alone_cannot_run_code_outside_the_sandbox() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     let (out, proof) = (path("out"), path("proof"));
@@ -163,7 +163,10 @@ fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
          void f(void *p) {{}}\n"
     );
     fs::write(path("evil.c"), evil).expect("a file");
-    assert!(matches!(said(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code, Some(0 | 5)));
+    assert!(matches!(
+        run_program(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code,
+        Some(0 | 5)
+    ));
     let commands: [&[&str]; 4] = [
         &["--c", &path("evil.c")],
         &["--lib", &path("evil.so"), "--call", "f"],
@@ -173,19 +176,20 @@ fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
     for words in commands {
         let command = [&["cyclescope", "run", "--sweep", "N=1,2"], words].concat();
         with_head(&out, |head| head["points"]["command"] = command.clone().into());
-        let answer = said(&["run", "--resume", &out]);
+        let answer = run_program(&["run", "--resume", &out]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains(words[0]) && answer.stderr.contains("whole command"), "{answer:?}");
     }
     for command in [&[][..], &["cyclescope"], &["cyclescope", "doctor"], &["", "run", "--resume", &out], &["\u{0}"]] {
         with_head(&out, |head| head["points"]["command"] = command.into());
-        let answer = said(&["run", "--resume", &out]);
+        let answer = run_program(&["run", "--resume", &out]);
         assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
     }
     assert!(!Path::new(&proof).exists());
 }
 
-/// A C file whose constructor leaves a process behind and writes its number to a file, and then does this.
+/// A C file whose constructor starts a process, writes its number to a file, and then runs this
+/// code.
 fn leaving(folder: &Path, then: &str) -> (String, String) {
     let [source, number] = ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
     let text = format!(
@@ -203,7 +207,7 @@ fn leaving(folder: &Path, then: &str) -> (String, String) {
     (source, number)
 }
 
-/// What is found within 20 s.
+/// What `found` returns within 20 s.
 fn within<T>(mut found: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -225,21 +229,21 @@ fn gone(number: &str) {
 }
 
 #[test]
-fn what_a_constructor_started_ends_with_the_run() {
+fn processes_of_a_constructor_end_with_the_run() {
     if !has("cc") {
         return;
     }
     for (then, codes) in [("", &[0, 5][..]), ("_exit(3);", &[4]), ("for (;;) sleep(1);", &[4]), ("for (;;) ;", &[4])] {
         let folder = folder();
         let (source, number) = leaving(folder.path(), then);
-        let answer = said(&["run", "--quick", "--c", &source]);
+        let answer = run_program(&["run", "--quick", "--c", &source]);
         assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{then}: {answer:?}");
         gone(&number);
     }
 }
 
 #[test]
-fn what_a_constructor_started_ends_with_an_interrupt() {
+fn processes_of_a_constructor_end_with_an_interrupt() {
     if !has("cc") {
         return;
     }
@@ -251,7 +255,7 @@ fn what_a_constructor_started_ends_with_an_interrupt() {
         command.args(["run", "--samples", "4", "--layouts", "1000", "--warm-up", "100000", "--c", &source]);
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
         within(|| Path::new(&number).exists().then_some(()));
-        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        // SAFETY: takes no pointers; the process is a child that hasn't been reaped.
         assert_eq!(unsafe { libc::kill(running.id() as i32, signal) }, 0);
         let status = within(|| running.try_wait().expect("a child"));
         let expected = if signal == libc::SIGINT { (Some(130), None) } else { (None, Some(signal)) };
@@ -261,7 +265,7 @@ fn what_a_constructor_started_ends_with_an_interrupt() {
 }
 
 #[test]
-fn a_constructor_has_limits_and_no_input() {
+fn constructors_have_limits_and_no_input() {
     if !has("cc") {
         return;
     }
@@ -281,12 +285,12 @@ fn a_constructor_has_limits_and_no_input() {
 }
 
 #[test]
-fn a_compiler_that_does_not_behave_is_ended() {
+fn misbehaving_compiler_is_killed() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     fs::write(path("code.c"), "void f(void *p) {}\n").expect("a file");
     let flood = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", "sh -c 'exec yes' --"));
-    assert!(flood.code == Some(2) && flood.stderr.contains("said more than"), "{flood:?}");
+    assert!(flood.code == Some(2) && flood.stderr.contains("printed more than"), "{flood:?}");
     let script = format!("sleep 1000 & echo $! > {}; exit 1", path("number"));
     let left = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", format!("sh -c '{script}' --")));
     assert!(left.code == Some(2) && left.stderr.contains("sh failed"), "{left:?}");
@@ -296,8 +300,8 @@ fn a_compiler_that_does_not_behave_is_ended() {
 }
 
 #[test]
-fn a_full_disk_is_said() {
-    let answer = said(&["instr", "nop", "--quick", "--out", "/dev/full"]);
+fn full_disk_is_reported() {
+    let answer = run_program(&["instr", "nop", "--quick", "--out", "/dev/full"]);
     assert!(answer.code == Some(1) && answer.stderr.contains("No space left"), "{answer:?}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
     let full = File::options().write(true).open("/dev/full").expect("a device");

@@ -1,21 +1,23 @@
-//! Closed cycles of links, from whose times the links' costs follow.
+//! Circuits: closed chains of links, in which the last link feeds the first. Their times determine
+//! the costs of the links.
 
 use crate::bodies::links::{self, LOADS, Link, LinkAddress, STORES, build_computed_copy};
 use crate::bodies::route::STEADY_LINKS;
 use crate::forms::form_anatomy::{RegisterBank, encode_instructions};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
-/// NOPs in a turn of the cycle that tells the width.
+/// NOPs per turn of the circuit that measures the core's width.
 const NOPS_A_TURN: usize = 8;
-/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
+/// Registers that a circuit of one kind of link rotates through. With one register, a link could also
+/// wait for the register that it overwrites.
 const ROTATED_REGISTERS: usize = 3;
 
-/// A general register by number, an address in R14.
+/// The number of R14, which holds an address.
 const ADDRESS_REGISTER: u8 = 14;
-/// Two addresses that change places with each turn of a cycle through memory, the first of which is also in R14.
+/// Two addresses that are exchanged in each turn of a circuit through memory. The first equals R14.
 const FIRST_ADDRESS_REGISTER: u8 = 11;
 const SECOND_ADDRESS_REGISTER: u8 = 10;
-/// Bytes between them.
+/// Bytes between the two addresses.
 const ADDRESS_DISTANCE: i32 = 64;
 const MAIN_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: 0 };
 const NEXT_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: ADDRESS_DISTANCE };
@@ -23,28 +25,29 @@ const FIRST_ADDRESS: LinkAddress = LinkAddress { base: FIRST_ADDRESS_REGISTER, d
 const CONSTANT_REGISTER: u8 = 12;
 const ZERO_REGISTER: u8 = 13;
 
-/// A closed cycle of links: each reads what the one before wrote.
-pub(super) struct LinkCycle {
+/// A circuit: each link reads the register that the previous one wrote, and the first one reads
+/// that of the last.
+pub(super) struct LinkCircuit {
     pub(super) links: Vec<Link>,
     pub(super) body: Vec<Instruction>,
 }
 
-impl LinkCycle {
-    /// NOPs, which tell the width of the core. One byte each would be so dense that buffers of decoded instructions can't
-    /// keep up.
-    pub(super) fn nop_cycle() -> LinkCycle {
+impl LinkCircuit {
+    /// NOPs, which measure the core's width. One-byte NOPs would be too dense for buffers of
+    /// decoded instructions.
+    pub(super) fn nop_circuit() -> LinkCircuit {
         let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
-        LinkCycle { links: Vec::new(), body: vec![nop; NOPS_A_TURN] }
+        LinkCircuit { links: Vec::new(), body: vec![nop; NOPS_A_TURN] }
     }
 
-    /// Moves within general registers, of which each takes one core cycle wherever nothing disturbs them.
-    pub(super) fn control_cycle() -> LinkCycle {
-        LinkCycle::from_links(&[links::FROM_32; ROTATED_REGISTERS])
+    /// Moves between general registers. Undisturbed, each takes one core cycle.
+    pub(super) fn control_circuit() -> LinkCircuit {
+        LinkCircuit::from_links(&[links::FROM_32; ROTATED_REGISTERS])
     }
 
-    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
-    /// would depend on nothing.
-    fn from_links(links: &[Link]) -> LinkCycle {
+    /// A value goes from register 0 through others and back to 0. An XOR of a register with itself
+    /// would break the dependency.
+    fn from_links(links: &[Link]) -> LinkCircuit {
         let mut source = 0;
         let mut body = Vec::new();
         for (index, link) in links.iter().enumerate() {
@@ -56,12 +59,12 @@ impl LinkCycle {
             body.push(link.build_instruction(destination, source, constant, MAIN_ADDRESS));
             source = destination;
         }
-        LinkCycle { links: links.to_vec(), body }
+        LinkCircuit { links: links.to_vec(), body }
     }
 
-    /// Through memory at one place; or stored at two and loaded from one and the other in turn, so that no core takes the
-    /// store's register for the load.
-    fn through_memory(store: Link, load: Link, alternating: bool) -> Option<LinkCycle> {
+    /// A circuit through one memory location. With `alternating`, each value is stored at two
+    /// locations and loaded from them in turn. This prevents memory renaming.
+    fn through_memory(store: Link, load: Link, alternating: bool) -> Option<LinkCircuit> {
         let within = links::find_link_within(load.to, load.name.starts_with('v'))?;
         let mut links = vec![store, load];
         let mut body = vec![store.build_instruction(0, 1, CONSTANT_REGISTER, MAIN_ADDRESS)];
@@ -78,15 +81,15 @@ impl LinkCycle {
             if alternating { FIRST_ADDRESS } else { MAIN_ADDRESS },
         ));
         for turn in 0..STEADY_LINKS as u8 {
-            // From register 1 to 2 and back, an even number of times.
+            // An even number of moves between registers 1 and 2.
             body.push(within.build_instruction(2 - turn % 2, 1 + turn % 2, CONSTANT_REGISTER, MAIN_ADDRESS));
             links.push(within);
         }
-        Some(LinkCycle { links, body })
+        Some(LinkCircuit { links, body })
     }
 
-    /// From a loaded value back to its address.
-    fn through_address(load: Link) -> Option<LinkCycle> {
+    /// A circuit from a loaded value back to its address.
+    fn through_address(load: Link) -> Option<LinkCircuit> {
         let back: &[Link] = match (load.to, load.name.starts_with('v')) {
             (RegisterBank::General, _) => &[],
             (RegisterBank::Vector, true) => &[links::FROM_VECTOR_VEX],
@@ -106,17 +109,20 @@ impl LinkCycle {
         body.extend(
             [links::XOR; 2].map(|link| link.build_instruction(ADDRESS_REGISTER, 0, CONSTANT_REGISTER, MAIN_ADDRESS)),
         );
-        Some(LinkCycle { links, body })
+        Some(LinkCircuit { links, body })
     }
 }
 
-/// Those cycles that the CPU has all links of.
-fn close_cycles<'a>(cycles: impl IntoIterator<Item = &'a [Link]>, has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
-    cycles.into_iter().filter(|links| has(links)).map(LinkCycle::from_links).collect()
+/// The circuits whose links are all supported by the CPU.
+fn close_circuits<'a>(
+    circuits: impl IntoIterator<Item = &'a [Link]>,
+    has: &dyn Fn(&[Link]) -> bool,
+) -> Vec<LinkCircuit> {
+    circuits.into_iter().filter(|links| has(links)).map(LinkCircuit::from_links).collect()
 }
 
-/// Cycles within one class of registers.
-pub(super) fn list_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+/// Circuits within one class of registers.
+pub(super) fn list_class_circuits(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCircuit> {
     let mut known: Vec<Vec<Link>> = vec![
         vec![links::FROM_32; ROTATED_REGISTERS],
         vec![links::FROM_16; ROTATED_REGISTERS],
@@ -133,11 +139,11 @@ pub(super) fn list_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle>
     known.extend(squares.map(|link| vec![*link; if link.squares_in_place() { 1 } else { ROTATED_REGISTERS }]));
     let selects = links::SELECT.iter().chain([&links::BORROW]);
     known.extend(selects.map(|select| vec![links::COMPARE, *select]));
-    close_cycles(known.iter().map(Vec::as_slice), has)
+    close_circuits(known.iter().map(Vec::as_slice), has)
 }
 
-/// Cycles of two links between two classes, and of one from the high byte of a register.
-pub(super) fn list_two_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+/// Circuits of two links between two classes, and of one from a high byte.
+pub(super) fn list_two_class_circuits(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCircuit> {
     let pairs = [
         [links::TO_VECTOR, links::FROM_VECTOR],
         [links::TO_VECTOR_VEX, links::FROM_VECTOR_VEX],
@@ -145,34 +151,34 @@ pub(super) fn list_two_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCy
         [links::TO_MMX, links::FROM_MMX],
         [links::FROM_HIGH, links::FROM_32],
     ];
-    close_cycles(pairs.iter().map(|pair| &pair[..]), has)
+    close_circuits(pairs.iter().map(|pair| &pair[..]), has)
 }
 
-/// Cycles whose middle link is between two classes without a pair of their own.
-pub(super) fn list_three_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+/// Circuits whose middle link connects two classes that have no pair.
+pub(super) fn list_three_class_circuits(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCircuit> {
     let threes = [
         [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
         [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
     ];
-    close_cycles(threes.iter().map(|three| &three[..]), has)
+    close_circuits(threes.iter().map(|three| &three[..]), has)
 }
 
-/// Cycles from a loaded value back to its address.
-pub(super) fn list_load_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
-    LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| LinkCycle::through_address(*load)).collect()
+/// Circuits from a loaded value back to its address.
+pub(super) fn list_load_circuits(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCircuit> {
+    LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| LinkCircuit::through_address(*load)).collect()
 }
 
-/// Cycles of a store and a load: through one place, and through two in turn.
-pub(super) fn list_memory_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCycle; 2]> {
+/// Circuits of a store and a load: through one location, and through two in turn.
+pub(super) fn list_memory_circuits(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCircuit; 2]> {
     let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
-    let ways = |(store, load): (&Link, &Link)| {
-        let one = |alternating| LinkCycle::through_memory(*store, *load, alternating);
-        Some([one(false)?, one(true)?])
+    let close_trip = |(store, load): (&Link, &Link)| {
+        let circuit = |alternating| LinkCircuit::through_memory(*store, *load, alternating);
+        Some([circuit(false)?, circuit(true)?])
     };
-    trips.filter_map(ways).collect()
+    trips.filter_map(close_trip).collect()
 }
 
-/// What runs before a cycle.
+/// Init code of a circuit.
 pub(super) fn encode_init() -> Vec<u8> {
     let address = Register::RAX + u32::from(ADDRESS_REGISTER);
     let mut init = vec![

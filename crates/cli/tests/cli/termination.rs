@@ -1,4 +1,4 @@
-//! How a run ends that does not come to its own end, and what it leaves: nothing.
+//! Early ends of a run, which must leave nothing behind.
 
 use crate::support::{answer, cyclescope, folder, gone, has_for_part, within};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A program that was started and is killed where a test fails.
+/// A started program, which is killed if a test fails.
 struct Running(Child);
 
 impl Drop for Running {
@@ -23,17 +23,17 @@ impl Running {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        // SAFETY: takes no pointers; the process is a child that hasn't been reaped.
         assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
     }
 
-    /// The number of the process's child, where it has one.
+    /// The process number of the program's child, if it has one.
     fn worker(&self) -> Option<i32> {
         let children = format!("/proc/{0}/task/{0}/children", self.0.id());
         std::fs::read_to_string(&children).ok()?.split(' ').next()?.parse().ok()
     }
 
-    /// Waits until the process has a child, and returns its number.
+    /// Waits until the program has a child, and returns its process number.
     fn child(&self) -> i32 {
         within(20, || self.worker())
     }
@@ -52,7 +52,8 @@ fn long_run() -> Command {
     command
 }
 
-/// Starts a command with a SIGHUP that does this, whatever it does to the tests: they may run in the background.
+/// Starts a command with this handling of SIGHUP, whatever the tests' own is: they may run in the
+/// background.
 fn hung_up(command: &mut Command, does: libc::sighandler_t) {
     // SAFETY: `signal` may be called between fork and exec.
     unsafe {
@@ -64,7 +65,7 @@ fn hung_up(command: &mut Command, does: libc::sighandler_t) {
 }
 
 #[test]
-fn interrupts_end_the_run_and_its_worker_with_130() {
+fn interrupt_ends_the_run_and_its_worker_with_130() {
     for wait in [0, 5, 50, 200] {
         let running = Running::start(&mut long_run());
         let worker = running.child();
@@ -88,7 +89,7 @@ fn other_signals_end_the_worker_too() {
 }
 
 #[test]
-fn what_nohup_started_goes_on_after_a_hangup() {
+fn run_under_nohup_survives_a_hangup() {
     let mut command = long_run();
     hung_up(&mut command, libc::SIG_IGN);
     let running = Running::start(&mut command);
@@ -101,12 +102,12 @@ fn what_nohup_started_goes_on_after_a_hangup() {
 }
 
 #[test]
-fn a_killed_worker_is_said_to_be_lost() {
+fn killed_worker_is_reported_as_lost() {
     let mut running = Running::start(&mut long_run());
     std::thread::sleep(Duration::from_millis(200));
-    // Each layout has a worker of its own: one that is killed between two of them is not missed.
+    // Each layout has its own worker. One that is killed between two layouts isn't missed.
     within(20, || {
-        // SAFETY: takes no pointers; the worker was not reaped a moment ago.
+        // SAFETY: takes no pointers; the worker wasn't reaped a moment ago.
         running.worker().map(|worker| unsafe { libc::kill(worker, libc::SIGKILL) });
         std::thread::sleep(Duration::from_millis(20));
         running.0.try_wait().expect("a child")
@@ -122,7 +123,7 @@ fn interrupted_compilers_and_assemblers_leave_no_files() {
     let folder = folder();
     let (temporary, file) = (folder.path().join("tmp"), folder.path().join("code.c"));
     std::fs::create_dir(&temporary).expect("a directory");
-    // Both take seconds, without an end in sight.
+    // Both take seconds, because their input never ends.
     let endless = "#define A(x) B(x x) B(x x) B(x x)\n#define B(x) C(x x) C(x x) C(x x)\n\
                    #define C(x) D(x x) D(x x) D(x x)\n#define D(x) E(x x) E(x x) E(x x)\n\
                    #define E(x) F(x x) F(x x) F(x x)\n#define F(x) x x x x\n\
@@ -152,7 +153,7 @@ fn interrupted_compilers_and_assemblers_leave_no_files() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     for arguments in [&["run", "--quick", "nop"][..], &["run", "--json", "nop"], &["--help"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
         let mut running = Running::start(command.args(arguments).stdout(Stdio::piped()));
@@ -162,7 +163,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn full_disk_is_an_error() {
     for arguments in [&["run", "--quick", "nop"][..], &["run", "--quick", "--json", "nop"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
@@ -172,7 +173,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn only_standard_output_has_to_be_open() {
+fn only_standard_output_must_be_open() {
     let program = env!("CARGO_BIN_EXE_cyclescope");
     let shell = |streams: &str| {
         let script = format!("{program} run --quick nop {streams}");
@@ -182,7 +183,7 @@ fn only_standard_output_has_to_be_open() {
         let output = shell(streams);
         assert!(matches!(output.status.code(), Some(0 | 5)), "{streams}: {output:?}");
     }
-    // A result that nobody gets is no success.
+    // A result that can't be delivered is a failure.
     for streams in [">&-", "--json >&-", "<&- >&- 2>&-"] {
         let output = shell(streams);
         assert_eq!(output.status.code(), Some(1), "{streams}: {output:?}");
@@ -192,20 +193,20 @@ fn only_standard_output_has_to_be_open() {
 }
 
 #[test]
-fn an_empty_environment_is_enough() {
+fn empty_environment_is_sufficient() {
     let answer = answer(cyclescope(&["run", "--quick", "nop"]).env_clear());
     assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
 }
 
 #[test]
-fn a_temporary_folder_that_is_missing_is_told() {
+fn missing_temporary_folder_is_reported() {
     let answer = answer(cyclescope(&["run", "--assembler", "as", "nop"]).env("TMPDIR", "/nowhere"));
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stderr.contains("TMPDIR"), "{answer:?}");
 }
 
 #[test]
-fn limits_of_the_system_are_told_with_what_helps() {
+fn system_limits_are_reported_with_a_remedy() {
     for (limit, word) in [("-v 30000", "ulimit -v"), ("-n 5", "ulimit -n"), ("-f 4", "ulimit -f")] {
         let script = format!("ulimit {limit}; {} run --quick nop", env!("CARGO_BIN_EXE_cyclescope"));
         let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
@@ -213,7 +214,7 @@ fn limits_of_the_system_are_told_with_what_helps() {
         assert_eq!(output.status.code(), Some(1), "{limit}: {said}");
         assert!(said.contains(word), "{limit}: {said}");
     }
-    // As much as the remedy names.
+    // The limit that the remedy names.
     let script = format!("ulimit -v 262144; {} run --quick nop", env!("CARGO_BIN_EXE_cyclescope"));
     let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
     assert!(matches!(status.code(), Some(0 | 5)), "{status}");

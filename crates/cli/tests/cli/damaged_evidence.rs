@@ -1,4 +1,4 @@
-//! Damaged evidence: a clean error or an honest number, never a panic.
+//! Damaged evidence gives a clean error or a correct number, never a panic.
 
 use crate::evidence::keep;
 use crate::support::{Answer, answer, cyclescope, folder, forged};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const FILES: [&str; 5] = ["manifest.json", "programs.jsonl.gz", "records.jsonl.gz", "layouts.jsonl.gz", "readings.gz"];
 
-/// Replays evidence in which one file has other bytes, and puts them back.
+/// Replays evidence with other bytes in one file, and restores the file.
 fn replay_with(directory: &Path, file: &str, bytes: &[u8]) -> Answer {
     let path = directory.join(file);
     let whole = std::fs::read(&path).expect("a file");
@@ -19,7 +19,7 @@ fn replay_with(directory: &Path, file: &str, bytes: &[u8]) -> Answer {
 }
 
 #[test]
-fn files_cut_short_are_refused() {
+fn truncated_files_are_rejected() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     keep(directory.to_str().expect("text"), &["imul rax, rax"]);
@@ -38,7 +38,7 @@ fn files_cut_short_are_refused() {
 }
 
 #[test]
-fn an_edited_manifest_is_refused() {
+fn edited_manifest_is_rejected() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     keep(directory.to_str().expect("text"), &["imul rax, rax"]);
@@ -54,7 +54,7 @@ fn an_edited_manifest_is_refused() {
         assert_ne!(changed, whole, "{before}");
         let answer = replay_with(&directory, "manifest.json", changed.as_bytes());
         assert_eq!(answer.code, Some(2), "{before}: {answer:?}");
-        assert!(answer.stderr.contains("checksum") && answer.stderr.contains("was changed"), "{answer:?}");
+        assert!(answer.stderr.contains("checksum") && answer.stderr.contains("unchanged copy"), "{answer:?}");
     }
 }
 
@@ -79,8 +79,8 @@ fn numbers_out_of_range_never_panic() {
 /// Numbers that no field expects.
 const ODD: [&str; 6] = ["0", "3", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
 
-/// Evidence of each study with other numbers in its plan and in the first answers of the machine: whatever is computed and
-/// printed, it ends.
+/// Replays evidence of a study with other numbers in its plan and in the machine's first answers.
+/// The command must end, whatever it computes and prints.
 fn forge_numbers(command: &[&str], step: usize) {
     let folder = folder();
     let [good, bad] = ["good", "bad"].map(|name| folder.path().join(name));
@@ -133,17 +133,17 @@ const STUDIES: [&[&str]; 4] = [
 ];
 
 #[test]
-fn odd_numbers_in_any_evidence_end_in_good_order() {
+fn sampled_odd_numbers_in_evidence_never_panic() {
     STUDIES.iter().for_each(|command| forge_numbers(command, 41));
 }
 
 #[test]
-#[ignore = "takes minutes; the sample above stands for it in every run"]
-fn every_odd_number_in_any_evidence_ends_in_good_order() {
+#[ignore = "takes minutes; the sample above runs every time"]
+fn all_odd_numbers_in_evidence_never_panic() {
     STUDIES.iter().for_each(|command| forge_numbers(command, 1));
 }
 
-/// Where the numbers of a value are, but of a list only the first.
+/// Pointers to the numbers in a value; of a list, only its first element.
 fn pointers(value: &serde_json::Value) -> Vec<String> {
     let below =
         |name: &str, value| pointers(value).into_iter().map(|pointer| format!("/{name}{pointer}")).collect::<Vec<_>>();
@@ -178,7 +178,7 @@ fn flipped_bits_never_panic() {
 }
 
 #[test]
-fn another_number_than_the_one_beside_it_is_an_error() {
+fn stored_number_that_differs_from_its_readings_is_an_error() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let kept = keep(directory.to_str().expect("text"), &["imul rax, rax"]);
@@ -194,7 +194,7 @@ fn another_number_than_the_one_beside_it_is_an_error() {
 }
 
 #[test]
-fn another_reading_gives_another_number_which_is_an_error() {
+fn changed_reading_is_an_error() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     let kept = keep(directory.to_str().expect("text"), &["imul rax, rax"]);

@@ -1,4 +1,4 @@
-//! The check itself, on small crates with planted faults.
+//! Tests of the check itself, on small example crates with faults.
 
 use crate::arrows::{Arrows, arrows};
 use crate::claims::{Act, Claim, Places, Within, broken};
@@ -6,7 +6,7 @@ use crate::order::{circles_of_files, circles_of_rooms, upward};
 use crate::source::Source;
 use std::path::Path;
 
-/// A crate of these files, `lib.rs` among them.
+/// A crate of these files, which include `lib.rs`.
 fn source(files: &[(&str, &str)]) -> Source {
     let read = |file: &Path| {
         files.iter().find(|(name, _)| Path::new("src").join(name) == file).map(|(_, text)| (*text).to_string())
@@ -16,8 +16,8 @@ fn source(files: &[(&str, &str)]) -> Source {
     source
 }
 
-/// Its arrows.
-fn planted(files: &[(&str, &str)]) -> Arrows {
+/// The arrows of a crate of these files.
+fn example_arrows(files: &[(&str, &str)]) -> Arrows {
     arrows(&source(files))
 }
 
@@ -32,7 +32,7 @@ const TWO: &str = "mod a; mod b;";
 
 #[test]
 fn a_circle_is_found_with_the_names_that_tie_it() {
-    let arrows = planted(&[
+    let arrows = example_arrows(&[
         ("lib.rs", TWO),
         ("a.rs", "use crate::b::B; pub struct A(B);"),
         ("b.rs", "pub struct B; pub fn back() { let _ = super::a::A::default(); }"),
@@ -42,8 +42,8 @@ fn a_circle_is_found_with_the_names_that_tie_it() {
 }
 
 #[test]
-fn a_longer_circle_is_one() {
-    let arrows = planted(&[
+fn a_longer_circle_is_reported_once() {
+    let arrows = example_arrows(&[
         ("lib.rs", "mod a; mod b; mod c; mod d;"),
         ("a.rs", "use crate::b::b; pub fn a() { b() }"),
         ("b.rs", "use crate::c::c; pub fn b() { c() }"),
@@ -56,8 +56,9 @@ fn a_longer_circle_is_one() {
 }
 
 #[test]
-fn a_way_in_one_direction_is_no_circle() {
-    let arrows = planted(&[("lib.rs", TWO), ("a.rs", "use crate::b::B; pub struct A(B);"), ("b.rs", "pub struct B;")]);
+fn arrows_in_one_direction_are_not_a_circle() {
+    let arrows =
+        example_arrows(&[("lib.rs", TWO), ("a.rs", "use crate::b::B; pub struct A(B);"), ("b.rs", "pub struct B;")]);
     assert_eq!(names(&arrows, "a.rs", "b.rs"), ["B"]);
     assert!(circles_of_files(&arrows).is_empty());
 }
@@ -65,21 +66,24 @@ fn a_way_in_one_direction_is_no_circle() {
 #[test]
 fn a_parent_and_a_child_that_use_each_other_are_a_circle() {
     let child = ("room/child.rs", "use super::Shared; pub fn of(_: &Shared) {}");
-    let circle = planted(&[
+    let circle = example_arrows(&[
         ("lib.rs", "mod room;"),
         ("room/mod.rs", "mod child; pub struct Shared; pub fn run() { child::of(&Shared) }"),
         child,
     ]);
     assert_eq!(circles_of_files(&circle).len(), 1);
-    // One that only declares its child and hands its name on uses nothing of it.
-    let face =
-        planted(&[("lib.rs", "mod room;"), ("room/mod.rs", "mod child; pub use child::of; pub struct Shared;"), child]);
+    // A module that only declares its child and re-exports its name does not use it.
+    let face = example_arrows(&[
+        ("lib.rs", "mod room;"),
+        ("room/mod.rs", "mod child; pub use child::of; pub struct Shared;"),
+        child,
+    ]);
     assert!(circles_of_files(&face).is_empty());
 }
 
 #[test]
 fn names_are_followed_to_the_file_that_defines_them() {
-    let arrows = planted(&[
+    let arrows = example_arrows(&[
         ("lib.rs", "pub mod user; mod room; pub mod other;"),
         ("user.rs", "use crate::room::{Thing as Other, inner}; pub fn f(_: Other) { inner::g() }"),
         ("room/mod.rs", "pub mod inner; pub use inner::Thing;"),
@@ -93,7 +97,7 @@ fn names_are_followed_to_the_file_that_defines_them() {
 
 #[test]
 fn a_method_apart_from_its_type_is_an_arrow_to_its_file() {
-    let arrows = planted(&[
+    let arrows = example_arrows(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "pub struct A;"),
         ("b.rs", "use crate::a::A; impl A { pub fn apart(&self) {} fn hidden(&self) {} pub fn new() -> A { A } }"),
@@ -104,7 +108,7 @@ fn a_method_apart_from_its_type_is_an_arrow_to_its_file() {
 
 #[test]
 fn tests_may_use_anything() {
-    let arrows = planted(&[
+    let arrows = example_arrows(&[
         ("lib.rs", TWO),
         ("a.rs", "use crate::b::B; pub struct A(B);"),
         ("b.rs", "pub struct B; #[cfg(test)] mod tests { use crate::a::A; fn f(_: A) {} }"),
@@ -113,8 +117,8 @@ fn tests_may_use_anything() {
 }
 
 #[test]
-fn rooms_in_a_circle_are_found_where_no_files_are() {
-    let arrows = planted(&[
+fn rooms_in_a_circle_are_found_even_if_no_files_are() {
+    let arrows = example_arrows(&[
         ("lib.rs", "mod one; mod two;"),
         ("one/mod.rs", "pub mod low; mod high;"),
         ("one/low.rs", "pub struct Low;"),
@@ -129,8 +133,8 @@ fn rooms_in_a_circle_are_found_where_no_files_are() {
 }
 
 #[test]
-fn an_arrow_up_is_found_and_one_down_is_not() {
-    let arrows = planted(&[
+fn only_upward_arrows_are_reported() {
+    let arrows = example_arrows(&[
         ("lib.rs", "mod ground; mod roof;"),
         ("ground.rs", "use crate::roof::Roof; pub struct Ground(Roof);"),
         ("roof.rs", "pub struct Roof;"),
@@ -142,7 +146,7 @@ fn an_arrow_up_is_found_and_one_down_is_not() {
     assert_eq!(unplaced, ["the room ground has no place in the order of rooms"]);
 }
 
-/// Two studies, of which one does everything that it must not.
+/// Two studies, one of which breaks every rule.
 const HOUSE: &[(&str, &str)] = &[
     ("lib.rs", "mod executor; mod runner; mod study;"),
     ("executor/mod.rs", "pub mod user; pub struct Batch { pub rounds: u32 } impl Batch { pub fn pause(&self) {} }"),
@@ -161,7 +165,7 @@ const HOUSE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What breaks a claim there.
+/// Violations of a claim in this crate.
 fn faults(act: Act, within: Places, by: Places) -> Vec<String> {
     let source = source(HOUSE);
     let claim = Claim { text: "planted", act, within: Within::These(within), by };
@@ -182,7 +186,7 @@ fn a_false_claim_is_found_with_file_and_name() {
 }
 
 #[test]
-fn a_true_claim_is_not_and_an_exception_that_nothing_needs_is() {
+fn a_true_claim_passes_and_an_unneeded_exception_is_reported() {
     assert!(faults(Act::Builds("Batch"), &[], &["runner.rs", "study/"]).is_empty());
     assert!(faults(Act::Builds("Batch"), &["study/good.rs"], &[]).is_empty());
     let unneeded = faults(Act::Builds("Batch"), &[], &["runner.rs", "study/bad.rs", "study/good.rs"]);

@@ -1,9 +1,9 @@
-//! `--beside`: code that runs on another CPU meanwhile, and what is refused.
+//! `--beside`: background load on another CPU, and what is rejected.
 
 use crate::support::{answer, cyclescope, folder, has, json};
 use serde_json::Value;
 
-/// Whether this process may use two CPUs; if not, says that the test is skipped.
+/// Whether this process may use two CPUs. If not, reports that the test is skipped.
 #[track_caller]
 fn two_cpus() -> bool {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
@@ -14,15 +14,15 @@ fn two_cpus() -> bool {
 }
 
 #[test]
-fn what_ran_beside_is_told_with_its_share_of_the_time() {
+fn background_load_is_reported_with_its_share_of_time() {
     if !two_cpus() {
         return;
     }
     let arguments = ["run", "imul rax, rax", "--quick", "--beside", "mov rbx, [r14]", "--json"];
-    let told = answer(&mut cyclescope(&arguments));
-    let lines: Vec<Value> = told.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let output = answer(&mut cyclescope(&arguments));
+    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
-    assert!(kinds.contains(&"run") && kinds.last() == Some(&"beside"), "{told:?}");
+    assert!(kinds.contains(&"run") && kinds.last() == Some(&"beside"), "{output:?}");
     let beside = lines.last().expect("a line");
     let share = beside["share"].as_f64().expect("a share");
     assert!(share > 0.0 && share <= 1.0, "{beside}");
@@ -30,51 +30,51 @@ fn what_ran_beside_is_told_with_its_share_of_the_time() {
     let run = lines.iter().find(|line| line["kind"] == "run").expect("a result");
     assert!(run["cpu"] != beside["cpu"], "{beside}");
     let text = answer(cyclescope(&arguments[..5]).env("NO_COLOR", "1"));
-    assert!(text.stdout.contains("Beside it, `mov rbx, [r14]` ran "), "{text:?}");
+    assert!(text.stdout.contains("Background load: `mov rbx, [r14]` ran "), "{text:?}");
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
 }
 
 #[test]
-fn what_can_not_run_beside_is_named() {
+fn invalid_background_load_is_named() {
     if !two_cpus() {
         return;
     }
     for (snippet, code, named) in [
-        ("ud2", 4, "beside it, `ud2` on CPU "),
+        ("ud2", 4, "background load `ud2` on CPU "),
         ("mov rax, [0]", 4, "SIGSEGV"),
         ("foo", 2, "there is no instruction `foo`"),
         ("", 2, "the snippet of --beside has no instructions"),
     ] {
-        let told = answer(&mut cyclescope(&["run", "nop", "--quick", "--beside", snippet]));
-        assert_eq!(told.code, Some(code), "{snippet}: {told:?}");
-        assert!(told.stderr.contains(named) && told.stdout.is_empty(), "{snippet}: {told:?}");
+        let output = answer(&mut cyclescope(&["run", "nop", "--quick", "--beside", snippet]));
+        assert_eq!(output.code, Some(code), "{snippet}: {output:?}");
+        assert!(output.stderr.contains(named) && output.stdout.is_empty(), "{snippet}: {output:?}");
     }
 }
 
 #[test]
-fn cpus_that_are_not_free_are_refused_before_anything_is_measured() {
+fn unavailable_cpus_are_rejected_before_measuring() {
     let many: Vec<&str> = ["--beside", "nop"].into_iter().cycle().take(2 * 4096).collect();
     let many = [&["run", "nop"], &many[..]].concat();
     let run = json(&["run", "nop", "--quick"], &[0, 5]);
     let measured = run["cpu"].to_string();
     for (arguments, named) in [
-        (&["run", "nop", "--beside-cpu", "0"][..], "for which there is no --beside"),
-        (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], " is taken"),
-        (&many, "there are CPUs for"),
+        (&["run", "nop", "--beside-cpu", "0"][..], "more --beside-cpu than --beside"),
+        (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], "can't run this snippet"),
+        (&many, "CPUs are available for them"),
         (&["doctor", "--beside", "nop"], "nothing is measured"),
-        (&["doctor", "--beside-cpu", "1"], "for which there is no --beside"),
+        (&["doctor", "--beside-cpu", "1"], "more --beside-cpu than --beside"),
         (&["uarch", "--list", "--beside", "nop"], "nothing is measured"),
-        (&["uarch", "rob", "--out", "/nowhere/file", "--beside", "nop"], "does not keep what ran beside"),
-        (&["run", "nop", "--beside", "mov r15, 1"], "counted in R15"),
+        (&["uarch", "rob", "--out", "/nowhere/file", "--beside", "nop"], "can't record the background load"),
+        (&["run", "nop", "--beside", "mov r15, 1"], "uses R15"),
     ] {
-        let told = answer(&mut cyclescope(arguments));
-        assert_eq!(told.code, Some(2), "{arguments:?}: {told:?}");
-        assert!(told.stderr.contains(named) && told.stdout.is_empty(), "{arguments:?}: {told:?}");
+        let output = answer(&mut cyclescope(arguments));
+        assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(named) && output.stdout.is_empty(), "{arguments:?}: {output:?}");
     }
 }
 
 #[test]
-fn a_function_is_measured_beside_code_too() {
+fn functions_are_measured_with_background_load() {
     if !two_cpus() || !has("cc") {
         return;
     }
@@ -82,7 +82,7 @@ fn a_function_is_measured_beside_code_too() {
     let path = files.path().join("f.c");
     std::fs::write(&path, "int f(int *p) { return p[0] + p[1]; }").expect("a file");
     let path = path.to_str().expect("text");
-    let told = answer(&mut cyclescope(&["run", "--c", path, "--quick", "--beside", "imul rbx, rbx"]));
-    assert!(matches!(told.code, Some(0 | 5)), "{told:?}");
-    assert!(told.stdout.contains("Beside it, `imul rbx, rbx` ran "), "{told:?}");
+    let output = answer(&mut cyclescope(&["run", "--c", path, "--quick", "--beside", "imul rbx, rbx"]));
+    assert!(matches!(output.code, Some(0 | 5)), "{output:?}");
+    assert!(output.stdout.contains("Background load: `imul rbx, rbx` ran "), "{output:?}");
 }
