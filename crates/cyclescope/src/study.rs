@@ -14,10 +14,10 @@ pub use cyclescope_measure::study::{
     StudyFollower, StudyInfo, StudyProgress, StudySelection, SuiteCatalog, SuiteQuestion, TextColumn, TextTable,
 };
 pub use cyclescope_run::{points, study as run};
+pub use cyclescope_uarch as uarch;
 
 /// All studies, by name.
-pub const ALL: &[StudyInfo] =
-    &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, cyclescope_uarch::INFO];
+pub const ALL: &[StudyInfo] = &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, uarch::INFO];
 
 /// Finds a study by its name.
 pub fn find_study(name: &str) -> Option<&'static StudyInfo> {

@@ -74,7 +74,8 @@ pub(super) fn run_batches(
         let mut record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         record.witnesses.push(witness);
         let walked = curves.into_iter();
-        record.walks = walked.map(|(walk, curve)| WalkRecord { name: walk.name, levels: Vec::new(), curve }).collect();
+        record.walks =
+            walked.map(|(walk, curve)| WalkRecord { name: walk.name.into(), levels: Vec::new(), curve }).collect();
         return Ok(vec![record]);
     }
 }
@@ -185,10 +186,12 @@ fn judge_witness(
         (Ok(first), Ok(end)) => {
             let moved = end.map(|n| n + occupied);
             let text = format!("{} and {occupied} are {}", describe_end(end), describe_end(moved));
-            WitnessResult { name, holds: ends_agree(moved, first), text }
+            WitnessResult { name: name.into(), holds: ends_agree(moved, first), text }
         }
-        (_, Ok(end)) => WitnessResult { name, holds: true, text: format!("{} and {occupied}", describe_end(end)) },
-        (_, Err(no)) => WitnessResult { name, holds: false, text: no.describe().to_string() },
+        (_, Ok(end)) => {
+            WitnessResult { name: name.into(), holds: true, text: format!("{} and {occupied}", describe_end(end)) }
+        }
+        (_, Err(no)) => WitnessResult { name: name.into(), holds: false, text: no.describe().to_string() },
     }
 }
 

@@ -5,6 +5,7 @@
 //! Where a program that does all but what is asked is given, its steps' cost is subtracted.
 
 use super::cost_spread::CostSpread;
+use super::null_number::nan_for_null;
 use super::overlap::MeasuredCore;
 use super::spec::{ClassCount, MixOrder, ProgramFamily, StepLoop, assemble, loop_in_pages, mixture_text};
 use cyclescope_code::program::memory::ProgramMemory;
@@ -15,7 +16,7 @@ use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, RulerRounds, select_unshared};
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All layouts of a program are measured again beside a busy sibling: it takes lines, translations
 /// and half of some structures.
@@ -25,15 +26,18 @@ const COST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..Sibling
 const MIXTURE_ITERATIONS: u64 = 120;
 
 /// The cost of a step at a count.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct CostPoint {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CostPoint {
     /// The count.
     pub n: usize,
     /// Core cycles of a step: the median of the layouts.
+    #[serde(deserialize_with = "nan_for_null")]
     pub cost: f64,
     /// The quartiles of the layouts.
+    #[serde(deserialize_with = "nan_for_null")]
     pub low: f64,
     /// See `low`.
+    #[serde(deserialize_with = "nan_for_null")]
     pub high: f64,
 }
 

@@ -7,7 +7,7 @@
 use cyclescope_core::statistics::{Interval, quantiles};
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_measure::result::record::Quantity;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Shares of the rounds below each quantile.
 const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
@@ -23,8 +23,8 @@ pub(super) struct CostSpread {
 }
 
 /// The spread as a record has it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct SpreadRecord {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpreadRecord {
     /// The count at which it was measured.
     pub n: usize,
     /// The time of a step: the median of the rounds, with their quartiles as the ends. Refused
@@ -37,11 +37,14 @@ pub(super) struct SpreadRecord {
 }
 
 /// What a share of the rounds is below.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct QuantileRecord {
-    share: f64,
-    core_cycles: f64,
-    ns: Option<f64>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuantileRecord {
+    /// Share of the rounds below it.
+    pub share: f64,
+    /// Core cycles of a step.
+    pub core_cycles: f64,
+    /// Nanoseconds of a step.
+    pub ns: Option<f64>,
 }
 
 impl CostSpread {

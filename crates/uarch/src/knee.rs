@@ -26,7 +26,7 @@ const ROUGHNESS_MOST: f64 = 0.1;
 
 /// The edges of a knee, in fillers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct KneeEdges {
+pub struct KneeEdges {
     /// The last count before the fall.
     pub low: usize,
     /// The last count in it: with one more filler the overlap is what it is past the knee.

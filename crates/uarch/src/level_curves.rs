@@ -78,7 +78,7 @@ pub(super) fn run_levels(
         }
     }
     let walked = curves.into_iter().chain(blind).map(|(walk, curve)| WalkRecord {
-        name: walk.name,
+        name: walk.name.into(),
         levels: find_levels(&curve, level_criteria(walks)),
         curve,
     });
@@ -179,13 +179,13 @@ fn measure_witness(
     let found = find_levels(&points, level_criteria(walks)).first().and_then(|level| level.upto);
     let name = beside.family.name;
     let Some(found) = found else {
-        return Ok(WitnessResult { name, holds: false, text: "its first level has no end".to_string() });
+        return Ok(WitnessResult { name: name.into(), holds: false, text: "its first level has no end".to_string() });
     };
     let [low, value, high] = [found.low, found.value, found.high].map(|n| n + beside.occupied);
     let shifted = LevelEnd { low, value, high, ..found };
     let holds = ends_overlap(shifted, first);
     Ok(WitnessResult {
-        name,
+        name: name.into(),
         holds,
         text: format!("{} and {} are {}", describe_end(found), beside.occupied, describe_end(shifted)),
     })

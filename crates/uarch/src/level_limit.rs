@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::test_list::TESTS;
     use cyclescope_core::unit::Unit;
+    use std::borrow::Cow;
 
     fn record(name: &str, what: &str, [value, low, high]: [f64; 3]) -> UarchRecord {
         let test = TESTS.iter().find(|test| test.name == name).unwrap();
@@ -107,19 +108,23 @@ mod tests {
     }
 
     /// The verdict on a size of jumps 16 bytes apart beside what is known of the instruction cache.
-    fn judged(what: &str, size: [f64; 3], cache: Option<[f64; 3]>) -> (VerdictKind, Option<&'static str>, Option<f64>) {
+    fn judged(
+        what: &str,
+        size: [f64; 3],
+        cache: Option<[f64; 3]>,
+    ) -> (VerdictKind, Option<Cow<'static, str>>, Option<f64>) {
         let test = TESTS.iter().find(|test| test.name == "branch_targets").unwrap();
         let mut records = [record("branch_targets", what, size)];
         let cache = cache
             .map(|cache| EarlierResult::from_record(&record("instruction_cache", "instruction_cache.1.size", cache)));
         annotate_limits(test, &mut records, &cache.into_iter().collect::<Vec<_>>());
-        (records[0].verdict, records[0].limited_by, records[0].value.value)
+        (records[0].verdict, records[0].limited_by.clone(), records[0].value.value)
     }
 
     #[test]
     fn a_size_at_which_another_structure_is_full_is_limited_by_it() {
         let [level, cache] = [[2077.0, 2016.0, 2184.0], [32886.0, 32768.0, 33005.0]];
-        let limited = (VerdictKind::Limited, Some("instruction_cache"), None);
+        let limited = (VerdictKind::Limited, Some("instruction_cache".into()), None);
         assert_eq!(judged("branch_targets.1.size", level, Some(cache)), limited);
         let found = (VerdictKind::Found, None, Some(9475.0));
         assert_eq!(judged("branch_targets.2.size", [9475.0, 9464.0, 9601.0], Some(cache)), found);

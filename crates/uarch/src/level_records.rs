@@ -167,7 +167,7 @@ impl LevelReport<'_> {
             (_, Some(definition)) if course.reaches_next_level => {
                 let verdict = TestVerdict::new(VerdictKind::Unclear, describe_rise(course.max_count));
                 let record = UarchRecord::new(test, cost_beyond_key(test), verdict, Unit::CoreCycles);
-                Some(UarchRecord { definition, ..record })
+                Some(UarchRecord { definition: definition.into(), ..record })
             }
             _ => {
                 let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
@@ -214,7 +214,10 @@ impl LevelReport<'_> {
             _ if !agree => TestVerdict::new(VerdictKind::Unclear, format!("programs differ: {why}")),
             _ => TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) },
         };
-        Some(UarchRecord { definition, ..UarchRecord::new(self.test, what, verdict, Unit::CoreCycles) })
+        Some(UarchRecord {
+            definition: definition.into(),
+            ..UarchRecord::new(self.test, what, verdict, Unit::CoreCycles)
+        })
     }
 }
 

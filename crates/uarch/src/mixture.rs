@@ -358,7 +358,7 @@ fn judge_triples(test: &'static TestSpec, triples: &[ClassTriple], wanted: usize
     let verdict = TestVerdict { size, ..TestVerdict::new(kind, why) };
     let definition = "share of groups of three classes that take as long as what pairs of them take tells";
     let record = UarchRecord::new(test, format!("{}.groups_of_three", test.name), verdict, Unit::Share);
-    UarchRecord { definition, ..record }
+    UarchRecord { definition: definition.into(), ..record }
 }
 
 impl DisplacedRecord {
@@ -369,7 +369,7 @@ impl DisplacedRecord {
             ClassEffect::Hidden => (VerdictKind::Limited, Quantity::refused(Unit::Ratio)),
             ClassEffect::Unclear => (VerdictKind::Unclear, Quantity::refused(Unit::Ratio)),
         };
-        DisplacedRecord { by, verdict, share }
+        DisplacedRecord { by: by.into(), verdict, share }
     }
 }
 

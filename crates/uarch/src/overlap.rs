@@ -15,6 +15,7 @@
 //! and it has no unit.
 
 use super::conditions::RunConditions;
+use super::null_number::nan_for_null;
 use super::spec::{CHAIN_LINKS, FillerSpec, FirstChain, SECOND_CHAIN_LINK, assemble};
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
@@ -52,13 +53,15 @@ pub(super) struct OverlapProbe {
 }
 
 /// The overlap at a number of fillers.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(super) struct OverlapReading {
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OverlapReading {
     /// The number of fillers.
     pub n: usize,
     /// The overlap: the median over layouts of their median rounds.
+    #[serde(deserialize_with = "nan_for_null")]
     pub overlap: f64,
     /// Share of all rounds in which the chains overlapped by half at least.
+    #[serde(deserialize_with = "nan_for_null")]
     pub fast: f64,
 }
 

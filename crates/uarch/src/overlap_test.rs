@@ -178,7 +178,7 @@ impl<'a> OverlapTester<'a> {
         let points = self.core.measure_overlaps(&probe, &[1, past])?;
         let [near, far] = [0, 1].map(|place| points[place].overlap);
         let text = format!("an overlap of {far:.2} past {past} of them, {near:.2} past one");
-        Ok(WitnessResult { name: "no-operations", holds: far >= near / 2.0, text })
+        Ok(WitnessResult { name: "no-operations".into(), holds: far >= near / 2.0, text })
     }
 }
 
@@ -187,8 +187,8 @@ fn check_expected_knee(name: &'static str, expected: KneeEdges, found: KneeCurve
     match found.knee {
         Ok(knee) => {
             let text = format!("the overlap ends at {} fillers, {} expected", knee.high, expected.high);
-            WitnessResult { name, holds: is_same_knee(knee, expected), text }
+            WitnessResult { name: name.into(), holds: is_same_knee(knee, expected), text }
         }
-        Err(no) => WitnessResult { name, holds: false, text: no.describe().to_string() },
+        Err(no) => WitnessResult { name: name.into(), holds: false, text: no.describe().to_string() },
     }
 }

@@ -7,8 +7,9 @@
 //! slow rise within a cache, as where translations begin to miss, is no new one.
 
 use super::cost::CostPoint;
+use super::null_number::nan_for_null;
 use cyclescope_core::statistics::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Within what share of its first cost a stretch stays at most, and which part of the least rise
 /// from a level to the next this may be: where it were all of it, both levels would be one stretch.
@@ -43,8 +44,8 @@ const SOFT_BEGIN: f64 = 2.6;
 const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct LevelEnd {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelEnd {
     /// The last count that is surely in the level.
     pub low: usize,
     /// The likeliest last count.
@@ -56,16 +57,19 @@ pub(super) struct LevelEnd {
 }
 
 /// A level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct CurveLevel {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurveLevel {
     /// Where it ends; `None` of the last one.
     pub upto: Option<LevelEnd>,
     /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median
     /// of its points, and those of their quartiles.
+    #[serde(deserialize_with = "nan_for_null")]
     pub cost: f64,
     /// See `cost`.
+    #[serde(deserialize_with = "nan_for_null")]
     pub low: f64,
     /// See `cost`.
+    #[serde(deserialize_with = "nan_for_null")]
     pub high: f64,
     /// The place of its first point.
     #[serde(skip)]

@@ -13,80 +13,98 @@ use cyclescope_core::error::Unavailable;
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A test's result.
-#[derive(Debug, Serialize)]
-pub(super) struct UarchRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct UarchRecord {
     /// The test.
-    pub test: &'static str,
+    pub test: Cow<'static, str>,
     /// How many records the test has: they follow each other.
+    #[serde(default)]
     pub records: usize,
     /// The number: a stable key.
     pub what: String,
     /// The part of the core.
+    #[serde(default)]
     pub part: TestedPart,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: VerdictKind,
     /// The number: a size in entries or bytes, a cost in core cycles, or how much is done in each.
     pub value: Quantity,
     /// What the number counts.
-    pub definition: &'static str,
+    #[serde(default)]
+    pub definition: Cow<'static, str>,
     /// The structure that is full first.
-    pub limited_by: Option<&'static str>,
+    #[serde(default)]
+    pub limited_by: Option<Cow<'static, str>>,
     /// Why, in words.
+    #[serde(default)]
     pub why: String,
     /// What CPUID says.
+    #[serde(default)]
     pub cpuid: Option<u64>,
     /// Notes: what CPUID or the kernel says in words, the share of another test's largest number,
     /// or how often it was another number.
+    #[serde(default)]
     pub told: Option<String>,
     /// What each filler showed.
+    #[serde(default)]
     pub fillers: Vec<FillerRecord>,
     /// What each walk showed: in the first record of a test of levels.
+    #[serde(default)]
     pub walks: Vec<WalkRecord>,
     /// What each program's rate was, the largest first.
+    #[serde(default)]
     pub rates: Vec<RateRecord>,
     /// What it costs at each place.
+    #[serde(default)]
     pub places: Vec<PlaceRecord>,
     /// The CPUs that it is of, where it is of two.
+    #[serde(default)]
     pub pair: Option<PairRecord>,
     /// What each other class does to one of a mixture.
+    #[serde(default)]
     pub displaced: Vec<DisplacedRecord>,
     /// What would have come out otherwise if the number meant something else.
+    #[serde(default)]
     pub witnesses: Vec<WitnessResult>,
     /// How a cost is spread over rounds, and what it is in time.
+    #[serde(default)]
     pub spread: Option<SpreadRecord>,
     /// The same as it was measured, with its count.
     #[serde(skip)]
-    pub measured: Option<(usize, CostSpread)>,
+    pub(super) measured: Option<(usize, CostSpread)>,
     /// How its end is looked at again, where it is a size.
     #[serde(skip)]
-    pub probed_knee: Option<ProbedKnee>,
+    pub(super) probed_knee: Option<ProbedKnee>,
     /// Caveats.
+    #[serde(default)]
     pub caveats: Vec<Caveat>,
     /// Where the experiment was described.
-    pub source: &'static str,
+    #[serde(default)]
+    pub source: Cow<'static, str>,
 }
 
 /// A filler's curve.
-#[derive(Debug, Serialize)]
-pub(super) struct FillerRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FillerRecord {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The last counts at which the overlap is whole, and at which there is some.
     pub knee: Option<KneeEdges>,
     /// Why there is no knee.
-    pub no_knee: Option<&'static str>,
+    pub no_knee: Option<Cow<'static, str>>,
     /// The curve.
     pub curve: Vec<OverlapReading>,
 }
 
 /// A curve of levels.
-#[derive(Debug, Serialize)]
-pub(super) struct WalkRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WalkRecord {
     /// The program's name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its levels.
     pub levels: Vec<CurveLevel>,
     /// The cost of a step by count.
@@ -94,8 +112,8 @@ pub(super) struct WalkRecord {
 }
 
 /// The rate of a program.
-#[derive(Debug, Serialize)]
-pub(super) struct RateRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RateRecord {
     /// Its name.
     pub name: String,
     /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an
@@ -106,8 +124,8 @@ pub(super) struct RateRecord {
 }
 
 /// The cost at a place.
-#[derive(Debug, Serialize)]
-pub(super) struct PlaceRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlaceRecord {
     /// The place, in bytes.
     pub place: isize,
     /// Core cycles, where two programs agree.
@@ -115,8 +133,8 @@ pub(super) struct PlaceRecord {
 }
 
 /// Two CPUs.
-#[derive(Debug, Serialize)]
-pub(super) struct PairRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PairRecord {
     /// Their numbers.
     pub cpus: [u32; 2],
     /// The cluster of pairs that are alike, from 1, the fastest; none without a number.
@@ -124,10 +142,10 @@ pub(super) struct PairRecord {
 }
 
 /// What another class of instructions does to one that fills its units.
-#[derive(Debug, Serialize)]
-pub(super) struct DisplacedRecord {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DisplacedRecord {
     /// The other class.
-    pub by: &'static str,
+    pub by: Cow<'static, str>,
     /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or
     /// `unclear`.
     pub verdict: VerdictKind,
@@ -140,14 +158,14 @@ impl UarchRecord {
     pub(super) fn new(test: &TestSpec, what: String, verdict: TestVerdict, unit: Unit) -> UarchRecord {
         let value = verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
         UarchRecord {
-            test: test.name,
+            test: test.name.into(),
             records: 1,
             what,
             part: test.part,
             verdict: verdict.kind,
             value,
-            definition: test.definition,
-            limited_by: verdict.limited_by,
+            definition: test.definition.into(),
+            limited_by: verdict.limited_by.map(Cow::from),
             why: verdict.why,
             cpuid: None,
             told: None,
@@ -162,7 +180,7 @@ impl UarchRecord {
             measured: None,
             probed_knee: None,
             caveats: Vec::new(),
-            source: test.source,
+            source: test.source.into(),
         }
     }
 
@@ -192,8 +210,8 @@ impl UarchRecord {
 
 impl FillerRecord {
     pub(super) fn new(filler: &FillerSpec, found: KneeCurve) -> FillerRecord {
-        let no_knee = found.knee.err().map(NoKnee::describe);
-        FillerRecord { name: filler.name, knee: found.knee.ok(), no_knee, curve: found.curve }
+        let no_knee = found.knee.err().map(|no| no.describe().into());
+        FillerRecord { name: filler.name.into(), knee: found.knee.ok(), no_knee, curve: found.curve }
     }
 }
 

@@ -93,9 +93,13 @@ fn sharing_records(
         definition,
         ..UarchRecord::new(test, format!("{}.{name}", test.name), verdict, Unit::Ratio)
     };
-    let worked = sharing.rows.iter().zip(worked).map(|(work, verdict)| record(work.name, test.definition, verdict));
-    let left =
-        sharing.structures.iter().zip(left).map(|(name, verdict)| record(name, sharing.structure_definition, verdict));
+    let worked =
+        sharing.rows.iter().zip(worked).map(|(work, verdict)| record(work.name, test.definition.into(), verdict));
+    let left = sharing
+        .structures
+        .iter()
+        .zip(left)
+        .map(|(name, verdict)| record(name, sharing.structure_definition.into(), verdict));
     worked.chain(left).collect()
 }
 

@@ -116,7 +116,7 @@ impl WatchedSize {
             record.why = format!("{}; {text}", record.why);
             record.told = Some(format!("elsewhere at {moved} of {looks} other times"));
         }
-        record.witnesses.push(WitnessResult { name: "other times", holds: moved == 0, text });
+        record.witnesses.push(WitnessResult { name: "other times".into(), holds: moved == 0, text });
         record
     }
 }

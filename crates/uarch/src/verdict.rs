@@ -9,6 +9,7 @@ use super::knee::{KneeEdges, NoKnee};
 use super::spec::{FillerSpec, OverlapSpec, TestSpec};
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Share, and number of entries, by which two equal knees may differ.
 const SAME_SHARE: f64 = 0.02;
@@ -74,10 +75,10 @@ impl FillerResult {
 }
 
 /// An experiment that would have come out otherwise if the size were not what it is taken for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct WitnessResult {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WitnessResult {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Whether it agrees.
     pub holds: bool,
     /// What it found.
@@ -87,7 +88,7 @@ pub(super) struct WitnessResult {
 /// The kinds of verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum VerdictKind {
+pub enum VerdictKind {
     /// The size is known.
     Found,
     /// Another structure is full first.
@@ -96,6 +97,18 @@ pub(super) enum VerdictKind {
     None,
     /// The experiments contradict each other.
     Unclear,
+}
+
+impl VerdictKind {
+    /// The verdict as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            VerdictKind::Found => "found",
+            VerdictKind::Limited => "limited",
+            VerdictKind::None => "none",
+            VerdictKind::Unclear => "unclear",
+        }
+    }
 }
 
 /// What is known of a structure.
@@ -305,7 +318,7 @@ mod tests {
     }
 
     fn witness(holds: bool) -> WitnessResult {
-        WitnessResult { name: "no-operations", holds, text: String::new() }
+        WitnessResult { name: "no-operations".into(), holds, text: String::new() }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) fn environment_records(
     let record = |row: EnvironmentRow| {
         let EnvironmentRow { name, definition, verdict, unit, note: told, cpuid } = row;
         let record = UarchRecord::new(&TEST, format!("{}.{name}", TEST.name), verdict, unit);
-        UarchRecord { definition, told, cpuid, ..record }
+        UarchRecord { definition: definition.into(), told, cpuid, ..record }
     };
     rows.into_iter().map(record).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) use mixture::*;
 pub(crate) use program::*;
 pub(crate) use queues::*;
 pub(crate) use rate::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 pub(crate) use sharing::*;
 pub(crate) use sized_instructions::*;
 pub(crate) use step_loop::*;
@@ -64,12 +64,13 @@ pub(crate) struct TestSpec {
 }
 
 /// Parts of a core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum TestedPart {
+pub enum TestedPart {
     /// What fetches, predicts and decodes.
     FrontEnd,
     /// What holds instructions until they retire.
+    #[default]
     Window,
     /// Renaming, and what executes.
     Execution,

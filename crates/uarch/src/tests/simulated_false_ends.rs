@@ -111,7 +111,7 @@ fn an_end_is_a_size_where_each_experiment_says_so_and_else_none() {
             assert_eq!(record.verdict, VerdictKind::Unclear, "{}, {cause:?}: {}", test.name, record.why);
             assert!(record.why.starts_with(name), "{}, {cause:?}: {}", test.name, record.why);
             let failed = record.witnesses.iter().filter(|witness| !witness.holds);
-            assert_eq!(failed.map(|witness| witness.name).collect::<Vec<_>>(), [name], "{}", test.name);
+            assert_eq!(failed.map(|witness| witness.name.clone()).collect::<Vec<_>>(), [name], "{}", test.name);
         }
     }
 }

@@ -6,8 +6,10 @@
 use crate::output::Failure;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{shorten_text, to_one_line};
-use crate::studies::uarch::{CoreFigure, FigureScale, UarchLine};
+use crate::studies::uarch::{FigureScale, FigureText, UarchLine};
 use comfy_table::CellAlignment;
+use cyclescope::record::Quantity;
+use cyclescope::study::uarch::VerdictKind;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -45,8 +47,8 @@ pub struct CorePair<'a> {
 /// One file's value of a number.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct CoreSide<'a> {
-    verdict: &'a str,
-    value: &'a CoreFigure,
+    verdict: VerdictKind,
+    value: Quantity,
     limited_by: Option<&'a str>,
     #[serde(skip)]
     record: &'a UarchLine,
@@ -205,7 +207,7 @@ impl<'a> CorePair<'a> {
 impl<'a> CoreSide<'a> {
     fn from_record(record: &'a UarchLine) -> CoreSide<'a> {
         let limited_by = record.limited_by.as_deref();
-        CoreSide { verdict: &record.verdict, value: &record.value, limited_by, record }
+        CoreSide { verdict: record.verdict, value: record.value, limited_by, record }
     }
 }
 
@@ -221,7 +223,7 @@ fn compare_records(a: &UarchLine, b: &UarchLine) -> PairOutcome {
 /// A number with its interval in a scale, or the verdict.
 fn format_number(record: &UarchLine, scale: Option<&FigureScale>) -> String {
     let (Some(value), Some(scale), true) = (record.value.value, scale, record.is_found()) else {
-        return record.verdict.clone();
+        return record.verdict.name().to_string();
     };
     match record.value.format_interval(scale) {
         Some(interval) => format!("{} ({})", scale.format_number(value), interval.replace(" to ", "-")),

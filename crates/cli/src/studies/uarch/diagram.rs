@@ -1,8 +1,10 @@
 //! Draws the core as boxes: front end, instruction window, execution and memory, each with its
 //! numbers, or verdicts for missing numbers.
 
-use super::record::{CorePart, UarchLine};
+use super::figure::FigureText;
+use super::record::UarchLine;
 use cyclescope::plot::{Arrow, BoxLine, Diagram, DiagramBox};
+use cyclescope::study::uarch::TestedPart;
 
 /// A box and its contents.
 struct DiagramRoom {
@@ -12,12 +14,12 @@ struct DiagramRoom {
     /// The tests whose numbers it holds.
     tests: &'static [&'static str],
     /// A part of the core whose other numbers it also holds.
-    rest: Option<CorePart>,
+    rest: Option<TestedPart>,
 }
 
 /// The boxes, row by row.
 const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
-    DiagramRoom { name: "Front end", row: 0, tests: &[], rest: Some(CorePart::FrontEnd) },
+    DiagramRoom { name: "Front end", row: 0, tests: &[], rest: Some(TestedPart::FrontEnd) },
     DiagramRoom {
         name: "Instructions a cycle",
         row: 0,
@@ -36,7 +38,7 @@ const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
         name: "In flight",
         row: 1,
         tests: &["rob", "branches_in_flight", "taken_branches_in_flight"],
-        rest: Some(CorePart::Window),
+        rest: Some(TestedPart::Window),
     },
     DiagramRoom {
         name: "Registers",
@@ -71,7 +73,7 @@ const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
         ],
         rest: None,
     },
-    DiagramRoom { name: "Caches and translation", row: 3, tests: &[], rest: Some(CorePart::Memory) },
+    DiagramRoom { name: "Caches and translation", row: 3, tests: &[], rest: Some(TestedPart::Memory) },
     DiagramRoom {
         name: "Loads and stores a cycle",
         row: 3,
@@ -98,7 +100,7 @@ const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
         tests: &["read_bandwidth", "write_bandwidth", "copy_bandwidth", "nt_write_bandwidth"],
         rest: None,
     },
-    DiagramRoom { name: "Execution", row: 4, tests: &[], rest: Some(CorePart::Execution) },
+    DiagramRoom { name: "Execution", row: 4, tests: &[], rest: Some(TestedPart::Execution) },
     DiagramRoom {
         name: "Moves and zeros",
         row: 4,
@@ -141,7 +143,7 @@ pub fn draw_core(records: &[UarchLine], machine: &str) -> Diagram {
 
 impl DiagramRoom {
     fn holds_record(&self, record: &UarchLine) -> bool {
-        let named = |room: &DiagramRoom| room.tests.contains(&record.test.as_str());
+        let named = |room: &DiagramRoom| room.tests.contains(&&*record.test);
         named(self) || self.rest == Some(record.part) && !DIAGRAM_ROOMS.iter().any(named)
     }
 }
@@ -151,7 +153,7 @@ fn new_entry(record: &UarchLine) -> BoxLine {
     BoxLine {
         name: record.describe_name(),
         faint: number.is_none(),
-        figure: number.unwrap_or_else(|| record.verdict.clone()),
+        figure: number.unwrap_or_else(|| record.verdict.name().to_string()),
     }
 }
 

@@ -1,21 +1,7 @@
 //! Formats a number of the core with its unit: entries, KiB, MiB, core cycles.
 
-use serde::{Deserialize, Serialize};
-
-/// A number with its interval; unknown parts are `None`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CoreFigure {
-    /// The number.
-    pub value: Option<f64>,
-    /// Lower end of the interval.
-    #[serde(default)]
-    pub low: Option<f64>,
-    /// Upper end.
-    #[serde(default)]
-    pub high: Option<f64>,
-    /// `count`, `bytes`, `per_cycle`, or another unit of records.
-    pub unit: String,
-}
+use cyclescope::record::Quantity;
+use cyclescope::unit::Unit;
 
 /// A display unit, and its size in the record's unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,15 +13,15 @@ pub struct FigureScale {
 
 impl FigureScale {
     /// The most readable scale for a number of this unit and size.
-    pub fn for_number(unit: &str, number: f64) -> FigureScale {
+    pub fn for_number(unit: Unit, number: f64) -> FigureScale {
         let named = |name: &str, size: f64| FigureScale { name: name.to_string(), size };
         match unit {
-            "bytes" if number.abs() >= 1_048_576.0 => named("MiB", 1_048_576.0),
-            "bytes" if number.abs() >= 1024.0 => named("KiB", 1024.0),
-            "count" => named("entries", 1.0),
-            "share" => named("%", 0.01),
-            "ns" => named("ns", 1.0),
-            unit => named(&unit.replace('_', " "), 1.0),
+            Unit::Bytes if number.abs() >= 1_048_576.0 => named("MiB", 1_048_576.0),
+            Unit::Bytes if number.abs() >= 1024.0 => named("KiB", 1024.0),
+            Unit::Count => named("entries", 1.0),
+            Unit::Share => named("%", 0.01),
+            Unit::Nanos => named("ns", 1.0),
+            unit => named(&unit_words(unit), 1.0),
         }
     }
 
@@ -53,31 +39,49 @@ impl FigureScale {
     }
 }
 
-impl CoreFigure {
+/// The name of a unit in records, as words.
+fn unit_words(unit: Unit) -> String {
+    serde_json::to_value(unit).map_or(String::new(), |name| name.as_str().unwrap_or_default().replace('_', " "))
+}
+
+/// The text of a number with its interval.
+pub trait FigureText {
     /// The most readable scale for the number.
-    pub fn best_scale(&self) -> FigureScale {
-        FigureScale::for_number(&self.unit, self.value.unwrap_or_default())
-    }
+    fn best_scale(&self) -> FigureScale;
 
     /// The number with its unit; `None` if it is unknown.
-    pub fn format_with_unit(&self) -> Option<String> {
+    fn format_with_unit(&self) -> Option<String>;
+
+    /// The number in short form, with its unit unless that is entries; `None` if it is unknown.
+    fn format_short(&self) -> Option<String>;
+
+    /// The ends of the interval in a scale; `None` if both look the same or one is unknown.
+    fn format_interval(&self, scale: &FigureScale) -> Option<String>;
+
+    /// Whether a number lies in the interval, or equals the value if there is no interval.
+    fn contains(&self, number: f64) -> bool;
+}
+
+impl FigureText for Quantity {
+    fn best_scale(&self) -> FigureScale {
+        FigureScale::for_number(self.unit, self.value.unwrap_or_default())
+    }
+
+    fn format_with_unit(&self) -> Option<String> {
         let scale = self.best_scale();
         self.value.map(|value| format!("{} {}", scale.format_number(value), scale.name))
     }
 
-    /// The number in short form, with its unit unless that is entries; `None` if it is unknown.
-    pub fn format_short(&self) -> Option<String> {
+    fn format_short(&self) -> Option<String> {
         self.format_with_unit().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
     }
 
-    /// The ends of the interval in a scale; `None` if both look the same or one is unknown.
-    pub fn format_interval(&self, scale: &FigureScale) -> Option<String> {
+    fn format_interval(&self, scale: &FigureScale) -> Option<String> {
         let (low, high) = (scale.format_number(self.low?), scale.format_number(self.high?));
         (low != high).then(|| format!("{low} to {high}"))
     }
 
-    /// Whether a number lies in the interval, or equals the value if there is no interval.
-    pub fn contains(&self, number: f64) -> bool {
+    fn contains(&self, number: f64) -> bool {
         let Some(value) = self.value else { return false };
         let (low, high) = (self.low.unwrap_or(value), self.high.unwrap_or(value));
         low.min(value) <= number && number <= high.max(value)
@@ -88,8 +92,9 @@ impl CoreFigure {
 mod tests {
     use super::*;
 
-    fn figure(value: f64, low: f64, high: f64, unit: &str) -> CoreFigure {
-        CoreFigure { value: Some(value), low: Some(low), high: Some(high), unit: unit.to_string() }
+    fn figure(value: f64, low: f64, high: f64, unit: &str) -> Quantity {
+        let unit = serde_json::from_value(unit.into()).expect("a unit");
+        Quantity { value: Some(value), low: Some(low), high: Some(high), unit }
     }
 
     #[test]
@@ -116,7 +121,7 @@ mod tests {
         let sharp = figure(192.0, 192.0, 192.0, "count");
         assert_eq!(sharp.format_interval(&sharp.best_scale()), None);
         assert!(sharp.contains(192.0) && !sharp.contains(193.0) && l2.contains(1_048_576.0));
-        let refused = CoreFigure { value: None, low: None, high: None, unit: "count".to_string() };
+        let refused = Quantity::refused(Unit::Count);
         assert_eq!((refused.format_with_unit(), refused.contains(0.0)), (None, false));
     }
 }

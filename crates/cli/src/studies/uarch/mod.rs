@@ -10,7 +10,7 @@ mod sheet;
 mod simulated_lines;
 
 use crate::studies::line_view::LineView;
-pub use figure::{CoreFigure, FigureScale};
+pub use figure::{FigureScale, FigureText};
 pub use record::UarchLine;
 
 #[cfg(test)]

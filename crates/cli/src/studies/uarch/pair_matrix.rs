@@ -26,7 +26,7 @@ impl<'a> PairMatrix<'a> {
     /// Collects the records of pairs; `None` without any.
     pub fn from_records(records: impl IntoIterator<Item = &'a UarchLine>) -> Option<PairMatrix<'a>> {
         let pairs: BTreeMap<[u32; 2], &UarchLine> =
-            records.into_iter().filter_map(|record| Some((record.pair?.cpus, record))).collect();
+            records.into_iter().filter_map(|record| Some((record.pair.as_ref()?.cpus, record))).collect();
         let mut cpus: Vec<u32> = pairs.keys().flatten().copied().collect();
         cpus.sort_unstable();
         cpus.dedup();
@@ -95,16 +95,18 @@ impl<'a> PairMatrix<'a> {
 
     /// Lists the clusters of similar pairs, if there are several.
     fn cluster_lines(&self) -> Vec<String> {
-        let mut clusters: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let mut clusters: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for record in self.pairs.values() {
-            if let (Some(cluster), Some(number)) = (record.pair.and_then(|pair| pair.cluster), record.value.value) {
+            if let (Some(cluster), Some(number)) =
+                (record.pair.as_ref().and_then(|pair| pair.cluster), record.value.value)
+            {
                 clusters.entry(cluster).or_default().push(number);
             }
         }
         if clusters.len() < 2 {
             return Vec::new();
         }
-        let line = |(cluster, numbers): (&u32, &Vec<f64>)| {
+        let line = |(cluster, numbers): (&usize, &Vec<f64>)| {
             let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
             let most = numbers.iter().copied().fold(0.0, f64::max);
             let [least, most] = [least, most].map(format_number);

@@ -7,10 +7,13 @@
 //! begins.
 
 use super::diagram::draw_core;
+use super::figure::FigureText;
 use super::pair_matrix::PairMatrix;
-use super::record::{FillerCurve, UARCH_KIND, UarchLine, WalkCurve};
+use super::record::{UARCH_KIND, UarchLine};
 use crate::output::report::{Drawing, Picture};
 use cyclescope::plot::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
+use cyclescope::study::uarch::{FillerRecord, WalkRecord};
+use cyclescope::unit::Unit;
 use serde_json::Value;
 
 /// Draws all pictures.
@@ -69,13 +72,13 @@ fn overlap_chart(record: &UarchLine, machine: &str) -> Chart {
 
 /// Plots bytes per cycle against memory size, from the records of a bandwidth test.
 fn bandwidth_chart(records: &[UarchLine], machine: &str) -> Option<(String, Chart)> {
-    let first = records.first().filter(|record| record.value.unit == "bytes_per_cycle")?;
+    let first = records.first().filter(|record| record.value.unit == Unit::BytesPerCycle)?;
     let rates = || records.iter().flat_map(|record| &record.rates);
     let mut series: Vec<Series> = Vec::new();
     for rate in rates() {
         if series.iter().all(|known| known.name != rate.name) {
             let of_one = rates().filter(|other| other.name == rate.name);
-            series.push(line_series(&rate.name, of_one.map(|one| (one.n, one.rate.value.unwrap_or(f64::NAN)))));
+            series.push(line_series(&rate.name, of_one.map(|one| (one.n as f64, one.rate.value.unwrap_or(f64::NAN)))));
         }
     }
     let chart = Chart {
@@ -93,7 +96,7 @@ fn bandwidth_chart(records: &[UarchLine], machine: &str) -> Option<(String, Char
 
 /// Plots costs by place.
 fn place_chart(record: &UarchLine, machine: &str) -> Chart {
-    let points = record.places.iter().map(|place| ChartPoint::new(place.place, place.cost.unwrap_or(f64::NAN)));
+    let points = record.places.iter().map(|place| ChartPoint::new(place.place as f64, place.cost.unwrap_or(f64::NAN)));
     let points = points.collect();
     Chart {
         title: record.describe_name(),
@@ -104,18 +107,18 @@ fn place_chart(record: &UarchLine, machine: &str) -> Chart {
     }
 }
 
-fn overlap_series(filler: &FillerCurve) -> Series {
+fn overlap_series(filler: &FillerRecord) -> Series {
     let mut curve = filler.curve.clone();
-    curve.sort_by(|one, other| one.n.total_cmp(&other.n));
-    let points = curve.iter().map(|point| ChartPoint::new(point.n, point.overlap.unwrap_or(f64::NAN)));
-    Series { name: filler.name.clone(), style: SeriesStyle::Line, points: points.collect() }
+    curve.sort_by_key(|point| point.n);
+    let points = curve.iter().map(|point| ChartPoint::new(point.n as f64, point.overlap));
+    Series { name: filler.name.to_string(), style: SeriesStyle::Line, points: points.collect() }
 }
 
 /// The last number of instructions with an overlap, as a point on the curve.
-fn knee_point(filler: &FillerCurve) -> Option<ChartPoint> {
+fn knee_point(filler: &FillerRecord) -> Option<ChartPoint> {
     let end = filler.knee?.high;
     let point = filler.curve.iter().find(|point| point.n == end)?;
-    point.overlap.map(|overlap| ChartPoint::new(end, overlap))
+    point.overlap.is_finite().then(|| ChartPoint::new(end as f64, point.overlap))
 }
 
 /// Plots the cost of a step against the size of the structure walked through.
@@ -127,8 +130,8 @@ fn cost_chart(record: &UarchLine, machine: &str) -> Chart {
         series.push(line_series(&name, level_corners(walk)));
     }
     series.extend(record.walks.iter().map(|walk| cost_series(walk, !several)));
-    let (label, scale) = match record.value.unit.as_str() {
-        "bytes" => ("bytes walked through", AxisScale::Binary),
+    let (label, scale) = match record.value.unit {
+        Unit::Bytes => ("bytes walked through", AxisScale::Binary),
         _ => ("entries walked through", AxisScale::Log),
     };
     Chart {
@@ -143,31 +146,35 @@ fn cost_chart(record: &UarchLine, machine: &str) -> Chart {
 /// A logarithmic scale, with room for zero if costs can be zero, such as hits relative to a
 /// reference.
 fn cost_scale(record: &UarchLine) -> AxisScale {
-    let mut costs = record.walks.iter().flat_map(|walk| &walk.curve).filter_map(|step| step.cost);
+    let mut costs =
+        record.walks.iter().flat_map(|walk| &walk.curve).map(|step| step.cost).filter(|cost| !cost.is_nan());
     if costs.all(|cost| cost > 0.0) { AxisScale::Log } else { AxisScale::SignedLog }
 }
 
 /// The costs of a walk. The only walk has intervals; of several walks, the costs are drawn at their
 /// sizes, because levels wouldn't lie on the curves.
-fn cost_series(walk: &WalkCurve, alone: bool) -> Series {
+fn cost_series(walk: &WalkRecord, alone: bool) -> Series {
     let mut curve = walk.curve.clone();
-    curve.sort_by(|one, other| one.n.total_cmp(&other.n));
+    curve.sort_by_key(|point| point.n);
     let points = curve.iter().map(|step| {
-        let point = ChartPoint::new(step.n, step.cost.unwrap_or(f64::NAN));
-        step.low.zip(step.high).filter(|_| alone).map_or(point, |(low, high)| point.with_interval(low, high))
+        let point = ChartPoint::new(step.n as f64, step.cost);
+        match alone && step.low.is_finite() && step.high.is_finite() {
+            true => point.with_interval(step.low, step.high),
+            false => point,
+        }
     });
-    Series { name: walk.name.clone(), style: SeriesStyle::Line, points: points.collect() }
+    Series { name: walk.name.to_string(), style: SeriesStyle::Line, points: points.collect() }
 }
 
 /// The corners of the staircase: along each level to its last size, then to the next level at the
 /// first size beyond.
-fn level_corners(walk: &WalkCurve) -> Vec<(f64, f64)> {
-    let sizes = || walk.curve.iter().map(|step| step.n);
+fn level_corners(walk: &WalkRecord) -> Vec<(f64, f64)> {
+    let sizes = || walk.curve.iter().map(|step| step.n as f64);
     let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
     let mut corners = Vec::new();
     for level in &walk.levels {
-        let (to, next) = level.upto.map_or((last, last), |edge| (edge.low, edge.high));
-        let cost = level.cost.unwrap_or(f64::NAN);
+        let (to, next) = level.upto.map_or((last, last), |edge| (edge.low as f64, edge.high as f64));
+        let cost = level.cost;
         corners.extend([(from, cost), (to, cost)]);
         from = next;
     }
@@ -212,6 +219,7 @@ fn chart_note(record: &UarchLine, machine: &str) -> String {
 mod tests {
     use super::super::simulated_lines;
     use super::*;
+    use cyclescope::study::uarch::VerdictKind;
     use serde_json::json;
 
     fn drawn() -> Vec<(String, Chart)> {
@@ -264,14 +272,14 @@ mod tests {
     #[test]
     fn cost_chart_accepts_a_zero_cost() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
-        records[3].walks[0].curve[0].cost = Some(-0.001);
+        records[3].walks[0].curve[0].cost = -0.001;
         assert_eq!(record_charts(&records[3], "a machine")[0].1.y.scale, AxisScale::SignedLog);
     }
 
     #[test]
     fn number_of_an_unlisted_test_is_drawn() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
-        records[3].test = "another".to_string();
+        records[3].test = "another".into();
         let chart = &record_charts(&records[3], "a machine")[0].1;
         let expected = ("data caches, level 1: size", "a machine: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.title.as_str(), chart.note.as_str()), expected);
@@ -302,7 +310,7 @@ mod tests {
     #[test]
     fn missing_number_draws_no_line() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
-        records[0].verdict = "unclear".to_string();
+        records[0].verdict = VerdictKind::Unclear;
         let chart = &record_charts(&records[0], "a machine")[0].1;
         assert!(chart.series.iter().all(|series| !series.name.ends_with("entries")), "{chart:?}");
         assert!(chart.note.ends_with("reorder buffer: unclear"), "{}", chart.note);

@@ -3,10 +3,14 @@
 //! Lines are read as JSON, so that a file and a running study are handled the same way. Missing
 //! fields are empty.
 
-use super::figure::CoreFigure;
+use super::figure::FigureText;
+use cyclescope::caveat::CaveatKind;
+use cyclescope::record::Quantity;
 use cyclescope::study::instr::rows::instr_table::BadList;
+use cyclescope::study::uarch::{PairRecord, SpreadRecord, TestedPart, UarchRecord, VerdictKind};
 use serde::Deserialize;
 use serde_json::Value;
+use std::ops::Deref;
 
 /// The kind of the lines, and the name of the study.
 pub const UARCH_KIND: &str = "uarch";
@@ -15,205 +19,24 @@ pub const UARCH_KIND: &str = "uarch";
 /// of two programs may differ this much.
 const CPUID_SAME_SHARE: f64 = 0.02;
 
-/// A part of the core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CorePart {
-    /// Instruction supply: fetch, decoders, predictors.
-    FrontEnd,
-    /// Structures that hold instructions until they retire.
-    #[default]
-    Window,
-    /// Renaming and execution units.
-    Execution,
-    /// Caches and address translation.
-    Memory,
-    /// Findings about the environment, and the effects of other activity.
-    Environment,
-}
-
-/// A caveat; the page shows only its code.
+/// A line of the study.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CaveatCode {
-    code: String,
+#[serde(transparent)]
+pub struct UarchLine(UarchRecord);
+
+impl Deref for UarchLine {
+    type Target = UarchRecord;
+
+    fn deref(&self) -> &UarchRecord {
+        &self.0
+    }
 }
 
-/// A line.
-#[derive(Debug, Clone, Deserialize)]
-pub struct UarchLine {
-    /// Name of the test.
-    pub test: String,
-    /// Name of the number, such as `rob` or `data_caches.1.size`.
-    pub what: String,
-    /// `found`, `limited`, `none` or `unclear`.
-    pub verdict: String,
-    /// The number.
-    pub value: CoreFigure,
-    /// The part of the core that the number describes.
-    #[serde(default)]
-    pub part: CorePart,
-    /// The test of the structure that fills up first.
-    #[serde(default)]
-    pub limited_by: Option<String>,
-    /// The reason in words.
-    #[serde(default)]
-    pub why: String,
-    /// CPUID's figure, in the unit of the number.
-    #[serde(default)]
-    pub cpuid: Option<f64>,
-    /// Information from CPUID or the kernel that isn't directly comparable.
-    #[serde(default)]
-    pub told: Option<String>,
-    /// Caveats on the number.
-    #[serde(default)]
-    pub caveats: Vec<CaveatCode>,
-    /// Spread of a cost over rounds.
-    #[serde(default)]
-    pub spread: Option<TimeSpread>,
-    /// Overlaps by number of instructions.
-    #[serde(default)]
-    pub fillers: Vec<FillerCurve>,
-    /// Costs per step by size.
-    #[serde(default)]
-    pub walks: Vec<WalkCurve>,
-    /// Rates of programs.
-    #[serde(default)]
-    pub rates: Vec<ProgramRate>,
-    /// Costs by place.
-    #[serde(default)]
-    pub places: Vec<PlaceCost>,
-    /// The pair of CPUs, if the number describes one.
-    #[serde(default)]
-    pub pair: Option<CpuPair>,
-    /// Effects of other instruction classes on this one.
-    #[serde(default)]
-    pub displaced: Vec<Value>,
-}
-
-/// A pair of CPUs.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct CpuPair {
-    /// Their numbers, smaller one first.
-    pub cpus: [u32; 2],
-    /// The cluster of similar pairs, counted from 1, the fastest.
-    #[serde(default)]
-    pub cluster: Option<u32>,
-}
-
-/// The cost at one place.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct PlaceCost {
-    /// The place in bytes.
-    pub place: f64,
-    /// Cost in core cycles.
-    #[serde(default)]
-    pub cost: Option<f64>,
-}
-
-/// The rate of a program.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ProgramRate {
-    /// Name of the program.
-    pub name: String,
-    /// The program's parameter; for bandwidth tests, the memory size in bytes.
-    pub n: f64,
-    /// The rate.
-    pub rate: CoreFigure,
-}
-
-/// A cost in time, and its quantiles over rounds.
-#[derive(Debug, Clone, Deserialize)]
-pub struct TimeSpread {
-    /// The time.
-    pub time: CoreFigure,
-    /// Quantiles in ascending order of share.
-    #[serde(default)]
-    pub quantiles: Vec<TimeQuantile>,
-}
-
-/// A quantile of a time.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct TimeQuantile {
-    /// Share of rounds below the time.
-    pub share: f64,
-    /// The time in nanoseconds.
-    #[serde(default)]
-    pub ns: Option<f64>,
-}
-
-/// The overlap curve of one kind of filler instruction.
-#[derive(Debug, Clone, Deserialize)]
-pub struct FillerCurve {
-    /// Name of the filler.
-    pub name: String,
-    /// Where the overlap ends.
-    #[serde(default)]
-    pub knee: Option<OverlapKnee>,
-    /// The overlap at each number of instructions.
-    #[serde(default)]
-    pub curve: Vec<OverlapPoint>,
-}
-
-/// The end of an overlap.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct OverlapKnee {
-    /// The last number of instructions with an overlap.
-    pub high: f64,
-}
-
-/// A point of a filler's curve.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct OverlapPoint {
-    /// Number of instructions.
-    pub n: f64,
-    /// Share of the second chain that overlaps with the first.
-    pub overlap: Option<f64>,
-}
-
-/// The cost curve of one kind of step.
-#[derive(Debug, Clone, Deserialize)]
-pub struct WalkCurve {
-    /// Name of the walk.
-    pub name: String,
-    /// The cost levels, from the smallest size.
-    #[serde(default)]
-    pub levels: Vec<CostLevel>,
-    /// The cost at each size.
-    #[serde(default)]
-    pub curve: Vec<WalkStep>,
-}
-
-/// A cost, and the size up to which it holds; without one, it holds to the end.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct CostLevel {
-    /// The last size of the level.
-    pub upto: Option<LevelEdge>,
-    /// Cost in core cycles.
-    pub cost: Option<f64>,
-}
-
-/// The end of a level, which lies between two sizes.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct LevelEdge {
-    /// The last size that certainly belongs to the level.
-    pub low: f64,
-    /// The last size that may belong to it.
-    pub high: f64,
-}
-
-/// A point of a walk's curve, in core cycles.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub struct WalkStep {
-    /// The size.
-    pub n: f64,
-    /// The cost.
-    pub cost: Option<f64>,
-    /// Lower end of the interval.
-    #[serde(default)]
-    pub low: Option<f64>,
-    /// Upper end of the interval.
-    #[serde(default)]
-    pub high: Option<f64>,
+#[cfg(test)]
+impl std::ops::DerefMut for UarchLine {
+    fn deref_mut(&mut self) -> &mut UarchRecord {
+        &mut self.0
+    }
 }
 
 impl UarchLine {
@@ -250,30 +73,30 @@ impl UarchLine {
 
     /// Whether the line has a number.
     pub fn is_found(&self) -> bool {
-        self.verdict == "found" && self.value.value.is_some()
+        self.verdict == VerdictKind::Found && self.value.value.is_some()
     }
 
     /// Whether something else used the core during the measurement.
     pub fn is_shared(&self) -> bool {
-        self.caveats.iter().any(|caveat| caveat.code == "sibling_busy")
+        self.caveats.iter().any(|caveat| caveat.code == CaveatKind::SiblingBusy)
     }
 
     /// Whether the reason says more than the number.
     pub fn has_finding(&self) -> bool {
-        self.part == CorePart::Environment || !self.displaced.is_empty() || !self.places.is_empty()
+        self.part == TestedPart::Environment || !self.displaced.is_empty() || !self.places.is_empty()
     }
 
     /// CPUID's figure, if the number differs from it or is missing.
-    pub fn cpuid_contradiction(&self) -> Option<CoreFigure> {
-        let told = self.cpuid?;
+    pub fn cpuid_contradiction(&self) -> Option<Quantity> {
+        let told = self.cpuid? as f64;
         let near = self.value.value.is_some_and(|value| (value - told).abs() <= CPUID_SAME_SHARE * told);
         let differs = !self.is_found() || !(near || self.value.contains(told));
-        differs.then(|| CoreFigure { value: Some(told), low: None, high: None, ..self.value.clone() })
+        differs.then(|| Quantity { value: Some(told), low: None, high: None, ..self.value })
     }
 
     /// A cost in time: its median and the range of most rounds.
     pub fn describe_time(&self) -> Option<String> {
-        let TimeSpread { time, quantiles } = self.spread.as_ref()?;
+        let SpreadRecord { time, quantiles, .. } = self.spread.as_ref()?;
         let scale = time.best_scale();
         let (first, last) = (quantiles.first()?, quantiles.last()?);
         let most = scale.format_number((last.share - first.share) * 100.0);
@@ -284,15 +107,15 @@ impl UarchLine {
     /// The verdict, and the limiting structure if any.
     pub fn describe_verdict(&self) -> String {
         match &self.limited_by {
-            Some(other) => format!("{} by {}", self.verdict, describe_key(other)),
-            None => self.verdict.clone(),
+            Some(other) => format!("{} by {}", self.verdict.name(), describe_key(other)),
+            None => self.verdict.name().to_string(),
         }
     }
 
     /// The name of the number in words.
     pub fn describe_name(&self) -> String {
         match self.pair {
-            Some(CpuPair { cpus: [one, other], .. }) => {
+            Some(PairRecord { cpus: [one, other], .. }) => {
                 format!("{}: CPU {one} and CPU {other}", describe_key(&self.test))
             }
             None => describe_key(&self.what),
@@ -372,14 +195,14 @@ mod tests {
     #[test]
     fn reads_lines_of_both_kinds_of_tests() {
         let records = UarchLine::from_lines(&simulated_lines::simulated_lines());
-        let parts: Vec<(&str, CorePart)> = records.iter().map(|record| (record.what.as_str(), record.part)).collect();
+        let parts: Vec<(&str, TestedPart)> = records.iter().map(|record| (record.what.as_str(), record.part)).collect();
         let all = [
-            ("rob", CorePart::Window),
-            ("int_registers", CorePart::Window),
-            ("mask_registers", CorePart::Window),
-            ("data_caches.1.size", CorePart::Memory),
-            ("data_caches.1.cost", CorePart::Memory),
-            ("return_stack", CorePart::FrontEnd),
+            ("rob", TestedPart::Window),
+            ("int_registers", TestedPart::Window),
+            ("mask_registers", TestedPart::Window),
+            ("data_caches.1.size", TestedPart::Memory),
+            ("data_caches.1.cost", TestedPart::Memory),
+            ("return_stack", TestedPart::FrontEnd),
         ];
         assert_eq!(parts, all);
         assert_eq!(records[1].describe_verdict(), "limited by reorder buffer");
@@ -393,7 +216,7 @@ mod tests {
         let mut records = UarchLine::from_lines(&names.map(line));
         records[1].what = "first".to_string();
         UarchLine::sort_by_test(&mut records);
-        let tests: Vec<&str> = records.iter().map(|record| record.test.as_str()).collect();
+        let tests: Vec<&str> = records.iter().map(|record| &*record.test).collect();
         assert_eq!(tests, ["rob", "int_registers", "flags", "wake_up", "data_caches", "data_caches"]);
         assert_eq!(records[4].what, "first");
     }
@@ -421,12 +244,12 @@ mod tests {
     fn cpuid_is_shown_if_it_differs() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         assert_eq!(records[3].cpuid_contradiction(), None, "49152 is in the interval");
-        records[3].cpuid = Some(32768.0);
+        records[3].cpuid = Some(32768);
         assert_eq!(records[3].cpuid_contradiction().and_then(|told| told.value), Some(32768.0));
-        records[3].cpuid = Some(49_800.0);
+        records[3].cpuid = Some(49_800);
         assert_eq!(records[3].cpuid_contradiction(), None, "it is past the interval by less than two hundredths");
         assert_eq!(records[0].cpuid_contradiction(), None);
-        records[2].cpuid = Some(512.0);
+        records[2].cpuid = Some(512);
         assert_eq!(records[2].cpuid_contradiction().and_then(|told| told.value), Some(512.0));
     }
 }

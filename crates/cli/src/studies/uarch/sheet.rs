@@ -1,20 +1,22 @@
 //! Prints the core on a page: its numbers by part, each with its interval and unit, or the verdict
 //! if a number is missing.
 
+use super::figure::FigureText;
 use super::pair_matrix::PairMatrix;
-use super::record::{CorePart, UarchLine};
+use super::record::UarchLine;
 use crate::output::page::{TextPage, print_note};
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::study::uarch::TestedPart;
 use serde_json::Value;
 
 /// The parts, in the order in which an instruction passes them.
-const PART_TITLES: [(CorePart, &str); 5] = [
-    (CorePart::FrontEnd, "Front end"),
-    (CorePart::Window, "In flight"),
-    (CorePart::Execution, "Execution"),
-    (CorePart::Memory, "Memory"),
-    (CorePart::Environment, "Environment"),
+const PART_TITLES: [(TestedPart, &str); 5] = [
+    (TestedPart::FrontEnd, "Front end"),
+    (TestedPart::Window, "In flight"),
+    (TestedPart::Execution, "Execution"),
+    (TestedPart::Memory, "Memory"),
+    (TestedPart::Environment, "Environment"),
 ];
 
 /// Spaces between columns, and before the first.
@@ -24,7 +26,7 @@ const NAME_WIDTH: usize = 36;
 
 /// A row of the page.
 struct SheetRow {
-    part: CorePart,
+    part: TestedPart,
     name: String,
     /// Whether the row has a number.
     found: bool,
@@ -83,7 +85,8 @@ fn describe_finding(record: &UarchLine) -> Vec<String> {
 /// Reasons for missing pair numbers, without duplicates, and what the nearest pair shows.
 fn describe_pairs(records: &[UarchLine]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    let of_pair = |record: &UarchLine| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
+    let of_pair =
+        |record: &UarchLine| record.pair.as_ref().map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
     let missing = records.iter().filter(|record| !record.is_found());
     for (record, pair) in missing.filter_map(|record| Some((record, of_pair(record)?))) {
         match reasons.iter_mut().find(|(why, _)| *why == record.why) {
@@ -124,7 +127,7 @@ impl SheetRow {
         let told = contradicted
             .map(|told| format!("CPUID says {told}"))
             .or(record.describe_time().filter(|_| found))
-            .or(record.told.clone().filter(|_| found && record.part != CorePart::Environment));
+            .or(record.told.clone().filter(|_| found && record.part != TestedPart::Environment));
         let shared = record.is_shared().then(|| "sibling busy".to_string());
         SheetRow {
             part: record.part,
@@ -219,21 +222,21 @@ mod tests {
             "core_cycles",
         );
         let mut record = UarchLine::from_lines(&[line]).remove(0);
-        record.part = CorePart::Environment;
+        record.part = TestedPart::Environment;
         (record.why, record.told) = ("a walk goes far".to_string(), Some("CPUID: a guest".to_string()));
         let row = SheetRow::from_record(&record);
         assert_eq!(
             (row.name.as_str(), row.finding),
             ("page walk", vec!["a walk goes far".to_string(), "CPUID: a guest".to_string()])
         );
-        record.part = CorePart::Memory;
+        record.part = TestedPart::Memory;
         assert!(SheetRow::from_record(&record).finding.is_empty());
     }
 
     #[test]
     fn cpuid_is_next_to_the_number_or_below_it() {
         let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
-        records[3].cpuid = Some(32768.0);
+        records[3].cpuid = Some(32768);
         let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";
         assert_eq!(rows(&records)[3], wide);
         records[0].caveats = serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
@@ -242,7 +245,7 @@ mod tests {
         records[0].caveats.clear();
         records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
-        records[3].cpuid = Some(2_097_152.0);
+        records[3].cpuid = Some(2_097_152);
         let rows = rows(&records);
         assert_eq!(rows[3], "  translation of addresses, level 1: size of all");
         assert_eq!(rows[4].trim(), "48 KiB          47.5 to 1025");

@@ -27,8 +27,8 @@ fn simulated_filler(name: &str, end: u32) -> Value {
 
 /// A walk through two caches and memory.
 fn simulated_walk() -> Value {
-    let (l1, l2) = (49152.0, 1_310_720.0);
-    let cost = |n: f64| {
+    let (l1, l2) = (49152, 1_310_720);
+    let cost = |n: u64| {
         if n <= l1 {
             5.0
         } else if n <= l2 {
@@ -37,12 +37,12 @@ fn simulated_walk() -> Value {
             200.0
         }
     };
-    let step = |n: f64| json!({ "n": n, "cost": cost(n), "low": 0.99 * cost(n), "high": 1.01 * cost(n) });
-    let curve: Vec<Value> = (0..33).map(|half| step((4096.0 * 2f64.powf(f64::from(half) / 2.0)).round())).collect();
-    let edge = |value: f64| json!({ "low": value, "high": 2.0 * value, "sharp": false });
-    let levels = json!([
-        { "upto": edge(l1), "cost": 5.0 }, { "upto": edge(l2), "cost": 14.0 }, { "upto": null, "cost": 200.0 },
-    ]);
+    let step = |n: u64| json!({ "n": n, "cost": cost(n), "low": 0.99 * cost(n), "high": 1.01 * cost(n) });
+    let curve: Vec<Value> =
+        (0..33).map(|half| step((4096.0 * 2f64.powf(f64::from(half) / 2.0)).round() as u64)).collect();
+    let edge = |value: u64| json!({ "low": value, "value": value, "high": 2 * value, "sharp": false });
+    let level = |upto: Value, cost: f64| json!({ "upto": upto, "cost": cost, "low": cost, "high": cost });
+    let levels = [level(edge(l1), 5.0), level(edge(l2), 14.0), level(Value::Null, 200.0)];
     json!({ "name": "loads that wait for each other", "levels": levels, "curve": curve })
 }
 
