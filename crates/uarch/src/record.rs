@@ -225,3 +225,30 @@ impl NoKnee {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_list::find_test;
+    use serde_json::{json, to_value};
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let verdict = TestVerdict::new(VerdictKind::Unclear, "it is simulated");
+        let mut record = UarchRecord::new(find_test("data_caches"), "data_caches".to_string(), verdict, Unit::Bytes);
+        let curve = vec![CostPoint { n: 64, cost: 5.0, low: 4.5, high: f64::NAN }];
+        record.walks.push(WalkRecord { name: "each line".into(), levels: Vec::new(), curve });
+        record.places.push(PlaceRecord { place: -3, cost: None });
+        let written = to_value(&record).expect("it is JSON");
+        let read = UarchRecord::deserialize(&written).expect("it has all fields");
+        assert_eq!(to_value(&read).expect("it is JSON"), written);
+    }
+
+    #[test]
+    fn fields_that_a_line_may_lack_are_empty() {
+        let value = json!({ "value": 320.0, "low": 320.0, "high": 320.0, "unit": "count" });
+        let line = json!({ "kind": "uarch", "test": "rob", "what": "rob", "verdict": "found", "value": value });
+        let record = UarchRecord::deserialize(&line).expect("it has all that it needs");
+        assert!(record.verdict == VerdictKind::Found && record.fillers.is_empty() && record.why.is_empty());
+    }
+}

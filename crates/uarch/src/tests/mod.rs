@@ -1,7 +1,6 @@
 //! Tests of all of the study: on simulated cores, and of what the programs of its tests are.
 
 mod controls;
-mod program_dump;
 mod simulated_batches;
 mod simulated_costless;
 mod simulated_drift;
