@@ -56,14 +56,16 @@ pub(super) fn run_batches(
         points => points?[0].map_or(f64::NAN, |point| point.cost),
     };
     let walks = batches.programs.iter().chain([&batches.witness.family]);
-    let mut all: Vec<MeasuredFamily> = walks.map(|walk| (walk, vec![Vec::new(); batches.counts.len()])).collect();
+    let mut all: Vec<MeasuredFamily> = walks.map(|family| (family, vec![Vec::new(); batches.counts.len()])).collect();
     let mut times = 0;
     loop {
         measure_all(core, batches, &mut all)?;
         times += 1;
-        let curves: Vec<_> = all.iter().map(|(walk, counts)| (*walk, median_curve(counts))).collect();
-        let ends: Vec<_> =
-            curves.iter().map(|(walk, points)| (walk.name, find_end(points, one, batches.last_event_slack))).collect();
+        let curves: Vec<_> = all.iter().map(|(family, counts)| (*family, median_curve(counts))).collect();
+        let ends: Vec<_> = curves
+            .iter()
+            .map(|(family, points)| (family.name, find_end(points, one, batches.last_event_slack)))
+            .collect();
         let (beside, ends) = ends.split_last().expect("the witness is one of them");
         let witness = judge_witness(beside.0, ends[0].1, batches, beside.1);
         let verdict = judge_batches(ends, Some(&witness), batches);
@@ -75,7 +77,7 @@ pub(super) fn run_batches(
         record.witnesses.push(witness);
         let walked = curves.into_iter();
         record.walks =
-            walked.map(|(walk, curve)| WalkRecord { name: walk.name.into(), levels: Vec::new(), curve }).collect();
+            walked.map(|(family, curve)| WalkRecord { name: family.name.into(), levels: Vec::new(), curve }).collect();
         return Ok(vec![record]);
     }
 }
@@ -86,8 +88,8 @@ type MeasuredFamily = (&'static ProgramFamily, Vec<Vec<CostPoint>>);
 /// Measures all programs once more at each number, in turns.
 fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [MeasuredFamily]) -> Result<(), RunError> {
     for (place, n) in batches.counts.iter().enumerate() {
-        for (walk, counts) in all.iter_mut() {
-            counts[place].extend(core.measure_cost(walk, *n)?);
+        for (family, counts) in all.iter_mut() {
+            counts[place].extend(core.measure_cost(family, *n)?);
         }
     }
     Ok(())
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rises_from_the_first_on_has_no_end() {
+    fn a_curve_that_rises_from_the_first_on_has_no_end() {
         assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(NoLimit::PaceLimited));
         // As where they follow each other at a pace from some number on.
         assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(NoLimit::NoSingleRise));
@@ -292,7 +294,7 @@ mod tests {
     }
 
     const NOTHING: ProgramFamily = ProgramFamily::new("nothing", |_| panic!("it is simulated"));
-    const PLANTED: BatchesSpec = BatchesSpec {
+    const SIMULATED: BatchesSpec = BatchesSpec {
         programs: &[],
         single_event: &NOTHING,
         witness: &crate::spec::WitnessProgram { family: NOTHING, occupied: 4 },
@@ -308,8 +310,8 @@ mod tests {
         second: Result<BatchEnd, NoLimit>,
         beside: Result<BatchEnd, NoLimit>,
     ) -> TestVerdict {
-        let witness = judge_witness("beside", first, &PLANTED, beside);
-        judge_batches(&[("one", first), ("other", second)], Some(&witness), &PLANTED)
+        let witness = judge_witness("beside", first, &SIMULATED, beside);
+        judge_batches(&[("one", first), ("other", second)], Some(&witness), &SIMULATED)
     }
 
     #[test]
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_are_the_same_are_one_apart_at_most_or_a_twentieth() {
+    fn equal_ends_differ_by_one_or_a_twentieth_at_most() {
         let are = |one: usize, other: usize| ends_agree([one; 2], [other; 2]);
         assert_eq!([are(10, 11), are(10, 12), are(60, 63), are(60, 64)], [true, false, true, false]);
     }

@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_is_always_shared_is_seen_where_its_width_is_known() {
+    fn a_permanently_shared_core_is_detected_from_its_known_width() {
         let conditions = RunConditions { widths: vec![(2.1, 0.01); 10], ..RunConditions::default() };
         assert_eq!(conditions.shared_layouts(None).map(|(share, _)| share), Some(0.0));
         assert_eq!(conditions.shared_layouts(Some(4.8)).map(|(share, _)| share), Some(1.0));
     }
 
     #[test]
-    fn what_ran_beside_a_busy_sibling_is_measured_again() {
+    fn a_measurement_beside_a_busy_sibling_is_repeated() {
         let told = |shares: [f64; 2], of_all: f64| {
             let mut times = 0;
             let found = retry_if_shared(|| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_that_were_left_out_changed_nothing() {
+    fn layouts_that_were_left_out_change_nothing() {
         let widths = [vec![(4.1, 0.01); 35], vec![(2.1, 0.01); 5]].concat();
         let used = widths[..35].to_vec();
         let conditions = RunConditions { widths, used, ..RunConditions::default() };

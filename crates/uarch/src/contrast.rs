@@ -19,7 +19,7 @@ pub(super) fn run_contrast(
     has: &dyn Fn(&CpuidFeature) -> bool,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let of_row = |row: &TestRow| {
-        let walks: Vec<&ProgramFamily> = row.runnable_variants(has).map(|way| &way.family).collect();
+        let walks: Vec<&ProgramFamily> = row.runnable_variants(has).map(|variant| &variant.family).collect();
         let verdict = match measure_median_costs(core, &walks, row.n) {
             Err(RunError::Unavailable(reason)) => {
                 return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, Unit::CoreCycles));
@@ -27,7 +27,7 @@ pub(super) fn run_contrast(
             points => {
                 let events = walks.iter().zip(points?);
                 let found: Vec<(String, Interval)> = events
-                    .filter_map(|(walk, point)| Some((walk.label(), event_cost(&point?, row.amount_per_step))))
+                    .filter_map(|(family, point)| Some((family.label(), event_cost(&point?, row.amount_per_step))))
                     .collect();
                 judge_event(&found, walks.len(), contrast, row)
             }
@@ -42,9 +42,9 @@ fn event_cost(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
-/// Judges what each program showed. `programs` is how many there are: one that other work disturbed
-/// is not among those that were found. Those that do not show an event do not count where the row's
-/// may be hidden and two others do.
+/// Judges what each program showed. `programs` is how many there are: one that background load
+/// disturbed is not among those that were found. Those that do not show an event do not count where
+/// the row's may be hidden and two others do.
 fn judge_event<N: Display>(
     all: &[(N, Interval)],
     programs: usize,
@@ -104,10 +104,10 @@ mod tests {
     struct Core([f64; 2], usize);
 
     impl MeasureCosts for Core {
-        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             self.1 += 1;
             let disturbed = if self.1 % 3 == 1 { 30.0 } else { 0.0 };
-            let cost = self.0[usize::from(walk.name.contains("jnc"))] + disturbed;
+            let cost = self.0[usize::from(family.name.contains("jnc"))] + disturbed;
             Ok(Some(CostPoint { n, cost, low: cost - 0.1, high: cost + 0.1 }))
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_that_agree_tell_what_an_event_costs() {
+    fn two_programs_that_agree_prove_the_cost_of_an_event() {
         // One step in two has it.
         let found = penalty([8.0, 8.25]);
         assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(16.25)));
@@ -133,10 +133,12 @@ mod tests {
     #[test]
     fn every_event_has_a_control() {
         for test in TESTS.iter().filter(|test| matches!(test.experiment, Experiment::Contrast(_))) {
-            for (row, way) in test.rows().iter().flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
-                let event = way.family.program(row.n);
-                let control = way.family.control(row.n).expect("an event is a difference");
-                let name = format!("{}, {}", row.record_key(test.name), way.family.label());
+            for (row, variant) in
+                test.rows().iter().flat_map(|row| row.variants.iter().map(move |variant| (row, variant)))
+            {
+                let event = variant.family.program(row.n);
+                let control = variant.family.control(row.n).expect("an event is a difference");
+                let name = format!("{}, {}", row.record_key(test.name), variant.family.label());
                 let all = |steps: &StepLoop| {
                     let memory = format!("{:?}", steps.memory);
                     [steps.init.clone(), steps.body.clone(), memory.into_bytes()].concat()
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_be_had_costs_nothing_that_is_known() {
+    fn an_unavailable_program_has_no_cost() {
         struct Without;
         impl MeasureCosts for Without {
             fn measure_cost(&mut self, _: &ProgramFamily, _: usize) -> Result<Option<CostPoint>, RunError> {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_are_enough_of_an_event_that_others_may_hide() {
+    fn two_programs_are_enough_for_an_event_that_others_hide() {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
         let told = |costs: &[f64], hidden| {
             let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_place_of_the_code_has_an_interval_where_all_programs_show_it() {
+    fn an_event_that_depends_on_place_has_an_interval_if_all_programs_show_it() {
         let contrast = ContrastSpec { rows: &[], tolerance: 0.5, tolerance_share: 0.2 };
         let told = |costs: [[f64; 3]; 2], row: TestRow| {
             let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_differ_or_show_nothing_tell_no_number() {
+    fn programs_that_differ_or_show_nothing_prove_no_number() {
         assert_eq!(penalty([8.0, 12.0]).verdict, VerdictKind::Unclear);
         assert_eq!(penalty([0.1, 0.0]).verdict, VerdictKind::None);
         let dearer = penalty([0.1, -3.0]);

@@ -44,7 +44,7 @@ pub struct CostPoint {
 /// A core whose costs can be measured.
 pub(super) trait MeasureCosts {
     /// The cost of a walk's step at a count; `None` where no layout was undisturbed.
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
 
     /// How the cost of a walk's step at a count is spread over rounds, where that can be told. What
     /// a walk subtracts is part of it.
@@ -86,8 +86,8 @@ pub(super) fn measure_median_costs(
 ) -> Result<Vec<Option<CostPoint>>, RunError> {
     let mut all = vec![Vec::new(); walks.len()];
     for _ in 0..SETTLING_RUNS {
-        for (walk, points) in walks.iter().zip(&mut all) {
-            points.extend(core.measure_cost(walk, n)?);
+        for (family, points) in walks.iter().zip(&mut all) {
+            points.extend(core.measure_cost(family, n)?);
         }
     }
     let middle = |points: &mut Vec<CostPoint>| {
@@ -104,9 +104,9 @@ fn summarize_layouts(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
 }
 
 impl MeasureCosts for MeasuredCore<'_> {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let mut all = self.measure_layout_costs(&walk.program(n))?;
-        if let Some(control) = walk.control(n) {
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let mut all = self.measure_layout_costs(&family.program(n))?;
+        if let Some(control) = family.control(n) {
             let mut others = self.measure_layout_costs(&control)?;
             if others.is_empty() {
                 return Ok(None);
@@ -117,8 +117,8 @@ impl MeasureCosts for MeasuredCore<'_> {
         Ok(summarize_layouts(n, all))
     }
 
-    fn measure_spread(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostSpread>, RunError> {
-        let steps = walk.program(n);
+    fn measure_spread(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostSpread>, RunError> {
+        let steps = family.program(n);
         let mut all = Vec::new();
         for layout in self.run_rounds(&steps)? {
             let Some(reading) = layout.read() else { continue };
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
+    fn a_step_costs_its_part_of_an_iteration_less_the_control() {
         let plan = Plan::simulated();
         let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
         let mut machine = SimulatedExecutor::new(Scenario { costs, ..Scenario::default() }, 5);
@@ -239,15 +239,17 @@ mod tests {
             retries: Retries::NONE,
             conditions: &mut conditions,
         };
-        let walk = ProgramFamily::new("planted", dear);
-        let spread = core.measure_spread(&walk, 9).unwrap().unwrap().to_record(9, Some(Hertz(1e9)));
+        let family = ProgramFamily::new("simulated", dear);
+        let spread = core.measure_spread(&family, 9).unwrap().unwrap().to_record(9, Some(Hertz(1e9)));
         let middle = serde_json::to_value(&spread.quantiles[2]).unwrap();
         assert!((middle["core_cycles"].as_f64().unwrap() - 16.0).abs() < 0.05, "{middle}");
         assert!(spread.rounds > 40 && spread.time.value > Some(1.0), "{spread:?}");
         for (without, expected) in [(None, 16.0), (Some(cheap as fn(usize) -> StepLoop), 11.0)] {
-            let walk =
-                ProgramFamily { control: without.map(ProgramSource::Generated), ..ProgramFamily::new("planted", dear) };
-            let point = core.measure_cost(&walk, 9).unwrap().unwrap();
+            let family = ProgramFamily {
+                control: without.map(ProgramSource::Generated),
+                ..ProgramFamily::new("simulated", dear)
+            };
+            let point = core.measure_cost(&family, 9).unwrap().unwrap();
             assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
         }
     }
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn without_what_is_subtracted_there_is_no_cost() {
+    fn without_its_control_a_program_has_no_cost() {
         let plan = Plan::simulated();
         for (disturbed, costs) in [(DEAR, false), (CHEAP, false), (&[0x90][..], true)] {
             let mut machine = Disturbed(SimulatedExecutor::new(Scenario::default(), 5), disturbed);
@@ -299,8 +301,8 @@ mod tests {
                 retries: Retries::NONE,
                 conditions: &mut conditions,
             };
-            let walk = ProgramFamily::new("planted", dear).less(cheap);
-            assert_eq!(core.measure_cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
+            let family = ProgramFamily::new("simulated", dear).less(cheap);
+            assert_eq!(core.measure_cost(&family, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
     /// A machine that keeps where bodies begin, in bytes behind a line's begin.
@@ -348,7 +350,7 @@ mod tests {
             retries: Retries::NONE,
             conditions: &mut conditions,
         };
-        core.measure_cost(&ProgramFamily::new("planted", dear), 9).expect("all is simulated");
+        core.measure_cost(&ProgramFamily::new("simulated", dear), 9).expect("all is simulated");
         assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
     }
 }

@@ -61,7 +61,7 @@ fn measure_places(
 }
 
 /// The lower of what two programs cost that agree, and what each costs. What differs is measured
-/// again: other work makes it dearer, and never cheaper.
+/// again: background load makes it dearer, and never cheaper.
 fn measure_agreed_cost(
     core: &mut dyn MeasureCosts,
     map: &CostMapSpec,
@@ -70,8 +70,8 @@ fn measure_agreed_cost(
 ) -> Result<(Option<f64>, [f64; 2]), RunError> {
     let mut lowest = [f64::INFINITY; 2];
     for _ in 0..MAX_MEASUREMENTS {
-        for (walk, lowest) in walks.iter().zip(&mut lowest) {
-            *lowest = core.measure_cost(walk, number)?.map_or(*lowest, |point| lowest.min(point.cost));
+        for (family, lowest) in walks.iter().zip(&mut lowest) {
+            *lowest = core.measure_cost(family, number)?.map_or(*lowest, |point| lowest.min(point.cost));
         }
         let [one, other] = lowest;
         if one.is_finite() && costs_agree(map, one, other) {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_cost_is_the_number_and_the_others_are_told() {
+    fn the_least_cost_is_the_number_and_the_others_are_reported() {
         let found = judge_places(&MAP, &places(&[Some(18.0), Some(5.0), Some(5.1), Some(4.9), Some(18.5), Some(18.2)]));
         assert_eq!(found.why, "5.0 at 0 to 2; 18.2 at -1, 3 to 4");
         assert_eq!(found.size, Some(Interval { value: 5.0, low: 4.9, high: 5.1 }));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_cost_more_in_both_programs_hide_no_least_cost() {
+    fn dear_places_do_not_hide_the_least_cost() {
         let mut all = places(&[Some(1.0), Some(19.0), None, None, None]);
         all[2].lowest_costs = [26.0, 42.0];
         all[3].lowest_costs = [25.0, 43.0];
@@ -184,9 +184,9 @@ mod tests {
     struct Core(usize);
 
     impl MeasureCosts for Core {
-        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             self.0 += 1;
-            let more = if walk.name == "another" && n % 2 == 1 { 2.0 } else { 0.0 };
+            let more = if family.name == "another" && n % 2 == 1 { 2.0 } else { 0.0 };
             let cost = 5.0 + more + if self.0.is_multiple_of(3) { 9.0 } else { 0.0 };
             Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_this_cpu_has_no_instructions_for_have_no_number() {
+    fn rows_without_instructions_on_this_cpu_have_no_number() {
         use crate::spec::Experiment;
         use crate::test_list::TESTS;
         let mut needing = 0;

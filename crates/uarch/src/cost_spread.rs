@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_there_is_no_time_and_without_rounds_nothing() {
+    fn a_spread_needs_rounds_and_its_time_a_rate() {
         let record = CostSpread::from_rounds(&[[8.0, 4.0]]).unwrap().to_record(1, None);
         assert_eq!((record.time.value, record.quantiles[2].ns), (None, None));
         assert_eq!(record.quantiles[2].core_cycles, 4.0);

@@ -121,8 +121,8 @@ fn measure_pass(
 ) -> Result<(), RunError> {
     let [one, other] = pair.cpus;
     let sides = [[one, other], [other, one]];
-    for (number, (way, cpus)) in asked.programs.iter().zip(sides).enumerate() {
-        match all.exchange_messages(&ExchangeRequest { cpus, program: way, line, is_control: false })? {
+    for (number, (variant, cpus)) in asked.programs.iter().zip(sides).enumerate() {
+        match all.exchange_messages(&ExchangeRequest { cpus, program: variant, line, is_control: false })? {
             Ok(turns) => pair.program_ticks[number].extend(turns.ticks_per_batch()),
             Err(why) => {
                 pair.why = Some(why);
@@ -202,10 +202,10 @@ mod tests {
 
     /// CPUs whose exchanges take what this says, in ticks, by who asks whom and the number of the
     /// program; none where nobody answers.
-    struct Planted<F> {
+    struct Simulated<F> {
         ticks: F,
         unanswered: u64,
-        /// How many times as long the control takes in the first line, as beside other work.
+        /// How many times as long the control takes in the first line, as beside background load.
         late: u64,
         /// Of so many batches one is answered.
         every: usize,
@@ -215,9 +215,9 @@ mod tests {
         lines: Vec<usize>,
     }
 
-    impl<F: Fn([u32; 2], usize) -> Option<u64>> Planted<F> {
-        fn new(ticks: F) -> Planted<F> {
-            Planted {
+    impl<F: Fn([u32; 2], usize) -> Option<u64>> Simulated<F> {
+        fn new(ticks: F) -> Simulated<F> {
+            Simulated {
                 ticks,
                 unanswered: UNANSWERED,
                 late: 1,
@@ -241,13 +241,13 @@ mod tests {
         }
     }
 
-    impl<F: Fn([u32; 2], usize) -> Option<u64>> ExchangeMessages for Planted<F> {
+    impl<F: Fn([u32; 2], usize) -> Option<u64>> ExchangeMessages for Simulated<F> {
         fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError> {
             self.held.extend(asked.cpus);
             self.most = self.most.max(self.held.len());
             self.lines[asked.line] += usize::from(!asked.is_control);
             let (_, of) = test();
-            let number = of.programs.iter().position(|way| std::ptr::eq(way, asked.program)).unwrap();
+            let number = of.programs.iter().position(|variant| std::ptr::eq(variant, asked.program)).unwrap();
             let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.is_control);
             let batch = |batch: usize| {
                 let late = if asked.is_control && asked.line == 0 { self.late } else { 1 };
@@ -296,8 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_matrix_is_recovered_with_its_clusters() {
-        let found = Planted::new(machine).found(&[5, 0, 1, 2, 3, 4]);
+    fn a_simulated_matrix_is_recovered_with_its_clusters() {
+        let found = Simulated::new(machine).found(&[5, 0, 1, 2, 3, 4]);
         assert_eq!(found.len(), 15);
         let near = |cpus, nanos: f64, cluster| {
             let (kind, value, of) = of(&found, cpus);
@@ -318,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_nobody_answers_are_no_latency_however_soon_they_are_given_up() {
-        let mut silent = Planted::new(|_: [u32; 2], _| None);
+    fn unanswered_messages_yield_no_latency() {
+        let mut silent = Simulated::new(|_: [u32; 2], _| None);
         silent.unanswered = 120;
         let found = silent.found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]), (VerdictKind::Unclear, None, None));
@@ -327,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_runs_a_part_of_the_time_has_the_time_of_answered_messages() {
-        let mut part = Planted::new(machine);
+    fn a_cpu_that_runs_partly_has_the_time_of_answered_messages() {
+        let mut part = Simulated::new(machine);
         (part.every, part.late) = (4, 3);
         let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
         assert!(kind == VerdictKind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
@@ -336,38 +336,38 @@ mod tests {
 
     #[test]
     fn programs_that_differ_are_no_number() {
-        let found = Planted::new(|_: [u32; 2], way| Some([100, 150][way])).found(&[0, 1]);
+        let found = Simulated::new(|_: [u32; 2], variant| Some([100, 150][variant])).found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
         assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
         // One of them is asked by the other CPU: a way that is longer there shows too.
-        let found = Planted::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
+        let found = Simulated::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
     }
 
     #[test]
-    fn without_another_cpu_there_is_one_record_of_none() {
+    fn without_another_cpu_the_only_record_is_none() {
         for cpus in [&[][..], &[3]] {
-            let found = Planted::new(machine).found(cpus);
+            let found = Simulated::new(machine).found(cpus);
             assert_eq!((found.len(), found[0].verdict, found[0].what.as_str()), (1, VerdictKind::None, "core_to_core"));
         }
     }
 
     #[test]
-    fn many_cpus_have_the_rows_that_there_is_time_for() {
+    fn many_cpus_have_as_many_rows_as_time_allows() {
         let cpus: Vec<u32> = (0..24).map(|cpu| (cpu + 7) % 24).collect();
-        let mut planted = Planted::new(machine);
-        let found = planted.found(&cpus);
+        let mut simulated = Simulated::new(machine);
+        let found = simulated.found(&cpus);
         let rows = choose_rows(&cpus, Duration::from_secs(2));
         assert!(rows.contains(&7) && (2..20).contains(&rows.len()), "{rows:?}");
         let pairs = rows.len() * (rows.len() - 1) / 2 + rows.len() * (cpus.len() - rows.len());
         assert_eq!(found.len(), pairs);
-        assert!(planted.held.is_empty() && planted.most <= rows.len() + 1, "{} held", planted.most);
+        assert!(simulated.held.is_empty() && simulated.most <= rows.len() + 1, "{} held", simulated.most);
         // Both programs of all pairs in the same lines.
-        assert!(planted.lines[..PASSES[0]].iter().all(|times| *times == 2 * pairs), "{:?}", planted.lines);
+        assert!(simulated.lines[..PASSES[0]].iter().all(|times| *times == 2 * pairs), "{:?}", simulated.lines);
     }
 
     #[test]
-    fn what_there_is_no_time_for_is_not_clear() {
+    fn pairs_without_time_are_unclear() {
         let (test, asked) = test();
         let now = Cell::new(0);
         let step = || {
@@ -375,7 +375,7 @@ mod tests {
             Duration::from_secs(now.get())
         };
         let time = TimeBudget { now: &step, max: Duration::from_secs(3) };
-        let pairs = run_exchanges(&mut Planted::new(machine), asked, &[0, 1, 2], &time).unwrap();
+        let pairs = run_exchanges(&mut Simulated::new(machine), asked, &[0, 1, 2], &time).unwrap();
         let records = exchange_records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)));
         let late = records.iter().filter(|record| record.why.contains("no time was left")).count();
         assert!(late == 1 && records.len() == 3, "{late}");

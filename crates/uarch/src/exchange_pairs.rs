@@ -57,7 +57,7 @@ impl ExchangePair {
             return unclear("no time was left for it".to_string());
         }
         let mut controls = self.unanswered_ticks.clone();
-        // Other work makes some of them longer.
+        // Background load makes some of them longer.
         let Some([unanswered]) = (!controls.is_empty()).then(|| quantiles(&mut controls, [CONTROL_QUANTILE])) else {
             let why = "an exchange without an answer, its control, was not measured";
             return unclear(self.why.clone().unwrap_or_else(|| why.to_string()));
@@ -68,19 +68,21 @@ impl ExchangePair {
         let nanos = |ticks: f64| ticks / TRANSFERS / rate.0 * 1e9;
         let mut found = Vec::new();
         let [one, other] = self.cpus;
-        for ((way, batches), cpus) in asked.programs.iter().zip(&self.program_ticks).zip([[one, other], [other, one]]) {
+        for ((variant, batches), cpus) in
+            asked.programs.iter().zip(&self.program_ticks).zip([[one, other], [other, one]])
+        {
             let answered = |ticks: &f64| *ticks > 0.0 && *ticks < ANSWERED_SHARE * unanswered;
             let mut times: Vec<f64> = batches.iter().copied().filter(answered).map(nanos).collect();
             let [asks, answers] = cpus;
             if times.len() < MIN_BATCHES {
                 let why = self.why.clone().unwrap_or_else(|| {
-                    format!("CPU {answers} did not answer CPU {asks} in time ({}): it did not run then", way.name)
+                    format!("CPU {answers} did not answer CPU {asks} in time ({}): it did not run then", variant.name)
                 });
                 return unclear(why);
             }
             let [low, value, high] = quartiles(&mut times);
             let share = 100.0 * times.len() as f64 / batches.len() as f64;
-            let text = format!("{} {value:.1} ns asked by CPU {asks}, {share:.0} % of batches answered", way.name);
+            let text = format!("{} {value:.1} ns asked by CPU {asks}, {share:.0} % of batches answered", variant.name);
             found.push((Interval { value, low, high }, text));
         }
         let [(one, text), (other, more)] = &found[..] else { unreachable!("there are two programs") };
@@ -182,10 +184,10 @@ mod tests {
     }
 
     fn pair(cpus: [u32; 2], answered: usize, controls: usize) -> ExchangePair {
-        let way = vec![100.0; answered];
+        let variant = vec![100.0; answered];
         ExchangePair {
             tried: true,
-            program_ticks: [way.clone(), way],
+            program_ticks: [variant.clone(), variant],
             unanswered_ticks: vec![9000.0; controls],
             ..ExchangePair::new(cpus)
         }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_in_two_of_the_nearest_pairs_is_of_no_known_core() {
+    fn a_cpu_in_two_nearest_pairs_hides_which_core_it_is_of() {
         let time = |value: f64| Some(Interval { value, low: value, high: value });
         let told = |cpus: [[u32; 2]; 3]| {
             let pairs = cpus.map(|cpus| pair(cpus, MIN_BATCHES, 1));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rises_past_the_lowest_point_has_no_part_in_a_knee() {
+    fn a_rise_past_the_lowest_point_does_not_affect_the_knee() {
         // Past 300 the fillers take longer than the first chain.
         let overlap = |n: usize| match n {
             ..=192 => 0.95,

@@ -1,8 +1,8 @@
 //! A test of levels: the curves of its walks, and a verdict on each level.
 //!
-//! The order in which counts are measured is random, so that a neighbour's burst falls on counts
-//! far apart; and where a level ends each count is measured again until no end moves, and the
-//! lowest cost counts.
+//! Counts are measured in random order, so that a burst of the sibling falls on counts far apart.
+//! Around the ends of levels, counts are measured again until no end moves, and the lowest cost
+//! counts.
 
 use super::cost::{CostPoint, MeasureCosts};
 use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
@@ -77,8 +77,8 @@ pub(super) fn run_levels(
             }
         }
     }
-    let walked = curves.into_iter().chain(blind).map(|(walk, curve)| WalkRecord {
-        name: walk.name.into(),
+    let walked = curves.into_iter().chain(blind).map(|(family, curve)| WalkRecord {
+        name: family.name.into(),
         levels: find_levels(&curve, level_criteria(walks)),
         curve,
     });
@@ -96,12 +96,12 @@ fn measure_curves(
     most: usize,
     random: &mut Random,
 ) -> Result<FamilyCurves, RunError> {
-    all.iter().map(|walk| Ok((walk, measure_curve(core, walk, walks, most, random)?))).collect()
+    all.iter().map(|family| Ok((family, measure_curve(core, family, walks, most, random)?))).collect()
 }
 
 /// The levels of each walk.
 fn find_family_levels(curves: &FamilyCurves, walks: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
-    curves.iter().map(|(walk, points)| (walk.name, find_levels(points, level_criteria(walks)))).collect()
+    curves.iter().map(|(family, points)| (family.name, find_levels(points, level_criteria(walks)))).collect()
 }
 
 fn level_criteria(walks: &LevelsSpec) -> LevelCriteria {
@@ -111,7 +111,7 @@ fn level_criteria(walks: &LevelsSpec) -> LevelCriteria {
 /// The curve of a walk.
 fn measure_curve(
     core: &mut dyn MeasureCosts,
-    walk: &ProgramFamily,
+    family: &ProgramFamily,
     walks: &LevelsSpec,
     most: usize,
     random: &mut Random,
@@ -130,7 +130,7 @@ fn measure_curve(
             wanted.sort_by_key(|n| *n != least);
         }
         for n in wanted {
-            let point = match POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_cost(walk, n)) {
+            let point = match POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_cost(family, n)) {
                 // So much memory is not to be had: what was measured tells.
                 Err(RunError::Unavailable(_)) if !points.is_empty() => None,
                 tried => tried?,
@@ -138,13 +138,13 @@ fn measure_curve(
             let Some(point) = point else { continue };
             match points.iter_mut().find(|point| point.n == n) {
                 // What disturbed the program that is subtracted made the difference smaller.
-                Some(known) if walk.control.is_some() => {
+                Some(known) if family.control.is_some() => {
                     let middle = |one: f64, other: f64| (one + other) / 2.0;
                     let cost = middle(known.cost, point.cost);
                     *known =
                         CostPoint { cost, low: known.low.min(point.low), high: known.high.max(point.high), ..point };
                 }
-                // Other work takes room and time, and never gives any.
+                // Background load takes room and time, and never gives any.
                 Some(known) if point.cost < known.cost => *known = point,
                 Some(_) => {}
                 None => points.push(point),

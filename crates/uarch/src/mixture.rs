@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_holds_where_most_groups_of_three_take_what_it_tells() {
+    fn a_graph_holds_if_most_groups_of_three_match_it() {
         let find = |test: &&&'static TestSpec| matches!(test.experiment, Experiment::Mixture(_));
         let test = *TESTS.iter().find(find).expect("there is a test of mixtures");
         let kind = |right: usize, wrong: usize, wanted| {

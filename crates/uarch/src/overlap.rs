@@ -8,11 +8,11 @@
 //! ```
 //!
 //! The chains are of slow instructions that wait for each other. While the core can hold all that
-//! is between the chains it executes both at once, and `both` takes as long as `alone`; past that
-//! the second chain begins late, at worst when the first one has ended, as `fenced` shows. The
-//! overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once, 0 where one runs
-//! after the other. All three run in the same rounds, so that frequency and disturbances cancel,
-//! and it has no unit.
+//! is between the chains, it executes both at once, and `both` takes as long as `alone`. Past that
+//! the second chain begins late. At worst it begins when the first one has ended, as in `fenced`.
+//! The overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once, 0 where one
+//! runs after the other. All three run in the same rounds, so that frequency and disturbances
+//! cancel, and it has no unit.
 
 use super::conditions::RunConditions;
 use super::null_number::nan_for_null;
@@ -84,7 +84,7 @@ pub(super) struct MeasuredCore<'a> {
     /// How often more layouts may follow where some ran while something else used the core: two
     /// threads may have a half of each structure.
     pub retries: Retries,
-    /// What other work did meanwhile.
+    /// What background load did meanwhile.
     pub conditions: &'a mut RunConditions,
 }
 
@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
+    fn an_overlap_is_whole_beside_the_first_chain_and_zero_behind_it() {
         assert_eq!([100.0, 150.0, 200.0].map(|both| compute_overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
     }
 
     #[test]
-    fn what_is_occupied_is_there_before_what_is_counted() {
+    fn occupied_entries_precede_counted_ones() {
         const CARRY: FillerSpec = FillerSpec::new("clc", &["clc"], &[]);
         let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: Some((&CARRY, 3)) };
         let [both, ..] = build_bodies(&probe, 2);

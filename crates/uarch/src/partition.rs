@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_where_the_other_cpu_did_not_run_all_the_time() {
+    fn a_partly_running_cpu_proves_nothing() {
         let size = |_: &str| Some(Interval { value: 100.0, low: 100.0, high: 100.0 });
         let missing = |shares: [f64; 2], said: &str| {
             let cpu = CpuResources { has: &|_| false, memory: 0 };

@@ -173,8 +173,8 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
     wanted
 }
 
-/// Factor of neighbouring counts that are close enough anywhere in a rise; share by which they may
-/// differ at the edges of a level's end, and that share as a part of the end's width.
+/// Factor of neighbouring counts that are close enough in a rise. The share by which they may
+/// differ at the edges of an end, and that share as a part of the end's width.
 const COARSE: f64 = 1.12;
 const FINE: f64 = 0.006;
 const WIDTH_PART: f64 = 0.2;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rises_past_the_last_stretch_is_of_another_level() {
+    fn a_rise_past_the_last_stretch_belongs_to_another_level() {
         // As where page walks become dearer with each table that they miss.
         let rises =
             |cost: f64| reaches_next_level(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);

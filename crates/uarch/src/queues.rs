@@ -32,7 +32,7 @@ const CONTROL_SHARE: f64 = 0.2;
 const SMALL_SHARE: f64 = 0.2;
 /// Share by which two programs may differ that agree.
 const SAME_SHARE: f64 = 0.15;
-/// Times that a knee is looked for. A neighbour's burst may last for a whole search.
+/// Times that a knee is looked for. A burst of the sibling may last for a whole search.
 const SEARCHES: usize = 2;
 
 /// Measures each class beside each other one, and judges.
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_those_that_do_not_wait_move_too_is_no_queue() {
+    fn a_shift_that_ready_instructions_cause_too_proves_no_queue() {
         // As where registers are full, of which each takes one.
         assert_eq!(fewer([24, 24, 24]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([8, 8, 8]), (VerdictKind::Unclear, None));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_no_curve_and_a_size_has_to_be_known_and_large() {
+    fn a_burst_is_rejected_and_a_size_must_be_known_and_large() {
         let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
         // Once at the first knee, and once at the last one.
         assert_eq!(told(core(&[0, 4]), StructureEnd::At(60)).1, Some(1.0));

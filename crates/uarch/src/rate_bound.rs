@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_a_share_of_the_most_that_registers_reach() {
+    fn a_copy_is_reported_as_a_share_of_the_fastest_registers() {
         let rate =
             |(row, rate): (&str, f64)| EarlierResult::from_record(&record("copy_rate", row, rate, Unit::PerCycle));
         let known = [

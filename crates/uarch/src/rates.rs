@@ -2,8 +2,8 @@
 //! itself, if each step waits for the one before.
 //!
 //! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow
-//! one down (other work, the place of its code, ports that it uses beside), and nothing makes one
-//! faster than the core. Where one is faster than all others there is no number, but of
+//! one down (background load, the place of its code, ports that it uses beside), and nothing makes
+//! one faster than the core. Where one is faster than all others there is no number, but of
 //! instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
@@ -27,7 +27,7 @@ const SHARED_TOLERANCE: f64 = 0.1;
 const WIDE_MOST: f64 = 0.3;
 
 /// The least share of the largest of what depends on the place of the code that the smallest may
-/// be: where it is less, other work may have slowed it down.
+/// be: where it is less, background load may have slowed it down.
 const VARIES_MOST: f64 = 0.5;
 
 /// What a program came to: its name and its rate, or its cost.
@@ -44,17 +44,17 @@ pub(super) fn run_rates(
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut records = Vec::new();
     for row in rates.rows {
-        let ways: Vec<&ProgramVariant> = row.runnable_variants(has).collect();
+        let variants: Vec<&ProgramVariant> = row.runnable_variants(has).collect();
         let room = (row.n * rates.bytes_per_n) as u64 <= memory;
         let done = if room {
-            measure_row(core, row, rates.unit, &ways)?
+            measure_row(core, row, rates.unit, &variants)?
         } else {
             Err("there is not so much memory".to_string())
         };
         let verdict = match &done {
-            _ if ways.is_empty() => TestVerdict::new(VerdictKind::None, "this CPU has no such instructions"),
+            _ if variants.is_empty() => TestVerdict::new(VerdictKind::None, "this CPU has no such instructions"),
             Err(why) => TestVerdict::new(VerdictKind::Unclear, why.clone()),
-            Ok(done) => judge_rates(done, ways.len(), rates, row.varies_by_place),
+            Ok(done) => judge_rates(done, variants.len(), rates, row.varies_by_place),
         };
         let mut record = UarchRecord::new(test, row.record_key(test.name), verdict, rates.unit);
         let each = done.into_iter().flatten();
@@ -70,9 +70,9 @@ fn measure_row(
     core: &mut dyn MeasureCosts,
     row: &TestRow,
     unit: Unit,
-    ways: &[&'static ProgramVariant],
+    variants: &[&'static ProgramVariant],
 ) -> Result<Result<Vec<MeasuredRate>, String>, RunError> {
-    let walks: Vec<&ProgramFamily> = ways.iter().map(|way| &way.family).collect();
+    let walks: Vec<&ProgramFamily> = variants.iter().map(|variant| &variant.family).collect();
     let points = match measure_median_costs(core, &walks, row.n) {
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
@@ -80,7 +80,7 @@ fn measure_row(
     // Noise is as large as a step where the cost is not surely one.
     let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
     let each = walks.iter().zip(points);
-    let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.label(), sure(point)?))).collect();
+    let mut points: Vec<_> = each.filter_map(|(family, point)| Some((family.label(), sure(point)?))).collect();
     points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
     Ok(Ok(points.into_iter().map(|(name, point)| (name, rate_or_cost(&point, row.amount_per_step, unit))).collect()))
 }
@@ -102,7 +102,7 @@ fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &Ra
         let [faster, slower] = [pair[0].1, pair[1].1];
         let most = faster.value.max(slower.value);
         let near = (faster.value - slower.value).abs() <= MIN_TOLERANCE.max(rates.tolerance_share * most);
-        // What other work takes of memory makes layouts differ by more than the programs.
+        // What background load takes of memory makes layouts differ by more than the programs.
         let meet = rates.tolerance_share >= SHARED_TOLERANCE && faster.low <= slower.high && slower.low <= faster.high;
         let narrow = faster.high.max(slower.high) - faster.low.min(slower.low) <= WIDE_MOST * most;
         near || meet && narrow
@@ -161,15 +161,15 @@ mod tests {
         may_be_hidden: false,
         varies_by_place: false,
     };
-    const PLANTED_RATES: RatesSpec = RatesSpec { bytes_per_n: 1, ..RatesSpec::new(Unit::BytesPerCycle, &[ROW]) };
-    static PLANTED: TestSpec = TestSpec {
-        name: "planted",
+    const SIMULATED_RATES: RatesSpec = RatesSpec { bytes_per_n: 1, ..RatesSpec::new(Unit::BytesPerCycle, &[ROW]) };
+    static SIMULATED: TestSpec = TestSpec {
+        name: "simulated",
         answers: &[],
         about: "",
         definition: "",
         source: "",
         part: TestedPart::Memory,
-        experiment: Experiment::Rates(PLANTED_RATES),
+        experiment: Experiment::Rates(SIMULATED_RATES),
     };
 
     /// A core on which a step of each program costs this much; nothing is measured where that is no
@@ -177,16 +177,16 @@ mod tests {
     struct Core(&'static [(&'static str, f64)]);
 
     impl MeasureCosts for Core {
-        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-            let cost = self.0.iter().find(|(name, _)| *name == walk.name).map_or(f64::NAN, |(_, cost)| *cost);
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let cost = self.0.iter().find(|(name, _)| *name == family.name).map_or(f64::NAN, |(_, cost)| *cost);
             let point = CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost };
             Ok(Some(point).filter(|_| !cost.is_nan()))
         }
     }
 
     fn record(costs: &'static [(&'static str, f64)], avx: bool, memory: u64) -> UarchRecord {
-        let Experiment::Rates(asked) = &PLANTED.experiment else { panic!("it is one of rates") };
-        run_rates(&mut Core(costs), &PLANTED, asked, memory, &|_| avx).unwrap().remove(0)
+        let Experiment::Rates(asked) = &SIMULATED.experiment else { panic!("it is one of rates") };
+        run_rates(&mut Core(costs), &SIMULATED, asked, memory, &|_| avx).unwrap().remove(0)
     }
 
     #[test]
@@ -195,13 +195,13 @@ mod tests {
         assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(128.0)));
         let [low, high] = [found.value.low.unwrap(), found.value.high.unwrap()];
         assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
-        let told = ("planted.64_bytes", "two 128.00, three 125.49, one 106.67");
+        let told = ("simulated.64_bytes", "two 128.00, three 125.49, one 106.67");
         assert_eq!((found.what.as_str(), found.why.as_str()), told);
         assert_eq!(found.rates.iter().map(|rate| (rate.name.as_str(), rate.n)).next(), Some(("two", 64)));
     }
 
     #[test]
-    fn programs_that_differ_or_were_not_measured_tell_no_number() {
+    fn programs_that_differ_or_were_not_measured_prove_no_number() {
         for (costs, why) in [
             (&[("one", 0.25), ("two", 0.5), ("three", 0.51)][..], "no two programs agree"),
             (&[("one", 0.5), ("two", 0.55), ("three", 0.55)], "no two programs agree"),
@@ -217,10 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn programs_agree_whose_layouts_differ_by_more_than_they() {
+    fn programs_agree_if_their_layouts_differ_by_more() {
         let rate = |value, low, high| Interval { value, low, high };
         let sizes = |done: &[MeasuredRate<&str>]| {
-            judge_rates(done, done.len(), &RatesSpec { tolerance_share: 0.1, ..PLANTED_RATES }, false).size
+            judge_rates(done, done.len(), &RatesSpec { tolerance_share: 0.1, ..SIMULATED_RATES }, false).size
         };
         let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
         assert_eq!(found, Some(rate(6.0, 5.0, 6.3)));
@@ -229,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_place_of_the_code_has_an_interval() {
+    fn a_rate_that_depends_on_place_has_an_interval() {
         let rate = |value, low, high| Interval { value, low, high };
         let size = |second, varies| {
             let done = [("one", rate(3.0, 2.9, 3.0)), ("two", second)];
-            judge_rates(&done, 2, &PLANTED_RATES, varies).size
+            judge_rates(&done, 2, &SIMULATED_RATES, varies).size
         };
         let second = rate(2.4, 2.1, 2.9);
         assert_eq!([size(second, true), size(second, false)], [Some(rate(3.0, 2.1, 3.0)), None]);
@@ -245,18 +245,18 @@ mod tests {
         let rate = |value| Interval { value, low: value, high: value };
         let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
         assert_eq!(
-            judge_rates(&done, 3, &RatesSpec { allow_outlier: true, ..PLANTED_RATES }, false)
+            judge_rates(&done, 3, &RatesSpec { allow_outlier: true, ..SIMULATED_RATES }, false)
                 .size
                 .map(|size| size.value),
             Some(6.0)
         );
-        assert_eq!(judge_rates(&done, 3, &PLANTED_RATES, false).size, None);
+        assert_eq!(judge_rates(&done, 3, &SIMULATED_RATES, false).size, None);
     }
 
     #[test]
-    fn a_cost_is_the_smallest_that_two_programs_agree_in() {
+    fn a_cost_is_the_smallest_on_which_two_programs_agree() {
         let rate = |value| Interval { value, low: 0.9 * value, high: 1.1 * value };
-        let costs = RatesSpec { unit: Unit::CoreCycles, ..PLANTED_RATES };
+        let costs = RatesSpec { unit: Unit::CoreCycles, ..SIMULATED_RATES };
         let found = |costs_of: [f64; 3]| judge_rates(&costs_of.map(|cost| ("", rate(cost))), 3, &costs, false).size;
         let [agree, differ] = [found([5.0, 5.02, 7.0]), found([5.0, 6.0, 6.01])];
         let size = agree.expect("two agree");
@@ -288,13 +288,13 @@ mod tests {
             for row in test.rows() {
                 let numbers = [true, false].map(|has| row.runnable_variants(|_| has).count());
                 assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
-                for way in row.variants {
-                    let steps = way.family.program(row.n);
+                for variant in row.variants {
+                    let steps = variant.family.program(row.n);
                     assert!(
                         steps.steps_per_iteration > 0 && !steps.body.is_empty(),
                         "{} {}",
                         test.name,
-                        way.family.label()
+                        variant.family.label()
                     );
                 }
             }
@@ -318,17 +318,17 @@ mod tests {
         };
         for test in TESTS {
             for row in test.rows() {
-                for way in row.variants {
-                    for steps in std::iter::once(way.family.program(row.n)).chain(way.family.control(row.n)) {
-                        let name = format!("{}.{}, {}", test.name, row.name, way.family.label());
-                        check(&name, steps, &[way.required_features, row.required_features].concat());
+                for variant in row.variants {
+                    for steps in std::iter::once(variant.family.program(row.n)).chain(variant.family.control(row.n)) {
+                        let name = format!("{}.{}, {}", test.name, row.name, variant.family.label());
+                        check(&name, steps, &[variant.required_features, row.required_features].concat());
                     }
                 }
             }
             let Experiment::CostMap(map) = &test.experiment else { continue };
             for row in map.rows {
-                for way in &row.programs {
-                    check(row.name, way.program(0), row.required_features);
+                for variant in &row.programs {
+                    check(row.name, variant.program(0), row.required_features);
                 }
             }
         }

@@ -175,7 +175,7 @@ mod tests {
     use cyclescope_exec::DEFAULT_OFFER;
     use std::collections::BTreeSet;
 
-    fn ways() -> &'static [ExchangeProgram; 2] {
+    fn variants() -> &'static [ExchangeProgram; 2] {
         let find = |test: &&'static crate::spec::TestSpec| match &test.experiment {
             Experiment::Exchanges(asked) => Some(&asked.programs),
             _ => None,
@@ -191,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn each_side_ends_by_itself_where_the_other_one_is_gone() {
+    fn each_side_ends_by_itself_if_the_other_one_is_gone() {
         let Some(cpu) = cpus().last().copied() else { return };
         let remote = RemoteExecutor::open(cpu, OpenOptions { own_code: true, ..OpenOptions::default() }).unwrap();
         let within = Duration::from_secs(20);
-        for way in ways() {
-            for (before, text) in [(way.init, way.ask), ("", way.answer)] {
+        for variant in variants() {
+            for (before, text) in [(variant.init, variant.ask), ("", variant.answer)] {
                 let calls = vec![ProgramCall { place: 0, loop_count: ITERATIONS }];
                 let batch = build_batch(build_loop(remote.clock, before, text, COPIES), 0x6f6e_6500, [1, 2], calls, 0);
                 let ran = remote.run(batch, within);
@@ -212,7 +212,7 @@ mod tests {
         let answers = MachineAnswers::live();
         let mut remotes = RemoteExecutors::new(&answers);
         for apart in [false, true] {
-            let asked = ExchangeRequest { cpus: [*one, *other], program: &ways()[0], line: 31, is_control: apart };
+            let asked = ExchangeRequest { cpus: [*one, *other], program: &variants()[0], line: 31, is_control: apart };
             match remotes.exchange_messages(&asked).unwrap() {
                 Ok(turns) => {
                     let [batches, _] = batch_counts(&asked);
@@ -221,13 +221,13 @@ mod tests {
                 Err(why) => assert!(!why.is_empty()),
             }
         }
-        let nowhere = ExchangeRequest { cpus: [*one, 1_000_000], program: &ways()[0], line: 0, is_control: false };
+        let nowhere = ExchangeRequest { cpus: [*one, 1_000_000], program: &variants()[0], line: 0, is_control: false };
         assert!(remotes.exchange_messages(&nowhere).unwrap().is_err());
     }
     /// Where in the common pages both sides of an exchange through a line are.
     fn places(line: usize, apart: bool) -> [i32; 2] {
         let clock = Clock::find_named("rdtscp-lfence").expect("it is a timing method");
-        let asked = ExchangeRequest { cpus: [0, 1], program: &ways()[0], line, is_control: apart };
+        let asked = ExchangeRequest { cpus: [0, 1], program: &variants()[0], line, is_control: apart };
         build_batches(&asked, 1, [clock; 2]).map(|batch| {
             assert!(batch.layouts.iter().all(|layout| layout.data == batch.layouts[0].data));
             batch.layouts[0].data[0]
@@ -261,7 +261,7 @@ mod tests {
     fn a_control_has_fewer_rounds() {
         let clock = Clock::find_named("rdtscp-lfence").expect("it is a timing method");
         let rounds = [false, true].map(|apart| {
-            let asked = ExchangeRequest { cpus: [0, 1], program: &ways()[0], line: 0, is_control: apart };
+            let asked = ExchangeRequest { cpus: [0, 1], program: &variants()[0], line: 0, is_control: apart };
             let [ask, _] = build_batches(&asked, 1, [clock; 2]);
             ask.layouts.len() * ask.rounds as usize
         });
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn where_another_run_uses_a_cpu_there_is_a_reason_and_no_time() {
+    fn a_cpu_in_use_by_another_run_yields_a_reason() {
         let ran = |disturbed| RemoteOutcome { samples: Vec::new(), disturbed };
         for (one, other) in [(false, false), (true, false), (false, true)] {
             let told = check_undisturbed(&ran(one), &ran(other), 1);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_kept_with_all_of_its_lines_or_not_at_all() {
+    fn a_test_is_resumed_with_all_of_its_lines_or_not_at_all() {
         assert_eq!(count_complete_lines(&[]), 0);
         assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 3), ("data_tlb", 2, 2)])), 6);
         assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 2)])), 1);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_line_tells_the_knee_that_its_test_found() {
+    fn a_resumed_line_restores_the_knee_of_its_test() {
         let rob = TESTS.iter().find(|test| test.name == "rob").unwrap();
         let [one, other, ..] = rob.fillers() else { panic!("it has fillers") };
         let curve = |name: &str, end: usize| json!({ "name": name, "knee": { "low": end, "high": end } });

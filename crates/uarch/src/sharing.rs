@@ -122,7 +122,7 @@ fn measure_ratios(
             let busy = others.stop_load()? >= BUSY_SHARE;
             Ok((costs?, busy))
         };
-        // Other work may be on that CPU.
+        // Background load may be on that CPU.
         let (costs, busy) = RETRY_ONCE.retry_while(|(_, busy)| !busy, measure)?;
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
@@ -220,10 +220,10 @@ mod tests {
     }
 
     impl MeasureCosts for Core {
-        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let idle = self.running.get().is_none_or(|(cpu, text)| cpu != 5 || Some(text) == self.idle);
             // The first kind of work.
-            let of = |work: &[ProgramFamily; 2]| work.iter().any(|own| std::ptr::eq(own, walk));
+            let of = |work: &[ProgramFamily; 2]| work.iter().any(|own| std::ptr::eq(own, family));
             let shared = of(self.work) || self.both && of(self.multiply);
             let cost = if idle || !shared { 4.0 } else { 4.0 * self.slower };
             let [low, high] = [1.0 - self.noise, 1.0 + self.noise].map(|share| share * cost);
@@ -284,8 +284,8 @@ mod tests {
         records_of("resource_sharing", cpus, Slow { slower, both: false, noise: NOISE }, busy, true)
     }
 
-    /// How much longer work takes beside other work, whether more of it does, and how far layouts
-    /// differ.
+    /// How much longer work takes beside background load, whether more of it does, and how far
+    /// layouts differ.
     struct Slow {
         slower: f64,
         both: bool,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_two_cpus_share_a_core_is_known_where_it_shows() {
+    fn siblings_are_detected_if_they_slow_each_other() {
         let kinds = records(&[5], 2.0, 0.99).len() - SIZES.len();
         let slow = |both, noise| Slow { slower: 1.25, both, noise };
         let part = |slow| records_of("resource_sharing", &[5], slow, 0.99, true);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn without_another_cpu_or_where_it_does_not_run_there_is_no_number() {
+    fn without_another_running_cpu_there_is_no_number() {
         let verdicts = |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|one| one.verdict).collect::<Vec<_>>();
         assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_to_the_same_line_slow_it_and_prove_no_common_core() {
+    fn slow_stores_to_one_line_prove_no_common_core() {
         let slow = || Slow { slower: 6.0, both: false, noise: NOISE };
         let found = records_of("false_sharing", &[5], slow(), 0.99, true);
         assert_eq!((found[0].verdict, found[0].value.value), (VerdictKind::Found, Some(6.0)));
@@ -395,8 +395,8 @@ mod tests {
     fn both_cpus_have_the_same_pages() {
         let (_, asked) = named("false_sharing");
         let other = asked.load_memory.expect("memory of its own")();
-        for walk in asked.rows.iter().flat_map(|row| &row.programs) {
-            let own = walk.program(0).memory;
+        for family in asked.rows.iter().flat_map(|row| &row.programs) {
+            let own = family.program(0).memory;
             let [one, other] = [&own, &other].map(|memory| (memory.areas[0].frames, memory.areas[0].bytes));
             assert!(one == other && matches!(one.0, PhysicalFrames::Common(_)), "{one:?}");
         }

@@ -1,11 +1,11 @@
 //! Sizes that are looked at again while other tests run.
 //!
 //! What another thread of the core holds of a structure is not spare, and a thread that waits may
-//! hold some: of a Zen 4 whose other thread belongs to another tenant 46 and 40 mask registers were
-//! spare in turn, each for some seconds, and once 168 integer registers instead of 188, while
-//! nothing else showed that it ran. A test takes less time than that. So the records of sizes wait
-//! until all tests are done; between tests the overlap at a size's edges is measured again, and
-//! where it has moved its end is searched for. All the ends that were met are the interval, and the
+//! hold some: on a Zen 4 whose sibling belongs to another tenant, 46 and 40 mask registers were
+//! spare in turn, each for some seconds. Once 168 integer registers were spare instead of 188, and
+//! nothing else showed the sibling. A test takes less time than that. So the records of sizes wait
+//! until all tests are done. Between tests the overlap at a size's edges is measured again, and a
+//! size that has moved is searched for again. All the ends that were met are the interval, and the
 //! most is the value: what others hold is never more.
 
 use super::conditions::BusyShare;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ends_that_were_met_are_the_interval_and_the_most_is_the_value() {
+    fn the_interval_spans_all_ends_and_the_value_is_the_largest() {
         assert_eq!(interval(&after(&[40, 46, 40, 46])), [Some(40.0), Some(46.0), Some(46.0)]);
         assert_eq!(interval(&after(&[42])), [Some(40.0); 3]);
         assert_eq!(interval(&after(&[34, 40])), [Some(34.0), Some(40.0), Some(40.0)]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_told_as_a_witness() {
+    fn a_stable_size_is_reported_as_a_witness() {
         let record = after(&[40, 40, 40]);
         assert_eq!(interval(&record), [Some(40.0); 3]);
         let witness = record.witnesses.last().unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_beside_a_busy_sibling_tells_nothing() {
+    fn a_check_beside_a_busy_sibling_is_ignored() {
         let mut watch = SizeWatch::default();
         watch.take_sizes(vec![after(&[])]);
         for size in watch.due_sizes() {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_does_not_wait() {
+    fn records_without_a_size_do_not_wait() {
         let mut watch = SizeWatch::default();
         let record = UarchRecord { verdict: VerdictKind::Unclear, ..after(&[]) };
         let other = UarchRecord { probed_knee: None, ..after(&[]) };

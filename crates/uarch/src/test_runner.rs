@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_fill_a_structure_tell_no_rate_of_another_one() {
+    fn programs_that_fill_a_structure_prove_no_rate() {
         let mut within = 0;
         for test in TESTS {
             let Experiment::Rates(RatesSpec { required_entries: Some((other, entries)), .. }) = &test.experiment else {

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn two_fillers_that_agree_tell_a_size_with_what_the_chains_hold() {
+    fn two_fillers_that_agree_prove_a_size_with_the_chains_entries() {
         let found = judged("stores_in_flight", &[Ok(112), Ok(111), Ok(140)], &[witness(true)]);
         assert_eq!((found.kind, found.limited_by), (VerdictKind::Found, None));
         assert_eq!(found.size, Some(Interval { value: 112.0, low: 111.0, high: 112.0 }));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knee_at_that_of_another_structure_is_the_other_ones() {
+    fn a_knee_at_another_structures_end_is_limited_by_it() {
         // Loads to integer registers end where these do, and a load to a vector register alone
         // proves nothing.
         let found = judged("loads_in_flight", &[Ok(249), Ok(400), Ok(251)], &[]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_that_may_be_packed_tell_no_entries_alone_and_are_a_whole_multiple() {
+    fn packed_fillers_alone_prove_no_entries_and_are_a_whole_multiple() {
         let rob = |knees: [usize; 4]| judged("rob", &knees.map(Ok), &[]);
         let size = |verdict: TestVerdict| verdict.size.map(|size| size.value);
         // Zeros, a mixture, and two kinds of no-operations.
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_that_go_on_past_another_structure_do_not_end_where_it_does() {
+    fn fillers_that_pass_a_structures_end_are_not_limited_by_it() {
         let found = judged("integer_scheduler", &[Ok(290), Ok(290), Err(NoKnee::AlwaysOverlaps)], &[]);
         assert_eq!((found.kind, found.limited_by, found.size), (VerdictKind::Unclear, None, None));
         assert!(found.why.contains("past where int_registers ends"), "{}", found.why);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_end_where_a_structure_of_unknown_size_does_is_no_number() {
+    fn a_competing_structure_of_unknown_size_leaves_no_number() {
         let branches = test("branches_in_flight");
         let Experiment::Overlap(window) = &branches.experiment else { panic!("it has fillers") };
         let judged = |knee: usize, rob: StructureEnd| {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filler_that_ends_before_another_one_is_stopped_tells_no_size() {
+    fn a_filler_that_ends_before_a_stopped_one_proves_no_size() {
         // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at a half of the
         // flags.
         let loads = |knees: [usize; 3]| judged("loads_in_flight", &knees.map(Ok), &[]);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_that_disagrees_ends_all_certainty() {
+    fn a_failed_witness_makes_the_verdict_unclear() {
         let found = judged("stores_in_flight", &[Ok(112), Ok(112), Ok(112)], &[witness(true), witness(false)]);
         assert_eq!((found.kind, found.size), (VerdictKind::Unclear, None));
     }

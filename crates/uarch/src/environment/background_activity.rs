@@ -1,4 +1,4 @@
-//! What other work did while tests ran: to the core, to rounds, and to the time of the CPU.
+//! What background load did while tests ran: to the core, to rounds, and to the time of the CPU.
 
 use super::row::{EnvironmentRow, exact_verdict, format_percent};
 use crate::conditions::{KernelCounts, RunConditions, TICKS};
@@ -14,7 +14,7 @@ const SHARED_LEAST: f64 = 0.02;
 /// Standard errors of a 95 % interval.
 const STANDARD_ERRORS: f64 = 1.96;
 
-/// What other work did.
+/// What background load did.
 pub(crate) struct BackgroundActivity<'a> {
     /// What readings tell.
     pub conditions: &'a RunConditions,

@@ -1,7 +1,7 @@
 //! What this guest or container gets of the machine: what was measured, beside what CPUID and the
 //! kernel tell.
 //!
-//! It reads the numbers of other tests, and what other work did while they ran.
+//! It reads the numbers of other tests, and what background load did while they ran.
 
 mod background_activity;
 mod number_rows;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_beside_those_of_cpuid_where_they_differ() {
+    fn numbers_that_differ_from_cpuid_are_reported() {
         let known = [
             known("data_caches.1.size", Some([48000.0, 49000.0, 50000.0]), Some(49152)),
             known("data_caches.2.size", Some([2.05e6, 2.06e6, 2.07e6]), Some(2 << 20)),
@@ -142,21 +142,21 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_judged_by_what_a_walk_costs() {
-        let walk = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
+    fn huge_pages_are_judged_by_the_cost_of_a_walk() {
+        let family = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
         let saved = |number: f64| known("huge_pages", Some([number; 3]), None);
         let translations = known("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
         let cache = |size: f64| known("data_caches.2.size", Some([size; 3]), None);
         let why = |number: f64, size: f64| {
-            let known = [walk.clone(), saved(number), translations.clone(), cache(size)];
+            let known = [family.clone(), saved(number), translations.clone(), cache(size)];
             rows(&guest(Some("KVM")), &known)["environment.huge_pages"].why.clone()
         };
         assert_eq!(why(49.5, 2e6), "they save 90.0 % of a page walk");
         assert!(why(11.0, 2e6).contains("may split them"));
         assert_eq!(why(49.5, 262_144.0), "they save so much", "a part is where lines lie in a small cache");
-        let few = rows(&guest(Some("KVM")), std::slice::from_ref(&walk));
+        let few = rows(&guest(Some("KVM")), std::slice::from_ref(&family));
         assert_eq!(few["environment.page_walk"].verdict, VerdictKind::Unclear, "no second level was passed");
-        let rows = rows(&guest(Some("KVM")), &[walk, translations]);
+        let rows = rows(&guest(Some("KVM")), &[family, translations]);
         let page_walk = &rows["environment.page_walk"];
         assert!(page_walk.why.contains("hypervisor") && page_walk.value.value == Some(55.0));
         assert_eq!(page_walk.told.as_deref(), Some("CPUID: a guest of KVM"));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_number() {
+    fn unknown_findings_have_no_number() {
         let rows = rows(&guest(None), &[]);
         assert_eq!(rows["environment.model"].verdict, VerdictKind::Unclear);
         assert_eq!(rows["environment.model"].told.as_deref(), Some("CPUID: family 6, model 167"));
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_of_an_unknown_design_is_said() {
+    fn limits_of_an_unknown_design_are_reported() {
         let said = |width| busy(0, width).why.contains("one that is busy all the time is not seen");
         assert_eq!([None, Some(4.8)].map(said), [true, false]);
     }
 
     /// A share of none of 600 may be up to a two-hundredth.
     #[test]
-    fn a_share_is_known_as_well_as_chance_lets_it() {
+    fn a_share_has_the_interval_of_chance() {
         let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {
             let conditions = RunConditions::showing(&[], rounds);
             of(&beside(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])

@@ -87,11 +87,11 @@ pub(super) fn huge_pages_row(surroundings: &ReportedMachine, known: &[EarlierRes
     // Where the lines have no room in the second cache, where they lie there is a part of the
     // difference.
     let room = find_number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
-    let walk = page_walk_cost(known).ok().map(|size| size.value).filter(|walk| room && *walk > 0.0);
-    let verdict = match (find_number(known, "huge_pages"), walk) {
-        (Ok((_, saved)), Some(walk)) => {
-            let why = format!("they save {} of a page walk", format_percent(saved.value / walk));
-            let why = match saved.value >= SAVED_LEAST * walk {
+    let family = page_walk_cost(known).ok().map(|size| size.value).filter(|family| room && *family > 0.0);
+    let verdict = match (find_number(known, "huge_pages"), family) {
+        (Ok((_, saved)), Some(family)) => {
+            let why = format!("they save {} of a page walk", format_percent(saved.value / family));
+            let why = match saved.value >= SAVED_LEAST * family {
                 true => why,
                 false => format!("{why}: whoever maps this memory may split them"),
             };

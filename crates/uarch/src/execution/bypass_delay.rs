@@ -173,13 +173,13 @@ mod tests {
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("bypass_delay").rows().iter().filter(|row| !row.name.contains("_load_and_")) {
-            for way in row.variants {
+            for variant in row.variants {
                 let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
                     all.into_iter().map(|one| one.to_string()).collect()
                 };
                 let [mut turns, mut pairs] =
-                    [way.family.program(1), way.family.control(1).expect("it has a control")].map(decoded);
+                    [variant.family.program(1), variant.family.control(1).expect("it has a control")].map(decoded);
                 assert_ne!(turns, pairs, "{}", row.name);
                 turns.sort();
                 pairs.sort();
@@ -201,8 +201,8 @@ mod tests {
     fn every_value_that_an_operation_reads_is_zero_at_first() {
         let mut factory = InstructionInfoFactory::new();
         for row in find_test("bypass_delay").rows() {
-            for way in row.variants {
-                let steps = way.family.program(1);
+            for variant in row.variants {
+                let steps = variant.family.program(1);
                 let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter();
                 let zeroes = |one: &Instruction| {
                     matches!(one.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor) && one.op0_register() == one.op1_register()
@@ -215,7 +215,7 @@ mod tests {
                         let register = register.full_register();
                         let reads = matches!(access, OpAccess::Read | OpAccess::ReadWrite);
                         let own = !known(register) && !written.contains(&register);
-                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, way.family.label());
+                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, variant.family.label());
                     }
                     written.extend(used.iter().map(|used| used.register().full_register()));
                 }

@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("macro_fusion").rows() {
-            for way in row.variants {
+            for variant in row.variants {
                 let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
                     let branch = FlowControl::ConditionalBranch;
@@ -156,11 +156,11 @@ mod tests {
                     all.into_iter().map(text).collect()
                 };
                 let [mut apart, mut together] =
-                    [way.family.program(1), way.family.control(1).expect("it has a control")].map(decoded);
-                assert_ne!(apart, together, "{}", way.family.label());
+                    [variant.family.program(1), variant.family.control(1).expect("it has a control")].map(decoded);
+                assert_ne!(apart, together, "{}", variant.family.label());
                 apart.sort();
                 together.sort();
-                assert_eq!(apart, together, "{}", way.family.label());
+                assert_eq!(apart, together, "{}", variant.family.label());
             }
         }
     }

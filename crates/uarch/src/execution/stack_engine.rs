@@ -78,16 +78,16 @@ mod tests {
 
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
-        for way in find_test("stack_engine").rows().iter().flat_map(|row| row.variants) {
+        for variant in find_test("stack_engine").rows().iter().flat_map(|row| row.variants) {
             let decoded = |steps: StepLoop| -> Vec<String> {
                 Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|one| one.to_string()).collect()
             };
             let [mut each, mut last] =
-                [way.family.program(1), way.family.control(1).expect("it has a control")].map(decoded);
-            assert_ne!(each, last, "{}", way.family.label());
+                [variant.family.program(1), variant.family.control(1).expect("it has a control")].map(decoded);
+            assert_ne!(each, last, "{}", variant.family.label());
             each.sort();
             last.sort();
-            assert_eq!(each, last, "{}", way.family.label());
+            assert_eq!(each, last, "{}", variant.family.label());
         }
     }
 }

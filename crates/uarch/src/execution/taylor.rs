@@ -30,8 +30,8 @@ const FUSED: &[ProgramVariant] = &[
     ProgramVariant::new("vfmadd213ps", |chains| taylor_loop(chains, FUSED_PACKED)).requiring(&[AVX, FMA]),
 ];
 
-const fn sums_row(name: &'static str, chains: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::for_n(name, chains, ways).amount(TERMS as f64)
+const fn sums_row(name: &'static str, chains: usize, variants: &'static [ProgramVariant]) -> TestRow {
+    TestRow::for_n(name, chains, variants).amount(TERMS as f64)
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {

@@ -9,7 +9,7 @@ use cyclescope_core::random::Random;
 // The memory of the predictor of directions.
 
 /// Iterations of the shorter call: once through the pattern, and no fewer and no more than these.
-/// What other work does in a longer time is no outlier.
+/// What background load does in a longer time is no outlier.
 pub(super) const ITERATIONS: [usize; 2] = [4000, 32768];
 
 /// One conditional branch a step, taken by a random pattern of this period, from one call to the

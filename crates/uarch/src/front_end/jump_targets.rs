@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_goes_to_what_takes_its_address_away_and_never_to_the_next_byte() {
+    fn each_call_goes_to_the_code_that_pops_its_address() {
         for body in [add_calls(10).body, lea_calls(10).body] {
             let all: Vec<_> = Decoder::new(64, &body, DecoderOptions::NONE).iter().collect();
             let off = [Mnemonic::Add, Mnemonic::Lea];

@@ -109,8 +109,8 @@ fn untaken_and_jmp(number: usize, condition: u8) -> StepLoop {
     straight_loop([assemble("test r14, r14"), one.repeat(number / 2)].concat(), number / 2 * 2 + 1)
 }
 
-const fn branch_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::for_n(name, n, ways)
+const fn branch_row(name: &'static str, n: usize, variants: &'static [ProgramVariant]) -> TestRow {
+    TestRow::for_n(name, n, variants)
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[
@@ -250,11 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn each_instruction_is_as_long_as_any_and_those_that_count_are_part_of_a_loop() {
-        for walk in asked().programs {
-            let steps = walk.program(40);
+    fn each_instruction_has_the_greatest_length_and_the_counter_counts() {
+        for family in asked().programs {
+            let steps = family.program(40);
             let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
-            assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", walk.name);
+            assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", family.name);
             assert_eq!(steps.steps_per_iteration, 41);
         }
     }

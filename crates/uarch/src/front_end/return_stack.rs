@@ -10,8 +10,8 @@ use crate::spec::*;
 
 /// Nests of the shorter call.
 const ITERATIONS: u64 = 1800;
-/// Nests of that of a program without random branches. What other work does meanwhile is a part of
-/// all calls together, which in a longer time is more than the last one costs (Zen 4).
+/// Nests of that of a program without random branches. What background load does meanwhile is a
+/// part of all calls together, which in a longer time is more than the last one costs (Zen 4).
 const FEW_ITERATIONS: u64 = 120;
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;

@@ -292,12 +292,12 @@ mod tests {
             unreachable!("it is one of batches")
         };
         let most = batches.counts[batches.counts.len() - 1];
-        for walk in batches.programs.iter().chain([&batches.witness.family]) {
+        for family in batches.programs.iter().chain([&batches.witness.family]) {
             let sets = |steps: &StepLoop| -> BTreeSet<usize> {
                 begins(steps).iter().map(|(begin, _)| begin / WINDOW % SETS_MOST).collect()
             };
-            let (own, control) = (walk.program(most), walk.control(most).expect("it subtracts"));
-            assert_eq!((sets(&own).len(), sets(&control).len()), (1, begins(&control).len()), "{}", walk.name);
+            let (own, control) = (family.program(most), family.control(most).expect("it subtracts"));
+            assert_eq!((sets(&own).len(), sets(&control).len()), (1, begins(&control).len()), "{}", family.name);
         }
     }
 
@@ -306,15 +306,15 @@ mod tests {
         let Experiment::Batches(batches) = &find_test("uop_cache_ways").experiment else {
             unreachable!("it is one of batches")
         };
-        let entries = |walk: &ProgramFamily| {
+        let entries = |family: &ProgramFamily| {
             let each = |(_, number): (usize, usize)| match number + 1 {
                 few if few <= HELD[0] => 1,
                 many if many > HELD[1] => 2,
                 _ => panic!("it may be either"),
             };
-            begins(&walk.program(7)).into_iter().map(each).sum::<usize>()
+            begins(&family.program(7)).into_iter().map(each).sum::<usize>()
         };
-        assert!(batches.programs.iter().all(|walk| entries(walk) == 7));
+        assert!(batches.programs.iter().all(|family| entries(family) == 7));
         assert_eq!(entries(&batches.witness.family), 7 + batches.witness.occupied);
     }
 }

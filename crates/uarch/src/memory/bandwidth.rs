@@ -132,18 +132,18 @@ const fn stream(width: usize, course: usize, action: StreamAction) -> ProgramVar
 }
 
 /// A row for this many bytes.
-const fn bandwidth_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::for_n(name, n, ways).amount(LINE as f64)
+const fn bandwidth_row(name: &'static str, n: usize, variants: &'static [ProgramVariant]) -> TestRow {
+    TestRow::for_n(name, n, variants).amount(LINE as f64)
 }
 
 /// Rows from what is in every first cache to what is in few last ones.
-const fn bandwidth_rows(ways: &'static [ProgramVariant]) -> [TestRow; 5] {
+const fn bandwidth_rows(variants: &'static [ProgramVariant]) -> [TestRow; 5] {
     [
-        bandwidth_row("16_KiB", 16 << 10, ways),
-        bandwidth_row("128_KiB", 128 << 10, ways),
-        bandwidth_row("1_MiB", 1 << 20, ways),
-        bandwidth_row("8_MiB", 8 << 20, ways),
-        bandwidth_row("64_MiB", 64 << 20, ways),
+        bandwidth_row("16_KiB", 16 << 10, variants),
+        bandwidth_row("128_KiB", 128 << 10, variants),
+        bandwidth_row("1_MiB", 1 << 20, variants),
+        bandwidth_row("8_MiB", 8 << 20, variants),
+        bandwidth_row("64_MiB", 64 << 20, variants),
     ]
 }
 

@@ -159,8 +159,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             count_range: [16, 256],
             unit: Unit::Bytes,
-            // Less than what the next cache adds to a load, 9 cycles or more, and more than the 3
-            // by which the second half of a line comes later than the first on a Zen 4.
+            // The next cache adds 9 cycles or more to a load. On a Zen 4 the second half of a line
+            // comes 3 cycles after the first.
             min_rise: 5.0,
             min_ratio: 1.15,
             single_structure: true,

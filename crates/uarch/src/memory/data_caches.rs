@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn loads_of_a_page_come_together_and_programs_are_unlike() {
-        let strides = asked().programs.iter().map(|walk| {
-            let steps = walk.program(1 << 20);
+        let strides = asked().programs.iter().map(|family| {
+            let steps = family.program(1 << 20);
             let area = &steps.memory.areas[0];
             let AreaFill::Ring(ring) = &area.fill else { panic!("it is a ring") };
-            assert!(matches!(ring.order, RingOrder::RandomByPage), "{}", walk.name);
+            assert!(matches!(ring.order, RingOrder::RandomByPage), "{}", family.name);
             // Both have as many bytes, and so as many pages.
             assert_eq!((area.bytes as usize + ring.stride as usize).next_multiple_of(4096), (1 << 20) + 4096);
             ring.stride as usize

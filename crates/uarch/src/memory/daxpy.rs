@@ -95,10 +95,10 @@ const FMA_64: &[ProgramVariant] = &daxpy(64, 1);
 const fn daxpy_row(
     name: &'static str,
     bytes: usize,
-    ways: &'static [ProgramVariant],
+    variants: &'static [ProgramVariant],
     needs: &'static [CpuidFeature],
 ) -> TestRow {
-    TestRow::for_n(name, bytes, ways).requiring(needs)
+    TestRow::for_n(name, bytes, variants).requiring(needs)
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {

@@ -220,8 +220,8 @@ mod tests {
     fn places_are_those_of_the_loads_begin() {
         for row in OFFSETS {
             for number in [0, row.place_count - 1] {
-                for walk in &row.programs {
-                    let [store, load] = places(&walk.program(number));
+                for family in &row.programs {
+                    let [store, load] = places(&family.program(number));
                     assert_eq!(load - store, row.place_at(number) as i64, "{}", row.name);
                 }
             }
@@ -234,8 +234,8 @@ mod tests {
     fn ends_are_of_lines_and_of_pages() {
         for (row, end) in ENDS.iter().zip([64, 64, 4096]) {
             for number in [0, row.place_count - 1] {
-                for walk in &row.programs {
-                    let [store, load] = places(&walk.program(number));
+                for family in &row.programs {
+                    let [store, load] = places(&family.program(number));
                     let behind = store - row.place_at(number) as i64;
                     assert!(store == load && behind % end == 0 && behind > 0, "{}", row.name);
                 }
@@ -243,17 +243,17 @@ mod tests {
         }
     }
     #[test]
-    fn a_control_is_the_program_without_its_store_and_its_load() {
+    fn a_control_lacks_the_store_and_the_load() {
         let mut controls = 0;
-        for walk in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.programs) {
-            let Some(without) = walk.control(1) else { continue };
+        for family in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.programs) {
+            let Some(without) = family.control(1) else { continue };
             let decoded = |steps: StepLoop| -> Vec<Instruction> {
                 Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().collect()
             };
-            let [mut own, rest] = [walk.program(1), without].map(decoded);
+            let [mut own, rest] = [family.program(1), without].map(decoded);
             own.retain(|one| one.memory_base() != Register::R14);
             let texts = |all: &[Instruction]| all.iter().map(Instruction::to_string).collect::<Vec<_>>();
-            assert_eq!(texts(&own), texts(&rest), "{}", walk.name);
+            assert_eq!(texts(&own), texts(&rest), "{}", family.name);
             assert!(!rest.is_empty());
             controls += 1;
         }

@@ -295,18 +295,18 @@ mod tests {
 
     /// No program has an event in it that is another one's.
     #[test]
-    fn no_store_between_is_taken_for_that_of_the_load() {
-        for (row, way) in find_test("memory_renaming_reach")
+    fn no_store_between_aliases_the_load() {
+        for (row, variant) in find_test("memory_renaming_reach")
             .rows()
             .iter()
-            .flat_map(|row| row.variants.iter().map(move |way| (row, way)))
+            .flat_map(|row| row.variants.iter().map(move |variant| (row, variant)))
         {
-            for steps in std::iter::once(way.family.program(row.n)).chain(way.family.control(row.n)) {
+            for steps in std::iter::once(variant.family.program(row.n)).chain(variant.family.control(row.n)) {
                 let [stored, loaded] = accesses(&steps);
                 let (load, width) = loaded[0];
                 for (store, _) in &stored[1..] {
                     let apart = (store % ALIAS as u64).abs_diff(load % ALIAS as u64);
-                    assert!(apart >= width as u64, "{}, {}: {store} and {load}", row.name, way.family.label());
+                    assert!(apart >= width as u64, "{}, {}: {store} and {load}", row.name, variant.family.label());
                 }
             }
         }
@@ -317,10 +317,10 @@ mod tests {
     #[test]
     fn the_control_loads_what_was_stored_from_its_first_byte_on() {
         let rows = find_test("memory_renaming").rows().iter().chain(find_test("memory_renaming_reach").rows());
-        for (row, way) in rows.flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
-            let name = format!("{}, {}", row.name, way.family.label());
-            let part = accesses(&way.family.program(row.n));
-            let whole = accesses(&way.family.control(row.n).expect("it has a control"));
+        for (row, variant) in rows.flat_map(|row| row.variants.iter().map(move |variant| (row, variant))) {
+            let name = format!("{}, {}", row.name, variant.family.label());
+            let part = accesses(&variant.family.program(row.n));
+            let whole = accesses(&variant.family.control(row.n).expect("it has a control"));
             let [[(stored, width), ..], [(part, part_width)]] = [&part[0][..], &part[1][..]] else { panic!("{name}") };
             let [[(place, _), ..], [(begin, _)]] = [&whole[0][..], &whole[1][..]] else { panic!("{name}") };
             // A push stores before where it points to.

@@ -186,8 +186,8 @@ mod tests {
         let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {
             unreachable!("it is one of batches")
         };
-        let fences = |walk: &ProgramFamily| {
-            let all = mnemonics(&walk.program(1));
+        let fences = |family: &ProgramFamily| {
+            let all = mnemonics(&family.program(1));
             all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
         };
         assert_eq!((fences(asked.single_event), fences(&asked.programs[0])), (3, 2));

@@ -9,9 +9,9 @@ const ON_X87: AsmLoop = AsmLoop { before: "fld1", ..AsmLoop::REPEATED };
 
 pub(crate) const TESTS: &[TestSpec] = &[
 // An index keeps cores from knowing that both addresses are one before they have them. Loads of a
-// part behind the first byte are in a chain with multiplications, which are subtracted: in one
-// without, loads that some cores take for renamed at first come late now and then (6.1 to 7.2
-// cycles by the place of the code, and 6 in all places with these; Genoa, family 25, model 17).
+// part behind the first byte are in a chain with multiplications, which are subtracted: without
+// these, loads that some cores first take for renamed come late now and then: 6.1 to 7.2 cycles by
+// the place of the code, and 6 in all places with them (Genoa, family 25, model 17).
 TestSpec {
     name: "store_forwarding",
     about: "what a value takes through a store and a load of it, by what they have in common",

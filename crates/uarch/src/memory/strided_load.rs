@@ -18,8 +18,8 @@ const MOST: usize = 4096;
 /// rows. Each row begins at a random `multiple` in the region, and each load waits for the one
 /// before. A single instruction loads, since prefetchers distinguish loads by their place too.
 fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLoop {
-    // R14 points to the region and R13 to a cell with the last random number; RBP holds it, R8 is
-    // the place, and R11 keeps of a number what is a multiple. Every word of the region is zero.
+    // R14 points to the region, and R13 to a cell with the last random number, which RBP holds. R8
+    // is the place, and R11 masks a number to a multiple. Every word of the region is zero.
     let first = row_start(loads, apart);
     let multiplier = 6_364_136_223_846_793_005u64.to_le_bytes();
     let mut init = assemble("mov rbp, [r13]; inc rbp; xor eax, eax");
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_inside_their_memory_and_down_they_load_what_they_load_up() {
+    fn rows_stay_in_their_memory_in_both_directions() {
         for (loads, apart) in [(1, 64), (ROW, MOST as i64), (4 * ROW, 64)] {
             let area = load_rows(ROWS, loads, apart, LINE).memory.areas[0].bytes as i64;
             let span = (loads - 1) as i64 * apart;

@@ -217,22 +217,22 @@ mod tests {
 
     #[test]
     fn each_load_finds_no_translation_and_those_of_the_control_all() {
-        for walk in asked().programs.iter().chain([asked().single_event, &asked().witness.family]) {
-            let places = loaded(&walk.program(7), PAGES);
+        for family in asked().programs.iter().chain([asked().single_event, &asked().witness.family]) {
+            let places = loaded(&family.program(7), PAGES);
             // Before it comes to a page again it was at more than there are entries for.
             let mut last = BTreeMap::new();
             for (number, place) in places.iter().enumerate() {
                 let before = last.insert(place / (GROUP * PAGE_BYTES as usize), number);
-                assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", walk.name);
+                assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", family.name);
             }
-            let few = loaded(&walk.control(7).expect("it subtracts"), PAGES);
+            let few = loaded(&family.control(7).expect("it subtracts"), PAGES);
             assert_eq!(few.len(), places.len());
-            assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", walk.name);
+            assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", family.name);
         }
     }
 
     #[test]
-    fn what_is_loaded_is_in_the_nearest_cache() {
+    fn all_loads_hit_the_nearest_cache() {
         let steps = walk_batches(7, WALKS);
         let area = &steps.memory.areas[0];
         let PhysicalFrames::Repeated(frames) = area.frames else { panic!("its pages are the same few in memory") };
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
-        let all: Vec<StepLoop> = asked().programs.iter().map(|walk| walk.program(7)).collect();
+        let all: Vec<StepLoop> = asked().programs.iter().map(|family| family.program(7)).collect();
         assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
         let loads = |steps: &StepLoop| {
             let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();

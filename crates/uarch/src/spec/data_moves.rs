@@ -28,8 +28,8 @@ pub(crate) fn nontemporal_store_text(width: usize, register: usize, address: &st
 }
 
 /// A row of programs that move this many bytes at once, for CPUs with registers of that width.
-pub(crate) const fn width_row(name: &'static str, width: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::for_n(name, width, ways).requiring(features_of_width(width))
+pub(crate) const fn width_row(name: &'static str, width: usize, variants: &'static [ProgramVariant]) -> TestRow {
+    TestRow::for_n(name, width, variants).requiring(features_of_width(width))
 }
 
 /// CPU features for registers of this width.

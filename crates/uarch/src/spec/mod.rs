@@ -147,9 +147,11 @@ impl TestSpec {
     /// CPU features that some of its programs need, and those that exclude some.
     pub(crate) fn used_features(&self) -> impl Iterator<Item = CpuidFeature> {
         let rows = self.rows();
-        let ways = rows.iter().flat_map(|row| row.variants);
-        let asked = |way: &'static ProgramVariant| way.required_features.iter().copied().chain(way.excluded_feature);
-        let of_rows = rows.iter().flat_map(|row| row.required_features).copied().chain(ways.flat_map(asked));
+        let variants = rows.iter().flat_map(|row| row.variants);
+        let asked = |variant: &'static ProgramVariant| {
+            variant.required_features.iter().copied().chain(variant.excluded_feature)
+        };
+        let of_rows = rows.iter().flat_map(|row| row.required_features).copied().chain(variants.flat_map(asked));
         let courses = match &self.experiment {
             Experiment::CostMap(map) => map.rows,
             _ => &[],

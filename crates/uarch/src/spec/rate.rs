@@ -127,6 +127,6 @@ impl TestRow {
         has: impl Fn(&CpuidFeature) -> bool,
     ) -> impl Iterator<Item = &'static ProgramVariant> {
         let row = self.required_features.iter().all(&has);
-        self.variants.iter().filter(move |way| row && way.is_runnable(&has))
+        self.variants.iter().filter(move |variant| row && variant.is_runnable(&has))
     }
 }

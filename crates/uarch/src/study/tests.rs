@@ -49,14 +49,14 @@ fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
     let test = TESTS.iter().find(|test| test.name == "walks_in_flight").expect("it is in the list");
     let Experiment::Batches(batches) = &test.experiment else { panic!("it is one of batches") };
     let mut costs = BTreeMap::new();
-    let mut plant = |walk: &ProgramFamily, n: usize, before: usize| {
+    let mut plant = |family: &ProgramFamily, n: usize, before: usize| {
         let over = (n + before).saturating_sub(room);
         let more = if over > 0 { 80.0 + 20.0 * over as f64 } else { 0.0 };
-        costs.insert(walk.program(n).body, 150.0 + more);
-        costs.insert(walk.control(n).expect("it subtracts").body, 50.0);
+        costs.insert(family.program(n).body, 150.0 + more);
+        costs.insert(family.control(n).expect("it subtracts").body, 50.0);
     };
     for n in batches.counts {
-        batches.programs.iter().for_each(|walk| plant(walk, *n, 0));
+        batches.programs.iter().for_each(|family| plant(family, *n, 0));
         plant(&batches.witness.family, *n, batches.witness.occupied);
     }
     costs.into_iter().collect()
@@ -88,7 +88,7 @@ fn a_number_at_which_another_structure_is_full_is_limited_by_it() {
 }
 
 #[test]
-fn rates_are_told_as_a_share_of_the_most_of_another_test() {
+fn rates_are_reported_as_a_share_of_another_tests_largest() {
     let widths = [("8_bytes", 2.0), ("16_bytes", 2.0), ("32_bytes", 1.5), ("64_bytes", 0.75)];
     let kept = widths.map(|(row, rate)| found("copy_rate", &format!("copy_rate.{row}"), rate));
     let open = || -> Box<dyn Executor> {
@@ -102,7 +102,7 @@ fn rates_are_told_as_a_share_of_the_most_of_another_test() {
 }
 
 #[test]
-fn what_ran_beside_other_work_has_a_caveat() {
+fn a_test_beside_background_load_has_a_caveat() {
     let caveats = |line: Value| line["caveats"].as_array().map_or(0, Vec::len);
     assert_eq!(caveats(six_walks(20.0, alone)), 0);
     let beside = six_walks(20.0, || Box::new(machine(walks(6), f64::from(ADDERS) / 2.0)));
@@ -145,7 +145,7 @@ impl Executor for Ends {
 const SPELL: usize = 240;
 
 #[test]
-fn a_test_beside_other_work_that_ends_is_measured_again() {
+fn a_test_beside_load_that_ends_is_measured_again() {
     let open = || -> Box<dyn Executor> {
         let machines = [1.0, 2.0].map(|part| machine(walks(6), f64::from(ADDERS) / part));
         Box::new(Ends { machines, left: SPELL })
@@ -155,7 +155,7 @@ fn a_test_beside_other_work_that_ends_is_measured_again() {
 }
 
 #[test]
-fn work_on_another_cpu_is_not_waited_for_where_it_is_part_of_the_test() {
+fn background_load_of_the_test_itself_is_not_waited_for() {
     let mut part = 0;
     for test in TESTS {
         let is_part = matches!(test.experiment, Experiment::Sharing(_));
@@ -213,7 +213,7 @@ fn levels(bytes: usize) -> f64 {
 }
 
 #[test]
-fn cpuid_tells_no_number_of_a_level_of_which_the_number_is_not_known() {
+fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
     let numbers = [("data_caches_by_page.1.size", 32 << 10), ("data_caches_by_page.2.size", 1 << 20)];
     let told = |cost: fn(usize, u32) -> f64| {
         let open = move || -> Box<dyn Executor> {

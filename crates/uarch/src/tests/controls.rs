@@ -103,7 +103,7 @@ pub(super) fn control_differences(test: &'static TestSpec) -> BTreeMap<ControlDi
 
 /// The next program finds the core as this one found it.
 #[test]
-fn what_a_program_changes_of_the_core_is_as_before_behind_it() {
+fn a_program_restores_the_state_that_it_changes() {
     let has = |code: &[u8], mnemonic| {
         Decoder::new(64, code, DecoderOptions::NONE).iter().any(|one| one.mnemonic() == mnemonic)
     };

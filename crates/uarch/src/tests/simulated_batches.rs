@@ -1,4 +1,4 @@
-//! A simulated core with a planted number of events on their way at once.
+//! A simulated core with a simulated number of events on their way at once.
 
 use crate::batches::run_batches;
 use crate::cost::{CostPoint, MeasureCosts};
@@ -43,13 +43,13 @@ impl SimulatedBatches {
     }
 
     /// What a batch costs.
-    pub(super) fn cost(&mut self, walk: &ProgramFamily, n: usize) -> CostPoint {
+    pub(super) fn cost(&mut self, family: &ProgramFamily, n: usize) -> CostPoint {
         let SimulatedBatches { batches, one, each: [each, behind], .. } = *self;
-        let before = if walk.name == batches.witness.family.name { batches.witness.occupied } else { 0 };
-        let room = self.room[usize::from(walk.name == batches.programs[1].name)] - batches.uncounted_events;
+        let before = if family.name == batches.witness.family.name { batches.witness.occupied } else { 0 };
+        let room = self.room[usize::from(family.name == batches.programs[1].name)] - batches.uncounted_events;
         let over = (n + before).saturating_sub(room) as f64;
         let waits = if over > 0.0 && !self.paced { 0.8 * one + behind * over } else { 0.0 };
-        let clean = if walk.name == batches.single_event.name { one } else { 0.3 * one + each * n as f64 + waits };
+        let clean = if family.name == batches.single_event.name { one } else { 0.3 * one + each * n as f64 + waits };
         let burst = if self.random.happens(0.02) { 1.0 + self.random.uniform() } else { 1.0 };
         let cost = clean * burst + self.noise * self.random.normal();
         CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }
@@ -68,17 +68,17 @@ struct DisturbedBatches {
 }
 
 impl MeasureCosts for DisturbedBatches {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         if self.without {
             let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
             return Err(RunError::Unavailable(Unavailable { what, why, remedy }));
         }
-        let times = self.times.entry((walk.name, n)).or_default();
+        let times = self.times.entry((family.name, n)).or_default();
         *times += 1;
-        let before = if walk.name == asked().1.witness.family.name { asked().1.witness.occupied } else { 0 };
+        let before = if family.name == asked().1.witness.family.name { asked().1.witness.occupied } else { 0 };
         let full = n + before > self.room;
         // In the first program those near the end take as long as those on its other side.
-        let near = walk.name == asked().1.programs[0].name && n.abs_diff(self.room) < 6;
+        let near = family.name == asked().1.programs[0].name && n.abs_diff(self.room) < 6;
         let disturbed = *times <= self.disturbed && near;
         let cost = if full == disturbed { 100.0 } else { 200.0 };
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
@@ -107,7 +107,7 @@ fn record(disturbed: usize, without: bool) -> (VerdictKind, Option<f64>, String)
 }
 
 #[test]
-fn what_is_unclear_is_measured_again_and_the_middle_counts() {
+fn unclear_batches_are_measured_again_and_the_median_counts() {
     assert_eq!(record(0, false).1, Some(21.0), "those of the programs' own are counted");
     assert_eq!(record(1, false).1, Some(21.0));
     let (kind, number, why) = record(2, false);

@@ -41,9 +41,9 @@ impl CostlessCore {
 }
 
 impl MeasureCosts for CostlessCore {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let without = walk.control(n).map_or(0.0, |control| self.step(&control));
-        let cost = self.step(&walk.program(n)) - without;
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let without = family.control(n).map_or(0.0, |control| self.step(&control));
+        let cost = self.step(&family.program(n)) - without;
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
     }
 }
@@ -62,7 +62,7 @@ const TAKE_TIME: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn nothing_is_found_on_a_core_on_which_no_event_has_a_cost() {
+fn nothing_is_found_on_a_core_without_costs_of_events() {
     let takes = |key: &str| TAKE_TIME.iter().any(|(begin, _)| key.starts_with(begin));
     for seed in 0..3 {
         let mut core = CostlessCore::new(seed);

@@ -10,24 +10,24 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 
-/// A core on which all counts cost the same, and more with each measurement: as beside other work
-/// that begins, or where the instrument drifts.
+/// A core on which all counts cost the same, and more with each measurement: as beside background
+/// load that begins, or where the instrument drifts.
 struct DriftingCore {
     measured: usize,
     /// The number of a walk's measurement from which on a step costs twice as much, or none where
     /// it becomes dearer bit by bit.
     at: Option<usize>,
-    walk: &'static str,
+    family: &'static str,
 }
 
 /// Measurements in which the cost doubles that rises bit by bit.
 const DOUBLED: f64 = 40.0;
 
 impl MeasureCosts for DriftingCore {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         // Each walk meets the same, so that walks agree in what the time shows.
-        if self.walk != walk.name {
-            (self.walk, self.measured) = (walk.name, 0);
+        if self.family != family.name {
+            (self.family, self.measured) = (family.name, 0);
         }
         self.measured += 1;
         let later = match self.at {
@@ -44,7 +44,7 @@ fn found(at: Option<usize>, seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for test in TESTS {
         let Experiment::Levels(walks) = &test.experiment else { continue };
-        let mut core = DriftingCore { measured: 0, at, walk: "" };
+        let mut core = DriftingCore { measured: 0, at, family: "" };
         let records =
             run_levels(&mut core, test, walks, walks.count_range[1], &mut Random::new(seed)).expect("all is simulated");
         let is_size = |record: &&UarchRecord| !record.what.ends_with("cost") && record.verdict == VerdictKind::Found;
@@ -55,7 +55,7 @@ fn found(at: Option<usize>, seed: u64) -> Vec<String> {
 
 /// Where counts come in their order, most of these are found.
 #[test]
-fn what_becomes_dearer_with_time_is_no_level() {
+fn costs_that_drift_upwards_are_no_level() {
     let begins = [Some(6), Some(10), Some(14), None];
     let all: Vec<String> = begins.into_iter().flat_map(|at| (0..10).flat_map(move |seed| found(at, seed))).collect();
     let tests = TESTS.iter().filter(|test| matches!(test.experiment, Experiment::Levels(_))).count();

@@ -32,11 +32,11 @@ struct ExactLevels {
 const EXACT: [(f64, f64); 3] = [(49152.0, 5.0), (2e6, 16.0), (1.2e7, 70.0)];
 
 impl MeasureCosts for ExactLevels {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let occupied = if walk.name.contains("beside") { 8192.0 } else { 0.0 };
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let occupied = if family.name.contains("beside") { 8192.0 } else { 0.0 };
         let count = n as f64 + occupied;
         let cost = EXACT.iter().find(|(size, _)| count <= *size).map_or(300.0, |(_, cost)| *cost);
-        let dearer = cost == 16.0 && count > 3e5 && self.only.contains(&walk.name);
+        let dearer = cost == 16.0 && count > 3e5 && self.only.contains(&family.name);
         let cost = if dearer { 34.0 } else { cost };
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
     }
@@ -50,16 +50,16 @@ fn exact(only: &'static [&'static str]) -> Vec<(String, VerdictKind, Option<f64>
 }
 
 #[test]
-fn what_one_walk_alone_shows_gives_no_number_to_what_comes_after_it() {
+fn an_end_of_one_program_alone_leaves_later_ends_without_a_number() {
     let all = exact(&[]);
     let keys = |found: &[(String, VerdictKind, Option<f64>)]| {
         found.iter().map(|(what, ..)| what.replace("data_caches.", "")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(keys(&all), "1.size 1.cost 2.size 2.cost 3.size 3.cost beyond.cost");
     assert!(all.iter().all(|(_, verdict, _)| *verdict == VerdictKind::Found), "{all:?}");
-    for walk in [&["each line"], &["page after page"]] {
-        let one = exact(walk);
-        assert_eq!(keys(&one), "1.size 1.cost more.size beyond.cost", "{walk:?}");
+    for family in [&["each line"], &["page after page"]] {
+        let one = exact(family);
+        assert_eq!(keys(&one), "1.size 1.cost more.size beyond.cost", "{family:?}");
         assert_eq!(one[..2], all[..2]);
         assert_eq!((one[2].1, one[2].2), (VerdictKind::Unclear, None));
     }
@@ -71,7 +71,7 @@ struct ExactSets;
 
 impl MeasureCosts for ExactSets {
     fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let cost = [(8, 0.0), (20, 11.0)].iter().find(|(ways, _)| n <= *ways).map_or(60.0, |(_, cost)| *cost);
+        let cost = [(8, 0.0), (20, 11.0)].iter().find(|(variants, _)| n <= *variants).map_or(60.0, |(_, cost)| *cost);
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
     }
 }
@@ -106,8 +106,8 @@ fn a_test_of_one_structure_has_one_number_with_its_name() {
 struct GivenCosts<F>(&'static LevelsSpec, F);
 
 impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let place = self.0.programs.iter().position(|other| std::ptr::eq(other, walk));
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let place = self.0.programs.iter().position(|other| std::ptr::eq(other, family));
         let beside = self.0.witness.as_ref().filter(|_| place.is_none());
         let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
         let cost = (self.1)(n as f64 + occupied, place.unwrap_or_default());
@@ -143,9 +143,9 @@ fn stepped(n: f64, levels: &[(f64, f64)], behind: f64) -> f64 {
 }
 
 #[test]
-fn a_cost_needs_two_programs_that_agree_in_it() {
-    let cost = |n, walk| {
-        let first = if walk == 0 { 5.0 } else { 9.0 };
+fn a_cost_needs_two_programs_that_agree() {
+    let cost = |n, family| {
+        let first = if family == 0 { 5.0 } else { 9.0 };
         stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
     };
     let records = told("data_caches", cost);
@@ -156,11 +156,11 @@ fn a_cost_needs_two_programs_that_agree_in_it() {
 }
 
 #[test]
-fn a_program_that_alone_has_a_level_tells_no_cost_of_it() {
+fn a_level_of_one_program_alone_has_no_cost() {
     // The first level ends near by in the others, and not at the same count: what is behind it
     // begins elsewhere.
-    let cost = |n, walk| {
-        let first = if walk == 0 { 49152.0 } else { 70_000.0 };
+    let cost = |n, family| {
+        let first = if family == 0 { 49152.0 } else { 70_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
     };
     let records = told("data_caches", cost);
@@ -170,9 +170,9 @@ fn a_program_that_alone_has_a_level_tells_no_cost_of_it() {
 }
 
 #[test]
-fn ends_too_far_apart_to_be_of_one_level_give_no_number_to_the_next_one() {
-    let cost = |n, walk| {
-        let first = if walk == 0 { 49152.0 } else { 300_000.0 };
+fn ends_too_far_apart_leave_the_next_level_without_a_number() {
+    let cost = |n, family| {
+        let first = if family == 0 { 49152.0 } else { 300_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
     };
     let records = told("data_caches", cost);
@@ -182,8 +182,8 @@ fn ends_too_far_apart_to_be_of_one_level_give_no_number_to_the_next_one() {
 }
 
 #[test]
-fn an_end_that_the_second_program_alone_has_behind_all_others_is_unclear() {
-    let cost = |n, walk| match walk {
+fn an_end_of_the_second_program_alone_behind_all_others_is_unclear() {
+    let cost = |n, family| match family {
         1 => stepped(n, &[(49152.0, 5.0), (2e6, 20.0)], 90.0),
         _ => stepped(n, &[(49152.0, 5.0)], 20.0),
     };
@@ -194,7 +194,7 @@ fn an_end_that_the_second_program_alone_has_behind_all_others_is_unclear() {
 }
 
 #[test]
-fn a_rise_that_is_slower_than_one_of_a_structure_ends_no_level() {
+fn a_rise_slower_than_that_of_a_structure_ends_no_level() {
     // In both programs the same, from 1 MiB to four times as much.
     let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
     let records = told("instruction_cache", |n, _| {
@@ -215,7 +215,7 @@ fn a_structure_whose_entries_are_used_one_by_one_ends_at_one_count() {
 }
 
 #[test]
-fn a_cost_that_rises_at_the_largest_count_is_of_no_known_level() {
+fn a_rise_at_the_largest_count_leaves_the_level_unknown() {
     // Flat, and from some count on dearer with each one.
     let records = told("data_caches", |n, _| if n <= 6e7 { 5.0 } else { 5.0 + 12.0 * (n / 6e7).ln() });
     let (kind, why) = of(&records, "1.size");
@@ -237,7 +237,7 @@ fn a_cost_that_rises_at_the_largest_count_is_of_no_known_level() {
 }
 
 #[test]
-fn what_there_is_no_memory_for_hides_no_smaller_level() {
+fn missing_memory_hides_no_smaller_level() {
     let records = told("data_caches", |n, _| match n {
         ..=49152.0 => 5.0,
         ..=1e6 => 16.0,
@@ -247,13 +247,13 @@ fn what_there_is_no_memory_for_hides_no_smaller_level() {
 }
 
 #[test]
-fn costs_alone_that_are_found_have_a_spread_and_no_differences() {
+fn only_costs_that_are_found_have_a_spread() {
     let spread = |records: &[(String, UarchRecord)]| {
         let with = records.iter().filter(|(_, record)| record.measured.is_some());
         with.map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
-    let cost = |n, walk| {
-        let first = if walk == 0 { 5.0 } else { 9.0 };
+    let cost = |n, family| {
+        let first = if family == 0 { 5.0 } else { 9.0 };
         stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
     };
     assert_eq!(spread(&told("data_caches", cost)), ["2.cost", "beyond.cost"]);
@@ -264,12 +264,12 @@ fn costs_alone_that_are_found_have_a_spread_and_no_differences() {
 #[test]
 fn a_difference_whose_control_was_disturbed_once_makes_no_level_larger() {
     let times = RefCell::new(BTreeMap::<usize, usize>::new());
-    let cost = |n: f64, walk| {
+    let cost = |n: f64, family| {
         let mut times = times.borrow_mut();
         let times = times.entry(n as usize).or_default();
-        *times += usize::from(walk == 1);
+        *times += usize::from(family == 1);
         // The second time what is subtracted of one program took longer.
-        let disturbed = walk == 1 && *times == 2 && n <= 72.0;
+        let disturbed = family == 1 && *times == 2 && n <= 72.0;
         if disturbed { 0.0 } else { stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0) }
     };
     let records = told("data_tlb", cost);
@@ -285,7 +285,7 @@ fn curve(counts: impl IntoIterator<Item = usize>, cost: impl Fn(usize) -> f64) -
 }
 
 #[test]
-fn rises_that_are_too_small_each_are_no_level_together() {
+fn small_rises_make_no_level_together() {
     let number = |[first, next, last]: [f64; 3]| {
         let cost = |n: usize| stepped(n as f64, &[(1e5, first), (1e6, next)], last);
         find_levels(&curve((12..25).flat_map(|bits| [1 << bits, 3 << (bits - 1)]), cost), RISES).len()
@@ -305,7 +305,7 @@ fn two_counts_are_no_level() {
 /// Costs of two of three counts are a half above or below, and before the end they rise by less
 /// than that can tell.
 #[test]
-fn where_noise_hides_the_begin_of_a_rise_an_end_may_be_earlier() {
+fn noise_at_the_begin_of_a_rise_widens_the_end() {
     let end = |begin: usize| {
         let cost = |n: usize| {
             let noise = [-0.5, 0.0, 0.5][n / 10 % 3];

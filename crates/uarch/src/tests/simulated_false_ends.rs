@@ -95,7 +95,7 @@ fn measured(test: &'static TestSpec, cause: EndCause) -> Option<UarchRecord> {
 }
 
 #[test]
-fn an_end_is_a_size_where_each_experiment_says_so_and_else_none() {
+fn an_end_is_a_size_only_if_every_experiment_agrees() {
     for test in TESTS {
         let Some(record) = measured(test, EndCause::Entries) else { continue };
         assert_eq!(record.verdict, VerdictKind::Found, "{}: {}", test.name, record.why);
@@ -117,7 +117,7 @@ fn an_end_is_a_size_where_each_experiment_says_so_and_else_none() {
 }
 
 #[test]
-fn what_comes_and_goes_while_a_test_runs_hides_no_size() {
+fn a_sibling_that_comes_and_goes_hides_no_size() {
     for test in TESTS {
         for cause in [EndCause::Thread, EndCause::Burst] {
             let Some(record) = measured(test, cause) else { continue };

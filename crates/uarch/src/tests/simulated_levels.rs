@@ -1,5 +1,5 @@
-//! Simulated levels with planted ends: each that is found must be where it was planted, or be said
-//! to be unclear.
+//! Simulated levels with simulated ends: each that is found must be where it was simulated, or be
+//! said to be unclear.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::level_curves::run_levels;
@@ -56,10 +56,10 @@ impl SimulatedLevels {
         }
         // The nearest level is found by address, and the others by physical pages.
         let ending = |number: usize, draw: &mut dyn FnMut(f64, f64) -> f64| {
-            let ways = draw(4.0, 17.0).floor();
+            let variants = draw(4.0, 17.0).floor();
             match number {
-                0 => SimulatedEnding::Ordered(ways),
-                _ => SimulatedEnding::Coloured(ways.max(8.0)),
+                0 => SimulatedEnding::Ordered(variants),
+                _ => SimulatedEnding::Coloured(variants.max(8.0)),
             }
         };
         let endings = (0..sizes.len()).map(|number| ending(number, &mut draw)).collect();
@@ -99,14 +99,14 @@ impl SimulatedLevels {
             costs.push((cost * walks.min_ratio * draw(1.3, 3.0)).max(cost + walks.min_rise * draw(1.5, 6.0)));
             size *= draw(4.0, 20.0);
         }
-        let ways = |number: usize, draw: &mut dyn FnMut(f64, f64) -> f64| match number {
+        let variants = |number: usize, draw: &mut dyn FnMut(f64, f64) -> f64| match number {
             // Entries that are used one by one, and sets.
             _ if walks.single_structure => SimulatedEnding::Ordered(sizes[number]),
             0 => SimulatedEnding::Ordered(draw(4.0, 17.0).floor()),
             _ if walks.fills_randomly => SimulatedEnding::Coloured(draw(8.0, 17.0).floor()),
             _ => SimulatedEnding::Ordered(draw(4.0, 17.0).floor()),
         };
-        let endings = (0..sizes.len()).map(|number| ways(number, &mut draw)).collect();
+        let endings = (0..sizes.len()).map(|number| variants(number, &mut draw)).collect();
         // Costs drift for other reasons too.
         let drifts = walks.programs[0].control.is_none() && draw(0.0, 1.0) < 0.3;
         let ramp = match walks.fills_randomly {
@@ -138,13 +138,13 @@ impl SimulatedLevels {
     fn missing(&self, number: usize, n: f64) -> f64 {
         let size = self.sizes[number];
         match self.endings[number] {
-            SimulatedEnding::Ordered(ways) => ((n - size) / (size / ways)).clamp(0.0, 1.0),
-            SimulatedEnding::Coloured(ways) => {
+            SimulatedEnding::Ordered(variants) => ((n - size) / (size / variants)).clamp(0.0, 1.0),
+            SimulatedEnding::Coloured(variants) => {
                 // Of a page's colour there are as many others as chance gives, and no more than all
                 // but one have room.
-                let mean = n / size * ways;
+                let mean = n / size * variants;
                 let (mut term, mut room) = ((-mean).exp(), 0.0);
-                for others in 0..ways as usize {
+                for others in 0..variants as usize {
                     room += term;
                     term *= mean / (others + 1) as f64;
                 }
@@ -172,11 +172,11 @@ impl SimulatedLevels {
 }
 
 impl MeasureCosts for SimulatedLevels {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         if self.random.happens(0.01) {
             return Ok(None);
         }
-        let place = |all: &[ProgramFamily]| all.iter().position(|other| other.name == walk.name);
+        let place = |all: &[ProgramFamily]| all.iter().position(|other| other.name == family.name);
         let first = place(self.walks.programs);
         if self.blind && first.is_some() {
             let cost = self.costs[0] * (1.0 + self.noise * self.random.normal());
@@ -185,7 +185,7 @@ impl MeasureCosts for SimulatedLevels {
         let place = first.or(place(self.walks.fallback_programs));
         let second = if place == Some(1) { self.second } else { 1.0 };
         let early = self.early.filter(|(number, _)| place == Some(*number)).map_or(1.0, |(_, share)| share);
-        let beside = self.walks.witness.as_ref().filter(|beside| beside.family.name == walk.name);
+        let beside = self.walks.witness.as_ref().filter(|beside| beside.family.name == family.name);
         let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
         // A neighbour takes a part of all that is shared for a while, or time.
         let taken = if self.random.happens(0.02) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
@@ -193,7 +193,7 @@ impl MeasureCosts for SimulatedLevels {
         let shared = if self.random.happens(self.neighbours) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
         let clean = self.plain_cost((n as f64 + occupied) * taken / second, shared, early);
         // Of a difference of programs the noise is that of both.
-        let whole = clean + if walk.control.is_some() { self.walks.min_rise } else { 0.0 };
+        let whole = clean + if family.control.is_some() { self.walks.min_rise } else { 0.0 };
         let cost = clean * burst + whole * self.noise * self.random.normal();
         Ok(Some(CostPoint { n, cost, low: cost * 0.99, high: cost * 1.01 }))
     }
@@ -221,15 +221,15 @@ fn sizes(records: &[UarchRecord]) -> impl Iterator<Item = &UarchRecord> {
 }
 
 #[test]
-fn a_level_that_is_too_short_to_be_seen_makes_no_other_one_larger() {
+fn an_invisible_short_level_enlarges_no_other_level() {
     let [least, most] = caches().1.count_range;
     let mut unclear = 0;
     for seed in 0..40 {
-        let planted = SimulatedLevels::new(seed, least, most);
+        let simulated = SimulatedLevels::new(seed, least, most);
         let (sizes, costs) = (vec![49152.0, 2e6, 5e6], vec![5.0, 16.0, 130.0, 600.0]);
         let endings =
             vec![SimulatedEnding::Ordered(12.0), SimulatedEnding::Coloured(16.0), SimulatedEnding::Coloured(8.0)];
-        let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, ..planted };
+        let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, ..simulated };
         let records = climbed(&mut core, seed);
         unclear += self::sizes(&records).filter(|record| record.verdict == VerdictKind::Unclear).count();
         for record in self::sizes(&records).filter(|record| record.verdict == VerdictKind::Found) {
@@ -259,9 +259,9 @@ fn levels_in_which_no_two_programs_agree_are_unclear() {
 fn a_size_that_does_not_shrink_beside_others_is_unclear() {
     struct Unmoved(SimulatedLevels);
     impl MeasureCosts for Unmoved {
-        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-            let beside = walk.name.contains("beside");
-            let point = self.0.measure_cost(walk, if beside { n.saturating_sub(8192).max(1) } else { n })?;
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let beside = family.name.contains("beside");
+            let point = self.0.measure_cost(family, if beside { n.saturating_sub(8192).max(1) } else { n })?;
             Ok(point.map(|point| CostPoint { n, ..point }))
         }
     }
@@ -285,18 +285,18 @@ fn a_size_that_does_not_shrink_beside_others_is_unclear() {
 }
 
 #[test]
-fn a_level_that_ends_early_in_one_walk_makes_the_next_one_no_other_level() {
+fn a_level_that_ends_early_in_one_program_keeps_its_number() {
     let [least, most] = caches().1.count_range;
     let mut second = 0;
     for seed in 0..40 {
-        let planted = SimulatedLevels::new(seed, least, most);
+        let simulated = SimulatedLevels::new(seed, least, most);
         let (sizes, costs) = (vec![32768.0, 1e6, 2e7], vec![4.0, 14.0, 50.0, 500.0]);
         let endings =
             vec![SimulatedEnding::Ordered(8.0), SimulatedEnding::Coloured(8.0), SimulatedEnding::Coloured(16.0)];
         // As beside a sibling that was busy whenever one walk was near the end of the nearest
         // cache.
         let early = Some((seed as usize % 2, 0.8));
-        let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, early, ..planted };
+        let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, early, ..simulated };
         for record in sizes_found(&climbed(&mut core, seed)) {
             let number: usize = record.what.split('.').nth(1).and_then(|number| number.parse().ok()).unwrap();
             let [low, high] = [record.value.low.unwrap(), record.value.high.unwrap()];
@@ -319,7 +319,7 @@ impl MeasureCosts for Without {
 }
 
 #[test]
-fn what_is_not_to_be_had_has_no_levels() {
+fn an_unavailable_program_has_no_levels() {
     let (test, walks) = caches();
     let records = run_levels(&mut Without, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it is said");
     let [record] = &records[..] else { panic!("{} records", records.len()) };
@@ -337,7 +337,7 @@ impl MeasureCosts for Flat {
 }
 
 #[test]
-fn what_not_every_core_has_is_none_where_no_end_is_seen() {
+fn an_optional_structure_without_an_end_is_none() {
     let verdict = |name: &str| {
         let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
         let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };

@@ -1,5 +1,5 @@
-//! What is found on simulated cores of what is planted in them: each number that is found must be
-//! what was planted.
+//! What is found on simulated cores of what is simulated in them: each number that is found must be
+//! what was simulated.
 
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
@@ -16,10 +16,11 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::random::Random;
 use std::collections::BTreeMap;
 
-/// Share by which the cost of a step in a level may differ from what was planted, beside its drift.
+/// Share by which the cost of a step in a level may differ from what was simulated, beside its
+/// drift.
 const APART: f64 = 0.12;
 
-/// What was found of what was planted.
+/// What was found of what was simulated.
 #[derive(Debug, Default)]
 struct RecoveryScore {
     right: usize,
@@ -52,9 +53,9 @@ impl RecoveryScore {
 
     /// Of a size; returns the name of what is looked for, as the others.
     fn window(&mut self, core: &SimulatedStructures, record: &UarchRecord) -> &'static str {
-        let planted = core.window.sizes[core.test.name] as f64;
-        let right = holds(record, planted, entries(planted));
-        self.take(format!("{planted}"), core.window.shows(core.test), Some(record), right);
+        let simulated = core.window.sizes[core.test.name] as f64;
+        let right = holds(record, simulated, entries(simulated));
+        self.take(format!("{simulated}"), core.window.shows(core.test), Some(record), right);
         "window"
     }
 
@@ -88,7 +89,7 @@ impl RecoveryScore {
             true => Some(0),
             false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
         };
-        let planted = |record: &&UarchRecord| {
+        let simulated = |record: &&UarchRecord| {
             let its = |place: usize| number(record) == Some(place);
             let first = early.filter(|_| its(0)).map_or(1.0, |(_, share)| share);
             let right = |(place, size): (usize, &f64)| {
@@ -97,17 +98,17 @@ impl RecoveryScore {
             };
             sizes.iter().enumerate().any(right)
         };
-        for record in found().filter(|record| !planted(record)) {
+        for record in found().filter(|record| !simulated(record)) {
             self.wrong.push(format!("{}, {sizes:?}: {}", record.what, record.why));
         }
-        let near = |cost: f64, planted: f64| {
+        let near = |cost: f64, simulated: f64| {
             let slack = 0.3 * walks.min_rise;
-            let [less, more] = [APART, APART + ramp.0].map(|share| slack.max(share * planted));
-            (planted - less..=planted + more).contains(&cost)
+            let [less, more] = [APART, APART + ramp.0].map(|share| slack.max(share * simulated));
+            (simulated - less..=simulated + more).contains(&cost)
         };
         for record in records.iter().filter(|record| record.what.ends_with("cost")) {
             let Some(cost) = record.value.value else { continue };
-            if !costs.iter().any(|planted| near(cost, *planted)) {
+            if !costs.iter().any(|simulated| near(cost, *simulated)) {
                 self.wrong.push(format!("{}, {cost:.1} of {costs:?}", record.what));
             }
         }
@@ -116,12 +117,12 @@ impl RecoveryScore {
 
     fn events(&mut self, core: &SimulatedStructures, contrast: &ContrastSpec, records: &[UarchRecord]) -> &'static str {
         for (row, record) in contrast.rows.iter().zip(records) {
-            let planted = core.events[&row.record_key(core.test.name)];
-            let slack = contrast.tolerance.max(contrast.tolerance_share * planted);
-            if planted == 0.0 && record.verdict == VerdictKind::None {
+            let simulated = core.events[&row.record_key(core.test.name)];
+            let slack = contrast.tolerance.max(contrast.tolerance_share * simulated);
+            if simulated == 0.0 && record.verdict == VerdictKind::None {
                 (self.visible, self.right) = (self.visible + 1, self.right + 1);
             } else {
-                self.take(format!("{planted:.1}"), true, Some(record), holds(record, planted, slack));
+                self.take(format!("{simulated:.1}"), true, Some(record), holds(record, simulated, slack));
             }
         }
         "events"
@@ -130,13 +131,13 @@ impl RecoveryScore {
     /// Of the cost at each place.
     fn map(&mut self, core: &SimulatedStructures, map: &CostMapSpec, records: &[UarchRecord]) -> &'static str {
         for (row, record) in map.rows.iter().zip(records) {
-            let planted = &core.places[&record.what];
-            assert_eq!(planted.len(), record.places.len(), "{}", row.name);
-            for (planted, found) in planted.iter().zip(&record.places) {
+            let simulated = &core.places[&record.what];
+            assert_eq!(simulated.len(), record.places.len(), "{}", row.name);
+            for (simulated, found) in simulated.iter().zip(&record.places) {
                 self.visible += 1;
-                let told = format!("{} at {}: {:?} of {planted}", row.name, found.place, found.cost);
+                let told = format!("{} at {}: {:?} of {simulated}", row.name, found.place, found.cost);
                 match found.cost {
-                    Some(cost) if (cost - planted).abs() <= 0.03 * planted => self.right += 1,
+                    Some(cost) if (cost - simulated).abs() <= 0.03 * simulated => self.right += 1,
                     Some(_) => self.wrong.push(told),
                     None => self.missed.push(told),
                 }
@@ -170,17 +171,17 @@ impl RecoveryScore {
     /// Of how many events are on their way at once.
     fn batches(&mut self, core: &SimulatedStructures, batches: &BatchesSpec, record: &UarchRecord) -> &'static str {
         let Flights { room: [room, other], paced, .. } = core.flights[core.test.name];
-        let planted = room as f64;
+        let simulated = room as f64;
         // What others take may be full at the same number.
         let full = batches.also_occupies.iter().filter_map(|(name, _)| core.flights.get(name));
-        let full = full.map(|other| other.room[0] as f64).any(|other| (other - planted).abs() <= entries(planted));
+        let full = full.map(|other| other.room[0] as f64).any(|other| (other - simulated).abs() <= entries(simulated));
         let shown = !paced && other == room && !full;
-        let right = !paced && holds(record, planted, batches.counts[1].abs_diff(batches.counts[0]) as f64);
+        let right = !paced && holds(record, simulated, batches.counts[1].abs_diff(batches.counts[0]) as f64);
         let hidden = batches.also_occupies.iter().any(|(name, _)| {
             let Flights { room, paced, .. } = core.flights[name];
             paced || room[0] != room[1]
         });
-        self.take(format!("{planted} and {other}, paced {paced}"), shown && !hidden, Some(record), right);
+        self.take(format!("{simulated} and {other}, paced {paced}"), shown && !hidden, Some(record), right);
         "batches"
     }
 
@@ -200,17 +201,17 @@ impl RecoveryScore {
                     core.window.shows(test)
                 });
                 let visible = shows && number >= 12 && taken.into_iter().all(room);
-                let planted = core.window.queues[&tests];
-                if planted == 0.0 && record.verdict == VerdictKind::None {
+                let simulated = core.window.queues[&tests];
+                if simulated == 0.0 && record.verdict == VerdictKind::None {
                     (self.visible, self.right) =
                         (self.visible + usize::from(visible), self.right + usize::from(visible));
                     continue;
                 }
-                let right = planted > 0.0 && holds(record, planted, 1.0 / number as f64);
-                if planted > 0.0 && record.verdict == VerdictKind::None {
-                    self.wrong.push(format!("{key}, {planted:.2} of {number}: {}", record.why));
+                let right = simulated > 0.0 && holds(record, simulated, 1.0 / number as f64);
+                if simulated > 0.0 && record.verdict == VerdictKind::None {
+                    self.wrong.push(format!("{key}, {simulated:.2} of {number}: {}", record.why));
                 }
-                self.take(format!("{key}, {planted:.2} of {number}"), visible, Some(record), right);
+                self.take(format!("{key}, {simulated:.2} of {number}"), visible, Some(record), right);
             }
         }
         "queues"
@@ -218,8 +219,8 @@ impl RecoveryScore {
 
     fn rates(&mut self, core: &SimulatedStructures, rates: &RatesSpec, records: &[UarchRecord]) -> &'static str {
         for (row, record) in rates.rows.iter().zip(records) {
-            let planted = core.rates[&row.record_key(core.test.name)];
-            self.take(format!("{planted:.1}"), true, Some(record), holds(record, planted, 0.02 * planted));
+            let simulated = core.rates[&row.record_key(core.test.name)];
+            self.take(format!("{simulated:.1}"), true, Some(record), holds(record, simulated, 0.02 * simulated));
         }
         "rates"
     }
@@ -234,9 +235,9 @@ fn entries(size: f64) -> f64 {
 }
 
 /// Whether the record's interval has the number in it, within so much.
-fn holds(record: &UarchRecord, planted: f64, slack: f64) -> bool {
+fn holds(record: &UarchRecord, simulated: f64, slack: f64) -> bool {
     let [low, high] = [record.value.low, record.value.high].map(|edge| edge.unwrap_or(f64::NAN));
-    low - slack <= planted && planted <= high + slack
+    low - slack <= simulated && simulated <= high + slack
 }
 
 /// The scores of cores that are drawn, by what is looked for and by test.
@@ -273,7 +274,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
 }
 
 #[test]
-fn what_is_planted_in_a_whole_core_is_found() {
+fn all_numbers_of_a_whole_simulated_core_are_found() {
     let scores = scores();
     for look in ["window", "levels", "events", "rates", "maps", "mixtures", "batches", "queues"] {
         let own = || scores.iter().filter(|((other, _), _)| *other == look);

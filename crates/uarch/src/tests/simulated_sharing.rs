@@ -24,10 +24,10 @@ struct LoadCourse {
 struct SharingCore<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
 
 impl<F: Fn(LoadCourse, usize) -> f64> MeasureCosts for SharingCore<'_, F> {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let place = |ways: &[ProgramFamily; 2]| ways.iter().position(|way| std::ptr::eq(way, walk));
-        let way = self.1.rows.iter().find_map(|row| place(&row.programs)).expect("it is a row's program");
-        let cost = (self.2)(self.0.get(), way);
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let place = |variants: &[ProgramFamily; 2]| variants.iter().position(|variant| std::ptr::eq(variant, family));
+        let variant = self.1.rows.iter().find_map(|row| place(&row.programs)).expect("it is a row's program");
+        let cost = (self.2)(self.0.get(), variant);
         Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
     }
 }
@@ -69,7 +69,8 @@ fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) 
 
 #[test]
 fn both_programs_have_to_show_the_same() {
-    let told = |ratios: [f64; 2]| first(|course, way| if course.works { 4.0 * ratios[way] } else { 4.0 }, |_| 0.99);
+    let told =
+        |ratios: [f64; 2]| first(|course, variant| if course.works { 4.0 * ratios[variant] } else { 4.0 }, |_| 0.99);
     let found = told([2.0, 2.1]);
     assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(2.0)));
     for (ratios, why) in [([1.0, 2.0], "not every program shows it"), ([2.0, 3.0], "no two programs agree")] {

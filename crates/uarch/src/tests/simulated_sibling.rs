@@ -181,9 +181,9 @@ fn step(_: usize) -> StepLoop {
 
 #[test]
 fn layouts_beside_a_busy_sibling_make_no_step_dearer() {
-    let walk = ProgramFamily::new("planted", step);
+    let family = ProgramFamily::new("simulated", step);
     let tally = tally([160.0, 240.0].map(|cost| vec![(STEP.to_vec(), cost)]), |core| {
-        let point = core.measure_cost(&walk, 1).expect("all is simulated").expect("layouts are undisturbed");
+        let point = core.measure_cost(&family, 1).expect("all is simulated").expect("layouts are undisturbed");
         (point.high - 16.0).abs() < 0.1
     });
     // A step is measured three times at most, and a spell may last longer.

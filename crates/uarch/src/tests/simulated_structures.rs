@@ -1,4 +1,4 @@
-//! A whole simulated core, with something planted for each test.
+//! A whole simulated core, with something simulated for each test.
 
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
@@ -65,9 +65,9 @@ impl SimulatedStructures {
                                 0.6 + 0.4 * random.uniform(),
                             );
                         }
-                        for way in row.variants.iter().skip(2).filter(|_| row.may_be_hidden) {
+                        for variant in row.variants.iter().skip(2).filter(|_| row.may_be_hidden) {
                             let share = if random.happens(0.5) { 0.0 } else { 1.0 };
-                            slow.insert((row.record_key(test.name), way.family.label()), share);
+                            slow.insert((row.record_key(test.name), variant.family.label()), share);
                         }
                     }
                 }
@@ -80,9 +80,9 @@ impl SimulatedStructures {
                             continue;
                         }
                         // Two programs at least do as much as the core can.
-                        let mut ways: Vec<_> = row.runnable_variants(|_| true).collect();
-                        random.shuffle(&mut ways);
-                        for (place, way) in ways[ways.len().min(2)..].iter().enumerate() {
+                        let mut variants: Vec<_> = row.runnable_variants(|_| true).collect();
+                        random.shuffle(&mut variants);
+                        for (place, variant) in variants[variants.len().min(2)..].iter().enumerate() {
                             let share = match random.below(4) {
                                 0 | 1 => 0.3 + 0.6 * random.uniform(),
                                 // Packed, or from a cache of decoded instructions in part: each to
@@ -90,7 +90,7 @@ impl SimulatedStructures {
                                 2 if *alone => 1.1 + 0.25 * (place as f64 + 0.4 * random.uniform()),
                                 _ => 1.0,
                             };
-                            slow.insert((key.clone(), way.family.label()), share);
+                            slow.insert((key.clone(), variant.family.label()), share);
                         }
                     }
                 }
@@ -151,35 +151,36 @@ impl MeasureMixtures for SimulatedStructures {
         order: MixOrder,
         before: &str,
     ) -> Result<Option<CostPoint>, RunError> {
-        self.units.get_mut(self.test.name).expect("it was planted").measure_mixture(shares, order, before)
+        self.units.get_mut(self.test.name).expect("it was simulated").measure_mixture(shares, order, before)
     }
 }
 
 impl MeasureCosts for SimulatedStructures {
-    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+    fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         let cost = match &self.test.experiment {
             Experiment::Levels(_) => {
-                return self.levels.get_mut(self.test.name).expect("it was planted").measure_cost(walk, n);
+                return self.levels.get_mut(self.test.name).expect("it was simulated").measure_cost(family, n);
             }
             Experiment::Batches(_) => {
-                return Ok(Some(self.flights.get_mut(self.test.name).expect("it was planted").cost(walk, n)));
+                return Ok(Some(self.flights.get_mut(self.test.name).expect("it was simulated").cost(family, n)));
             }
             Experiment::CostMap(map) => {
                 let mut rows = map.rows.iter();
-                let row = rows.find(|row| row.programs.iter().any(|way| std::ptr::eq(way, walk)));
+                let row = rows.find(|row| row.programs.iter().any(|variant| std::ptr::eq(variant, family)));
                 let row = row.expect("it is a row's program");
                 self.places[&format!("{}.{}", self.test.name, row.name)][n]
             }
             Experiment::Contrast(_) | Experiment::Rates(_) => {
                 // The study walks over these rows themselves.
                 let mut rows = self.test.rows().iter();
-                let row = rows.find(|row| row.n == n && row.variants.iter().any(|way| std::ptr::eq(&way.family, walk)));
+                let row = rows
+                    .find(|row| row.n == n && row.variants.iter().any(|variant| std::ptr::eq(&variant.family, family)));
                 let row = row.expect("it is a row's program");
                 let key = row.record_key(self.test.name);
-                let share = self.slow.get(&(key.clone(), walk.label())).copied().unwrap_or(1.0);
+                let share = self.slow.get(&(key.clone(), family.label())).copied().unwrap_or(1.0);
                 match (&self.test.experiment, self.events.get(&key)) {
                     // What is not subtracted stays.
-                    (_, Some(event)) if walk.control.is_none() => event * row.amount_per_step + CONTROL,
+                    (_, Some(event)) if family.control.is_none() => event * row.amount_per_step + CONTROL,
                     (_, Some(event)) => event * row.amount_per_step * share,
                     (Experiment::Rates(RatesSpec { unit: Unit::CoreCycles, .. }), None) => {
                         row.amount_per_step * self.rates[&key] / share
@@ -209,7 +210,7 @@ fn hidden(levels: &mut BTreeMap<&'static str, Levels>, random: &mut Random) -> B
         };
         let full = levels[other].sizes[0] / *each as f64;
         let seen = levels[other].second == 1.0;
-        let own = levels.get_mut(test.name).expect("it was planted");
+        let own = levels.get_mut(test.name).expect("it was simulated");
         if seen && random.happens(0.5) && own.hide(full.floor()) {
             hidden.insert(test.name);
         }

@@ -88,7 +88,7 @@ impl SimulatedUnits {
         class: &'static MixtureClass,
         mixture: &'static MixtureSpec,
     ) -> Vec<(String, Option<bool>)> {
-        let (units, long) = self.class(class).expect("it was planted");
+        let (units, long) = self.class(class).expect("it was simulated");
         let others = mixture.classes.iter().filter_map(|other| {
             let told = record.displaced.iter().find(|told| told.by == other.name)?;
             let (wanted, takes) = self.class(other)?;
@@ -158,7 +158,7 @@ const REAL: [(&str, u32, f64); 14] = [
 ];
 
 #[test]
-fn pairs_tell_of_groups_of_three_what_they_take() {
+fn pairs_predict_the_cost_of_groups_of_three() {
     let test = find_test("mixed_throughput");
     let crate::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let mut core = SimulatedUnits { classes: REAL.to_vec(), slots: 7.0, poor: 7, random: Random::new(3) };

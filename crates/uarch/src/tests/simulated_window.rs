@@ -1,4 +1,4 @@
-//! A simulated window with planted sizes.
+//! A simulated window with simulated sizes.
 
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
 use crate::spec::{CHAIN_LINKS, FillerSpec, TestSpec};
@@ -207,7 +207,7 @@ impl MeasureOverlaps for SimulatedWindow {
     fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
         // Another thread of the core may begin between two measurements: it has a half of all then.
         let threads = if self.random.happens(BESIDE) { 2 } else { 1 };
-        // A neighbour's burst falls on one point of some hundred.
+        // A burst of the sibling falls on one point of some hundred.
         let point = |n: &usize| {
             let overlap = self.overlap(probe, *n, threads) + self.noise * self.random.normal();
             let burst = self.random.happens(0.01);

@@ -17,8 +17,8 @@ const ZEROS: FillerSpec = FillerSpec::new(
 /// A part of each class, so that none of their structures is full first. Were zeros to take
 /// registers, these would be full at another number of fillers than of zeros, for other parts of
 /// both take them. No vectors, flags alone or no-operations are among them: Zen 4 holds one of
-/// these in an entry with a neighbour (376 zeros of which each fourth is of a vector register, and
-/// 420 with each fourth a comparison, where 318 are zeros or copies, loads and stores among zeros).
+/// these and its neighbour in one entry: 376 zeros of which each fourth is of a vector register,
+/// 420 with each fourth a comparison, but 318 zeros alone or with copies, loads and stores.
 const MIXED: FillerSpec = FillerSpec::new(
     "mixed",
     &[
@@ -132,16 +132,16 @@ mod tests {
     fn a_step_is_an_instruction_that_the_longer_program_has_more() {
         let Experiment::Rates(rates) = &find_test("retire_rate").experiment else { panic!("it is a test of rates") };
         let [row] = rates.rows else { panic!("it has one row") };
-        for way in row.variants {
-            let many = way.family.program(row.n);
-            let few = way.family.control(row.n).expect("it is compared");
+        for variant in row.variants {
+            let many = variant.family.program(row.n);
+            let few = variant.family.control(row.n).expect("it is compared");
             let count = |steps: &StepLoop| Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().count();
             let more = count(&many) - count(&few);
             assert_eq!(
                 (more, more, many.iterations),
                 (many.steps_per_iteration, few.steps_per_iteration, few.iterations),
                 "{}",
-                way.family.label()
+                variant.family.label()
             );
         }
     }

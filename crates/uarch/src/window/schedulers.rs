@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_has_the_instructions_of_those_that_wait_and_takes_what_they_take() {
+    fn the_control_has_the_instructions_and_structures_of_the_waiting_ones() {
         for QueueClass { name, waiting: [one, other], ready, size_test: test } in classes() {
             let mnemonics = |filler: &FillerSpec| filler.code.iter().map(|text| decoded(text).mnemonic()).collect();
             let [first, second, control]: [BTreeSet<Mnemonic>; 3] = [*one, *other, *ready].map(mnemonics);
