@@ -113,7 +113,7 @@ fn explain_own_constant(
     confidence: f64,
 ) -> Vec<ProgramTrial> {
     let explained = RowExplainer { row, plan, link_costs, confidence };
-    let best = find_best_rate(row, plan, passes, confidence);
+    let best = find_best_program(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
@@ -321,7 +321,12 @@ fn explain_constants(
 }
 
 /// The program of the row's rate: the fastest with its recipe.
-fn find_best_rate(row: &InstrRow, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
+fn find_best_program(
+    row: &InstrRow,
+    plan: &FormPlan,
+    passes: &[Vec<ProgramReading>],
+    confidence: f64,
+) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
         let pooled: Vec<f64> =
