@@ -74,7 +74,7 @@ pub fn check_traps(lab: &mut Lab) -> SectionResult {
         let verdict = judge_reading(cost_interval(&run), reference, &codes, trap.fits);
         tried += 1;
         held += usize::from(verdict != TrapVerdict::Wrong);
-        let code = if run.is_noisy() { exit::NOISY } else { exit::DONE };
+        let code = if run.falls_short() { exit::FELL_SHORT } else { exit::DONE };
         let show = |cost: Option<[f64; 2]>| match cost {
             Some([value, half]) => format!("{value:.4} ± {half:.4}"),
             None => "no number".to_string(),

@@ -85,7 +85,7 @@ fn counted(scenario: Scenario, factor: f64) -> Counted {
 }
 
 /// Runs a snippet on a core whose APERF counts `factor` times the cycles of the nominal core clock.
-fn beside(scenario: Scenario, factor: f64, clock: &str) -> RunOutcome {
+fn run_with_aperf(scenario: Scenario, factor: f64, clock: &str) -> RunOutcome {
     let mut core = counted(scenario, factor);
     run_snippet(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
 }
@@ -102,7 +102,7 @@ fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> RunFacts<'a> {
 #[test]
 fn an_agreeing_counter_is_reported_without_caveat() {
     for factor in [0.993, 1.0, 1.007] {
-        let run = beside(Scenario::default(), factor, "rdtscp-lfence");
+        let run = run_with_aperf(Scenario::default(), factor, "rdtscp-lfence");
         assert_eq!(disagree(&run), None, "{factor}");
         let record = run.to_record(&facts(&snippet(), &plan("rdtscp-lfence")));
         let aperf = record.aperf.unwrap();
@@ -117,10 +117,10 @@ fn an_agreeing_counter_is_reported_without_caveat() {
 #[test]
 fn a_disagreeing_counter_gives_a_caveat_and_counts_as_noisy() {
     for (factor, words) in [(0.97, "-3.0 %"), (1.05, "+5.0 %")] {
-        let run = beside(Scenario::default(), factor, "rdtscp-lfence");
+        let run = run_with_aperf(Scenario::default(), factor, "rdtscp-lfence");
         let text = disagree(&run).unwrap();
         assert!(text.contains("APERF counted") && text.contains(words), "{text}");
-        assert!(run.is_noisy());
+        assert!(run.falls_short());
     }
 }
 
@@ -128,20 +128,20 @@ fn a_disagreeing_counter_gives_a_caveat_and_counts_as_noisy() {
 fn a_changing_clock_explains_values_within_its_range() {
     let frequency = SimulatedFrequency { jump_rate: 5e-6, ..SimulatedFrequency::default() };
     let moving = || Scenario { frequency, ..Scenario::default() };
-    let [low, mean, high] = beside(moving(), 1.0, "rdtscp-lfence").estimate().unwrap().rate;
+    let [low, mean, high] = run_with_aperf(moving(), 1.0, "rdtscp-lfence").estimate().unwrap().rate;
     assert!(high / low > 1.05, "{low} to {high}");
     // Further from the mean than possible with a constant clock.
     let inside = (low + mean) / 2.0;
     assert!(mean / inside > 1.02);
     let factor = 1.0 / inside / Scenario::default().ratio;
-    assert_eq!(disagree(&beside(moving(), factor, "rdtscp-lfence")), None);
+    assert_eq!(disagree(&run_with_aperf(moving(), factor, "rdtscp-lfence")), None);
     let factor = 1.02 / low / Scenario::default().ratio;
-    assert!(disagree(&beside(moving(), factor, "rdtscp-lfence")).is_some());
+    assert!(disagree(&run_with_aperf(moving(), factor, "rdtscp-lfence")).is_some());
 }
 
 #[test]
 fn a_clock_without_ticks_allows_no_comparison() {
-    let run = beside(Scenario::default(), 2.0, "clock-gettime");
+    let run = run_with_aperf(Scenario::default(), 2.0, "clock-gettime");
     assert_eq!(disagree(&run), None);
     let aperf = run.to_record(&facts(&snippet(), &plan("clock-gettime"))).aperf.unwrap();
     assert_eq!((aperf.ruler_cycles_per_tick, aperf.core_mhz), (None, None));
@@ -149,7 +149,7 @@ fn a_clock_without_ticks_allows_no_comparison() {
 
 #[test]
 fn a_counter_that_does_not_advance_is_ignored() {
-    let run = beside(Scenario::default(), 0.0, "rdtscp-lfence");
+    let run = run_with_aperf(Scenario::default(), 0.0, "rdtscp-lfence");
     assert!(disagree(&run).is_none() && run.to_record(&facts(&snippet(), &plan("rdtscp-lfence"))).aperf.is_none());
 }
 

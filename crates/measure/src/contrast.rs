@@ -1,7 +1,7 @@
 //! A contrast: a weighted sum of the columns of a round, which are the durations of its calls.
 //!
 //! If the weights sum to 0, the overhead of every call (pair of readings, entry, exit) cancels. A
-//! slope over copies, the difference of two programs and the bend of a slope are such contrasts.
+//! slope over copies, the difference of two programs and the bend of a slope are examples.
 //! Contrasts are linear: a contrast of means is the mean of contrasts.
 //!
 //! A cost that sums over snippets, not columns, is a [`CostFormula`](super::CostFormula).

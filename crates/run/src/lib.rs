@@ -238,7 +238,7 @@ impl RunOutcome {
 
     /// Whether the result falls short of the request, as exit code 5 reports. Then it has no
     /// estimate, or one of the caveats in [`fall_short`], which `noisy` is not.
-    pub fn is_noisy(&self) -> bool {
+    pub fn falls_short(&self) -> bool {
         self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }
 

@@ -124,10 +124,10 @@ impl RunStudy {
     }
 
     /// Sets what each call of the function waits for, as in its snippets. If a call is short, also
-    /// measures `beside`, whose calls wait for [`SerializedBy::counterpart_of`].
-    pub fn with_serialized(mut self, serialized: Option<SerializedBy>, beside: Option<&RunSubject>) -> RunStudy {
+    /// measures `counterpart`, whose calls wait for [`SerializedBy::counterpart_of`].
+    pub fn with_serialized(mut self, serialized: Option<SerializedBy>, counterpart: Option<&RunSubject>) -> RunStudy {
         self.plan.serialized = serialized;
-        self.plan.beside = beside.map(SavedSubject::from);
+        self.plan.beside = counterpart.map(SavedSubject::from);
         self
     }
 
@@ -236,13 +236,14 @@ impl RunStudy {
         answers: &MachineAnswers,
         follow: &mut dyn StudyFollower,
     ) -> Result<Option<Quantity>, Error> {
-        let RunPlan { plan, beside, versus, .. } = &self.plan;
+        let RunPlan { plan, beside: counterpart, versus, .. } = &self.plan;
         let one_cost = versus.is_some() || plan.cold.is_any();
-        let Some(beside) = beside.as_ref().filter(|_| !one_cost) else { return Ok(None) };
+        let Some(counterpart) = counterpart.as_ref().filter(|_| !one_cost) else { return Ok(None) };
         if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
             return Ok(None);
         }
-        let question = SubjectCosts::from_subjects([beside.to_subject().map_err(missing_code_error)?]).to_question();
+        let question =
+            SubjectCosts::from_subjects([counterpart.to_subject().map_err(missing_code_error)?]).to_question();
         let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
         // Training without effect need not be tried again.
         let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };

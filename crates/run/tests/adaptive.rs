@@ -239,7 +239,7 @@ fn rulers_that_disagree_beyond_the_interval_give_no_number() {
         let run = cyclescope_run::run_snippet(&mut executor, &snippet(), &plan, PRECISION).unwrap();
         let conflict = run.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree);
         assert_eq!(conflict, run.cost().is_none(), "{latency}: {:?}", run.caveats);
-        assert_eq!(conflict, run.is_noisy(), "{latency}: {:?}", run.caveats);
+        assert_eq!(conflict, run.falls_short(), "{latency}: {:?}", run.caveats);
         run.cost()
     };
     // The simulated core has a latency of 3. A disagreement of 0.1 % is within the precision of

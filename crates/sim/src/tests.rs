@@ -302,11 +302,11 @@ fn frequency_drifts_slowly_and_jumps_far() {
 
 #[test]
 fn a_busy_sibling_slows_each_kind_of_work_by_its_own_share() {
-    let beside = |busy| {
+    let run_with_sibling = |busy| {
         let sibling = Some(SimulatedSibling { busy, idle: 1e-9, snippet: 0.3 });
         run(&with(|s| s.sibling = sibling), 14, 2000, 1)
     };
-    let (alone, busy) = (run(&Scenario::default(), 14, 2000, 1), beside(1e30));
+    let (alone, busy) = (run(&Scenario::default(), 14, 2000, 1), run_with_sibling(1e30));
     let ratio = |short, long| slope(&busy, short, long) / slope(&alone, short, long);
     assert!((ratio(ADD, ADD_LONG) - 1.01).abs() < 5e-4);
     assert!((ratio(IMUL, IMUL_LONG) - 1.004).abs() < 5e-4);

@@ -36,11 +36,14 @@ impl LibraryFunction {
             find_addresses(library, source, [Some(name), setup])?
         };
         let text = format!("{name} of {}", source.display());
-        let beside = |[function, setup]: [Option<u64>; 2]| {
+        let with_empty_function = |[function, setup]: [Option<u64>; 2]| {
             let function = function.expect("a function has a name");
             Ok(FunctionInstance { function, setup, empty: map_empty_functions(function)? })
         };
-        Ok(LibraryFunction { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
+        Ok(LibraryFunction {
+            instances: addresses.into_iter().map(with_empty_function).collect::<Result<_, Failure>>()?,
+            text,
+        })
     }
 
     /// Builds calls that wait for `serialized` at each address of the function, and matching calls

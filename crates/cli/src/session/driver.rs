@@ -85,9 +85,9 @@ impl<'a> StudyOrder<'a> {
     /// created here.
     pub fn new(common: &'a CommonArgs, machine: &'a Machine, repro: &'a str) -> Result<StudyOrder<'a>, Failure> {
         let place = EvidenceDirectory::prepare(common)?;
-        let beside = BackgroundLoad::new(common, machine)?;
+        let background_load = BackgroundLoad::new(common, machine)?;
         let (printed, exports) = (None, ExportArgs::default());
-        Ok(StudyOrder { machine, repro, place, file: None, printed, exports, background_load: beside })
+        Ok(StudyOrder { machine, repro, place, file: None, printed, exports, background_load })
     }
 }
 
@@ -98,16 +98,16 @@ pub fn drive_study<V: StudyView>(
     order: StudyOrder,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let StudyOrder { machine, repro, place, file, printed, exports, background_load: beside } = order;
+    let StudyOrder { machine, repro, place, file, printed, exports, background_load } = order;
     let printed = if output.is_json() { &JSON_EXPORTER } else { printed.unwrap_or(&TEXT_EXPORTER) };
     exports.prepare_paths()?;
     let evidence = place.as_ref().map(|place| begin_evidence(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(MachineAnswers::live, MachineAnswers::recording_to);
     let (kept, wanted) = (StudyFiles { evidence: evidence.clone(), place: place.as_ref(), file }, !exports.is_empty());
     let mut follower = Follower::new(output, printed, kept, wanted);
-    let running = beside.start()?;
+    let running_load = background_load.start()?;
     let ended = study.measure(&answers, &mut follower);
-    let beside = running.stop();
+    let loads = running_load.stop();
     let FollowResult { unprinted, failure, lines } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_if_cpu_shared(lock, machine.target_cpu());
@@ -115,7 +115,7 @@ pub fn drive_study<V: StudyView>(
     // A study that ended early reports its completed part.
     let report = StudyReport { view, study: &*study, machine: &machine.cpu.name(), lines: &lines };
     let drawn = exports.write_files(&report, true);
-    if let (Err(_), Err(failure)) = (&ended, &beside) {
+    if let (Err(_), Err(failure)) = (&ended, &loads) {
         // The study's own failure is reported; this one may explain it.
         print_warning(failure.text());
     }
@@ -129,9 +129,8 @@ pub fn drive_study<V: StudyView>(
     let printed = unprinted.map_or_else(|| printed.print_report(&report, output).and_then(|()| output.flush()), Err);
     let exported = exports.write_files(&report, false);
     let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(evidence_failure));
-    let beside =
-        beside.and_then(|records| background_load::print_loads(&records, output).and_then(|()| output.flush()));
-    exported.and(drawn).and(kept).and(printed).and(beside)?;
+    let loads = loads.and_then(|records| background_load::print_loads(&records, output).and_then(|()| output.flush()));
+    exported.and(drawn).and(kept).and(printed).and(loads)?;
     Ok(view.exit_code(study))
 }
 

@@ -132,7 +132,7 @@ fn report_fits_80_columns_and_is_complete() {
         "cycles per loop for marker",
         "1298.16",
         "adds bytes in the likely path",
-        "has 51 from 0x13",
+        "has 51, from 0x13",
         "The document's conclusions, tested here",
         "(document 48.11)",
         "without the marker:",

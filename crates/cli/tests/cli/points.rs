@@ -188,7 +188,7 @@ fn misuse_is_rejected_with_a_remedy() {
         (&["--sweep", "N=1,2", "--counts", "add rax, {N}"], "--counts"),
         (&["add rax, {N}"], "with --sweep"),
         (&["--loop", "{N*2}", "nop"], "with --sweep"),
-        (&["--csv", "-", "nop"], "many points"),
+        (&["--csv", "-", "nop"], "need --sweep"),
         (&["--from", &bad], "line 3: "),
         (&["--from", &csv], "did you mean `name`"),
         (&["--from", &none], "can't be read"),

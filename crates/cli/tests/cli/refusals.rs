@@ -66,7 +66,7 @@ fn files_without_text_are_rejected() {
     std::fs::write(path("many"), "add rax, rbx\n".repeat(50_000)).expect("a file");
     assert_error(&["--file", &path("bytes")], 2, "help: save it as UTF-8 text");
     assert_error(&["--file", &path("long")], 2, "longer than 4 MiB");
-    assert_error(&["--file", &path("many")], 2, "too many");
+    assert_error(&["--file", &path("many")], 2, "more than 65536");
     assert_error(&["--file", &path("none")], 2, "No such file");
     assert_error(&["--file", folder.path().to_str().expect("text")], 2, "directory");
     assert_error(&["--file", "/dev/null"], 2, "a device");

@@ -36,7 +36,7 @@ impl FormMeasurement<'_> {
         executor: &mut dyn Executor,
         random: &mut Random,
     ) -> Result<Vec<ProgramReading>, RunError> {
-        let mut readings = self.measure_usual(executor, random)?;
+        let mut readings = self.measure_own_constant(executor, random)?;
         if self.effort.constants {
             let others = self.measure_constants(executor, &readings, random)?;
             if let Some(first) = readings.first_mut() {
@@ -67,7 +67,7 @@ impl FormMeasurement<'_> {
             let effort = SurveyEffort { decoders: false, regimes: false, constants: false, ..self.effort };
             let earlier = self.earlier_readings(place);
             let measurement = FormMeasurement { timer: self.timer, effort, plan: &plan, earlier: &earlier };
-            let readings = measurement.measure_usual(executor, random)?;
+            let readings = measurement.measure_own_constant(executor, random)?;
             found.push(ConstantReadings { place, readings });
         }
         Ok(Some(found))

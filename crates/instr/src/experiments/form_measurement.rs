@@ -67,7 +67,7 @@ type ChosenPrograms = Vec<(usize, LoopedProgram)>;
 
 impl FormMeasurement<'_> {
     /// Measures with the plan's own constant.
-    pub(super) fn measure_usual(
+    pub(super) fn measure_own_constant(
         &self,
         executor: &mut dyn Executor,
         random: &mut Random,

@@ -92,7 +92,7 @@ impl FormPlan {
             experiments.into_iter().filter(asked).for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
-        plan.plan_usual();
+        plan.plan_ordinary_operands();
         plan.plan_other_operands(features, target.latency);
         plan
     }
@@ -102,7 +102,7 @@ impl FormPlan {
     pub(crate) fn with_constant(&self, constant: EncodedConstant) -> Option<FormPlan> {
         let anatomy = self.anatomy.with_constant(constant)?;
         let mut plan = FormPlan { anatomy, experiments: Vec::new(), ..self.clone() };
-        plan.plan_usual();
+        plan.plan_ordinary_operands();
         plan.is_like(self).then_some(plan)
     }
 
@@ -114,7 +114,7 @@ impl FormPlan {
     }
 
     /// Plans the experiments with ordinary operands.
-    fn plan_usual(&mut self) {
+    fn plan_ordinary_operands(&mut self) {
         self.plan_throughput();
         if self.latency {
             self.plan_latencies(&self.features.clone());

@@ -17,7 +17,7 @@
 
 use super::chain_turns::ChainTurns;
 use super::link_circuits::{self, LinkCircuit, encode_init};
-use super::modes::estimate_usual;
+use super::modes::estimate_largest_mode;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::regimes::{LongChain, RegimeVerdict, ShortChainTimer};
 use super::store_load_trip::StoreLoadTrip;
@@ -290,7 +290,7 @@ fn time_circuits(
         }
     }
     let unknown = Interval::with_margin(f64::NAN, f64::NAN);
-    let most = |costs: Vec<f64>| estimate_usual(&costs, CONFIDENCE).map_or(unknown, |estimate| estimate.cost);
+    let most = |costs: Vec<f64>| estimate_largest_mode(&costs, CONFIDENCE).map_or(unknown, |estimate| estimate.cost);
     Ok(costs.into_iter().map(most).collect())
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct ModeEstimate {
     pub others: Vec<f64>,
 }
 
-/// The lowest mode with a fair share of the layouts: the best sustained rate.
-pub(crate) fn estimate_lowest(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
+/// The lowest mode with a fair share of the layouts: the best sustained throughput.
+pub(crate) fn estimate_lowest_mode(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
     let modes = split_modes(values);
     let chosen = find_fair_mode(&modes);
     estimate_mode(&modes, chosen, confidence)
@@ -50,8 +50,8 @@ fn find_fair_mode(modes: &[Vec<f64>]) -> Option<usize> {
     modes.iter().position(|mode| mode.len() >= least)
 }
 
-/// The mode with the most layouts, the lower one of a tie: the usual cost of a chain.
-pub(crate) fn estimate_usual(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
+/// The mode with the most layouts, the lower one of a tie: the cost of a chain.
+pub(crate) fn estimate_largest_mode(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
     let modes = split_modes(values);
     let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
     let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));
@@ -126,7 +126,7 @@ mod tests {
         let mut random = Random::new(3);
         for deviation in [0.02, 0.1, 0.2] {
             let trials = 2000;
-            let estimates = (0..trials).map(|_| estimate_usual(&layouts(&mut random, deviation), 0.95).unwrap());
+            let estimates = (0..trials).map(|_| estimate_largest_mode(&layouts(&mut random, deviation), 0.95).unwrap());
             let held = estimates.filter(|estimate| estimate.cost.contains(23.0)).count();
             let share = held as f64 / f64::from(trials);
             assert!(share >= 0.93, "standard deviation {deviation}: {share}");

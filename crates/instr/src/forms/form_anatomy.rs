@@ -112,7 +112,7 @@ pub struct FormAnatomy {
     pub constants: Vec<EncodedConstant>,
     /// The sample with the form's general constant. Its flags apply to the form: a shift by zero
     /// changes none, but shifts in general do.
-    usual: Instruction,
+    general: Instruction,
     /// What it reads.
     pub inputs: Vec<OperandPort>,
     /// What it writes.
@@ -224,7 +224,7 @@ impl FormAnatomy {
             form,
             sample,
             constants,
-            usual: sample,
+            general: sample,
             inputs: Vec::new(),
             outputs: Vec::new(),
             implicit: Vec::new(),
@@ -243,12 +243,12 @@ impl FormAnatomy {
 
     /// The flags that the form changes with its general constant, in iced's `RflagsBits`.
     pub(crate) fn flags_modified(&self) -> u32 {
-        self.usual.rflags_modified()
+        self.general.rflags_modified()
     }
 
     /// The flags that the form leaves undefined.
     pub(crate) fn flags_undefined(&self) -> u32 {
-        self.usual.rflags_undefined()
+        self.general.rflags_undefined()
     }
 
     fn add_port(&mut self, access: OpAccess, name: &str, place: OperandPlace) {

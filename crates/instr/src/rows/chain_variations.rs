@@ -7,7 +7,7 @@ use super::row_analysis::{PASS_SHARE, RowAnalysis};
 use crate::bodies::links::{self, Link};
 use crate::experiments::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning};
 use crate::experiments::link_costs::LinkEstimate;
-use crate::experiments::modes::estimate_usual;
+use crate::experiments::modes::estimate_largest_mode;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::store_load_trip::{MemoryRenaming, RENAMED_SHARE, StoreLoadTrip};
 use crate::forms::form_anatomy::{OperandPlace, RegisterSlot};
@@ -109,7 +109,7 @@ impl RowAnalysis<'_> {
             variations.extend(new.into_iter().filter(|variation| !variations.contains(variation)).collect::<Vec<_>>());
         }
         let again = variations.into_iter().filter_map(|variation| {
-            let cost = estimate_usual(&variation_figures(passes, index, variation), self.confidence)?.cost;
+            let cost = estimate_largest_mode(&variation_figures(passes, index, variation), self.confidence)?.cost;
             let (latency, certain, raw) =
                 self.subtract_links(&self.plan.vary_chain(index, variation)?.meaning, cost, None)?;
             // Such a long chain is not limited by throughput.
@@ -188,7 +188,7 @@ impl RowAnalysis<'_> {
     ) -> Option<LatencyFigure> {
         let all = self.estimate_variations(passes, index, meaning);
         let (_, least) = self.find_quickest(passes, index, meaning)?;
-        // A longer chain with the same latency shows that throughput does not limit this one either.
+        // A longer chain with the same latency shows that throughput does not limit this one.
         let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
             raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
         };

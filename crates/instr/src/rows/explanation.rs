@@ -99,13 +99,13 @@ pub fn explain_row(
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
-    let mut trials = explain_usual(row, plan, link_costs, passes, confidence);
+    let mut trials = explain_own_constant(row, plan, link_costs, passes, confidence);
     trials.extend(explain_constants(row, plan, link_costs, passes, confidence));
     trials
 }
 
 /// Trials with the plan's own constant.
-fn explain_usual(
+fn explain_own_constant(
     row: &InstrRow,
     plan: &FormPlan,
     link_costs: &LinkCosts,
@@ -113,7 +113,7 @@ fn explain_usual(
     confidence: f64,
 ) -> Vec<ProgramTrial> {
     let explained = RowExplainer { row, plan, link_costs, confidence };
-    let best = find_best_rate(row, plan, passes, confidence);
+    let best = find_best_program(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
@@ -232,7 +232,8 @@ impl RowExplainer<'_> {
 
 /// A trial with the figures of its layouts by pass, and their estimate.
 fn build_trial(experiment: &FormExperiment, layouts: &[Vec<f64>], confidence: f64) -> (ProgramTrial, Option<f64>) {
-    let estimate = if experiment.meaning.is_throughput() { modes::estimate_lowest } else { modes::estimate_usual };
+    let estimate =
+        if experiment.meaning.is_throughput() { modes::estimate_lowest_mode } else { modes::estimate_largest_mode };
     let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
     let passes = layouts.iter().filter_map(|cycles| find_spread(cycles)).collect();
     (ProgramTrial { passes, ..empty_trial(experiment) }, raw)
@@ -299,7 +300,7 @@ fn explain_constants(
         let name = tried.constant.to_string();
         let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rated = rate.into_iter().any(|variant| variant.variant == name);
-        for trial in explain_usual(&alone, &tried.plan, link_costs, &tried.passes, confidence) {
+        for trial in explain_own_constant(&alone, &tried.plan, link_costs, &tried.passes, confidence) {
             let ends = (trial.from.as_ref(), trial.to.as_ref());
             let is_it = |latency: &&OperandLatency| {
                 latency.variant.as_ref() == Some(&name) && (Some(&latency.from), Some(&latency.to)) == ends
@@ -320,12 +321,17 @@ fn explain_constants(
 }
 
 /// The program of the row's rate: the fastest with its recipe.
-fn find_best_rate(row: &InstrRow, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
+fn find_best_program(
+    row: &InstrRow,
+    plan: &FormPlan,
+    passes: &[Vec<ProgramReading>],
+    confidence: f64,
+) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
         let pooled: Vec<f64> =
             passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect();
-        modes::estimate_lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
+        modes::estimate_lowest_mode(&pooled, confidence).map(|estimate| estimate.cost.value)
     };
     let same = |experiment: &FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Throughput { recipe, variant: None, .. } => recipe == taken,

@@ -6,7 +6,7 @@
 //! them, something else bends it, and no latencies are reported.
 
 use super::instr_row::LatencyRegimes;
-use crate::experiments::modes::estimate_usual;
+use crate::experiments::modes::estimate_largest_mode;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
 use crate::experiments::regimes::{DIFFERENT_CYCLES, DIFFERENT_SHARE};
@@ -97,7 +97,7 @@ fn collect_curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<
 /// Both costs of a turn, if short chains are quicker and their curve consists of two lines.
 fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCosts, Interval)> {
     let long: Vec<f64> = passes.iter().flat_map(|reading| reading.cycles.clone()).collect();
-    let saturated = estimate_usual(&long, confidence)?.cost;
+    let saturated = estimate_largest_mode(&long, confidence)?.cost;
     let (turns, instructions, curves) = collect_curves(passes)?;
     // Uses the median curve: a disturbance of a few layouts is not a property of the chain.
     let length = |at: usize| median(&mut curves.iter().map(|curve| curve[at]).collect::<Vec<f64>>());

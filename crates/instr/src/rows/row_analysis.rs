@@ -4,7 +4,7 @@ use super::instr_row::{InstrRow, LatencyBound, ReciprocalThroughput};
 use crate::experiments::experiment::ExperimentMeaning;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
-use crate::experiments::modes::{ModeEstimate, estimate_lowest, estimate_usual};
+use crate::experiments::modes::{ModeEstimate, estimate_largest_mode, estimate_lowest_mode};
 use crate::experiments::program_reading::ProgramReading;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
@@ -90,11 +90,11 @@ impl RowAnalysis<'_> {
     }
 
     /// Estimates a cost from layouts: the lowest mode of a reciprocal throughput, the
-    /// usual mode of a chain.
+    /// largest mode of a chain.
     pub(super) fn estimate_figures(&self, experiment: usize, values: &[f64]) -> Option<ModeEstimate> {
         match self.plan.experiments[experiment].meaning.is_throughput() {
-            true => estimate_lowest(values, self.confidence),
-            false => estimate_usual(values, self.confidence),
+            true => estimate_lowest_mode(values, self.confidence),
+            false => estimate_largest_mode(values, self.confidence),
         }
     }
 
@@ -145,16 +145,16 @@ pub(super) mod tests {
     use cyclescope_core::unit::Unit;
 
     #[test]
-    fn a_rate_is_the_best_sustained_mode_and_a_chain_the_usual_mode() {
+    fn a_throughput_is_the_lowest_fair_mode_and_a_chain_the_largest_mode() {
         let values = [1.0, 0.5, 1.001, 0.999, 1.3];
-        for estimate in [estimate_lowest(&values, 0.95).unwrap(), estimate_usual(&values, 0.95).unwrap()] {
+        for estimate in [estimate_lowest_mode(&values, 0.95).unwrap(), estimate_largest_mode(&values, 0.95).unwrap()] {
             assert!((estimate.cost.value - 1.0).abs() < 0.002 && estimate.others.len() == 1);
         }
         let two = [0.5, 0.501, 0.499, 0.6, 0.601, 0.602, 0.6, 0.599];
-        assert!((estimate_lowest(&two, 0.95).unwrap().cost.value - 0.5).abs() < 0.002);
-        assert!((estimate_usual(&two, 0.95).unwrap().cost.value - 0.6).abs() < 0.002);
-        assert!(estimate_lowest(&[], 0.95).is_none());
-        assert!(estimate_lowest(&[2.0], 0.95).unwrap().cost.high.is_infinite());
+        assert!((estimate_lowest_mode(&two, 0.95).unwrap().cost.value - 0.5).abs() < 0.002);
+        assert!((estimate_largest_mode(&two, 0.95).unwrap().cost.value - 0.6).abs() < 0.002);
+        assert!(estimate_lowest_mode(&[], 0.95).is_none());
+        assert!(estimate_lowest_mode(&[2.0], 0.95).unwrap().cost.high.is_infinite());
     }
 
     pub(in super::super) fn plan(name: &str) -> FormPlan {

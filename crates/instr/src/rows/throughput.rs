@@ -5,7 +5,7 @@ use super::instr_row::{InstrRow, ReciprocalThroughput, ThroughputVariant};
 use super::row_analysis::{CYCLE_LEAST, PassDisagreement, RowAnalysis};
 use crate::bodies::operand_values;
 use crate::experiments::experiment::{BOUND_SHARE, ExperimentMeaning};
-use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest};
+use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode};
 use crate::experiments::program_reading::ProgramReading;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -90,7 +90,7 @@ impl RowAnalysis<'_> {
     fn estimate_decoders(&self, passes: &[Vec<ProgramReading>], best: f64) -> Option<Quantity> {
         let readings = passes.iter().filter_map(|pass| pass.first());
         let values: Vec<f64> = readings.flat_map(|reading| reading.decoded.clone()).collect();
-        let cost = estimate_lowest(&values, self.confidence)?.cost;
+        let cost = estimate_lowest_mode(&values, self.confidence)?.cost;
         let differs = cost.value > best * (1.0 + BOUND_SHARE) && cost.low > best;
         differs.then(|| Quantity::new(cost, Unit::CoreCycles))
     }

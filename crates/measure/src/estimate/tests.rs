@@ -146,15 +146,15 @@ fn clusters_of_layouts_are_modes() {
 }
 
 #[test]
-fn layouts_beside_a_busy_sibling_are_left_out() {
-    let beside = |_: usize, ticks: &mut [f64; COUNT]| {
+fn layouts_with_a_busy_sibling_are_left_out() {
+    let with_busy_sibling = |_: usize, ticks: &mut [f64; COUNT]| {
         for call in [ONE, TWO, FOUR] {
             ticks[call] *= 1.3;
         }
         ticks[call::SENTINEL] *= 1.6;
     };
     let mut layouts: Vec<_> = (0..8).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
-    layouts.extend((0..4).map(|_| layout(5.0, &[0.7; 8], beside)));
+    layouts.extend((0..4).map(|_| layout(5.0, &[0.7; 8], with_busy_sibling)));
     let alone = estimate_of(&layouts).unwrap();
     assert!(!alone.shared && (alone.cost.value - 5.0).abs() < 0.02, "{:?}", alone.cost);
     let shared = estimate_of(&layouts[8..]).unwrap();

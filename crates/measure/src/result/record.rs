@@ -178,15 +178,16 @@ impl RunRecord {
 
     /// Assigns the cost of a function call to throughput or latency, and the cost of the comparison
     /// calls to the other.
-    pub fn assign_call_costs(&mut self, beside: Option<Quantity>) {
+    pub fn assign_call_costs(&mut self, counterpart: Option<Quantity>) {
         let cost = Some(self.cost);
         let by = if self.serialized.is_none() { SerializedBy::counterpart_of(None) } else { self.serialized };
-        (self.throughput, self.latency) = if self.serialized.is_none() { (cost, beside) } else { (beside, cost) };
+        (self.throughput, self.latency) =
+            if self.serialized.is_none() { (cost, counterpart) } else { (counterpart, cost) };
         self.latency_by = by.filter(|_| self.latency.is_some());
     }
 
     /// Whether the result falls short of the request.
-    pub fn is_noisy(&self) -> bool {
+    pub fn falls_short(&self) -> bool {
         self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
     }
 }
@@ -237,8 +238,8 @@ pub mod exit {
     pub const UNAVAILABLE: u8 = 3;
     /// The snippet faulted or hung.
     pub const FAULT: u8 = 4;
-    /// Measured, but too noisy for the requested interval.
-    pub const NOISY: u8 = 5;
+    /// Measured, but the result falls short: see [`fall_short`](crate::result::caveat::fall_short).
+    pub const FELL_SHORT: u8 = 5;
     /// A program is slower than another one, and the user asked to fail then.
     pub const SLOWER: u8 = 6;
 }

@@ -131,8 +131,8 @@ impl Gauge {
             return RulerScale { rate, add: f64::NAN, overhead, width };
         }
         let add = (durations[column::ADD_LONG] - durations[column::ADD_SHORT]) / (ADD_SPAN * self.loops);
-        let beside = durations[column::ADD_SHORT] / add - ADD_LINKS[0] as f64 * self.loops;
-        RulerScale { rate, add, overhead, width: adds / (durations[column::SENTINEL] / add - beside) }
+        let add_overhead = durations[column::ADD_SHORT] / add - ADD_LINKS[0] as f64 * self.loops;
+        RulerScale { rate, add, overhead, width: adds / (durations[column::SENTINEL] / add - add_overhead) }
     }
 
     /// Standard deviation of the instrument's error in core cycles per copy, for a cost from two

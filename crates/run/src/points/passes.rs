@@ -36,14 +36,14 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
     caveats.extend(further.filter(|caveat| first.caveats.iter().all(|known| known.code != caveat.code)));
     let pairs = [Some(costs), compared[0].zip(compared[1]).map(|(one, other)| [one, other])];
     caveats.extend(pairs.into_iter().flatten().find_map(find_disagreement));
-    let beside = |one: Option<Quantity>, other: Option<Quantity>| Some(combine_quantities([one?, other?]));
+    let combine_if_both = |one: Option<Quantity>, other: Option<Quantity>| Some(combine_quantities([one?, other?]));
     RunRecord {
         cost: combine_quantities(costs),
         ticks: combine_quantities([first.ticks, second.ticks]),
         time: combine_quantities([first.time, second.time]),
         versus: first.versus.zip(second.versus).map(|(one, other)| combine_comparisons(one, other)),
-        throughput: beside(first.throughput, second.throughput),
-        latency: beside(first.latency, second.latency),
+        throughput: combine_if_both(first.throughput, second.throughput),
+        latency: combine_if_both(first.latency, second.latency),
         layouts: first.layouts + second.layouts,
         samples: first.samples + second.samples,
         dropped: first.dropped + second.dropped,

@@ -110,7 +110,7 @@ fn choose_exit_code(args: &AbArgs, rows: &[AbRow]) -> u8 {
     let unclear = rows.iter().any(|row| row.verdict == ChangeVerdict::Unclear);
     match args.fail_on_slower {
         Some(limit) if rows.iter().any(|row| slower(row, limit)) => exit::SLOWER,
-        _ if args.fail_on_unclear && unclear => exit::NOISY,
+        _ if args.fail_on_unclear && unclear => exit::FELL_SHORT,
         _ => exit::DONE,
     }
 }

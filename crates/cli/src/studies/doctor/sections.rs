@@ -140,7 +140,7 @@ fn describe_step(found: &ReadingStep) -> String {
     match &found.step {
         Fact::Unknown(why) => format!("{name} not known ({why})"),
         Fact::Known(step) if step.off_by_one > 0.005 => {
-            format!("{name} {} ({:.0} % one tick beside)", format_short(step.ticks), 100.0 * step.off_by_one)
+            format!("{name} {} ({:.0} % off by one tick)", format_short(step.ticks), 100.0 * step.off_by_one)
         }
         Fact::Known(step) => format!("{name} {}", format_short(step.ticks)),
     }

@@ -119,7 +119,7 @@ impl StudyView for PointsView {
         if study.rows().any(|row| row.measured_cost().is_some()) {
             return exit::DONE;
         }
-        study.rows().map(|row| row.exit.unwrap_or(exit::NOISY)).min().unwrap_or(exit::DONE)
+        study.rows().map(|row| row.exit.unwrap_or(exit::FELL_SHORT)).min().unwrap_or(exit::DONE)
     }
 }
 

@@ -63,8 +63,8 @@ impl StudyView for RunView {
     }
 
     fn exit_code(&self, study: &RunStudy) -> u8 {
-        let noisy = study.record.as_ref().is_some_and(|record| record.is_noisy());
-        if noisy { exit::NOISY } else { exit::DONE }
+        let short = study.record.as_ref().is_some_and(|record| record.falls_short());
+        if short { exit::FELL_SHORT } else { exit::DONE }
     }
 
     fn to_failure(&self, study: &RunStudy, error: Error) -> Failure {

@@ -212,7 +212,7 @@ fn a_loaded_module_works_or_gives_the_reason() {
     machine.kernel_module.refused = Fact::Known(None);
     assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, FindingState::Ok);
     let refusing = ring_0(&machine, &Fact::Known(ModuleStudy { code: false, ..LOADED }));
-    assert!(refusing.text.contains("markers alone"), "{refusing:?}");
+    assert!(refusing.text.contains("measures only markers"), "{refusing:?}");
     let closed = Fact::unknown("it is for root");
     assert!(ring_0(&machine, &closed).remedy.unwrap().contains("rmmod"));
     machine.kernel_module.may_use = Fact::Known(CapabilityRight::AsRoot);
