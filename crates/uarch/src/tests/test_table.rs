@@ -1,4 +1,4 @@
-//! `docs/uarch-tests.md` lists all tests as they are.
+//! `docs/uarch-tests.md` lists all tests. It is generated, and compared here.
 
 use super::controls::{ControlDifference, control_differences};
 use crate::spec::TestSpec;
@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 const HEAD: &str = "# Tests of `uarch`
 
-`cyclescope uarch NAME` runs one of these tests; [How big is this core?](how-big-is-this-core.md) says how they measure. The scripts are
-those of A. Fog's test programs that a test answers. Where a program's cost is subtracted from another one's, its *control*, the last column
-says what the two differ in, and how many programs do so.
+`cyclescope uarch NAME` runs one of these tests. [How big is this core?](how-big-is-this-core.md)
+explains the methods. The third column has the scripts of A. Fog's test programs that a test answers.
+Some tests subtract the cost of a *control* program: the last column says in what programs differ
+from their controls, and how many programs do so.
 
-This page is written from the tests: `CYCLESCOPE_WRITE=1 cargo test -p cyclescope-uarch the_page_of_tests`.
+This page is generated: `CYCLESCOPE_WRITE=1 cargo test -p cyclescope-uarch the_page_of_tests`.
 
 | test | question | scripts | control differs in |
 |---|---|---|---|
@@ -42,7 +43,7 @@ fn table_line(test: &'static TestSpec) -> String {
 }
 
 #[test]
-fn the_page_of_tests_is_as_they_are() {
+fn the_page_of_tests_is_up_to_date() {
     let page = HEAD.to_string() + &TESTS.iter().map(|test| table_line(test)).collect::<String>();
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/uarch-tests.md");
     if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
@@ -50,7 +51,7 @@ fn the_page_of_tests_is_as_they_are() {
     }
     let there = std::fs::read_to_string(&path).expect("a file");
     let command = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope-uarch the_page_of_tests";
-    assert!(there == page, "docs/uarch-tests.md is of other tests; write it again: {command}");
+    assert!(there == page, "docs/uarch-tests.md is out of date; generate it: {command}");
 }
 
 /// Each program differs from its control in one thing.
