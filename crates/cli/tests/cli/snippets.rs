@@ -152,7 +152,11 @@ fn counts_prints_all_readings_of_a_layout_and_marks_first_runs() {
     copies.sort_unstable();
     assert_eq!(copies, [50, 100, 200]);
     let again = answer(&mut cyclescope(&["replay", kept]));
-    assert!(again.stdout.contains("\n  1*  ") && again.stdout.contains("first run of each program"), "{}", again.stdout);
+    assert!(
+        again.stdout.contains("\n  1*  ") && again.stdout.contains("first run of each program"),
+        "{}",
+        again.stdout
+    );
     assert!(again.stdout.lines().all(|line| line.chars().count() <= 80), "{}", again.stdout);
     assert!(measured(&["--quick", "nop"])["counts"].is_null());
     assert_eq!(

@@ -23,7 +23,9 @@ fn structure_has_a_verdict_and_replay_agrees() {
     let core = std::fs::read_to_string(plots.join("core.svg")).expect("the diagram");
     assert!(core.contains("stores in flight") && core.contains("not measured"), "{core}");
     let picture = std::fs::read_to_string(plots.join("uarch-stores_in_flight.svg")).expect("a picture");
-    for text in ["How many stores", "instructions between the chains", "overlap: 1 at the same time", "movups m128, xmm"] {
+    for text in
+        ["How many stores", "instructions between the chains", "overlap: 1 at the same time", "movups m128, xmm"]
+    {
         assert!(picture.contains(text), "no {text} in {picture}");
     }
 }
