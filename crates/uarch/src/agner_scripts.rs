@@ -1,10 +1,10 @@
-//! The scripts of A. Fog's test programs, and which tests answer each.
+//! Which tests answer each script of A. Fog's test programs.
 
 use super::test_list::TESTS;
 use cyclescope_measure::study::{SuiteCatalog, SuiteQuestion};
 
-/// All scripts, as their manual lists them: Test programs for measuring clock cycles and
-/// performance monitoring (2024). Each with what it is for; the tests that answer it name it.
+/// All scripts and their purposes, in the order of their manual: Test programs for measuring clock
+/// cycles and performance monitoring (2024). Tests refer to them by name.
 const SCRIPTS: &[(&str, &str)] = &[
     ("AVX_states", "switches between states of the vector registers"),
     ("branch", "prediction of branches"),
@@ -45,7 +45,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("xor", "operations of a register with itself"),
 ];
 
-/// The scripts with the tests that answer each.
+/// The scripts, each with the tests that answer it.
 pub(super) const AGNER: SuiteCatalog = SuiteCatalog {
     name: "agner",
     entries: &{
@@ -60,9 +60,9 @@ pub(super) const AGNER: SuiteCatalog = SuiteCatalog {
     },
 };
 
-/// Tests that answer one script, at most.
+/// The largest number of tests that answer one script.
 const MOST_ANSWERS: usize = 8;
-/// The tests that answer each script, and how many there are.
+/// The tests that answer each script, and their number.
 const ANSWERS: [([&str; MOST_ANSWERS], usize); SCRIPTS.len()] = {
     let mut all = [([""; MOST_ANSWERS], 0); SCRIPTS.len()];
     let mut test = 0;
@@ -79,7 +79,7 @@ const ANSWERS: [([&str; MOST_ANSWERS], usize); SCRIPTS.len()] = {
     all
 };
 
-/// The place of a script in the list. It does not compile where a test names none.
+/// The index of a script in the list. Compilation fails if a test names an unknown script.
 const fn find_script(name: &str) -> usize {
     let mut number = 0;
     while !is_same(SCRIPTS[number].0.as_bytes(), name.as_bytes()) {

@@ -1,9 +1,9 @@
-//! How many events a core has on their way at once, from the cost of batches of them.
+//! How many events a core can have in flight, from the cost of batches of events.
 //!
-//! A batch takes about as long as one event while all of its events have room. The first event
-//! without room waits for another one to end, and from there on batches take longer by a good part
-//! of an event. Before that each event may cost a little, as a place in a queue. If events cost
-//! more from the first on, another limit sets their pace, and the batches show no room.
+//! A batch takes about as long as one event while all its events fit. The first event that does not
+//! fit waits for another one to end. From there on, batches take longer by a large part of an
+//! event. Smaller batches may cost a little per event, for a place in a queue. If each event costs
+//! more from the start, another limit sets the pace, and the batches show no room.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{UarchRecord, WalkRecord};
@@ -13,37 +13,37 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 
-/// Parts of one event: batches with room differ from a line by the first at most, and all others
-/// are above it by the second at least.
+/// Tolerances in parts of one event. Batches that fit differ from a line by the first at most; all
+/// larger batches exceed it by the second at least.
 const FIT_TOLERANCE: f64 = 0.15;
 const MIN_RISE: f64 = 0.25;
-/// Sizes at which only a part of the batches has room, at most.
+/// The largest number of sizes at which only some of the batches fit.
 const MAX_PARTIAL: usize = 1;
-/// The largest part of one event that the pace of a batch with room may cost.
+/// The largest pace of a batch that fits, in parts of an event.
 const PACE_MOST: f64 = 0.5;
-/// Measurements of everything, at most.
+/// How often everything is measured at most.
 const MAX_MEASUREMENTS: usize = 3;
-/// Points of a line at least.
+/// The least number of points of a line.
 const MIN_LINE_POINTS: usize = 2;
 /// Number of events, and share, by which two equal ends may differ.
 const SAME: f64 = 1.0;
 const SAME_SHARE: f64 = 0.05;
 
-/// The largest batch with room in all of its runs, and in a part of them.
+/// The largest batch that fits in all of its runs, and the largest that fits in some of them.
 type BatchEnd = [usize; 2];
 
-/// Why there is no end.
+/// Why a curve has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NoLimit {
-    /// Each event costs too much from the first on.
+    /// Each event costs too much from the start.
     PaceLimited,
-    /// All batches have room.
+    /// All batches fit.
     AllFit,
-    /// The curve rises in no one place.
+    /// The curve has no single rise.
     NoSingleRise,
 }
 
-/// Measures batches of all sizes, and judges.
+/// Measures batches of all sizes and judges the curves.
 pub(super) fn run_batches(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -69,7 +69,7 @@ pub(super) fn run_batches(
         let (beside, ends) = ends.split_last().expect("the witness is one of them");
         let witness = judge_witness(beside.0, ends[0].1, batches, beside.1);
         let verdict = judge_batches(ends, Some(&witness), batches);
-        // A disturbance of some batches is over the next time.
+        // Disturbed batches are measured again.
         if verdict.kind == VerdictKind::Unclear && times < MAX_MEASUREMENTS {
             continue;
         }
@@ -82,10 +82,10 @@ pub(super) fn run_batches(
     }
 }
 
-/// A program, and what was measured of it at each number.
+/// A program and its measurements at each size.
 type MeasuredFamily = (&'static ProgramFamily, Vec<Vec<CostPoint>>);
 
-/// Measures all programs once more at each number, in turns.
+/// Measures all programs once more at each size, in turns.
 fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [MeasuredFamily]) -> Result<(), RunError> {
     for (place, n) in batches.counts.iter().enumerate() {
         for (family, counts) in all.iter_mut() {
@@ -95,7 +95,7 @@ fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [Me
     Ok(())
 }
 
-/// The median at each size: a difference of two programs is as often too small as too large.
+/// The median at each size. A difference of two programs errs in both directions.
 fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     let one = |points: &Vec<CostPoint>| {
         let mut points = points.clone();
@@ -105,10 +105,10 @@ fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     counts.iter().filter_map(one).collect()
 }
 
-/// The number of events with room in a curve. `one` is the cost of one event; the last batch with
-/// room may take longer by `part` of it.
+/// The number of events that fit. `one` is the cost of one event; the last batch that fits may take
+/// longer by `part` of it.
 fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLimit> {
-    // A disturbed batch has undisturbed neighbours.
+    // The neighbours of a disturbed batch are undisturbed.
     let costs: Vec<f64> = (0..points.len())
         .map(|at| match at {
             0 => points[0].cost,
@@ -121,13 +121,13 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
     if !known {
         return Err(NoLimit::NoSingleRise);
     }
-    // The longest row of batches that have room.
+    // The longest series of batches that fit.
     for last in (MIN_LINE_POINTS - 1..points.len()).rev() {
         let line = FittedLine::from_points((0..=last).map(|at| (n(at), costs[at])).collect());
         let above = |at: usize| (costs[at] - line.value_at(n(at))) / one;
         let raw = |at: usize| (points[at].cost - line.value_at(n(at))) / one;
-        // One number without room between two that seem to have it is no disturbed one: another may
-        // have less to do for a reason of its own.
+        // A single batch without room between two that seem to fit is real: another batch may do
+        // less work for a reason of its own.
         let inside = (0..=last).all(|at| above(at).abs() <= FIT_TOLERANCE) && raw(last) <= FIT_TOLERANCE;
         let pace = line.slope * n(last) > PACE_MOST * one;
         match (inside, pace) {
@@ -140,8 +140,8 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
         let Some(first) = (last + 1..points.len()).find(|at| above(*at) >= MIN_RISE) else { continue };
         let step = first <= last + 1 + MAX_PARTIAL && above(first) - above(last) >= MIN_RISE;
         if step && (first..points.len()).all(|at| above(at) >= MIN_RISE) {
-            // The knee is the last number of which a part has room; all up to the next one that was
-            // tried may have it.
+            // The knee is the last size that fits in part. All sizes up to the next measured one
+            // may fit.
             let partly = (last..points.len()).take_while(|at| raw(*at) < part).last().unwrap_or(last);
             let next = points.get(partly + 1).map_or(points[partly].n, |next| next.n - 1);
             return Ok([points[last].n, next.max(points[partly].n)]);
@@ -150,7 +150,7 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
     Err(NoLimit::NoSingleRise)
 }
 
-/// A line through points: the median slope, and the median height.
+/// A line through points: the median slope and the median height.
 struct FittedLine {
     slope: f64,
     zero: f64,
@@ -161,7 +161,7 @@ impl FittedLine {
         let pairs =
             points.iter().enumerate().flat_map(|(place, one)| points[..place].iter().map(move |other| (one, other)));
         let slope = median(&mut pairs.map(|(one, other)| (one.1 - other.1) / (one.0 - other.0)).collect::<Vec<_>>());
-        // What comes earlier costs no more.
+        // Smaller batches cost no more.
         let slope = slope.max(0.0);
         FittedLine { slope, zero: median(&mut points.iter().map(|(n, cost)| cost - slope * n).collect::<Vec<_>>()) }
     }
@@ -176,7 +176,7 @@ fn ends_agree(one: BatchEnd, other: BatchEnd) -> bool {
     one[0] as f64 <= other[1] as f64 + slack(other[1]) && other[0] as f64 <= one[1] as f64 + slack(one[1])
 }
 
-/// Whether events that are on their way beforehand move the end by their number.
+/// Whether events that are already in flight move the end by their number.
 fn judge_witness(
     name: &'static str,
     first: Result<BatchEnd, NoLimit>,
@@ -219,7 +219,7 @@ fn judge_batches(
             None => {
                 let number = |n: usize| (n + batches.uncounted_events) as f64;
                 let [low, high] = [one[0].min(other[0]), one[1].max(other[1])].map(number);
-                // One program may be limited by something else before.
+                // Another limit may end one program earlier.
                 let size = Some(Interval { value: number(one[1].max(other[1])), low, high });
                 TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, format!("{why} agree")) }
             }
@@ -252,7 +252,7 @@ mod tests {
     use crate::spec::Experiment;
     use crate::test_list::TESTS;
 
-    /// Costs of batches of 1 to 24 events, of which one takes 100.
+    /// Costs of batches of 1 to 24 events. One event takes 100.
     fn curve(cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
         (1..=24).map(|n| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) }).collect()
     }
@@ -265,16 +265,16 @@ mod tests {
     fn batches_take_as_long_as_one_while_there_is_room() {
         let step = |n: usize| if n <= 10 { 100.0 } else { 180.0 + 9.0 * n as f64 };
         assert_eq!(found(step), Ok([10, 10]));
-        // Each costs a little, and the first one without room not all.
+        // Each event costs a little, and the first one without room adds only a part.
         let soft = |part: f64| move |n: usize| 30.0 + 2.0 * n as f64 + [0.0, part, 90.0][n.saturating_sub(17).min(2)];
         let softly = [5.0, 20.0, 30.0, 60.0].map(|part| found(soft(part)));
         assert_eq!(softly, [Ok([18, 18]), Ok([17, 18]), Ok([17, 18]), Ok([17, 17])]);
         let burst = |n: usize| step(n) * if n == 5 || n == 20 { 3.0 } else { 1.0 };
         assert_eq!(found(burst), Ok([10, 10]));
-        // One number without room has less to do for another reason.
+        // One size without room does less work for another reason.
         let foreseen = |n: usize| if n <= 6 || n == 8 { 100.0 } else { 150.0 + 5.0 * n as f64 };
         assert_eq!(found(foreseen), Ok([6, 6]));
-        // Numbers that were not tried may have room.
+        // Unmeasured sizes may fit.
         let few: Vec<CostPoint> = curve(step).into_iter().filter(|point| point.n % 4 == 0).collect();
         assert_eq!(find_end(&few, 100.0, 0.35), Ok([8, 11]));
     }
@@ -282,14 +282,14 @@ mod tests {
     #[test]
     fn a_curve_that_rises_from_the_first_on_has_no_end() {
         assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(NoLimit::PaceLimited));
-        // As where they follow each other at a pace from some number on.
+        // Events that follow each other at a pace, visible from some size on.
         assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(NoLimit::NoSingleRise));
         assert_eq!(found(|_| 100.0), Err(NoLimit::AllFit));
         assert_eq!(
             find_end(&curve(|n| if n <= 10 { 100.0 } else { 200.0 }), f64::NAN, 0.35),
             Err(NoLimit::NoSingleRise)
         );
-        // A batch that is as fast again as one with room leaves no end.
+        // If a larger batch is as fast as one that fits, there is no end.
         assert!(found(|n| if (11..20).contains(&n) { 200.0 } else { 100.0 }).is_err());
     }
 
@@ -338,17 +338,17 @@ mod tests {
         assert_eq!(find_end(&curve(|_| 100.0)[..2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::NoSingleRise));
         assert_eq!(find_end(&curve(|_| 100.0)[..=2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::AllFit));
         assert_eq!(find_end(&curve(|_| 100.0), -5.0, 0.35), Err(NoLimit::NoSingleRise), "one takes no time at all");
-        // What falls at first, as while something warms up, is no line that all others are above.
+        // A falling start, as during a warm-up, is no base line.
         let falls = |n: usize| [160.0, 130.0, 100.0].get(n - 1).copied().unwrap_or(70.0);
         assert_eq!(found(falls), Err(NoLimit::NoSingleRise));
     }
 
     #[test]
     fn all_batches_behind_an_end_are_above_it_at_once() {
-        // Some way up, and the rest later: two numbers have room in part.
+        // A partial rise, then the rest: two sizes fit in part.
         let late = |n: usize| 100.0 + [0.0, 20.0, 20.0, 20.0, 90.0][n.saturating_sub(9).min(4)];
         assert_eq!(found(late), Err(NoLimit::NoSingleRise));
-        // Each costs a little more than the one before: a step is no part of that.
+        // Each costs a little more than the one before, without a step.
         let slowly = |n: usize| 100.0 + [0.0, 14.0, 28.0, 42.0, 56.0][n.saturating_sub(9).min(4)];
         assert_eq!(found(slowly), Ok([9, 11]));
     }
@@ -368,8 +368,8 @@ mod tests {
             assert!(batches.counts.windows(2).all(near), "{}", test.name);
             let names = batches.also_occupies.iter().map(|(name, _)| *name).chain([batches.pacing_test]);
             assert!(names.into_iter().all(|name| TESTS.iter().any(|other| other.name == name)));
-            // The part is above what batches with room differ by, and below what all others are
-            // above.
+            // The part exceeds the spread of batches that fit, and is less than the least rise of
+            // all others.
             assert!(
                 FIT_TOLERANCE <= batches.last_event_slack && batches.last_event_slack < 1.0 - MIN_RISE,
                 "{}",

@@ -10,34 +10,34 @@ use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
+/// Ticks per second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
 pub(super) const TICKS: f64 = 100.0;
 
-/// The share of layouts beside a busy sibling above which a test is measured again.
+/// Share of layouts with a busy sibling above which a test is measured again.
 const SIGNIFICANT_SHARE: f64 = 0.1;
-/// Unclear tests are measured once more: the sibling may have begun or ended meanwhile, so that
-/// some curves miss its part of a structure. A burst may last for a whole step of a search.
+/// Unclear tests are measured once more. The sibling may have started or stopped meanwhile, and
+/// then some curves miss its part of a structure. A burst may last for a whole step of a search.
 pub(super) const RETRY_ONCE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
-/// So is a test beside a busy sibling, unless the sibling is busy most of the time: two threads may
-/// have half of a structure each.
+/// A test with a busy sibling is also measured once more, unless the sibling is busy most of the
+/// time: then each thread may own half of a structure.
 const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
 
-/// Conditions that readings show.
+/// Background load that readings show.
 #[derive(Debug, Default)]
 pub(super) struct RunConditions {
-    /// Additions a cycle that each layout showed, with their standard error as a share of it.
+    /// Additions per cycle in each layout, with their relative standard error.
     widths: Vec<(f64, f64)>,
-    /// The same of layouts that results come from.
+    /// Additions per cycle in the layouts that results use.
     used: Vec<(f64, f64)>,
-    /// What they show of a core that is not shared.
+    /// Learns the width of an unshared core.
     usual: WidthLearner,
-    /// Rounds that were measured, and those that nothing disturbed.
+    /// Number of measured rounds, and of undisturbed ones.
     rounds: usize,
     undisturbed: usize,
 }
 
 impl RunConditions {
-    /// Takes what some layouts of this many rounds show.
+    /// Adds layouts of this many rounds each.
     pub(super) fn add_layouts(&mut self, layouts: &[LayoutRounds], rounds: u32) {
         for layout in layouts {
             self.rounds += rounds as usize;
@@ -49,34 +49,34 @@ impl RunConditions {
         }
     }
 
-    /// Takes the layouts of these readings for a result.
+    /// Adds the layouts of these readings, which a result uses.
     pub(super) fn add_used<'a>(&mut self, readings: impl IntoIterator<Item = &'a LayoutReading>) {
         self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
-    /// The width of an unshared core, from the layouts up to now; `known` is that of its design.
+    /// The width of an unshared core, from all layouts so far. `known` is the width of its design.
     pub(super) fn quiet_width(&self, known: Option<f64>) -> UnsharedWidth {
         self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
 
-    /// The share of layouts in which something else used the core, and their number; `known` is the
-    /// width of a core of this design that is not shared.
+    /// The share of layouts in which something else used the core, and their number. `known` is the
+    /// width of an unshared core of this design.
     pub(super) fn shared_layouts(&self, known: Option<f64>) -> Option<(f64, usize)> {
         (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }
 
-    /// The share of layouts in which something else used the core, 0 of none.
+    /// The share of layouts in which something else used the core; 0 without layouts.
     pub(super) fn shared_share(&self, known: Option<f64>) -> f64 {
         self.busy_since(self.used.len(), known).of_all
     }
 
-    /// Layouts up to now that results come from.
+    /// Number of layouts that results use so far.
     pub(super) fn used_layouts(&self) -> usize {
         self.used.len()
     }
 
-    /// The share of layouts beside a busy sibling: of results from this number of layouts on, and
-    /// of all layouts. The best width is that of all.
+    /// The share of layouts with a busy sibling: of results from this layout on, and of all
+    /// layouts. All layouts determine the best width.
     pub(super) fn busy_since(&self, from: usize, known: Option<f64>) -> BusyShare {
         let quiet = UnsharedWidth::from_widths(self.widths.iter().copied(), known);
         let share = |widths: &[(f64, f64)]| {
@@ -86,7 +86,7 @@ impl RunConditions {
         BusyShare { share: share(&self.used[from..]), of_all: share(&self.widths) }
     }
 
-    /// The share of rounds that something disturbed, and their number.
+    /// The share of disturbed rounds, and their number.
     pub(super) fn disturbed_rounds(&self) -> Option<(f64, usize)> {
         (self.rounds > 0).then(|| (1.0 - self.undisturbed as f64 / self.rounds as f64, self.rounds))
     }
@@ -94,8 +94,8 @@ impl RunConditions {
 
 #[cfg(test)]
 impl RunConditions {
-    /// Layouts of these widths, all of which results come from, and so many rounds, of which
-    /// nothing disturbed so many.
+    /// Layouts of these widths, all used by results, and these numbers of measured and undisturbed
+    /// rounds.
     pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> RunConditions {
         let widths: Vec<(f64, f64)> = widths.iter().map(|width| (*width, 0.01)).collect();
         RunConditions { used: widths.clone(), widths, rounds, undisturbed, ..RunConditions::default() }
@@ -105,20 +105,20 @@ impl RunConditions {
 /// How much of the time something else used the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BusyShare {
-    /// The share of a measurement's layouts.
+    /// Share of a measurement's layouts.
     pub share: f64,
-    /// The share of all layouts up to its end.
+    /// Share of all layouts so far.
     pub of_all: f64,
 }
 
 impl BusyShare {
-    /// Whether it may have changed what was measured.
+    /// Whether it may have changed the result.
     pub(super) fn is_significant(&self) -> bool {
         self.share > SIGNIFICANT_SHARE
     }
 }
 
-/// Measures, and once more if the sibling was busy. The quieter measurement counts.
+/// Measures, and once more if the sibling was busy. Keeps the quieter measurement.
 pub(super) fn retry_if_shared<T, E>(
     mut measure: impl FnMut() -> Result<(T, BusyShare), E>,
 ) -> Result<(T, BusyShare), E> {
@@ -130,35 +130,35 @@ pub(super) fn retry_if_shared<T, E>(
     Ok(if second.1.share < first.1.share { second } else { first })
 }
 
-/// What the kernel has counted up to a moment.
+/// The kernel's counters at one moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct KernelCounts {
-    /// Ticks that the hypervisor gave to others.
+    /// Ticks that the hypervisor gave to other guests.
     steal: Fact<u64>,
-    /// Stops by the quota of the control group.
+    /// Times that the control group's quota stopped this process.
     throttled: Fact<u64>,
 }
 
 impl KernelCounts {
-    /// Up to now, on a CPU.
+    /// Reads the present counters of a CPU.
     pub(super) fn read_now(cpu: u32) -> Result<KernelCounts, RunError> {
         let NoiseCounts { steal, throttled, .. } = NoiseCounts::read(&SystemFiles::system(), cpu);
         Ok(KernelCounts { steal, throttled })
     }
 
-    /// The share of a time that the hypervisor gave to others since an earlier moment.
+    /// The share of the time since an earlier moment that the hypervisor gave to other guests.
     pub(super) fn stolen_share(&self, earlier: &KernelCounts, time: Duration) -> Fact<f64> {
         let ticks = count_since(&self.steal, &earlier.steal);
         ticks.map(|ticks| (ticks as f64 / TICKS / time.as_secs_f64().max(1.0 / TICKS)).min(1.0))
     }
 
-    /// Stops by the quota since an earlier moment.
+    /// Number of stops by the quota since an earlier moment.
     pub(super) fn throttled_stops(&self, earlier: &KernelCounts) -> Fact<u64> {
         count_since(&self.throttled, &earlier.throttled)
     }
 }
 
-/// Counts may go back a little, which reads as nothing.
+/// The increase of a counter. Counters may go back a little; that counts as zero.
 fn count_since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
     later.clone().and_then(|later| earlier.clone().map(|earlier| later.saturating_sub(earlier)))
 }

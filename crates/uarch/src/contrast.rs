@@ -1,5 +1,5 @@
-//! What events cost: the difference between a program in which it happens and the same one in which
-//! it does not.
+//! What an event costs: the difference between a program with the event and its control, which has
+//! all but the event.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::UarchRecord;
@@ -11,7 +11,7 @@ use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 use std::fmt::Display;
 
-/// Measures the programs of each event that are for a CPU with these features, and judges.
+/// Measures the programs of each event that this CPU can run, and judges them.
 pub(super) fn run_contrast(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -37,14 +37,14 @@ pub(super) fn run_contrast(
     contrast.rows.iter().map(of_row).collect()
 }
 
-/// The cost of one event, from a step with `each` of them.
+/// The cost of one event, from a step with `each` events.
 fn event_cost(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
-/// Judges what each program showed. `programs` is how many there are: one that background load
-/// disturbed is not among those that were found. Those that do not show an event do not count where
-/// the row's may be hidden and two others do.
+/// Judges the costs of an event in its programs. `programs` is their number; disturbed programs are
+/// missing from `found`. If the row's event may be hidden, programs without it are ignored as long
+/// as two others show it.
 fn judge_event<N: Display>(
     all: &[(N, Interval)],
     programs: usize,
@@ -53,7 +53,7 @@ fn judge_event<N: Display>(
 ) -> TestVerdict {
     let TestRow { may_be_hidden: hidden, varies_by_place: varies, .. } = *row;
     let why = all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
-    // Where not every program has to show it, noise must not.
+    // If some programs may hide the event, noise must not count as showing it.
     let sure = |cost: &Interval| !hidden || cost.low > 0.0;
     let shows = |(_, cost): &&(N, Interval)| cost.value >= contrast.tolerance && sure(cost);
     let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.tolerance);
@@ -69,19 +69,19 @@ fn judge_event<N: Display>(
     if most < contrast.tolerance && least > -contrast.tolerance {
         return TestVerdict::new(VerdictKind::None, format!("it costs less than {}: {why}", contrast.tolerance));
     }
-    // A control that costs more is not a control.
+    // A control must not cost more than its program.
     if least < -contrast.tolerance {
         return TestVerdict::new(VerdictKind::Unclear, format!("a program without the event takes longer: {why}"));
     }
     if least < contrast.tolerance {
         return TestVerdict::new(VerdictKind::Unclear, format!("one program alone shows it: {why}"));
     }
-    // What a hidden event saves depends on what its program is short of, so the two that show most
-    // of it have to agree.
+    // The visible part of a hidden event depends on the program's bottleneck. The two programs that
+    // show most of it have to agree.
     let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
     costs.sort_by(f64::total_cmp);
     let compared = if few { least } else { costs[costs.len() - 2] };
-    // Of what depends on the place of the code all have to be sure that it is there.
+    // If the cost depends on the place of the code, all programs have to show it.
     let sure = varies && found.iter().all(|(_, cost)| cost.low > 0.0);
     if !sure && most - compared > contrast.tolerance.max(contrast.tolerance_share * most) {
         return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree: {why}"));
@@ -99,8 +99,8 @@ mod tests {
     use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
-    /// A core on which each step costs this much by program, and in every third measurement much
-    /// more.
+    /// A core on which each step costs this much by program, and much more in every third
+    /// measurement.
     struct Core([f64; 2], usize);
 
     impl MeasureCosts for Core {
@@ -123,13 +123,12 @@ mod tests {
 
     #[test]
     fn two_programs_that_agree_prove_the_cost_of_an_event() {
-        // One step in two has it.
+        // Every second step has the event.
         let found = penalty([8.0, 8.25]);
         assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(16.25)));
         assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
     }
 
-    /// What is subtracted is another program.
     #[test]
     fn every_event_has_a_control() {
         for test in TESTS.iter().filter(|test| matches!(test.experiment, Experiment::Contrast(_))) {
@@ -196,7 +195,7 @@ mod tests {
         let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
         assert_eq!(told(apart, row().varying_by_place()), (VerdictKind::Found, Some([1.4, 31.0])));
         assert_eq!(told(apart, row()), (VerdictKind::Unclear, None));
-        // Noise, and none at all, in one of them.
+        // One program shows noise, or nothing at all.
         assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
         assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
     }
@@ -225,7 +224,7 @@ mod tests {
         };
         assert_eq!(told([3.0; 3], 3), VerdictKind::Found);
         assert_eq!(told([3.0; 3], 4), VerdictKind::Unclear, "one was disturbed");
-        // Of four that may hide it, two show it, and one of these within its noise alone.
+        // Two of four programs show the event, one of them only within its noise.
         let noisy = [(4.0, 3.0), (4.0, -1.0), (0.0, 0.0), (0.0, 0.0)];
         let found = noisy.map(|(value, low)| ("", Interval { value, low, high: 5.0 }));
         assert_eq!(judge_event(&found, 4, &contrast, &row).kind, VerdictKind::Unclear);

@@ -1,8 +1,8 @@
 //! What a step of a program costs in core cycles.
 //!
-//! A body of steps runs in a loop, some iterations in one call and twice as many in another; the
-//! difference is the steps' own. Both calls and both of the ruler's chains run in the same rounds.
-//! Where a program that does all but what is asked is given, its steps' cost is subtracted.
+//! A loop runs a body of steps: some iterations in one call, twice as many in another. The
+//! difference is the cost of the steps alone. Both calls and both chains of the ruler run in the
+//! same rounds. If a program has a control, the cost of the control's steps is subtracted.
 
 use super::cost_spread::CostSpread;
 use super::null_number::nan_for_null;
@@ -18,11 +18,11 @@ use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, RulerRounds, selec
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
 use serde::{Deserialize, Serialize};
 
-/// All layouts of a program are measured again beside a busy sibling: it takes lines, translations
-/// and half of some structures.
+/// While the sibling is busy, all layouts of a program are measured again: the sibling takes lines,
+/// translations and half of some structures.
 const COST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
-/// Mixtures of the shorter call.
+/// Number of mixtures in the shorter call.
 const MIXTURE_ITERATIONS: u64 = 120;
 
 /// The cost of a step at a count.
@@ -30,42 +30,42 @@ const MIXTURE_ITERATIONS: u64 = 120;
 pub struct CostPoint {
     /// The count.
     pub n: usize,
-    /// Core cycles of a step: the median of the layouts.
+    /// Core cycles of a step: the median over the layouts.
     #[serde(deserialize_with = "nan_for_null")]
     pub cost: f64,
-    /// The quartiles of the layouts.
+    /// The lower quartile of the layouts.
     #[serde(deserialize_with = "nan_for_null")]
     pub low: f64,
-    /// See `low`.
+    /// The upper quartile of the layouts.
     #[serde(deserialize_with = "nan_for_null")]
     pub high: f64,
 }
 
-/// A core whose costs can be measured.
+/// Measures the cost of steps on a core.
 pub(super) trait MeasureCosts {
-    /// The cost of a walk's step at a count; `None` where no layout was undisturbed.
+    /// The cost of a program's step at a count; `None` if all layouts were disturbed.
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
 
-    /// How the cost of a walk's step at a count is spread over rounds, where that can be told. What
-    /// a walk subtracts is part of it.
+    /// How the cost of a step at a count is spread over rounds, if it can be measured. The cost of
+    /// the control is included.
     fn measure_spread(&mut self, _walk: &ProgramFamily, _n: usize) -> Result<Option<CostSpread>, RunError> {
         Ok(None)
     }
 }
 
-/// Other CPUs that can be kept busy.
+/// Keeps other CPUs busy.
 pub(super) trait BackgroundCpus {
-    /// Starts code on a CPU, in this memory if that matters, which runs until
+    /// Starts code on a CPU, in this memory if it matters. It runs until
     /// [`BackgroundCpus::stop_load`].
     fn start_load(&mut self, cpu: u32, text: &'static str, memory: Option<ProgramMemory>) -> Result<(), RunError>;
 
-    /// Ends it. Returns the share of the time in which it ran.
+    /// Stops it. Returns the share of the time in which it ran.
     fn stop_load(&mut self) -> Result<f64, RunError>;
 }
 
-/// A core on which mixtures can be measured.
+/// Measures mixtures on a core.
 pub(super) trait MeasureMixtures {
-    /// Core cycles of a mixture; `None` where no layout was undisturbed.
+    /// Core cycles of a mixture; `None` if all layouts were disturbed.
     fn measure_mixture(
         &mut self,
         shares: &[ClassCount],
@@ -74,11 +74,11 @@ pub(super) trait MeasureMixtures {
     ) -> Result<Option<CostPoint>, RunError>;
 }
 
-/// Measurements of a cost that no curve holds.
+/// Measurements of a cost that belongs to no curve.
 const SETTLING_RUNS: usize = 3;
 
-/// The costs of these walks' steps at a count, each the middle one of some measurements. The walks
-/// take turns, so that they meet the same of what changes meanwhile.
+/// The median cost of these programs' steps at a count. The programs take turns: changes during the
+/// measurement affect all of them.
 pub(super) fn measure_median_costs(
     core: &mut dyn MeasureCosts,
     walks: &[&ProgramFamily],
@@ -97,7 +97,7 @@ pub(super) fn measure_median_costs(
     Ok(all.iter_mut().map(middle).collect())
 }
 
-/// What layouts show of a cost, where there are some.
+/// The median and quartiles of some layouts, if there are any.
 fn summarize_layouts(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
     let [low, cost, high] = (!layouts.is_empty()).then(|| quartiles(&mut layouts))?;
     Some(CostPoint { n, cost, low, high })
@@ -144,8 +144,8 @@ impl MeasureMixtures for MeasuredCore<'_> {
 }
 
 impl MeasuredCore<'_> {
-    /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where
-    /// enough were not.
+    /// Core cycles of a step in each undisturbed layout. Drops layouts with a busy sibling if
+    /// enough others remain.
     fn measure_layout_costs(&mut self, steps: &StepLoop) -> Result<Vec<f64>, RunError> {
         let alone =
             COST_SIBLING_POLICY.retry_while(|alone: &KeptReplicates<_>| alone.shared, || self.read_unshared(steps))?;
@@ -157,7 +157,7 @@ impl MeasuredCore<'_> {
         Ok(alone.used.into_iter().map(cycles).filter(|cost| cost.is_finite()).collect())
     }
 
-    /// What layouts of a program show that nothing else used the core in.
+    /// The layouts of a program during which nothing else used the core.
     fn read_unshared(&mut self, steps: &StepLoop) -> Result<KeptReplicates<LayoutReading>, RunError> {
         let readings = self.run_rounds(steps)?.iter().filter_map(LayoutRounds::read).collect();
         Ok(select_unshared(readings, self.conditions.quiet_width(None)))
@@ -169,7 +169,7 @@ impl MeasuredCore<'_> {
         let rounds = RulerRounds::new(self.plan.clock, self.plan.step)
             .with_programs([steps.build_program(self.plan)], true)
             .with_memory(steps.memory.clone())
-            // How often a body's pieces straddle lines is its own, and no matter of layouts.
+            // A body's place within a line is part of the program, and layouts must not change it.
             .with_alignment(0)
             .with_iterations(&iterations);
         let layouts = rounds.run(self.executor, self.plan.layouts, self.plan.rounds, &mut self.random)?;
@@ -179,21 +179,20 @@ impl MeasuredCore<'_> {
 
     /// Raw units of a core cycle.
     fn units_per_cycle(&self, reading: &LayoutReading) -> f64 {
-        // The whole number next to the ratio of the two chains is the latency of a link, where data
-        // do not tell.
+        // If data do not contain it, the latency of a link is the ratio of the two chains, rounded.
         reading.imul / self.plan.imul_latency.unwrap_or((reading.imul / reading.add).round())
     }
 }
 
 impl StepLoop {
-    /// The loop over an iteration.
+    /// The loop around one iteration.
     pub(super) fn build_program(&self, plan: &Plan) -> Program {
         let outline = Snippet::new(self.body.clone(), self.init.clone(), "").outline(plan.avx);
         let recipe = ProgramRecipe::with_loop(plan.clock, &self.body, 1);
         ProgramRecipe { world: outline.world, init: &self.init, following: &self.following, ..recipe }.build()
     }
 
-    /// Steps that the longer call has more than the shorter one.
+    /// Number of steps by which the longer call exceeds the shorter one.
     pub(super) fn extra_steps(&self) -> f64 {
         self.steps_per_iteration as f64 * self.iterations as f64
     }
@@ -254,7 +253,7 @@ mod tests {
         }
     }
 
-    /// A machine on which all calls of batches of a program are disturbed.
+    /// A machine that disturbs all batches of a program.
     struct Disturbed(SimulatedExecutor, &'static [u8]);
 
     impl Executor for Disturbed {
@@ -305,7 +304,7 @@ mod tests {
             assert_eq!(core.measure_cost(&family, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
-    /// A machine that keeps where bodies begin, in bytes behind a line's begin.
+    /// A machine that records the offset of each body from the begin of its line.
     struct Kept(SimulatedExecutor, BTreeSet<usize>);
 
     impl Executor for Kept {

@@ -1,4 +1,4 @@
-//! What a program costs at each place: a number for the places where it costs least, and where it
+//! What a program costs at each place. The number is the least cost; the record lists where it
 //! costs more.
 
 use super::cost::MeasureCosts;
@@ -10,12 +10,12 @@ use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 
-/// Measurements of a place at most, until both programs agree.
+/// The largest number of measurements of a place, until both programs agree.
 const MAX_MEASUREMENTS: usize = 4;
-/// Share of a row's places of which the cost has to be known.
+/// Share of a row's places whose cost has to be known.
 const MIN_KNOWN_SHARE: f64 = 0.8;
 
-/// The cost at a place, where two programs agree, and what both cost at least.
+/// The cost at a place if two programs agree, and the least cost of both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct MeasuredPlace {
     place: isize,
@@ -23,7 +23,7 @@ struct MeasuredPlace {
     lowest_costs: [f64; 2],
 }
 
-/// Measures each row that is for a CPU with these features, and judges.
+/// Measures each row that this CPU can run, and judges it.
 pub(super) fn run_cost_map(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -60,8 +60,8 @@ fn measure_places(
     (0..row.place_count).map(cost).collect()
 }
 
-/// The lower of what two programs cost that agree, and what each costs. What differs is measured
-/// again: background load makes it dearer, and never cheaper.
+/// The lower of two costs if they agree, and each program's least cost. Programs that differ are
+/// measured again: background load can only raise a cost.
 fn measure_agreed_cost(
     core: &mut dyn MeasureCosts,
     map: &CostMapSpec,
@@ -85,7 +85,7 @@ fn costs_agree(map: &CostMapSpec, one: f64, other: f64) -> bool {
     (one - other).abs() <= map.tolerance.max(map.tolerance_share * one.max(other))
 }
 
-/// The least cost, and what the others are, each with its places.
+/// The least cost and all other costs, each with its places.
 fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
     let mut known: Vec<(f64, isize)> = places.iter().filter_map(|place| Some((place.cost?, place.place))).collect();
     known.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -100,8 +100,8 @@ fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
         )
     };
     let mut why: Vec<String> = groups.iter().map(told).collect();
-    // What costs surely more in both programs, as where a core takes the load for one of what was
-    // stored and begins again, is no least cost.
+    // A place that costs more in both programs is no least cost: there a core may match the load
+    // with the wrong store and start over.
     let least = known.first().map_or(f64::INFINITY, |(cost, _)| *cost);
     let dearer = |cost: f64| cost.is_finite() && cost > least && !costs_agree(map, least, cost);
     let (more, unknown): (Vec<&MeasuredPlace>, Vec<&MeasuredPlace>) = places
@@ -127,7 +127,7 @@ fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
     TestVerdict { size: least, ..TestVerdict::new(kind, why.join("; ")) }
 }
 
-/// Places in words: `-3 to -1, 5`.
+/// A list of places as text: `-3 to -1, 5`.
 fn list_places(mut places: Vec<isize>, step: isize) -> String {
     places.sort_unstable();
     let runs = places.chunk_by(|one, next| next - one == step);

@@ -1,45 +1,44 @@
 //! How the cost of a step is spread over layouts and rounds, in core cycles and in time.
 //!
-//! What is far from the core, as memory that others use too, answers in a time of its own, and not
-//! always in the same one. A round of some hundred steps is as fine as this is seen: of single
-//! steps nothing is known.
+//! Shared parts of the machine, such as memory, answer at a speed of their own, which varies. The
+//! resolution is one round of some hundred steps: single steps are not visible.
 
 use cyclescope_core::statistics::{Interval, quantiles};
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
-/// Shares of the rounds below each quantile.
+/// The quantiles that are reported.
 const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 
 /// The cost of a step in some rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CostSpread {
-    /// Raw units of the timing method at each share.
+    /// Raw units of the timing method at each quantile.
     raw: [f64; SHARES.len()],
-    /// Core cycles at each share.
+    /// Core cycles at each quantile.
     cycles: [f64; SHARES.len()],
     rounds: usize,
 }
 
-/// The spread as a record has it.
+/// The spread as records contain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpreadRecord {
-    /// The count at which it was measured.
+    /// The count that was measured.
     pub n: usize,
-    /// The time of a step: the median of the rounds, with their quartiles as the ends. Refused
-    /// where the rate of the timing method is not known.
+    /// The time of a step: the median of the rounds, with their quartiles as interval. Refused if
+    /// the rate of the timing method is unknown.
     pub time: Quantity,
-    /// The rounds of all layouts.
+    /// Number of rounds of all layouts.
     pub rounds: usize,
-    /// What a share of the rounds is below.
+    /// The quantiles of the rounds.
     pub quantiles: Vec<QuantileRecord>,
 }
 
-/// What a share of the rounds is below.
+/// A quantile of the rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuantileRecord {
-    /// Share of the rounds below it.
+    /// The share of rounds below it.
     pub share: f64,
     /// Core cycles of a step.
     pub core_cycles: f64,
@@ -48,7 +47,7 @@ pub struct QuantileRecord {
 }
 
 impl CostSpread {
-    /// Of rounds, each with the raw units and the core cycles of a step; none without rounds.
+    /// From rounds, each with the raw units and the core cycles of a step; `None` without rounds.
     pub(super) fn from_rounds(rounds: &[[f64; 2]]) -> Option<CostSpread> {
         let quantiles = |part: usize| {
             let mut all: Vec<f64> = rounds.iter().map(|round| round[part]).collect();
@@ -57,7 +56,7 @@ impl CostSpread {
         (!rounds.is_empty()).then(|| CostSpread { raw: quantiles(0), cycles: quantiles(1), rounds: rounds.len() })
     }
 
-    /// At a count, where the timing method's raw units come at this rate.
+    /// The record at a count, if the timing method's raw units come at this rate.
     pub(super) fn to_record(&self, n: usize, rate: Option<Hertz>) -> SpreadRecord {
         let ns = |raw: f64| rate.map(|rate| raw / rate.0 * 1e9).filter(|ns| ns.is_finite());
         let [_, low, value, high, _] = self.raw.map(ns);
@@ -83,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_spread_is_in_core_cycles_and_in_time() {
-        // 1 to 101 core cycles of two raw units each, at 4 GHz of these: a core cycle is half a
+        // 1 to 101 core cycles of two raw units each. At 4 GHz of raw units, a core cycle is half a
         // nanosecond.
         let rounds: Vec<[f64; 2]> = (1..=101).rev().map(|n| [2.0 * f64::from(n), f64::from(n)]).collect();
         let record = CostSpread::from_rounds(&rounds).unwrap().to_record(7, Some(Hertz(4e9)));

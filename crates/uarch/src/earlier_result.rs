@@ -1,4 +1,4 @@
-//! What is known of the numbers of tests that were measured before.
+//! Results of tests that were measured before.
 
 use super::record::UarchRecord;
 use super::verdict::VerdictKind;
@@ -7,7 +7,7 @@ use cyclescope_measure::result::record::Quantity;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is known of a number of another test.
+/// A number of another test.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct EarlierResult {
     pub(super) what: String,
@@ -24,12 +24,12 @@ impl EarlierResult {
         EarlierResult { what: what.clone(), verdict: *verdict, value: *value, why: why.clone(), cpuid: *cpuid }
     }
 
-    /// Of a line of a file; none where it is not whole.
+    /// Reads a line of a result file; `None` if the line is incomplete.
     pub(super) fn from_line(line: &Value) -> Option<EarlierResult> {
         EarlierResult::deserialize(line).ok()
     }
 
-    /// The number, where there is one.
+    /// The number, if one was found.
     pub(super) fn found_size(&self) -> Option<Interval> {
         let Quantity { value, low, high, .. } = self.value;
         let value = value.filter(|_| self.verdict == VerdictKind::Found)?;

@@ -2,14 +2,13 @@
 //!
 //! One CPU sends messages through a line, the other one answers. Neither waits forever: a message
 //! without an answer takes as long as all of its tries. The control measures that time, with
-//! answers in another line. A batch whose exchanges take half of it or longer was not answered: the
-//! other CPU did not run. The result is the median of the other batches.
+//! answers in another line. If exchanges of a batch take half of it or longer, the other CPU did
+//! not run, and the batch is dropped. The result is the median of the other batches.
 //!
-//! A line's address decides where its home in the last cache is, and so how far it goes: one line
-//! took 57 ns while another one took 77. So each pass uses another line, the same one for all
-//! pairs.
+//! A line's address decides where its home in the last cache is, and so the distance: one line took
+//! 57 ns, another one 77. So each pass uses another line, the same one for all pairs.
 //!
-//! Limits: with many CPUs the time suffices for the pairs of a few.
+//! Limit: with many CPUs there is only time for the pairs of a few.
 
 use super::exchange_pairs::{ExchangePair, cluster_times, record_pairs};
 use super::record::UarchRecord;
@@ -21,19 +20,19 @@ use cyclescope_core::unit::Hertz;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time for a pass of a pair: both of its programs, and what starts them.
+/// Time for one pass of a pair: both programs and their start.
 const PASS_TIME: Duration = Duration::from_millis(5);
-/// Time to make the executors of a CPU.
+/// Time to create the executors of a CPU.
 const OPEN_TIME: Duration = Duration::from_millis(25);
-/// Measurements of a pair and its control: at least, and at most.
+/// The least and the largest number of measurements of a pair and its control.
 const PASSES: [usize; 2] = [4, 32];
 /// The quantile of a batch's rounds that represents it: more than half of them may be disturbed.
 const USUAL_QUANTILE: f64 = 0.25;
 
-/// One measurement.
+/// A measurement to make.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExchangeRequest {
-    /// The CPU that sends messages, and the one that answers.
+    /// The CPU that sends messages, and the CPU that answers.
     pub cpus: [u32; 2],
     /// The program.
     pub program: &'static ExchangeProgram,
@@ -43,10 +42,10 @@ pub(super) struct ExchangeRequest {
     pub is_control: bool,
 }
 
-/// What exchanges took.
+/// The times of exchanges.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct ExchangeTicks {
-    /// Number of exchanges that the longer call of a round has more than the shorter one.
+    /// Number of exchanges by which the longer call of a round exceeds the shorter one.
     pub more: u64,
     /// TSC ticks of the shorter and the longer call of each round, by batch.
     pub batches: Vec<Vec<[u64; 2]>>,
@@ -54,14 +53,14 @@ pub(super) struct ExchangeTicks {
 
 /// CPUs that can exchange messages.
 pub(super) trait ExchangeMessages {
-    /// Has two CPUs exchange messages, or says why one can't.
+    /// Lets two CPUs exchange messages, or returns why one can't.
     fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError>;
 
     /// Releases a CPU.
     fn release_cpu(&mut self, cpu: u32);
 }
 
-/// A clock, and the time allowed.
+/// A clock and a time limit.
 pub(super) struct TimeBudget<'a> {
     /// The time now.
     pub now: &'a dyn Fn() -> Duration,
@@ -69,7 +68,7 @@ pub(super) struct TimeBudget<'a> {
     pub max: Duration,
 }
 
-/// Measures all pairs of these CPUs, or those of as many CPUs as the time allows.
+/// Measures all pairs of these CPUs, or the pairs of as many CPUs as time allows.
 pub(super) fn run_exchanges(
     all: &mut dyn ExchangeMessages,
     asked: &'static ExchangesSpec,
@@ -79,10 +78,10 @@ pub(super) fn run_exchanges(
     let end = (time.now)() + time.max;
     let rows = choose_rows(cpus, time.max);
     let mut pairs: Vec<ExchangePair> = Vec::new();
-    // Column by column, so that no more CPUs are held than there are rows, and one.
+    // Column by column: this holds at most one CPU more than there are rows.
     for column in cpus {
         let partners = rows.iter().filter(|row| *row != column);
-        // Of two rows' CPUs there is one pair.
+        // Two rows' CPUs form one pair, not two.
         let partners = partners.filter(|row| !rows.contains(column) || **row < *column);
         pairs.extend(partners.map(|row| ExchangePair::new([*row.min(column), *row.max(column)])));
     }
@@ -103,8 +102,8 @@ pub(super) fn run_exchanges(
     Ok(pairs)
 }
 
-/// Order of pairs and passes. If all CPUs can be held at once, each pass covers all pairs, so that
-/// all meet the same changes. If not, a pair has all its passes in a row.
+/// The order of pairs and passes. If all CPUs can be held at once, each pass covers all pairs, and
+/// changes affect all of them. If not, all passes of a pair come in a row.
 fn order_passes(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
     match whole {
         true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
@@ -112,7 +111,7 @@ fn order_passes(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)>
     }
 }
 
-/// One pass of a pair, in this line. The two programs are asked from either side.
+/// One pass of a pair in this line. In one program the first CPU asks, in the other one the second.
 fn measure_pass(
     all: &mut dyn ExchangeMessages,
     asked: &'static ExchangesSpec,
@@ -152,7 +151,7 @@ impl ExchangeTicks {
     }
 }
 
-/// The CPUs whose pairs with all others are measured: all, or the first one and others spread
+/// The CPUs whose pairs with all others are measured: all CPUs, or the first one and others spread
 /// evenly.
 fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     let count = cpus.len();
@@ -166,13 +165,13 @@ fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     (0..rows).map(|row| cpus[row * count / rows]).collect()
 }
 
-/// Measurements of each pair, by the number of pairs.
+/// Number of measurements of each pair, from the number of pairs.
 fn passes_in_time(pairs: usize, time: Duration) -> usize {
     let whole = PASS_TIME.as_secs_f64() * pairs.max(1) as f64;
     ((time.as_secs_f64() / whole) as usize).clamp(PASSES[0], PASSES[1])
 }
 
-/// The records of pairs, where the TSC has this rate.
+/// The records of pairs, if the TSC has this rate.
 pub(super) fn exchange_records(
     test: &'static TestSpec,
     asked: &'static ExchangesSpec,
@@ -195,23 +194,23 @@ mod tests {
     use std::cell::Cell;
     use std::collections::BTreeSet;
 
-    /// Ticks of an exchange that nobody answers, of the readings around a call, and per nanosecond.
+    /// Ticks of an unanswered exchange, of the readings around a call, and per nanosecond.
     const UNANSWERED: u64 = 9000;
     const READINGS: u64 = 40;
     const RATE: f64 = 2.0;
 
-    /// CPUs whose exchanges take what this says, in ticks, by who asks whom and the number of the
-    /// program; none where nobody answers.
+    /// CPUs with simulated exchange times in ticks, by the two CPUs and the program's number;
+    /// `None` if nobody answers.
     struct Simulated<F> {
         ticks: F,
         unanswered: u64,
-        /// How many times as long the control takes in the first line, as beside background load.
+        /// Factor of the control's time in the first line, as with background load.
         late: u64,
-        /// Of so many batches one is answered.
+        /// One batch in this many is answered.
         every: usize,
         held: BTreeSet<u32>,
         most: usize,
-        /// How often each line was asked for.
+        /// How often each line was used.
         lines: Vec<usize>,
     }
 
@@ -252,7 +251,7 @@ mod tests {
             let batch = |batch: usize| {
                 let late = if asked.is_control && asked.line == 0 { self.late } else { 1 };
                 let each = late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
-                // An interrupt in every fifth round, of one call and then of the other one.
+                // An interrupt in every fifth round, in one call and the other in turn.
                 let round = |round: u64| {
                     let late = [(0, 20_000), (1, 50_000)]
                         .map(|(turn, ticks)| if round % 5 == turn { ticks } else { round % 3 });
@@ -282,7 +281,7 @@ mod tests {
         (record.verdict, record.value.value, record.pair.as_ref().and_then(|pair| pair.cluster))
     }
 
-    /// Two sockets of three CPUs, of which 0 and 4 are of one core, and 5 does not answer.
+    /// Two sockets of three CPUs. 0 and 4 belong to one core, and 5 does not answer.
     fn machine([one, other]: [u32; 2], _: usize) -> Option<u64> {
         let core = [one.min(other), one.max(other)] == [0, 4];
         let socket = one % 2 == other % 2;
@@ -339,7 +338,7 @@ mod tests {
         let found = Simulated::new(|_: [u32; 2], variant| Some([100, 150][variant])).found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
         assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
-        // One of them is asked by the other CPU: a way that is longer there shows too.
+        // The two programs ask from different CPUs, so a longer path in one direction shows too.
         let found = Simulated::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
     }
@@ -362,7 +361,7 @@ mod tests {
         let pairs = rows.len() * (rows.len() - 1) / 2 + rows.len() * (cpus.len() - rows.len());
         assert_eq!(found.len(), pairs);
         assert!(simulated.held.is_empty() && simulated.most <= rows.len() + 1, "{} held", simulated.most);
-        // Both programs of all pairs in the same lines.
+        // Both programs of all pairs use the same lines.
         assert!(simulated.lines[..PASSES[0]].iter().all(|times| *times == 2 * pairs), "{:?}", simulated.lines);
     }
 

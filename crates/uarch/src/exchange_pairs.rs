@@ -1,5 +1,5 @@
-//! What exchanges between two CPUs prove: how long a line takes, or why that is not known; and
-//! clusters of pairs that are alike.
+//! What the exchanges of a pair of CPUs prove: the time of a transfer, or why it is unknown. Pairs
+//! with similar times form clusters.
 
 use super::record::{PairRecord, UarchRecord};
 use super::reported_machine::CpuLocation;
@@ -8,32 +8,32 @@ use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::{Interval, quantiles, quartiles};
 use cyclescope_core::unit::{Hertz, Unit};
 
-/// The share of an exchange without an answer below which one was answered.
+/// An exchange was answered if it takes less than this share of an unanswered one.
 const ANSWERED_SHARE: f64 = 0.5;
 /// The quantile of a control's batches that represents it.
 const CONTROL_QUANTILE: f64 = 0.25;
-/// Answered batches that a program needs at least.
+/// The least number of answered batches of a program.
 const MIN_BATCHES: usize = 3;
-/// The share by which two programs may differ that agree.
+/// Share by which two programs that agree may differ.
 const TOLERANCE: f64 = 0.25;
-/// The least ratio of two neighbouring times, in ascending order, that separates two clusters.
+/// The least ratio of two successive times, in ascending order, that separates two clusters.
 const CLUSTER_RATIO: f64 = 1.4;
-/// The least ratio of the first two clusters where CPUs of the first share more than a cache of
-/// many cores.
+/// The least ratio of the first two clusters if CPUs of the first share more than a cache of many
+/// cores.
 const NEAREST_RATIO: f64 = 2.0;
-/// Transfers of a line in an exchange: with the message, and with its answer.
+/// Transfers of a line per exchange: one for the message, one for its answer.
 const TRANSFERS: f64 = 2.0;
 
-/// Two CPUs, and what they showed.
+/// Two CPUs and their measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExchangePair {
     /// The CPUs, the smaller number first.
     pub cpus: [u32; 2],
-    /// Whether there was time for it.
+    /// Whether there was time to measure it.
     pub tried: bool,
     /// TSC ticks of an exchange in each batch of each program.
     pub program_ticks: [Vec<f64>; 2],
-    /// Those of an exchange that nobody answers.
+    /// TSC ticks of an exchange that nobody answers.
     pub unanswered_ticks: Vec<f64>,
     /// Why some of it could not be measured.
     pub why: Option<String>,
@@ -50,7 +50,7 @@ impl ExchangePair {
         }
     }
 
-    /// The time of a transfer in nanoseconds, where the TSC has this rate.
+    /// The time of a transfer in nanoseconds, if the TSC has this rate.
     pub(super) fn judge_transfer(&self, asked: &'static ExchangesSpec, rate: Option<Hertz>) -> TestVerdict {
         let unclear = |why: String| TestVerdict::new(VerdictKind::Unclear, why);
         if !self.tried {
@@ -97,8 +97,8 @@ impl ExchangePair {
     }
 }
 
-/// The cluster of each of these times, from 0, the fastest. A cluster ends where the next time is
-/// far above, beyond the intervals.
+/// The cluster of each time, from 0, the fastest. A new cluster begins where the next time is far
+/// above, beyond both intervals.
 pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
     let mut order: Vec<(usize, Interval)> =
         times.iter().enumerate().filter_map(|(number, time)| Some((number, (*time)?))).collect();
@@ -114,8 +114,7 @@ pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
     clusters
 }
 
-/// A note on the fastest cluster's pairs, if they are far below all others and no CPU is in two of
-/// them.
+/// A note on the fastest cluster's pairs, if all others are far above and no CPU is in two of them.
 fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters: &[Option<usize>]) -> Option<String> {
     let of = |cluster: usize| {
         let those = move |number: &usize| clusters[*number] == Some(cluster);

@@ -1,4 +1,4 @@
-//! What background load did while tests ran: to the core, to rounds, and to the time of the CPU.
+//! Effects of background load while tests ran: on the core, on rounds, and on CPU time.
 
 use super::row::{EnvironmentRow, exact_verdict, format_percent};
 use crate::conditions::{KernelCounts, RunConditions, TICKS};
@@ -8,33 +8,33 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use std::time::Duration;
 
-/// The share of layouts beside a busy sibling below which that is noise.
+/// Share of layouts with a busy sibling below which it counts as noise.
 const SHARED_LEAST: f64 = 0.02;
 
-/// Standard errors of a 95 % interval.
+/// Standard errors in a 95 % interval.
 const STANDARD_ERRORS: f64 = 1.96;
 
-/// What background load did.
+/// Background load during a study.
 pub(crate) struct BackgroundActivity<'a> {
-    /// What readings tell.
+    /// What readings show of background load.
     pub conditions: &'a RunConditions,
-    /// Additions a cycle of a core of this design that is not shared, where data contain it.
+    /// Additions per cycle of an unshared core of this design, if data contain it.
     pub width: Option<f64>,
-    /// What the kernel had counted at first and at last.
+    /// The kernel's counters at the begin and at the end.
     pub counted: [KernelCounts; 2],
-    /// The time between.
+    /// The time between them.
     pub time: Duration,
 }
 
-/// A share of a total, with the 95 % interval of chance.
+/// A share of a total, with its 95 % confidence interval.
 fn share_verdict(share: f64, number: usize, why: String) -> TestVerdict {
     let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
-    // Of a share of which no case was seen among n, the upper end of the interval is 3/n (95 %, by
-    // the Poisson distribution).
+    // If no case was seen among n, the upper end of the interval is 3/n (95 %, Poisson
+    // distribution).
     verdict_within(share, error.max(if share == 0.0 { 3.0 / number as f64 } else { 0.0 }), why)
 }
 
-/// A share that is known within an error.
+/// A share with its error.
 fn verdict_within(share: f64, error: f64, why: String) -> TestVerdict {
     let size = Some(Interval { value: share, low: (share - error).max(0.0), high: (share + error).min(1.0) });
     TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) }
@@ -87,7 +87,7 @@ pub(super) fn stolen_time_row(course: &BackgroundActivity) -> EnvironmentRow {
     let stolen = last.stolen_share(first, course.time);
     let verdict = match (stolen.known(), stolen.why()) {
         (Some(share), _) if *share > 0.0 => {
-            // It is counted in whole ticks.
+            // The kernel counts whole ticks.
             let tick = 1.0 / (TICKS * course.time.as_secs_f64());
             verdict_within(*share, tick, "the hypervisor gave this time to others".to_string())
         }

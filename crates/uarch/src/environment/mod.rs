@@ -1,7 +1,7 @@
-//! What this guest or container gets of the machine: what was measured, beside what CPUID and the
-//! kernel tell.
+//! What this guest or container gets of the machine: measurements next to the reports of CPUID and
+//! the kernel.
 //!
-//! It reads the numbers of other tests, and what background load did while they ran.
+//! It uses the numbers of other tests, and the background load while they ran.
 
 mod background_activity;
 mod number_rows;
@@ -31,7 +31,7 @@ const TEST: TestSpec = TestSpec {
 
 pub(super) const TESTS: &[TestSpec] = &[TEST];
 
-/// All of its records.
+/// All records of this section.
 pub(super) fn environment_records(
     surroundings: &ReportedMachine,
     known: &[EarlierResult],
@@ -109,7 +109,7 @@ mod tests {
         beside(surroundings, known, &RunConditions::default(), None)
     }
 
-    /// The rows beside such work of others, on a core of this width.
+    /// The rows with this background load, on a core of this width.
     fn beside(
         surroundings: &ReportedMachine,
         known: &[EarlierResult],
@@ -175,7 +175,7 @@ mod tests {
         let quota = &rows["environment.quota"];
         assert_eq!((quota.verdict, &quota.told), (VerdictKind::None, &None));
     }
-    /// The row of a sibling that used the core in so many of 400 layouts.
+    /// The row of a sibling that used the core in this number of 400 layouts.
     fn busy(layouts: usize, width: Option<f64>) -> UarchRecord {
         let widths = [vec![4.8; 400 - layouts], vec![2.4; layouts]].concat();
         let conditions = RunConditions::showing(&widths, [4800, 4800]);
@@ -195,7 +195,6 @@ mod tests {
         assert_eq!([None, Some(4.8)].map(said), [true, false]);
     }
 
-    /// A share of none of 600 may be up to a two-hundredth.
     #[test]
     fn a_share_has_the_interval_of_chance() {
         let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {

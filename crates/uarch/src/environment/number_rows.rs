@@ -7,14 +7,14 @@ use crate::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// What a number is that CPUID contradicts.
+/// The definition of a number that CPUID contradicts.
 pub(super) const DEFINITION: &str = "what was measured, beside what CPUID says";
-/// The share by which a number may differ from CPUID's and still be the same.
+/// Share by which a number may differ from CPUID's and still count as equal.
 const SAME_SHARE: f64 = 0.02;
-/// The part of a translation's cost that huge pages save at least where they are really obtained.
+/// The least part of a translation's cost that huge pages save if they are really obtained.
 const SAVED_LEAST: f64 = 0.5;
 
-/// Where a number is not what CPUID says, or CPUID says one and none was found.
+/// A number that contradicts CPUID, or that CPUID reports and no test found.
 pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow> {
     let told = known.cpuid?;
     let verdict = match known.found_size() {
@@ -38,7 +38,7 @@ pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow>
     })
 }
 
-/// The number of a test, or why it has no number.
+/// The number of a test, or the reason that it has none.
 fn find_number<'a>(known: &'a [EarlierResult], what: &str) -> Result<(&'a EarlierResult, Interval), TestVerdict> {
     let Some(known) = known.iter().find(|known| known.what == what) else {
         return Err(TestVerdict::new(VerdictKind::Unclear, format!("{what} was not measured")));
@@ -46,14 +46,14 @@ fn find_number<'a>(known: &'a [EarlierResult], what: &str) -> Result<(&'a Earlie
     known.found_size().map(|number| (known, number)).ok_or_else(|| TestVerdict::new(known.verdict, known.why.clone()))
 }
 
-/// What a load costs past all translations that the core keeps.
+/// The cost of a load beyond all translations that the core holds.
 const PAGE_WALK: &str = "data_tlb.beyond.cost";
 
-/// Bytes of the lines of the test of huge pages.
+/// Bytes of the lines that the test of huge pages loads.
 const HUGE_LINES: f64 = (512 << 10) as f64;
 
-/// The same, where all levels of translations were passed: where little memory is free they are
-/// not.
+/// The same cost, if counts reached beyond all levels of translations. With little free memory they
+/// do not.
 fn page_walk_cost(known: &[EarlierResult]) -> Result<Interval, TestVerdict> {
     let (_, cost) = find_number(known, PAGE_WALK)?;
     find_number(known, "data_tlb.2.size").map(|_| cost).map_err(|_| {
@@ -84,8 +84,8 @@ pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResu
 }
 
 pub(super) fn huge_pages_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
-    // Where the lines have no room in the second cache, where they lie there is a part of the
-    // difference.
+    // If the lines do not fit the second cache, part of the difference comes from their place in
+    // memory.
     let room = find_number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
     let family = page_walk_cost(known).ok().map(|size| size.value).filter(|family| room && *family > 0.0);
     let verdict = match (find_number(known, "huge_pages"), family) {

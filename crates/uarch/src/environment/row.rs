@@ -1,10 +1,10 @@
-//! A line of the environment, and the words that lines have in common.
+//! A row of the environment section, and texts that rows share.
 
 use crate::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// A line of this section.
+/// A row of the environment section.
 pub(super) struct EnvironmentRow {
     pub name: String,
     pub definition: &'static str,

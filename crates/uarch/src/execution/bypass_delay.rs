@@ -1,9 +1,9 @@
-//! Results that go from one kind of unit to another.
+//! Results that move between kinds of execution units.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512DQ, AVX512F, FMA};
 
-/// All values are zero: none makes an operation take longer.
+/// All values are zero: no value slows an operation down.
 const ZEROS: AsmLoop = AsmLoop {
     before: "xor eax, eax; xor esi, esi; xor edi, edi; pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor \
              xmm7, xmm7",
@@ -11,7 +11,7 @@ const ZEROS: AsmLoop = AsmLoop {
     ..AsmLoop::REPEATED
 };
 
-/// Operations of a kind: in a chain through XMM2, and another one through XMM3.
+/// Operations of one kind: a chain through XMM2, and one through XMM3.
 type Kind = [&'static str; 2];
 
 const INTEGER_ADD: Kind = ["paddd xmm2, xmm6", "psubw xmm3, xmm7"];
@@ -24,7 +24,7 @@ const FLOAT_SHUFFLE: Kind = ["shufps xmm2, xmm6, 27", "shufpd xmm3, xmm7, 1"];
 const FLOAT_ADD: Kind = ["addps xmm2, xmm6", "subpd xmm3, xmm7"];
 const FLOAT_MULTIPLY: Kind = ["mulps xmm2, xmm6", "mulpd xmm3, xmm7"];
 
-// In VEX, beside operations that have no other encoding.
+// In VEX, for use with operations that exist only in VEX.
 const VEX_INTEGER_ADD: Kind = ["vpaddd xmm2, xmm2, xmm6", "vpsubw xmm3, xmm3, xmm7"];
 const VEX_INTEGER_LOGIC: Kind = ["vpand xmm2, xmm2, xmm6", "vpor xmm3, xmm3, xmm7"];
 const VEX_SHUFFLE: Kind = ["vpshufd xmm2, xmm2, 27", "vpshufd xmm3, xmm3, 78"];
@@ -33,8 +33,8 @@ const VEX_FLOAT_ADD: Kind = ["vaddps xmm2, xmm2, xmm6", "vsubpd xmm3, xmm3, xmm7
 const VEX_FLOAT_MULTIPLY: Kind = ["vmulps xmm2, xmm2, xmm6", "vmulpd xmm3, xmm3, xmm7"];
 const VEX_FMA: Kind = ["vfmadd213ps xmm2, xmm6, xmm7", "vfnmadd213pd xmm3, xmm7, xmm6"];
 
-/// Operations of two kinds in turns, which cross over four times, less the same in pairs, which
-/// cross over twice.
+/// Operations of two kinds in turns, which cross over four times. The control has them in pairs,
+/// which cross over twice.
 const fn turns(one: Kind, other: Kind) -> [ProgramVariant; 2] {
     [turn(one[0], other[0]), turn(one[1], other[1])]
 }
@@ -43,8 +43,8 @@ const fn turn(one: &'static str, other: &'static str) -> ProgramVariant {
     ZEROS.with([one, other, "", ""]).asm("{a}; {b}; {a}; {b}").less("{a}; {a}; {b}; {b}")
 }
 
-/// One operation in each other register, and back, four times and twice: the moves over are in the
-/// cost.
+/// Four operations in another kind of register and back, less two. The cost includes the moves
+/// between registers.
 const fn crossing([out, there, back, here]: Texts) -> ProgramVariant {
     let text = "{a}; {b}; {c}; {d}; {a}; {b}; {c}; {d}";
     ZEROS.with([out, there, back, here]).asm(text).less("{a}; {b}; {b}; {c}; {d}; {d}")
@@ -168,8 +168,8 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
     use std::collections::BTreeSet;
 
-    /// Programs differ in the order of their instructions alone, but of loads, which are of another
-    /// kind.
+    /// Program and control differ only in the order of their instructions, except loads, which are
+    /// of another kind.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("bypass_delay").rows().iter().filter(|row| !row.name.contains("_load_and_")) {
@@ -183,7 +183,7 @@ mod tests {
                 assert_ne!(turns, pairs, "{}", row.name);
                 turns.sort();
                 pairs.sort();
-                // Where moves are part of it, they come once more.
+                // If moves are part of the row, the program has one more.
                 if row.name.starts_with("general_") || row.name.starts_with("mask_") {
                     turns.dedup();
                     pairs.dedup();
@@ -192,7 +192,7 @@ mod tests {
             }
         }
     }
-    /// Registers without what is their own: those of pointers, and masks, which are all ones.
+    /// Registers except those with contents of their own: pointers, and masks, which are all ones.
     fn known(register: Register) -> bool {
         matches!(register, Register::RSP | Register::R12 | Register::R14) || register.is_k()
     }

@@ -3,14 +3,14 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-// A core that lets two registers share an entry has to count the registers. If it counts only a
-// few, further moves are executed until a copy is written again.
+// A core that lets two registers share an entry has to count the sharers. With few counters, it
+// executes further moves until a copy is overwritten.
 
-/// Moves of a step.
+/// Moves per step.
 const MOVES: f64 = 4.0;
 
-/// Steps that begin with as many copies of other registers as the row says, each of a register that
-/// is written anew.
+/// Steps that begin with copies of other registers, as many as the row says. Each copied register
+/// is then written anew.
 const COPIES: AsmLoop = AsmLoop {
     counted: &[
         "lea r8, [r14 + 0]; mov r9, r8",
@@ -22,7 +22,7 @@ const COPIES: AsmLoop = AsmLoop {
     iterations: Some(40),
     ..AsmLoop::bare(16, 1)
 };
-/// The same of vectors. All are zero, so that no operation has a number that takes longer.
+/// The same with vector registers. All values are zero: no value slows an operation down.
 const XMM_COPIES: AsmLoop = AsmLoop {
     before: "pxor xmm0, xmm0; pxor xmm1, xmm1",
     counted: &[

@@ -1,45 +1,45 @@
-//! Instructions that go through the core together with the conditional branch behind them.
+//! Instructions that fuse with the conditional branch behind them.
 //!
-//! Another instruction between the two keeps them apart. So both programs have the same
-//! instructions: in the control the branch is directly behind the instruction that sets its flags,
-//! in the other program one of many cheap instructions is between them. These take all that the
-//! core has in each cycle, and what is fused leaves room for one more of them. What is full in a
-//! cycle depends on the core: units of which branches need none, or places that every instruction
-//! takes. So some cheap instructions need units and others none, and two programs are enough that
-//! show it.
+//! An instruction between the two keeps them apart. Both programs have the same instructions. In
+//! the control, the branch is directly behind the instruction that sets its flags. In the other
+//! program, one of many cheap instructions is between them. The cheap instructions fill the core in
+//! each cycle, and a fused pair leaves room for one more of them. The bottleneck depends on the
+//! core: execution units, which branches may not need, or slots, which every instruction takes. So
+//! some cheap instructions need units and others need none. Two programs that show the effect are
+//! enough.
 
 use crate::spec::*;
 
-/// Bytes of a step: no branch is in two lines, nor at the end of a block of 32 bytes, where some
-/// cores take no decoded instructions.
+/// Bytes of a step. No branch crosses a line or the end of a 32-byte block, where some cores do not
+/// cache decoded instructions.
 const BLOCK: usize = 32;
-/// Steps of an iteration.
+/// Steps per iteration.
 const STEPS: usize = 32;
 /// Bytes of a cheap instruction.
 const CHEAP: usize = 3;
-/// The segment prefix of CS, which does nothing in 64-bit mode.
+/// The segment prefix of CS, without effect in 64-bit mode.
 const CS: u8 = 0x2e;
 
-/// Registers that no instruction and branch use.
+/// Registers that neither the instruction nor the branch uses.
 const REGISTERS: [&str; 9] = ["rbx", "rcx", "rdx", "rbp", "r8", "r9", "r10", "r11", "r12"];
 
-/// The cheap instruction of a place, of a kind by its name: it neither reads flags nor writes them.
+/// The cheap instruction of a place, by the name of its kind. It neither reads nor writes flags.
 fn cheap_instruction(kind: &str, place: usize) -> Vec<u8> {
     let register = REGISTERS[place % REGISTERS.len()];
     match kind {
         "not" => assemble(&format!("not {register}")),
-        // It takes no unit, on some cores several of them as one.
+        // It takes no unit. Some cores pack several of them.
         "nop" => assemble("nop dword ptr [rax]"),
-        // Many cores do it without a unit and, unlike a no-operation, always in a place of its own.
+        // Many cores execute it without a unit, but in a slot of its own, unlike a no-operation.
         "mov" => assemble(&format!("mov {register}, rdi")),
         _ if place.is_multiple_of(2) => cheap_instruction("not", place / 2),
         _ => cheap_instruction("nop", place),
     }
 }
 
-/// An instruction and a branch that goes to the next instruction, whether it is taken or not: `{a}`
-/// and `{b}`. Cheap instructions, `{c}`, fill the step up to `bytes`. With `apart` the first of
-/// them is between the two, else all are behind both.
+/// An instruction, `{a}`, and a branch to the next instruction, `{b}`. Cheap instructions, `{c}`,
+/// fill the step up to `bytes`. With `apart`, the first of them is between the two; otherwise all
+/// are behind both.
 fn build_step(bytes: usize, [instruction, branch, kind, _]: Texts, apart: bool) -> Vec<u8> {
     let [setting, branch] = [assemble(instruction), assemble(&format!("{branch} x; x:"))];
     let room = bytes - setting.len() - branch.len();
@@ -50,8 +50,7 @@ fn build_step(bytes: usize, [instruction, branch, kind, _]: Texts, apart: bool) 
     [setting, one, other, others.concat()].concat()
 }
 
-/// The first number is whether they are apart, the second one whether each instruction is the last
-/// one in a line.
+/// The first number: whether the two are apart. The second: whether each instruction ends a line.
 fn branch_loop(_: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts, numbers: [apart, across_lines, ..] } = *inputs;
     let mut body = build_step(if across_lines == 1 { LINE } else { BLOCK }, texts, apart == 1).repeat(STEPS);
@@ -62,7 +61,7 @@ fn branch_loop(_: usize, inputs: &Inputs) -> StepLoop {
     StepLoop { init, ..loop_in_pages(body, STEPS, 1) }
 }
 
-/// An instruction and a branch apart, less both together, among a kind of cheap instructions.
+/// An instruction and a branch apart, less both together, among cheap instructions of one kind.
 const fn fused(
     instruction: &'static str,
     branch: &'static str,
@@ -74,7 +73,7 @@ const fn fused(
     ProgramVariant::built(label, branch_loop, texts, [1, across_lines, 0, 0]).less_built(texts, [0, across_lines, 0, 0])
 }
 
-/// The same among all kinds.
+/// The same among each kind of cheap instructions.
 const fn pairs(instruction: &'static str, branch: &'static str) -> [ProgramVariant; 4] {
     pairs_by_lines(instruction, branch, 0)
 }
@@ -137,8 +136,8 @@ mod tests {
     use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-    /// Programs differ in the order of their instructions alone, and in the control the branch is
-    /// behind what sets its flags.
+    /// Program and control differ only in the order of their instructions. In the control, the
+    /// branch is behind the instruction that sets its flags.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("macro_fusion").rows() {

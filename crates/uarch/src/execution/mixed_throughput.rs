@@ -1,12 +1,13 @@
-//! Instructions that want the same units.
+//! Instructions that compete for the same units.
 
 use crate::spec::*;
 
-/// What runs before: a factor, and vectors of 1.5 to read.
+/// Untimed setup: a factor, and vectors of 1.5 to read.
 const BEFORE: &str = "mov ebx, 3; xor r12d, r12d; mov eax, 0x3fc00000; movd xmm13, eax; pshufd xmm13, xmm13, 0";
 
-/// Instructions that use only what every instruction uses. Some cores pack no-operations, and
-/// others execute zeros. No-operations as long as the longest class show the limit of the decoders.
+/// Instructions that use only what every instruction uses. Some cores pack no-operations, and some
+/// execute zeroing instructions. No-operations as long as the longest class show the limit of the
+/// decoders.
 pub(crate) const SLOTS: &[MixtureClass] = &[
     general_class("no-operation", &["nop"], &["nop dword ptr [rax]"]),
     general_class("zero", &["xor r11d, r11d", "xor r12d, r12d"], &["xor eax, eax", "xor ecx, ecx", "xor edx, edx"]),

@@ -1,4 +1,4 @@
-//! Renaming, and what executes.
+//! Renaming and execution.
 
 pub(super) mod bypass_delay;
 pub(super) mod dependencies;

@@ -1,4 +1,4 @@
-//! Registers that were written in part, and flags.
+//! Partially written registers, and flags.
 
 use crate::spec::*;
 

@@ -1,27 +1,27 @@
-//! Rates of moves, zeros and other instructions that renaming may do by itself.
+//! Rates of moves, zeroing and other instructions that renaming may complete by itself.
 
 use super::mixed_throughput::SLOTS;
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
-/// Loops over texts of this many instructions, 240 in an iteration, so that its own count takes
+/// Loops over texts of four instructions, 240 in an iteration: the loop's own instructions take
 /// little room.
 const FOUR: AsmLoop = AsmLoop::bare(240 / 4, 1);
 const SIX: AsmLoop = AsmLoop::bare(240 / 6, 1);
 const EIGHT: AsmLoop = AsmLoop::bare(240 / 8, 1);
 const NINE: AsmLoop = AsmLoop::bare(240 / 9, 1);
 
-/// A row of texts of four instructions, all of which are counted.
+/// A row of texts of four instructions, all of which count.
 const fn four(name: &'static str, variants: &'static [ProgramVariant]) -> TestRow {
     TestRow::for_n(name, 4, variants).amount(4.0)
 }
 
-// Instructions that need no unit of those that others of their kind need.
+// Instructions that need no unit, unlike others of their kind.
 
-/// What runs before: general registers of numbers of 64 bits, and vectors.
+/// Untimed setup: 64-bit numbers in general registers, and vectors.
 const BEFORE: &str = "mov ebx, 3; mov ebp, 5; xor r12d, r12d; pxor xmm13, xmm13; pxor xmm14, xmm14";
 
-// The first two are executed; each of the others runs next to them.
+// The core executes the first two classes. Each other class runs with them.
 const CLASSES: &[MixtureClass] = &[
     general_class("test", &["test rbx, rbp"], &["cmp rbp, rbx"]),
     MixtureClass {

@@ -1,11 +1,11 @@
-//! Numbers with which operations take longer: subnormal, infinite, not a number, or with many bits.
+//! Numbers that slow operations down: subnormal, infinite, not a number, or with many bits.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, BMI2, FMA};
 
-/// XMM2 and XMM4 hold a subnormal number, XMM3 and XMM5 1.5, XMM6 and XMM7 the smallest normal
-/// number, XMM8 and XMM9 0.5: a double in the first of each pair and a single in the second. XMM10
-/// holds a double that is subnormal as a single. `{a}` is MXCSR.
+/// Each pair of registers holds a number as a double and as a single. XMM2 and XMM4: subnormal;
+/// XMM3 and XMM5: 1.5; XMM6 and XMM7: the smallest normal number; XMM8 and XMM9: 0.5. XMM10 holds a
+/// double that is subnormal as a single. `{a}` is MXCSR.
 const SUBNORMALS: AsmLoop = AsmLoop {
     before: "mov dword ptr [r14], {a}; ldmxcsr [r14]; \
              mov rsi, 0x10000000000; movq xmm2, rsi; mov esi, 0x10000; movd xmm4, esi; \
@@ -16,17 +16,17 @@ const SUBNORMALS: AsmLoop = AsmLoop {
     following: "mov dword ptr [r14], 0x1f80; ldmxcsr [r14]",
     ..AsmLoop::SLOW
 };
-/// All exceptions are masked, and subnormal numbers are what they are.
+/// All exceptions are masked; subnormal numbers stay subnormal.
 const AS_THEY_ARE: AsmLoop = SUBNORMALS.with(["0x1f80", "", "", ""]);
-/// Subnormal operands and results are zero.
+/// Subnormal operands and results become zero.
 const AS_ZERO: AsmLoop = SUBNORMALS.with(["0x9fc0", "", "", ""]);
 
-/// A computation with subnormal numbers, less the same one that takes them as zero.
+/// A computation with subnormal numbers, less the same computation with them treated as zero.
 const fn subnormal(text: &'static str) -> ProgramVariant {
     AS_THEY_ARE.asm(text).less_in(AS_ZERO)
 }
 
-/// R14 points to a number, which is on top of the x87 stack too, above 1.0. `{a}` is its first
+/// R14 points to a number, which is also on top of the x87 stack, above 1.0. `{a}` is its first
 /// eight bytes, and `{b}` the two that follow.
 const ON_X87: AsmLoop = AsmLoop {
     before: "mov rsi, {a}; mov [r14], rsi; mov word ptr [r14 + 8], {b}; fld1; fld tbyte ptr [r14]",
@@ -44,7 +44,7 @@ const NORMAL: Texts = ["0xc000000000000000", "0x3fff", "", ""];
 const SMALL_DOUBLE: Texts = ["0xc000000000000000", "0x3bfd", "SMALL_DOUBLE", ""];
 const SMALL_SINGLE: Texts = ["0xc000000000000000", "0x3f7d", "SMALL_SINGLE", ""];
 
-/// A text with one number, less the same text with another one.
+/// A text with one number, less the same text with another number.
 const fn x87(text: &'static str, number: Texts, normal: Texts) -> ProgramVariant {
     ON_X87.with(number).asm(text).less_in(ON_X87.with(normal)).label("{text}, {c}")
 }
@@ -148,7 +148,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                         subnormal("movaps xmm1, xmm7; divss xmm1, xmm5"),
                     ],
                 ),
-                // The root of zero would take another time than that of any normal number.
+                // The root of zero takes another time than that of a normal number.
                 TestRow::new(
                     "square_root_operand",
                     &[

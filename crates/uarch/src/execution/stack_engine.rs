@@ -1,10 +1,10 @@
-//! Reads of the stack pointer behind pushes.
+//! Reads of the stack pointer after pushes.
 
 use crate::spec::*;
 
 /// Four pushes with cheap instructions behind each, `not` or `nop`. The read, `{a}`, is behind each
-/// push, or four times behind the last one. The read behind the pops is in all of them, so that
-/// none ends where it began.
+/// push, or four times behind the last one. All programs also read behind the pops, and none ends
+/// in its first state.
 const AMONG_NOT: &str = "push rdi; {a}; not rbx; not rcx; not rdx; not r13; not r8; \
          push rdi; {a}; not r9; not r10; not r11; not r12; not rbx; \
          push rdi; {a}; not rcx; not rdx; not r13; not r8; not r9; \
@@ -35,10 +35,11 @@ const BEHIND_ALL_NOP: &str = "push rdi; nop; nop; nop; nop; nop; \
          pop rsi; pop rsi; pop rsi; pop rsi; \
          nop; nop; nop; nop; nop; nop; nop; nop; \
          nop; nop; nop; nop; nop; nop; nop; nop; {a}";
-/// RSP points to the end of two pages, and RBP too.
+/// RSP and RBP point to the end of two pages.
 const STACK: AsmLoop = AsmLoop { setup: "lea rsp, [r14 + 8192]; mov rbp, rsp", ..AsmLoop::bare(16, 2) };
 
-/// A read behind each push, less the same behind all, among two kinds of cheap instructions.
+/// A read behind each push, less all reads behind the last push, among two kinds of cheap
+/// instructions.
 const fn reads(read: &'static str) -> [ProgramVariant; 2] {
     let stack = STACK.with([read, "", "", ""]);
     [
@@ -47,7 +48,7 @@ const fn reads(read: &'static str) -> [ProgramVariant; 2] {
     ]
 }
 
-/// The first read is behind a push in both programs.
+/// Three reads count: the first one is behind a push in both programs.
 const READS: f64 = 3.0;
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {

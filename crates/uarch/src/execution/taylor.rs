@@ -3,12 +3,12 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, FMA};
 
-/// Terms of a step, in as many chains as a row says.
+/// Terms per step, in as many chains as the row says.
 const TERMS: usize = 24;
-/// The first register of sums; those before it have the argument and a coefficient.
+/// The first register for sums; the registers before it hold the argument and a coefficient.
 const FIRST: usize = 2;
 
-/// Each chain's next term: the sum so far times the argument, plus a coefficient. `{}` is the
+/// Each chain's next term: the present sum times the argument, plus a coefficient. `{}` is the
 /// chain's register.
 fn taylor_loop(chains: usize, term: &str) -> StepLoop {
     let each = |number: usize| term.replace("{}", &format!("xmm{}", FIRST + number % chains));

@@ -1,11 +1,11 @@
-//! Vector units: upper halves of registers, and units that rest.
+//! Vector units: upper halves of registers, and units that power down.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-// Instructions of two encodings, of which one keeps the upper half of a register.
+// Instructions in two encodings; one of them keeps the upper half of a register.
 
-/// Registers are ones, with their upper halves, behind which `{a}` runs.
+/// Registers of ones, including their upper halves. `{a}` runs afterwards.
 const ONES: AsmLoop = AsmLoop {
     before: "vcmpps ymm2, ymm2, ymm2, 15; vmovaps ymm3, ymm2; vmovaps ymm4, ymm2; vmovaps ymm5, ymm2; \
              vmovaps ymm6, ymm2; vmovaps ymm7, ymm2; {a}",
@@ -14,26 +14,27 @@ const ONES: AsmLoop = AsmLoop {
 };
 const CLEAN: AsmLoop = ONES.with(["vzeroupper", "", "", ""]);
 
-/// A text behind dirty upper halves, less the same text behind clean ones.
+/// A text after dirty upper halves, less the same text after clean ones.
 const fn dirty(text: &'static str) -> ProgramVariant {
     ONES.asm(text).less_in(CLEAN).requiring(&[AVX])
 }
 
-/// A text behind dirty upper halves, less another one behind the same.
+/// A text after dirty upper halves, less another text after the same.
 const fn ordered(text: &'static str, other: &'static str) -> ProgramVariant {
     ONES.asm(text).less(other).requiring(&[AVX])
 }
 
-// Wide vector units that rest when nobody uses them.
+// Wide vector units that power down when unused.
 
-/// Instructions of a step, which do not wait for each other.
+/// Independent instructions per step.
 const TOGETHER: usize = 16;
-/// Steps of the shorter call: what is measured is as many that follow them, a microsecond behind
-/// the rest at most.
+/// Steps of the shorter call. The measured steps are as many and follow them, at most a microsecond
+/// after the rest.
 const SOON: u64 = 8;
 
-/// Steps of a vector instruction, `{a}`, of registers `{b}`. Before them runs a loop of `cycles`
-/// core cycles: one that rests has no vector instruction, the other executes one in each cycle.
+/// Steps of a vector instruction, `{a}`, with registers `{b}`. Before them, a loop runs for
+/// `cycles` core cycles: without vector instructions to let the units rest, or with one in each
+/// cycle.
 fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [name, register, ..], numbers: [rests, ..] } = inputs;
     let one = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
@@ -43,14 +44,14 @@ fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
     StepLoop { init: assemble(&rest), iterations: SOON, ..straight_loop(assemble(&body.join("; ")), 1) }
 }
 
-/// An instruction behind a rest, less the same one behind a loop of it.
+/// An instruction after a rest, less the same instruction after a loop that uses it.
 const fn rested(name: &'static str, register: &'static str) -> ProgramVariant {
     let texts = [name, register, "", ""];
     ProgramVariant::built("{a} {b}", loop_after_rest, texts, [1, 0, 0, 0]).less_built(texts, [0; 4])
 }
 
-/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the
-/// fastest.
+/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the fastest
+/// cores.
 const LONG: usize = 4_500_000;
 
 pub(crate) const TESTS: &[TestSpec] = &[

@@ -1,21 +1,21 @@
-//! Decoding: how many instructions in a cycle, and what makes it slower.
+//! Decoding: instructions per cycle, and what slows decoding down.
 
 use crate::spec::*;
 
-// Instructions that are decoded in a cycle, by their length.
+// Decoded instructions per cycle, by instruction length.
 
-/// Bytes of straight code: less than the first caches of all cores, and more instructions of four
-/// bytes than any known cache of decoded instructions holds.
+/// Bytes of straight code. All first-level caches hold it. With instructions of four bytes, it
+/// exceeds any known cache of decoded instructions.
 const DECODED_BYTES: usize = 28 << 10;
-/// Bytes of less code, of which such a cache would hold a larger part. Of longer instructions it
-/// holds a part however many the first cache holds.
+/// Bytes of shorter code, of which such a cache would hold a larger part. It holds a part of code
+/// with longer instructions at any size that the first cache holds.
 const FEWER: usize = 20 << 10;
-/// Bytes of less code whose instructions have one byte.
+/// Bytes of the shorter code with instructions of one byte.
 const FEWEST: usize = 12 << 10;
-/// Bytes of code that the first caches of most cores do not hold. A cache of decoded instructions
-/// that does not replace the oldest ones keeps some of less code for good, so that the less there
-/// is the faster it runs (Zen 4: 4.19, 4.14, 4.08 and 4.00 a cycle of 12, 20, 28 and 48 KiB of
-/// clc), and lines from the second cache come fast enough for few bytes a cycle.
+/// Bytes of code beyond most first-level caches. A cache of decoded instructions that does not
+/// replace its oldest entries keeps a part of short code for good, so shorter code runs faster (Zen
+/// 4, clc: 4.19, 4.14, 4.08 and 4.00 per cycle at 12, 20, 28 and 48 KiB). Lines from the second
+/// cache arrive fast enough for few bytes per cycle.
 const BEYOND_BYTES: usize = 48 << 10;
 
 fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
@@ -27,7 +27,7 @@ fn nop_instruction(length: usize, _: usize) -> Vec<u8> {
     nop_of_length(length)
 }
 
-/// clc, of one byte.
+/// clc, one byte.
 const CLC: u8 = 0xf8;
 
 const NOP: ProgramVariant =
@@ -52,7 +52,7 @@ const LONGER: &[ProgramVariant] = &[
 
 // Decoding of instructions that become several operations.
 
-/// Bytes of straight code, the most in `decode_rate`.
+/// Bytes of straight code, as the longest in `decode_rate`.
 const DOUBLE_BYTES: usize = 48 << 10;
 /// Bytes of a simple instruction.
 const SIMPLE: usize = 2;
@@ -89,8 +89,8 @@ const DOUBLE_VARIANTS: &[ProgramVariant] = &[
 
 /// Bytes of straight code.
 const PREFIX_BYTES: usize = 28 << 10;
-/// No-operations of one byte behind each instruction: with them the code has more instructions than
-/// a cache of decoded ones holds.
+/// No-operations of one byte behind each instruction: with them, the code exceeds any cache of
+/// decoded instructions.
 const FIVE_NOPS: [u8; 5] = [0x90; 5];
 
 fn among_nops(instruction: &[u8]) -> StepLoop {
@@ -121,11 +121,11 @@ fn test_32(_: usize) -> StepLoop {
 
 // Decoding of instructions with several prefixes.
 
-/// Instructions of one byte behind each one with prefixes, nop and clc: with them the code has more
-/// instructions than a cache of decoded ones holds.
+/// Instructions of one byte, nop and clc, behind each one with prefixes: with them, the code
+/// exceeds any cache of decoded instructions.
 const TEN_NOPS: [u8; 10] = [0x90; 10];
 const TEN_CLCS: [u8; 10] = [0xf8; 10];
-/// Prefixes that do nothing here: of an operand's size, and of CS.
+/// Prefixes without effect here: of an operand's size, and of CS.
 const SIZE: u8 = 0x66;
 const CS: u8 = 0x2e;
 /// `nop dword ptr [rax]`.
@@ -141,7 +141,7 @@ fn prefixed_nop(prefixes: usize, prefix: u8, others: &[u8]) -> StepLoop {
     surround_with(&[&vec![prefix; prefixes], &PLAIN[..]].concat(), others)
 }
 
-/// The no-operation of as many bytes that has fewest prefixes.
+/// The no-operation of the same length with the fewest prefixes.
 fn long_nop(prefixes: usize, others: &[u8]) -> StepLoop {
     surround_with(&nop_of_length(prefixes + PLAIN.len()), others)
 }
@@ -153,14 +153,14 @@ const PREFIX_VARIANTS: &[ProgramVariant] = &[
         .less_generated(|number| long_nop(number, &TEN_CLCS)),
 ];
 
-// Decoding of code that the instruction cache does not hold.
+// Decoding of code outside the instruction cache.
 
-/// Bytes of straight code that the first caches of all cores hold, and that none does but second
-/// ones.
+/// Bytes of straight code that all first-level caches hold, and bytes that only second-level caches
+/// hold.
 const FIRST_HELD: usize = 28 << 10;
 const FIRST_BEYOND: usize = 160 << 10;
 
-/// Whole lines of these instructions in turn, which have as many bytes each.
+/// Whole lines of these instructions in turn. All have the same length.
 fn whole_lines(bytes: usize, all: &[Vec<u8>]) -> StepLoop {
     let length = all[0].len();
     let code = all.iter().cycle().take(bytes / length).flatten().copied().collect();
@@ -186,7 +186,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         answers: &["decoder_throughput", "decode_nops"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
-            // Programs of which such a cache holds parts differ by more.
+            // Programs differ by more if such a cache holds parts of them.
             tolerance_share: 0.015,
             allow_outlier: true,
             ..RatesSpec::new(
@@ -277,8 +277,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {
             rows: &[
-                // No-operations of one byte are packed by some cores, which are short of other
-                // things then.
+                // Some cores pack no-operations of one byte and then have another bottleneck.
                 TestRow::new(
                     "1_byte",
                     &[

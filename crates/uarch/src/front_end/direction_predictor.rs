@@ -1,4 +1,4 @@
-//! The memory of the predictor of directions, for one branch and for several.
+//! Capacity of the branch direction predictor, for one branch and for several.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -6,14 +6,14 @@ use cyclescope_code::program::memory::{
 };
 use cyclescope_core::random::Random;
 
-// The memory of the predictor of directions.
+// Capacity of the direction predictor.
 
-/// Iterations of the shorter call: once through the pattern, and no fewer and no more than these.
-/// What background load does in a longer time is no outlier.
+/// Least and largest number of iterations of the shorter call; within them, one pass through the
+/// pattern. In a longer call, background load would no longer show as an outlier.
 pub(super) const ITERATIONS: [usize; 2] = [4000, 32768];
 
-/// One conditional branch a step, taken by a random pattern of this period, from one call to the
-/// next.
+/// One conditional branch per step, taken by a random pattern of this period. The pattern continues
+/// from call to call.
 fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
@@ -23,9 +23,9 @@ fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     table_loop(body, AreaFill::Bytes(bits), period as u64, period.clamp(ITERATIONS[0], ITERATIONS[1]))
 }
 
-/// A loop over code that reads a table of this length entry by entry, and then from its begin. A
-/// call goes on where the last one stopped. R14 points to the table, RBP holds the place in it,
-/// which no clock changes, and R11 is zero.
+/// A loop over code that reads a table of this length entry by entry, over and over. Each call
+/// continues where the last one stopped. R14 points to the table, and R11 is zero. RBP holds the
+/// place in the table; no timing method changes it.
 pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations: usize) -> StepLoop {
     let kept = |area: MemoryArea, register| MemoryArea {
         lifetime: StoreLifetime::Kept,
@@ -33,7 +33,7 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
         pointer: Some(AreaPointer { register, at: PointerPosition::Start }),
         ..area
     };
-    // R13 points to a cell with the place.
+    // R13 points to a cell that keeps the place.
     let cell = kept(MemoryArea::new(PAGE_BYTES, AreaFill::Image(vec![0; 8])), 13);
     StepLoop {
         init: assemble("xor r11d, r11d; mov rbp, [r13]"),
@@ -48,9 +48,9 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
     }
 }
 
-// The memory of the predictor of directions for several branches together.
+// Capacity of the direction predictor for several branches together.
 
-/// A number of conditional branches an iteration, each by its own random pattern. All patterns
+/// A number of conditional branches per iteration, each with its own random pattern. All patterns
 /// together have `outcomes` outcomes.
 fn pattern_branches(outcomes: usize, branches: usize, branch: u8, seed: u64) -> StepLoop {
     let period = outcomes / branches;
@@ -96,7 +96,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             count_range: [16, 131072],
             min_rise: 5.0,
             min_ratio: 1.3,
-            // Its tables are found by hashes.
+            // Its tables are indexed by hashes.
             fills_randomly: true,
             cost_definition: Some("core cycles of a turn: the branch, its load and its counter"),
             bytes_per_count: 1,
@@ -119,7 +119,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             count_range: [256, 131072],
             min_rise: 3.0,
             min_ratio: 1.3,
-            // Its tables are found by hashes.
+            // Its tables are indexed by hashes.
             fills_randomly: true,
             cost_definition: Some("core cycles of a branch: its load, and its part of the counter"),
             bytes_per_count: 1,

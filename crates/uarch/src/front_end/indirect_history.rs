@@ -1,17 +1,17 @@
-//! Targets of one indirect jump that come in turn.
+//! Targets of one indirect jump, in turn.
 
 use super::direction_predictor::table_loop;
 use crate::spec::*;
 use cyclescope_code::program::memory::AreaFill;
 use cyclescope_core::random::Random;
 
-/// Iterations of the shorter call at least.
+/// The least number of iterations of the shorter call.
 const ITERATIONS_LEAST: usize = 4000;
-/// Bytes of the number of a target's place.
+/// Bytes of an entry of the table of targets.
 const PLACE: usize = 4;
 
-/// A program with one indirect jump. Each step takes it to another of `number` targets, which are
-/// `apart` bytes from each other. Their order is random, and repeats when all have been jumped to.
+/// A program with one indirect jump, which goes to another of `number` targets in each step. The
+/// targets are `apart` bytes from each other. Their order is random and repeats after all of them.
 fn jump_to_targets(number: usize, apart: usize, seed: u64) -> StepLoop {
     let mut order: Vec<usize> = (0..number).collect();
     Random::new(seed ^ number as u64).shuffle(&mut order);
@@ -21,7 +21,7 @@ fn jump_to_targets(number: usize, apart: usize, seed: u64) -> StepLoop {
     body.extend([0x48, 0x8d, 0x0d, 5, 0, 0, 0]);
     body.extend(assemble("add rax, rcx; jmp rax"));
     for target in 0..number {
-        // jmp behind the last target
+        // jmp to the end of the last target
         let distance = ((number - target) * apart - JUMP) as i32;
         body.push(0xe9);
         body.extend(distance.to_le_bytes());
@@ -50,11 +50,11 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             ProgramFamily::new("targets 12 bytes apart", |number| jump_to_targets(number, 12, 0x5eed)),
             ProgramFamily::new("targets 16 bytes apart", targets_16_bytes_apart),
         ],
-        // With more the code of either program would not lie in an instruction cache of 32 KiB.
+        // With more targets, the code of one program would exceed an instruction cache of 32 KiB.
         count_range: [8, 1920],
         min_rise: 5.0,
         min_ratio: 1.3,
-        // Its tables are found by hashes.
+        // Its tables are indexed by hashes.
         fills_randomly: true,
         cost_definition: Some("core cycles of a turn: the jump there and back, its load and its counter"),
         bytes_per_count: PLACE,

@@ -1,8 +1,9 @@
-//! The cache of instructions.
+//! The instruction cache.
 
 use crate::spec::*;
 
-/// Bytes of an instruction: long ones fill a cache of decoded instructions later than lines.
+/// Bytes of an instruction. Long instructions fill lines sooner than a cache of decoded
+/// instructions.
 const LENGTH: usize = 8;
 
 fn fill_lines(bytes: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
@@ -20,8 +21,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
             ProgramFamily::new("no-operations of 8 bytes", |bytes| fill_lines(bytes, |_| nop_of_length(LENGTH))),
-            // Jumps are no use: a core that knows them all fetches lines ahead, and hides that they
-            // come from the second cache.
+            // Jumps do not work here: a core that knows them all fetches lines ahead and hides the
+            // second cache's latency.
             ProgramFamily::new("xor r32, same, of 8 bytes", |bytes| {
                 fill_lines(bytes, |place| zeroing_of_length(LENGTH, place))
             }),

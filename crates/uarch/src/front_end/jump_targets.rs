@@ -1,24 +1,24 @@
-//! Jumps, conditional branches and calls that the core knows before it has decoded them.
+//! Jumps, conditional branches and calls that the core predicts before it decodes them.
 
 use crate::spec::*;
 
-// Targets of direct jumps, by how many bytes are from one to the next.
+// Targets of direct jumps, by the distance from one jump to the next.
 
-/// Opcodes of a jump by four bytes and by one.
+/// Opcodes of a jump with a distance of four bytes, and of one byte.
 const JMP_NEAR: [u8; 1] = [0xe9];
 const JMP_SHORT: [u8; 1] = [0xeb];
 
-/// int3, which is never reached.
+/// int3, which never runs.
 const TRAP: u8 = 0xcc;
 
-/// Jumps in a row, each to the next one, this many bytes apart; the distance is encoded in four
+/// Jumps in a row, each to the next one, this many bytes apart. The distance is encoded in four
 /// bytes.
 pub(super) fn near_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let distance = (apart - opcode.len() - 4) as i32;
     pad_branches([opcode, &distance.to_le_bytes()].concat(), number, apart)
 }
 
-/// The same with the distance in one byte.
+/// The same with the distance encoded in one byte.
 pub(super) fn short_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     pad_branches([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
 }
@@ -29,14 +29,14 @@ fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
 }
 
 const JUMP_COST: &str = "core cycles of a taken jump to the next one";
-/// The least rise from one level to the next, in core cycles and as a ratio. Jumps that are known
-/// cost more where there are more (on Zen 4 1.0, 1.55 and 2.05 cycles of 16 bytes; of 32 bytes 1.0
-/// to 3.1, in no clear steps).
+/// The least rise from one level to the next, in core cycles and as a ratio. Among many jumps,
+/// known ones cost more too (Zen 4: 1.0, 1.55 and 2.05 cycles, 16 bytes apart; 1.0 to 3.1 without
+/// clear steps, 32 bytes apart).
 pub(super) const LEVELS: [f64; 2] = [0.3, 1.45];
-/// The same of those that are not known at all.
+/// The least rise where jumps become unknown.
 pub(super) const UNKNOWN: [f64; 2] = [2.0, 4.0];
 
-/// What rows of branches show; `cost` says what a step costs.
+/// A test of branch targets. `cost` says what a step costs.
 pub(super) const fn target_levels(
     walks: &'static [ProgramFamily],
     takes: &'static [(&'static str, usize)],
@@ -54,9 +54,9 @@ pub(super) const fn target_levels(
     })
 }
 
-// Targets of conditional branches, by how many bytes are from one to the next.
+// Targets of conditional branches, by the distance from one branch to the next.
 
-/// Opcodes of jc by four bytes and by one.
+/// Opcodes of jc with a distance of four bytes, and of one byte.
 const JC_NEAR: [u8; 2] = [0x0f, 0x82];
 const JC_SHORT: [u8; 1] = [0x72];
 
@@ -69,20 +69,20 @@ const CONDITIONAL_COST: &str = "core cycles of a taken conditional branch to the
 
 // Targets of direct calls.
 
-/// This many calls, each to the next one, this many bytes apart. Each takes its return address off
-/// the stack again, so that no return has to be predicted.
+/// This many calls, each to the next one, this many bytes apart. Each callee pops its return
+/// address, and no return has to be predicted.
 fn calls_without_returns(number: usize, take_off: &str) -> StepLoop {
     const CALL: usize = 5;
     let target = assemble(take_off);
-    // A call of the very next instruction is no call to some cores.
+    // Some cores do not treat a call of the very next instruction as a call.
     let between = CALL_DISTANCE - CALL - target.len();
     let one = [&[0xe8][..], &(between as i32).to_le_bytes(), &vec![TRAP; between], &target].concat();
     // Calls need a stack.
     StepLoop { init: assemble("lea rsp, [r14 + 2048]"), ..loop_in_pages(one.repeat(number), number, 1) }
 }
 
-/// Bytes from a call to the next one. Nearer ones are in fewer lines, and what they cost rises
-/// slowly where these have no room.
+/// Bytes from a call to the next one. Nearer calls share lines, and their cost rises slowly when
+/// the lines no longer fit.
 const CALL_DISTANCE: usize = 64;
 fn add_calls(number: usize) -> StepLoop {
     calls_without_returns(number, "add rsp, 8")
@@ -92,15 +92,15 @@ fn lea_calls(number: usize) -> StepLoop {
     calls_without_returns(number, "lea rsp, [rsp + 8]")
 }
 
-// Targets of indirect jumps that each have one.
+// Targets of indirect jumps with one target each.
 
-/// Repeats the code `number` times. A copy begins `apart` bytes behind the one before.
+/// Repeats the code `number` times. Copies begin `apart` bytes from each other.
 fn repeat_padded(one: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let between = apart - one.len();
     [one, &nop_of_length(between / 2), &nop_of_length(between.div_ceil(2))].concat().repeat(number)
 }
 
-/// Each jump to the next one, whose address it gets by its own.
+/// Jumps, each to the next one. Each computes its target from its own address.
 fn own_address(number: usize, apart: usize) -> StepLoop {
     // lea rcx, [rip + distance]; jmp rcx
     const LEA: [u8; 3] = [0x48, 0x8d, 0x0d];
@@ -110,7 +110,7 @@ fn own_address(number: usize, apart: usize) -> StepLoop {
     straight_loop(repeat_padded(&one, number, apart), number)
 }
 
-/// Each jump to the next one, whose address it gets by that of the one before.
+/// Jumps, each to the next one. Each computes its target from the previous target.
 fn from_address(number: usize, apart: usize) -> StepLoop {
     // lea rcx, [rip], which is the address of the first step: add rcx, apart; jmp rcx
     const LEA: [u8; 7] = [0x48, 0x8d, 0x0d, 0, 0, 0, 0];
@@ -120,8 +120,8 @@ fn from_address(number: usize, apart: usize) -> StepLoop {
 
 const JMP_RCX: [u8; 2] = [0xff, 0xe1];
 
-/// Bytes from a jump to the next one: so few are in a line that the cost has a level of its own
-/// behind the end of the instruction cache.
+/// Bytes from a jump to the next one. Few fit in a line: the cost then has a level of its own
+/// beyond the end of the instruction cache.
 const INDIRECT_DISTANCE: usize = 32;
 
 fn lea_and_jmp(number: usize) -> StepLoop {

@@ -1,8 +1,8 @@
-//! Loops: how many instructions and branches of them go through the core in a cycle.
+//! Loops: instructions and branches per cycle.
 
 use crate::spec::*;
 
-// Instructions of a loop, by its length.
+// Instructions of a loop per cycle, by the loop's length.
 
 const WAYS: &[ProgramVariant] = &[
     ProgramVariant::new("no-operations", nop_loop),
@@ -11,16 +11,16 @@ const WAYS: &[ProgramVariant] = &[
     ProgramVariant::new("mov r32, r32", mov_reg_loop),
 ];
 
-// The buffer of short loops.
+// The buffer for short loops.
 //
-// From it a loop runs as fast as the core is wide, however long its instructions are. From the
-// cache of decoded instructions and from the decoders those of the greatest length come more
-// slowly: a few fill a window of code.
+// It delivers a loop at the core's full width, whatever the length of its instructions. The cache
+// of decoded instructions and the decoders deliver instructions of the greatest length more slowly:
+// a few fill a window of code.
 
 /// Bytes of an instruction: the most that x86 allows (Intel SDM vol. 2, 2.3.11).
 const LENGTH: usize = 15;
 
-/// The two that count a loop's iterations, of which many cores make one.
+/// The two instructions that count iterations. Many cores fuse them.
 const COUNTING: usize = 1;
 
 /// A loop of this number of instructions.
@@ -28,7 +28,7 @@ fn counted_loop(number: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(one).collect(), number) }
 }
 
-// Instructions that go through the core in a cycle.
+// Instructions per cycle.
 
 /// Instructions in turn, each for other units than the one before.
 fn cycle_through(number: usize, period: &[&str]) -> StepLoop {
@@ -84,9 +84,9 @@ fn vectors_and_loads(number: usize) -> StepLoop {
     )
 }
 
-// Branches that go through the core in a cycle.
+// Branches per cycle.
 
-/// Branches of an iteration that are not taken, or of which each other one is.
+/// Branches per iteration. All are not taken, or every other one.
 const BRANCHES: usize = 64;
 
 /// Conditional branches that are not taken, with a no-operation behind each.
@@ -95,13 +95,13 @@ fn untaken_branches(number: usize, condition: u8) -> Vec<u8> {
     [assemble("test r14, r14"), one.repeat(number)].concat()
 }
 
-/// Each behind a comparison of its own.
+/// The same, each behind its own comparison.
 fn untaken_je(number: usize) -> StepLoop {
     let one = [&assemble("test r14, r14"), &[0x0f, 0x84, 0, 0, 0, 0][..], &nop_of_length(7)].concat();
     straight_loop(one.repeat(number), number + 1)
 }
 
-/// A conditional branch that is not taken before each jump, and the loop's own branch.
+/// Jumps, each behind a conditional branch that is not taken, and the loop's own branch.
 fn untaken_and_jmp(number: usize, condition: u8) -> StepLoop {
     // jmp over five bytes.
     let jump = [0xe9, 5, 0, 0, 0, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
@@ -161,11 +161,11 @@ pub(crate) const TESTS: &[TestSpec] = &[
                     counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
                 }),
             ],
-            // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4,
-            // where none is used any more: Chips and Cheese, 2024).
+            // Loop buffers hold 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4, later
+            // disabled: Chips and Cheese, 2024).
             count_range: [8, 320],
             min_rise: 0.03,
-            // Windows of code give two thirds of a width of six, or half of one of four.
+            // Windows of code deliver two thirds of a width of six, or half of a width of four.
             min_ratio: 1.3,
             single_structure: true,
             ..LevelsSpec::COUNTS
@@ -240,7 +240,7 @@ mod tests {
     use cyclescope_core::random::Random;
     use iced_x86::{Decoder, DecoderOptions};
 
-    /// The buffers that are published hold from 18 instructions to 144 (see the counts).
+    /// Published buffers hold 18 to 144 instructions (see the counts).
     const PUBLISHED: [usize; 2] = [18, 144];
 
     fn asked() -> &'static LevelsSpec {
@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// A core that takes six instructions of a loop in a cycle, and behind the end of the buffer
-    /// windows of two of them.
+    /// A core that takes six instructions of a loop per cycle, and beyond the buffer windows of two
+    /// instructions.
     struct Six {
         buffer: usize,
         behind: f64,

@@ -1,4 +1,4 @@
-//! The penalty of a misprediction.
+//! The penalty of a branch misprediction.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -14,8 +14,8 @@ const JNC: u8 = 0x73;
 /// The next random number in RBP.
 pub(super) const GENERATE: &str = "imul rbp, r9; add rbp, r10";
 
-/// A loop over this code, with a generator of random numbers whose state is in RBP and goes on from
-/// call to call; R12 is zero.
+/// A loop over this code, with a random number generator. RBP holds its state from call to call;
+/// R12 is zero.
 pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
     // Multiplier and increment of D. Knuth's MMIX.
     let mut init = assemble("mov rbp, [r13]; xor r12d, r12d");
@@ -40,8 +40,8 @@ pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
 /// Bytes of a stack.
 const STACK: u64 = 1 << 20;
 
-/// A conditional branch by a bit of this register beside the generator. Nothing that follows can be
-/// executed before the branch is, for the generator goes on behind it.
+/// A conditional branch on a bit of this register, with the generator behind it. No later
+/// instruction can run before the branch: the generator continues behind it.
 fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
     let mut body = assemble(&format!("{GENERATE}; bt {by}, 60"));
     body.extend([condition, 3]);
@@ -49,15 +49,15 @@ fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
     random_loop(body, ITERATIONS)
 }
 
-/// Instructions behind each branch of a long program, and such programs' bytes: less than the first
-/// caches of all cores, and more instructions than any cache of decoded ones is known to hold.
+/// Instructions behind each branch of a long program, and the size of such programs. All
+/// first-level caches hold them. Their instructions exceed any known cache of decoded instructions.
 const BEHIND: &str = "lea eax, [rcx + rdx]; lea ebx, [rcx + rdx]; lea esi, [rcx + rdx]; lea edi, [rcx + rdx]";
 const TIMES_BEHIND: usize = 3;
 const BYTES: usize = 29 << 10;
-/// Iterations of such a program's shorter call.
+/// Iterations of the shorter call of a long program.
 const FEW_ITERATIONS: u64 = 5;
 
-/// Repeats the branch and the instructions behind it as often as they fit `BYTES`.
+/// Repeats the branch and the instructions behind it up to `BYTES`.
 fn long_program(by: &str, condition: u8) -> StepLoop {
     let one = [branch_on_bit(by, condition).body, assemble(BEHIND).repeat(TIMES_BEHIND)].concat();
     let number = BYTES / one.len();
@@ -67,7 +67,7 @@ fn long_program(by: &str, condition: u8) -> StepLoop {
 /// The share of random branches that are mispredicted.
 const SHARE: f64 = 0.5;
 
-/// What mispredictions cost, by programs and their controls.
+/// A test of the cost of mispredictions, by programs and their controls.
 const fn penalty_contrast(rows: &'static [TestRow]) -> Experiment {
     Experiment::Contrast(ContrastSpec { rows, tolerance: 2.0, tolerance_share: 0.1 })
 }

@@ -1,4 +1,4 @@
-//! What fetches, predicts and decodes.
+//! Fetch, prediction and decoding.
 
 pub(super) mod code_tlb;
 pub(super) mod decoders;

@@ -1,22 +1,22 @@
-//! The stack of return addresses.
+//! The return address stack.
 //!
-//! Where a nest of calls is deeper than the stack, each return more is mispredicted, and the last
-//! call of a nest costs as much as that. Some cores know from the history of branches where such a
-//! return goes to, and then it costs no more than another. On these one return is measured that no
-//! history tells.
+//! If nested calls are deeper than the stack, each further return is mispredicted. The last call of
+//! a nest then costs as much as a misprediction. Some cores predict such a return from the branch
+//! history, and then it costs no more than any other. For these cores, one return is measured that
+//! the history does not predict.
 
 use super::misprediction::{GENERATE, random_loop};
 use crate::spec::*;
 
 /// Nests of the shorter call.
 const ITERATIONS: u64 = 1800;
-/// Nests of that of a program without random branches. What background load does meanwhile is a
-/// part of all calls together, which in a longer time is more than the last one costs (Zen 4).
+/// Nests of the shorter call of a program without random branches. Background load adds a share of
+/// a call's time; in a longer call, that share exceeds the cost of the last return (Zen 4).
 const FEW_ITERATIONS: u64 = 120;
-/// int3, which is never reached.
+/// int3, which never runs.
 const TRAP: u8 = 0xcc;
 
-/// Functions `apart` bytes from each other, which call each other down to this depth, each from one
+/// Functions `apart` bytes from each other. They call each other down to this depth, each from one
 /// place.
 fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     let place = |function: usize| (1 + function) * apart;
@@ -34,13 +34,12 @@ fn nested_calls(depth: usize, apart: usize) -> StepLoop {
 }
 
 /// Functions `apart` bytes from each other, which call each other down to this depth. A random bit
-/// decides which of `places` calls the first one, and more bits decide branches between: no branch
-/// history shows where it returns to. Its address is lost first.
+/// selects one of `places` for the first call, and more bits decide branches in between: the branch
+/// history does not show where the first function returns to. The stack loses this address first.
 ///
-/// A mispredicted branch on the way calls the same functions as the right one, so that wrong
-/// fetches push the same addresses.
+/// Both sides of a branch call the same functions: wrong-path fetches push the same addresses.
 fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
-    // The bits are RAX's, the highest first.
+    // RAX holds the bits, the highest first.
     let mut body = assemble(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));
     let first = (body.len() + 2 + 2 * PLACE).next_multiple_of(apart);
     let second = (first + BITS * BIT + PLACE).next_multiple_of(apart);
@@ -49,7 +48,7 @@ fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
     body.extend([JC, PLACE as u8]);
     let other = body.len() + PLACE;
     for number in 0..2 {
-        // Where there is one place, the first way jumps to it over as many bytes.
+        // With one place, the first side jumps to it over as many bytes.
         let (opcode, to) = match (places, number) {
             (CallerCount::One, 0) => (JUMP, other),
             _ => (CALL, first),
@@ -73,24 +72,24 @@ fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
     random_loop(body, ITERATIONS)
 }
 
-/// How many places call the first function.
+/// Number of places that call the first function.
 #[derive(Clone, Copy)]
 enum CallerCount {
     One,
     Two,
 }
 
-/// Random branches between, and bytes of each.
+/// Number of random branches in between, and bytes of each.
 const BITS: usize = 8;
 const BIT: usize = 8;
 /// jc over less than 128 bytes.
 const JC: u8 = 0x72;
-/// Opcodes of a call and of a jump, and bytes of both together.
+/// Opcodes of a call and a jump, and bytes of both together.
 const CALL: u8 = 0xe8;
 const JUMP: u8 = 0xe9;
 const PLACE: usize = 10;
 
-/// A call or a jump at a place to another one.
+/// A call or a jump from one place to another.
 fn encode_branch(opcode: u8, from: usize, to: usize) -> Vec<u8> {
     let distance = to as i32 - (from + PLACE / 2) as i32;
     [&[opcode][..], &distance.to_le_bytes()].concat()

@@ -1,38 +1,38 @@
 //! The cache of decoded instructions.
 //!
-//! Straight code runs slower from the count on that has no room, where decoders are slower than the
-//! rest of the core. Where they are as fast, the rate of instructions tells nothing. But after a
-//! mispredicted branch the core has nothing to do until instructions come, and from the decoders
-//! they come later. So there a loop with mispredicted branches is slower from that count on.
+//! Straight code that exceeds the cache runs slower, if the decoders are slower than the rest of
+//! the core. If they are as fast, the rate shows nothing. But after a mispredicted branch the core
+//! waits for instructions, and the decoders deliver them later than the cache. So a loop with
+//! mispredicted branches slows down as soon as it exceeds the cache.
 
 use super::misprediction::{GENERATE, random_loop};
 use crate::spec::*;
 
-/// Instructions of a step of straight code. With fewer, a rise could be less than the noise of a
+/// Instructions per step of straight code. With fewer, a rise could be less than the noise of a
 /// mispredicted branch.
 const STEP: usize = 32;
 /// Bytes of its instructions.
 const LENGTH: usize = 3;
 
-/// As many instructions as are whole steps.
+/// A loop of this number of instructions, in whole steps.
 fn straight_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
     let steps = instructions / STEP;
     straight_loop((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
 }
 
-/// Branches that are executed by the shorter call, and its least number of iterations.
+/// Branches that the shorter call executes, and its least number of iterations.
 const EXECUTED: usize = 2400;
 const ITERATIONS_LEAST: usize = 2;
-/// The instructions before each branch, and the branch.
+/// Instructions before each branch, and the branch itself.
 const BESIDE: usize = 4;
 
-/// Groups of instructions of three bytes and a branch by a random bit. Taken or not, the branch
-/// goes to the next instruction, so that all code is executed.
+/// Groups of instructions of three bytes and a random branch. The branch goes to the next
+/// instruction either way: all code runs.
 fn random_branches(instructions: usize, each: usize, period: &[&str]) -> StepLoop {
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
     let mut one: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
     one.extend(assemble(&format!("{GENERATE}; bt rbp, 60")));
-    // jc to what follows
+    // jc to the next instruction
     one.extend([0x72, 0]);
     let number = instructions / each;
     let iterations = (EXECUTED / number).max(ITERATIONS_LEAST) as u64;
@@ -48,30 +48,30 @@ fn test_and_branches(instructions: usize) -> StepLoop {
     random_branches(instructions, 12, &["test rdx, rax", "test rdx, rbx", "test rdx, rsi", "test rdx, rdi"])
 }
 
-// The ways of the cache of decoded instructions.
+// The associativity of the cache of decoded instructions.
 //
-// Small blocks of code, each of which jumps to the next, lie so far from each other that all are in
-// one set. The same blocks in sets of their own are subtracted. The instruction cache has sets, and
-// so has what knows jumps: in the witness two blocks take two entries of decoded instructions each,
-// but one line and one jump, and have to end the row by four earlier.
+// Small blocks of code, each jumping to the next, are so far apart that all fall into one set. The
+// control has the same blocks in sets of their own. The instruction cache has sets too, and so has
+// the branch target buffer. So two blocks of the witness take two entries of decoded instructions
+// each, but one line and one jump. They must make the row end earlier by four.
 
-/// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that
-/// are published (Zen 4: AMD, Software Optimization Guide, 57647).
+/// Bytes after which the sets of any such cache repeat. The largest published one has 64 sets of 64
+/// bytes (Zen 4: AMD, Software Optimization Guide, 57647).
 const SETS: usize = 8 << 10;
-/// Instructions of a block beside its jump: of one entry, since every entry holds six, and of two,
-/// since no entry holds more than nine operations (Zen 4, as above). A window of 32 bytes has room
-/// for all of them.
+/// Instructions of a block without its jump: for one entry, as every entry holds six; and for two
+/// entries, as no entry holds more than nine operations (Zen 4, as above). All fit a window of 32
+/// bytes.
 const FEW: usize = 4;
 const MANY: usize = 10;
-/// Blocks of two entries in the witness.
+/// Number of two-entry blocks in the witness.
 const BEFORE: usize = 2;
-/// int3, which is never reached.
+/// int3, which never runs.
 const TRAP: u8 = 0xcc;
 /// Bytes of a jump.
 const JUMP: usize = 5;
 
-/// Blocks `apart` bytes from each other. The first ones have two entries each; the others have this
-/// kind of instructions.
+/// Blocks `apart` bytes from each other. The first `before` blocks have two entries each; the
+/// others have instructions of this kind.
 fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     let mut body = Vec::new();
     let last = before + number - 1;
@@ -81,7 +81,7 @@ fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec
             true => (0..MANY).for_each(|place| body.extend(zeroing_of_length(2, place))),
             false => (0..FEW).for_each(|place| body.extend(one(place))),
         }
-        // The last one goes on to the loop's own jump.
+        // The last block continues to the loop's own jump.
         if block < last {
             let distance = (apart - (body.len() - begin) - JUMP) as i32;
             body.push(0xe9);
@@ -102,13 +102,13 @@ fn mov_instruction(place: usize) -> Vec<u8> {
 
 // Instructions with long constants, from the cache of decoded instructions.
 
-/// Steps of an iteration: so few that every cache of decoded instructions holds them.
+/// Steps per iteration, few enough for every cache of decoded instructions.
 const STEPS: usize = 24;
 
-/// Bytes of each instruction: short constants get prefixes.
+/// Bytes of each instruction; those with short constants get prefixes.
 const LONG_BYTES: usize = 10;
 
-/// A loop over these instructions in turn, all of as many bytes.
+/// A loop over these instructions in turn. All have the same length.
 fn loop_in_turn(all: &[&str]) -> StepLoop {
     let all: Vec<Vec<u8>> = all.iter().map(|one| pad_with_prefixes(&assemble(one), LONG_BYTES)).collect();
     loop_in_pages(all.iter().cycle().take(STEPS).flatten().copied().collect(), STEPS, 1)
@@ -133,11 +133,11 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("lea, every 20th a branch", lea_and_branches),
                 ProgramFamily::new("test, every 12th a branch", test_and_branches),
             ],
-            // The largest count fits an instruction cache of 32 KiB.
+            // Code of the largest count fits an instruction cache of 32 KiB.
             count_range: [320, 9600],
             min_rise: 1.0,
             min_ratio: 1.08,
-            // Windows of code fall into its sets by address, and fill their entries by how their
+            // Windows of code select its sets by address, and fill entries depending on where
             // instructions lie in them.
             fills_randomly: true,
             ..LevelsSpec::COUNTS
@@ -260,14 +260,14 @@ mod tests {
             assert_eq!(steps.steps_per_iteration, before + 7);
         }
     }
-    /// Bytes of a part of code that has entries of its own at most, and sets of the largest cache
-    /// (Zen 4, as above).
+    /// The largest window of code with entries of its own, and the largest number of sets (Zen 4,
+    /// as above).
     const WINDOW: usize = 64;
     const SETS_MOST: usize = 64;
-    /// Instructions that an entry holds at least, on all cores, and at most.
+    /// The least and the largest number of instructions in an entry, over all cores.
     const HELD: [usize; 2] = [6, 9];
 
-    /// Where blocks begin, by the jumps to them, and instructions of each before its jump.
+    /// The offset of each block, and its number of instructions before the jump.
     fn begins(steps: &StepLoop) -> Vec<(usize, usize)> {
         let (mut begins, mut number) = (vec![0], 0);
         let mut numbers = Vec::new();
