@@ -1,35 +1,36 @@
-//! The count at which an overlap ends: from a curve to edges, or to the reason why it has no end.
+//! The number of fillers at which the overlap ends: finds the edges of the knee in a curve, or the
+//! reason that there is none.
 //!
 //! The overlap falls with the number of fillers: slowly while fillers cost the second chain some
-//! slots, and at once where the core is full. With more fillers it may rise again, because they
+//! slots, and at once when the core is full. Beyond that it may rise again, because the fillers
 //! take longer than the first chain. So only the part up to the lowest point counts. The nearest
-//! curve that never rises replaces it (isotonic regression, by pooling adjacent violators), and the
-//! knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some
-//! links has no knee.
+//! curve that never rises replaces it (isotonic regression, by pooling adjacent violators). The
+//! knee is the steepest fall of that curve. Without a fall of [`FALL_LEAST`] within some links
+//! there is no knee.
 
 use super::overlap::OverlapReading;
 use super::spec::CHAIN_LINKS;
 use cyclescope_core::statistics::median;
 
-/// The least fall at a knee, in overlaps.
+/// The least fall of a knee, in overlaps.
 const FALL_LEAST: f64 = 0.4;
-/// Number of points that show a level.
+/// Number of points that define a level.
 const LEVEL_POINTS: usize = 3;
-/// Most fillers over which an overlap ends if the first chain takes entries too and frees them link
-/// by link.
+/// The largest number of fillers over which an overlap ends, if the first chain takes entries too
+/// and frees them link by link.
 const MAX_FALL_WIDTH: usize = CHAIN_LINKS + 8;
-/// Shares of the fall at the edges.
+/// The edges of a knee are at these shares of its fall.
 const HIGH_SHARE: f64 = 0.1;
 const LOW_SHARE: f64 = 0.9;
-/// The largest root mean square distance of points from the falling curve, in overlaps.
+/// The largest root mean square distance of points from the fitted curve, in overlaps.
 const ROUGHNESS_MOST: f64 = 0.1;
 
-/// The edges of a knee, in fillers.
+/// The edges of a knee, in numbers of fillers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KneeEdges {
     /// The last count before the fall.
     pub low: usize,
-    /// The last count in it: with one more filler the overlap is what it is past the knee.
+    /// The last count within the fall: one more filler reaches the overlap beyond the knee.
     pub high: usize,
 }
 
@@ -38,14 +39,14 @@ pub struct KneeEdges {
 pub(super) enum NoKnee {
     /// The chains overlap at every count.
     AlwaysOverlaps,
-    /// They never do.
+    /// The chains overlap at no count.
     NeverOverlaps,
-    /// The curve does not fall in one place.
+    /// The curve has no single fall.
     NoSingleFall,
 }
 
 impl KneeEdges {
-    /// Finds the knee of a curve in ascending order of counts.
+    /// Finds the knee of a curve whose counts ascend.
     pub(super) fn from_curve(points: &[OverlapReading]) -> Result<KneeEdges, NoKnee> {
         if points.len() < 2 * LEVEL_POINTS || points.iter().any(|point| !point.overlap.is_finite()) {
             return Err(NoKnee::NoSingleFall);
@@ -63,7 +64,7 @@ impl KneeEdges {
         }
         let (from, to) = find_steepest_fall(points, &falling);
         let fall = falling[from] - falling[to];
-        // Where counts are far apart only a part of them tells the fall.
+        // If counts are far apart, only a part of them shows the fall.
         if fall < FALL_LEAST {
             return Err(NoKnee::NoSingleFall);
         }
@@ -74,26 +75,26 @@ impl KneeEdges {
         Ok(KneeEdges { low: last(LOW_SHARE), high: last(HIGH_SHARE) })
     }
 
-    /// The knee where some fillers are there already.
+    /// The knee without fillers that were there beforehand.
     pub(super) fn minus_fillers(self, fillers: usize) -> KneeEdges {
         let [low, high] = [self.low, self.high].map(|count| count.saturating_sub(fillers));
         KneeEdges { low, high }
     }
 
-    /// Fillers that may be past the last count if the overlap ends link by link: the links that
-    /// cause the rest of the fall there.
+    /// Fillers that may be beyond the last count if the overlap ends link by link: these links
+    /// cause the rest of the fall.
     pub(super) fn link_slack(&self) -> usize {
         if self.high - self.low >= CHAIN_LINKS / 2 { (HIGH_SHARE * CHAIN_LINKS as f64).ceil() as usize } else { 0 }
     }
 
-    /// The next count to either side of the fall that was measured.
+    /// The measured counts next to the fall, on both sides.
     pub(super) fn find_bracket(&self, points: &[OverlapReading]) -> (usize, usize) {
         let next = points.iter().map(|point| point.n).find(|n| *n > self.high);
         (self.low, next.unwrap_or(self.high))
     }
 }
 
-/// Where the curve is lowest, by medians of neighbours.
+/// The lowest point of the curve, by medians of neighbours.
 fn find_lowest(points: &[OverlapReading]) -> usize {
     let level = |points: &[OverlapReading]| median(&mut points.iter().map(|point| point.overlap).collect::<Vec<f64>>());
     let levels = points.windows(LEVEL_POINTS).map(level).enumerate();
@@ -101,9 +102,9 @@ fn find_lowest(points: &[OverlapReading]) -> usize {
     place + LEVEL_POINTS - 1
 }
 
-/// The places of the points between which the curve falls most, at most [`MAX_FALL_WIDTH`] fillers
-/// apart, or two points where counts are farther apart: a fall from one to the next may lie on both
-/// sides of one.
+/// The two points between which the curve falls most. They are at most [`MAX_FALL_WIDTH`] fillers
+/// apart. If counts are farther apart, it is up to two steps: a fall between two counts may lie on
+/// both sides of a third one.
 fn find_steepest_fall(points: &[OverlapReading], falling: &[f64]) -> (usize, usize) {
     let pairs = (0..points.len()).flat_map(|from| {
         let near = move |to: &usize| *to <= from + 2 || points[*to].n - points[from].n <= MAX_FALL_WIDTH;
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_knee_is_the_fall_and_not_the_slope_before_it() {
-        // From 0.98 to 0.78 slowly, then at once, and up again past it.
+        // From 0.98 to 0.78 slowly, then at once, and up again beyond it.
         let overlap = |n: usize| match n {
             ..=192 => 0.98 - 0.2 * n as f64 / 192.0,
             _ => 0.1 + 0.001 * (n - 192) as f64,
@@ -165,7 +166,7 @@ mod tests {
         let flat = |overlap: f64| curve((1..40).map(|n| (10 * n, overlap)));
         assert_eq!(KneeEdges::from_curve(&flat(0.97)), Err(NoKnee::AlwaysOverlaps));
         assert_eq!(KneeEdges::from_curve(&flat(0.05)), Err(NoKnee::NeverOverlaps));
-        // Noise is neither.
+        // Noise has neither a fall nor a level.
         let torn = curve((1..40).map(|n| (10 * n, [0.9, 0.1, 0.5][n % 3])));
         assert!(KneeEdges::from_curve(&torn).is_err(), "{torn:?}");
         let slope = curve((1..40).map(|n| (10 * n, 1.0 - n as f64 / 40.0)));
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_rise_past_the_lowest_point_does_not_affect_the_knee() {
-        // Past 300 the fillers take longer than the first chain.
+        // Beyond 300, the fillers take longer than the first chain.
         let overlap = |n: usize| match n {
             ..=192 => 0.95,
             193..=300 => 0.1,

@@ -1,39 +1,39 @@
-//! The search for a knee: counts far apart first, then closer ones around it, until each count
-//! there is measured.
+//! Searches for a knee: first at counts far apart, then at closer counts around it, until each
+//! count there is measured.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::overlap::{OverlapProbe, OverlapReading};
 
-/// Counts of each step.
+/// Number of counts per step.
 const COUNTS_PER_STEP: usize = 24;
-/// The least count. With fewer the chains overlap on every core.
+/// The smallest count. With fewer fillers, chains overlap on every core.
 pub(super) const MIN_COUNT: usize = 2;
-/// By how much a bracket is widened on both sides before it is searched: a share of its count, and
-/// a number.
+/// How far a bracket is widened on both sides before its search: a share of the count, and a
+/// number.
 const WIDEN_SHARE: usize = 16;
 const WIDEN: usize = 4;
 
-/// A curve and its knee, if it has one.
+/// A curve, and its knee if it has one.
 #[derive(Debug, Clone)]
 pub(super) struct KneeCurve {
-    /// All that was measured, in the order of the counts.
+    /// All measured points, in ascending order of counts.
     pub curve: Vec<OverlapReading>,
     /// The knee.
     pub knee: Result<KneeEdges, NoKnee>,
 }
 
-/// How the end of a size was found.
+/// The overlap experiment that found a size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbedKnee {
-    /// The program.
+    /// The programs.
     pub probe: OverlapProbe,
-    /// The most fillers.
+    /// The largest number of fillers.
     pub max_fillers: usize,
-    /// Where the overlap ended.
+    /// The knee of its curve.
     pub knee: KneeEdges,
 }
 
-/// Searches among up to `most` fillers; `measure` measures the overlap at some counts.
+/// Searches up to `most` fillers. `measure` measures the overlap at some counts.
 pub(super) fn search_knee<E>(
     most: usize,
     mut measure: impl FnMut(&[usize]) -> Result<Vec<OverlapReading>, E>,
@@ -73,8 +73,8 @@ fn spread_counts(from: usize, to: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The edges of a knee behind so many fillers, where one count of the first step seems to
-    /// overlap.
+    /// The knee of a core with room for this number of fillers. One count of the first step may be
+    /// disturbed: its chains seem to overlap.
     fn found(room: usize, disturbed: Option<usize>) -> Result<KneeEdges, NoKnee> {
         let point = |n: &usize| {
             let overlap = if *n <= room || disturbed == Some(*n) { 0.95 } else { 0.05 };

@@ -1,8 +1,8 @@
-//! A test of levels: the curves of its walks, and a verdict on each level.
+//! Runs a test of levels: measures a curve for each program and judges each level.
 //!
-//! Counts are measured in random order, so that a burst of the sibling falls on counts far apart.
-//! Around the ends of levels, counts are measured again until no end moves, and the lowest cost
-//! counts.
+//! Counts are measured in random order: a burst of the sibling then affects counts that are far
+//! apart. Counts around the ends of levels are measured again until no end moves. The lowest cost
+//! of each count is kept.
 
 use super::cost::{CostPoint, MeasureCosts};
 use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
@@ -18,20 +18,20 @@ use cyclescope_core::random::Random;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::mem::replace;
 
-/// Factor of neighbouring counts at first.
+/// Ratio of neighbouring counts in the first pass.
 const COUNT_FACTOR: f64 = 1.26;
-/// Counts that are added to a walk's curve at most.
+/// The largest number of counts added to a curve.
 const MAX_EXTRA_COUNTS: usize = 60;
-/// A count is measured again whose layouts were all disturbed.
+/// A count is measured again if all its layouts were disturbed.
 const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
-/// Times that the counts around ends are measured again at most. Beside a sibling that is busy for
-/// a quarter of the time, one time left an end a sixth too early in one of five walks (Genoa,
-/// family 25, model 17).
+/// How often the counts around ends are measured again at most. With a sibling that was busy for a
+/// quarter of the time, one repetition left an end a sixth too early in one of five programs
+/// (Genoa, family 25, model 17).
 const MAX_END_RECHECKS: usize = 3;
-/// How far around a level's end counts are measured again, as a factor.
+/// Range around a level's end in which counts are measured again, as a factor.
 const RECHECK_FACTOR: f64 = 1.1;
 
-/// Measures the test up to a count, and judges.
+/// Measures the test up to a count, and judges it.
 pub(super) fn run_levels(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -53,13 +53,13 @@ pub(super) fn run_levels(
     let (sizes, _) = number_levels(walks, &found);
     let first = sizes.first().filter(|group| is_agreed(group, &found)).map(|group| group[0].2);
     let witness = match (&walks.witness, first) {
-        // What is a small part of a level or of its edges can't move its end.
+        // A witness that occupies only a small part of a level or its edges can't move its end.
         (Some(beside), Some(first)) if beside.can_move_end(first.low, first.high) => {
             Some(measure_witness(core, walks, beside, first, most, random)?)
         }
         _ => None,
     };
-    // The largest count that all have.
+    // The largest count that all curves have.
     let measured = curves.iter().map(|(_, points)| points.last().map_or(0, |point| point.n)).min();
     let rising = curves.iter().any(|(_, points)| still_rises(points, level_criteria(walks)));
     let another =
@@ -67,7 +67,7 @@ pub(super) fn run_levels(
     let course = CurveExtent { max_count: measured.unwrap_or(most), rising, reaches_next_level: another };
     let mut records = judge_levels(test, walks, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
-    // What memory takes is a matter of time too. Of a difference of programs there is no spread.
+    // For memory, time matters too. A difference of two programs has no spread.
     if test.part == TestedPart::Memory && walks.cost_definition.is_some() && walks.programs[0].control.is_none() {
         for (what, n) in counts_within_levels(test, walks, &found, [walks.count_range[0], course.max_count]) {
             // Without a cost there is no time.
@@ -86,7 +86,7 @@ pub(super) fn run_levels(
     Ok(records)
 }
 
-/// Walks and their curves.
+/// Programs and their curves.
 type FamilyCurves = Vec<(&'static ProgramFamily, Vec<CostPoint>)>;
 
 fn measure_curves(
@@ -99,7 +99,7 @@ fn measure_curves(
     all.iter().map(|family| Ok((family, measure_curve(core, family, walks, most, random)?))).collect()
 }
 
-/// The levels of each walk.
+/// The levels of each program.
 fn find_family_levels(curves: &FamilyCurves, walks: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
     curves.iter().map(|(family, points)| (family.name, find_levels(points, level_criteria(walks)))).collect()
 }
@@ -108,7 +108,7 @@ fn level_criteria(walks: &LevelsSpec) -> LevelCriteria {
     LevelCriteria { min_rise: walks.min_rise, min_ratio: walks.min_ratio, fills_randomly: walks.fills_randomly }
 }
 
-/// The curve of a walk.
+/// The curve of a program.
 fn measure_curve(
     core: &mut dyn MeasureCosts,
     family: &ProgramFamily,
@@ -125,26 +125,26 @@ fn measure_curve(
     let (mut points, mut more, mut again) = (Vec::<CostPoint>::new(), 0, Vec::<Vec<LevelEnd>>::new());
     loop {
         random.shuffle(&mut wanted);
-        // The least first: where it is not to be had, nothing is.
+        // The smallest count first: if it is unavailable, all are.
         if points.is_empty() {
             wanted.sort_by_key(|n| *n != least);
         }
         for n in wanted {
             let point = match POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_cost(family, n)) {
-                // So much memory is not to be had: what was measured tells.
+                // This much memory is unavailable: the counts measured so far are enough.
                 Err(RunError::Unavailable(_)) if !points.is_empty() => None,
                 tried => tried?,
             };
             let Some(point) = point else { continue };
             match points.iter_mut().find(|point| point.n == n) {
-                // What disturbed the program that is subtracted made the difference smaller.
+                // A disturbed control makes the difference too small.
                 Some(known) if family.control.is_some() => {
                     let middle = |one: f64, other: f64| (one + other) / 2.0;
                     let cost = middle(known.cost, point.cost);
                     *known =
                         CostPoint { cost, low: known.low.min(point.low), high: known.high.max(point.high), ..point };
                 }
-                // Background load takes room and time, and never gives any.
+                // Background load takes room and time, and never adds any.
                 Some(known) if point.cost < known.cost => *known = point,
                 Some(_) => {}
                 None => points.push(point),
@@ -166,7 +166,7 @@ fn measure_curve(
     }
 }
 
-/// Whether a program that occupies a part beforehand ends the first level by so much earlier.
+/// Whether the first level ends earlier by the part that the witness occupies.
 fn measure_witness(
     core: &mut dyn MeasureCosts,
     walks: &LevelsSpec,
@@ -191,15 +191,15 @@ fn measure_witness(
     })
 }
 
-/// Up to how many times the first level's end a witness is measured.
+/// The largest count of a witness, as a multiple of the first level's end.
 const WITNESS_MAX_FACTOR: usize = 2;
 
-/// Whether no end has moved.
+/// Whether all ends have stayed.
 fn ends_stay(before: &[LevelEnd], ends: &[LevelEnd]) -> bool {
     before.len() == ends.len() && before.iter().zip(ends).all(|(one, other)| ends_overlap(*one, *other))
 }
 
-/// The counts that tell where levels end.
+/// The counts that determine where levels end.
 fn counts_around(points: &[CostPoint], ends: &[LevelEnd]) -> Vec<usize> {
     let around = |n: usize| {
         let near =

@@ -1,5 +1,5 @@
-//! Levels that end where a structure of another test does, of which each that is counted takes a
-//! part: which one is full there is not known, and the size is limited by that other structure.
+//! Levels that end where a structure of another test is full, if each counted item occupies a part
+//! of it. Either structure may be full first, so the other structure limits the size.
 
 use super::earlier_result::EarlierResult;
 use super::record::UarchRecord;
@@ -7,10 +7,10 @@ use super::spec::{Experiment, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::Interval;
 
-/// Share by which two ends may lie apart that are the same.
+/// Share by which two equal ends may differ.
 const END_TOLERANCE: f64 = 0.02;
 
-/// Tells it of each size of a test of levels, where another test found the same end, or nothing.
+/// Marks sizes of a test of levels as limited, if another test has the same end, or no size at all.
 pub(super) fn annotate_limits(test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
     let takes = match &test.experiment {
         Experiment::Levels(walks) => walks.also_occupies,
@@ -59,8 +59,8 @@ enum LimitMatch {
     Alone,
 }
 
-/// Compares an end with the sizes of another structure's levels, in their order. A level whose size
-/// is not known may end anywhere up to the next one whose size is known.
+/// Compares an end with the sizes of another structure's levels, in their order. A level of unknown
+/// size may end anywhere up to the next level of known size.
 fn match_end(end: Interval, sizes: impl Iterator<Item = Option<Interval>>) -> LimitMatch {
     let (mut open, mut any) = (false, false);
     for size in sizes {
@@ -75,12 +75,12 @@ fn match_end(end: Interval, sizes: impl Iterator<Item = Option<Interval>>) -> Li
     if open || !any { LimitMatch::Perhaps } else { LimitMatch::Alone }
 }
 
-/// Whether a key is that of a size of a test.
+/// Whether a key names a size of this test.
 fn is_size_key(test: &str, key: &str) -> bool {
     key.strip_prefix(test).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && rest.ends_with(".size"))
 }
 
-/// The size of a record that has one.
+/// The size in a record, if it has one.
 fn size_of_record(record: &UarchRecord) -> Option<Interval> {
     EarlierResult::from_record(record).found_size()
 }
@@ -107,7 +107,8 @@ mod tests {
         )
     }
 
-    /// The verdict on a size of jumps 16 bytes apart beside what is known of the instruction cache.
+    /// The verdict on a size of jumps 16 bytes apart, from the known sizes of the instruction
+    /// cache.
     fn judged(
         what: &str,
         size: [f64; 3],
@@ -129,7 +130,7 @@ mod tests {
         let found = (VerdictKind::Found, None, Some(9475.0));
         assert_eq!(judged("branch_targets.2.size", [9475.0, 9464.0, 9601.0], Some(cache)), found);
         assert_eq!(judged("branch_targets.1.size", level, None), (VerdictKind::Unclear, None, None));
-        // The cache's first level may end there where its second one alone is known.
+        // If only the cache's second level is known, its first level may end there.
         let levels = |first: VerdictKind| {
             let first =
                 UarchRecord { verdict: first, ..record("instruction_cache", "instruction_cache.1.size", [1e3; 3]) };
@@ -144,10 +145,10 @@ mod tests {
             records[0].verdict
         };
         assert_eq!([VerdictKind::Found, VerdictKind::Unclear].map(levels), [VerdictKind::Found, VerdictKind::Unclear]);
-        // What a jump costs is no size.
+        // The cost of a jump is no size.
         let cost = (VerdictKind::Found, None, Some(2048.0));
         assert_eq!(judged("branch_targets.1.cost", [2048.0; 3], Some(cache)), cost);
-        // Another test's name may begin alike.
+        // The names of two tests may begin alike.
         assert!(!is_size_key("branch_targets", "branch_targets_32.1.size") && is_size_key("rob", "rob"));
     }
 }

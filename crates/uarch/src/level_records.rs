@@ -1,6 +1,6 @@
-//! What the walks of a test of levels prove: sizes and costs of the levels that have a number.
+//! What the programs of a test of levels prove: sizes and costs of the levels with a number.
 //!
-//! A size needs the first two walks' ends of that level to overlap.
+//! A size is proven if the ends of the first two programs overlap.
 
 use super::numbering::{EndedLevel, LevelGroup, find_unshared_levels, is_agreed, levels_behind, number_levels};
 use super::plateau::{CurveLevel, LevelEnd};
@@ -10,14 +10,14 @@ use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The largest factor between the edges of all ends of one structure, whose entries are used one by
-/// one.
+/// The largest factor between the edges of all ends of one structure, if its entries are used one
+/// by one.
 const SINGLE_STRUCTURE_WIDTH: f64 = 1.3;
-/// Share by which the costs of a level's steps may differ from one program to another.
+/// Share by which the costs of a level may differ between programs.
 const COST_TOLERANCE: f64 = 0.25;
 
-/// The keys of costs, each with a count that is well within its level: the middle of the level by
-/// factor, and past all levels the largest count.
+/// The keys of costs, each with a count well within its level: the geometric middle of the level,
+/// and beyond all levels the largest count.
 pub(super) fn counts_within_levels(
     test: &TestSpec,
     walks: &LevelsSpec,
@@ -46,18 +46,18 @@ pub(super) fn size_key(test: &TestSpec, walks: &LevelsSpec, number: usize) -> St
     }
 }
 
-/// The key of what a step costs in a level.
+/// The key of the cost of a step in a level.
 fn cost_key(test: &TestSpec, number: usize) -> String {
     format!("{}.{}.cost", test.name, number + 1)
 }
 
-/// The key of what a step costs past all levels.
+/// The key of the cost of a step beyond all levels.
 fn cost_beyond_key(test: &TestSpec) -> String {
     format!("{}.beyond.cost", test.name)
 }
 
-/// How far all curves go, whether the cost of one still rises there, and whether it is that of
-/// another level.
+/// The state of curves at the largest common count: whether a cost still rises there, and whether
+/// it reaches the next level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CurveExtent {
     pub max_count: usize,
@@ -65,13 +65,13 @@ pub(super) struct CurveExtent {
     pub reaches_next_level: bool,
 }
 
-/// The key of ends that one walk alone has before one on which walks agree. What comes after them
-/// has no number.
+/// The key of ends that only one program has before the next end on which programs agree. Later
+/// levels have no number.
 pub(super) fn doubt_key(test: &TestSpec) -> String {
     format!("{}.more.size", test.name)
 }
 
-/// A record for each level that has a number: its size, where it ends, and its cost; and of what is
+/// Two records for each level with a number, its size and its cost, and records of the levels
 /// behind them.
 pub(super) fn judge_levels(
     test: &'static TestSpec,
@@ -98,7 +98,7 @@ pub(super) fn judge_levels(
     records
 }
 
-/// What the walks of a test have in common.
+/// What the programs of a test found in common.
 struct LevelReport<'a> {
     test: &'static TestSpec,
     walks: &'a LevelsSpec,
@@ -108,7 +108,7 @@ struct LevelReport<'a> {
 }
 
 impl LevelReport<'_> {
-    /// The size and the cost of each level that has a number.
+    /// The size and the cost of each level with a number.
     fn level_records(&self, witness: Option<&WitnessResult>) -> Vec<UarchRecord> {
         let LevelReport { walks, found, numbered, .. } = self;
         let mut records = Vec::new();
@@ -120,14 +120,14 @@ impl LevelReport<'_> {
                 None => judge_size(walks, group, found),
             };
             records.push(self.size_record(number, verdict));
-            // Walks whose ends differ may still agree in what a step costs before.
+            // Programs with different ends may still agree on the cost of the level.
             let same = levels_behind(found, number.checked_sub(1).map(|before| &numbered[before]));
             records.extend(self.cost_record(cost_key(self.test, number), &same));
         }
         records
     }
 
-    /// The level behind those that have a number, where there is one of which the end is not known.
+    /// The level behind those with a number, if there is one and its end is unknown.
     fn next_level_records(&self) -> Vec<UarchRecord> {
         let LevelReport { walks, found, numbered, course, .. } = self;
         let behind = match find_unshared_levels(numbered, found) {
@@ -142,11 +142,11 @@ impl LevelReport<'_> {
             return Vec::new();
         };
         let size = self.size_record(number, TestVerdict::new(VerdictKind::Unclear, why));
-        // Before its end a step costs in all what it costs in this level.
+        // Up to its end, a step in all programs costs as much as in this level.
         std::iter::once(size).chain(self.cost_record(cost_key(self.test, number), &levels)).collect()
     }
 
-    /// The ends that leave open which number the next one has.
+    /// The ends that leave the number of the next level open.
     fn doubt_record(&self, between: &[LevelEnd]) -> UarchRecord {
         let each: Vec<String> = between.iter().map(|end| describe_end(*end)).collect();
         let why = format!(
@@ -158,8 +158,8 @@ impl LevelReport<'_> {
         UarchRecord::new(self.test, doubt_key(self.test), verdict, self.walks.unit)
     }
 
-    /// What a step costs past all levels. Where the first walk has no end at all there is the first
-    /// level alone.
+    /// The cost of a step beyond all levels. If the first program has no end, there is only the
+    /// first level.
     fn beyond_record(&self) -> Option<UarchRecord> {
         let LevelReport { test, walks, found, numbered, course } = self;
         match (numbered.len(), walks.cost_definition) {
@@ -176,7 +176,7 @@ impl LevelReport<'_> {
         }
     }
 
-    /// The first size, where no level has a number.
+    /// The first size, if no level has a number.
     fn no_level_record(&self) -> UarchRecord {
         let LevelReport { walks, found, course: CurveExtent { max_count: most, rising, .. }, .. } = self;
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
@@ -200,7 +200,7 @@ impl LevelReport<'_> {
         UarchRecord::new(self.test, size_key(self.test, self.walks, number), verdict, self.walks.unit)
     }
 
-    /// What a step costs in a level, where the test asks that: the first walk's.
+    /// The first program's cost of a step in a level, if the test reports costs.
     fn cost_record(&self, what: String, levels: &[(&str, &CurveLevel)]) -> Option<UarchRecord> {
         let definition = self.walks.cost_definition?;
         let (_, first) = *levels.first()?;
@@ -225,7 +225,7 @@ fn describe_rise(most: usize) -> String {
     format!("the cost still rises at {most}")
 }
 
-/// All ends, in words.
+/// All ends as text.
 pub(super) fn describe_ends(found: &[(&str, Vec<CurveLevel>)]) -> String {
     let each = found.iter().filter_map(|(name, levels)| {
         let ends: Vec<String> = levels.iter().filter_map(|level| Some(describe_end(level.upto?))).collect();
@@ -234,7 +234,7 @@ pub(super) fn describe_ends(found: &[(&str, Vec<CurveLevel>)]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// The size in which walks agree.
+/// The size on which programs agree.
 fn judge_size(walks: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> TestVerdict {
     if !is_agreed(group, found) {
         let why = format!("no other program has an end at {}: {}", describe_end(group[0].2), describe_ends(found));

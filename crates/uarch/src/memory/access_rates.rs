@@ -1,10 +1,10 @@
-//! Loads and stores that the nearest cache does in a cycle.
+//! Loads and stores per cycle in the nearest cache.
 
 use crate::spec::*;
 
-// Loads that the nearest cache answers in a cycle.
+// Loads per cycle from the nearest cache.
 
-/// Loads of an iteration.
+/// Loads per iteration.
 const LOADS: usize = 192;
 /// Bytes of a stream of loads.
 const STREAM: usize = 4096;
@@ -14,8 +14,8 @@ fn one_stream(width: usize) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 1)
 }
 
-/// Every other load is of the next page, and of the other half of its line where it is no larger
-/// than that: caches whose banks are parts of a line answer both at once.
+/// Every other load is from the next page, and from the other half of its line if half a line is
+/// enough: a cache with banks within a line serves both at once.
 fn two_streams(width: usize) -> StepLoop {
     let apart = STREAM + if width < LINE { LINE / 2 } else { 0 };
     let each = |number: usize| {
@@ -25,8 +25,8 @@ fn two_streams(width: usize) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 2)
 }
 
-/// Loads of one line, or of the same line of two pages in turn: loads of lines of different sets
-/// may hinder each other where they have parts of one bank, and these do not.
+/// Loads of one line, or of the same line of two pages in turn. Loads of lines in different sets
+/// may conflict if the lines share banks; these loads do not.
 fn near_loads(width: usize, pages: usize) -> StepLoop {
     let each = |number: usize| {
         let offset = number % pages * STREAM + number / pages * width % LINE;
@@ -42,12 +42,13 @@ const LOAD_VARIANTS: &[ProgramVariant] = &[
     ProgramVariant::new("a line of two pages", |width| near_loads(width, 2)),
 ];
 
-// Loads of the nearest cache that hinder each other by their addresses.
+// Loads from the nearest cache that conflict because of their addresses.
 
-/// Addresses that they go to in turn: no more than a set has ways, where they are in one.
+/// Addresses in turn: at most as many as a set has ways, in case they fall into one set.
 const ADDRESSES: usize = 4;
 
-/// Loads of 8 bytes, each that far behind the one before or before it, from this byte of a line on.
+/// Loads of 8 bytes from this byte of a line. Each is `apart` bytes behind or before the previous
+/// one.
 fn strided_loads(apart: usize, from: usize, down: bool) -> StepLoop {
     let place = |number: usize| if down { ADDRESSES - 1 - number % ADDRESSES } else { number % ADDRESSES };
     let each = |number: usize| load_text(8, number, &format!("r14 + {}", place(number) * apart + from));
@@ -59,19 +60,19 @@ const BANK_VARIANTS: &[ProgramVariant] = &[
     ProgramVariant::new("8 bytes, downwards", |apart| strided_loads(apart, 24, true)),
 ];
 
-/// How often two of them come at once depends on which of its ports the core gives to which: a
-/// program does 2.1 to 3.0 by where its code is (Genoa, family 25, model 17).
+/// Conflicts depend on the ports that the core picks: one program reaches 2.1 to 3.0 by the place
+/// of its code (Genoa, family 25, model 17).
 const fn stride_row(name: &'static str, apart: usize) -> TestRow {
     TestRow::for_n(name, apart, BANK_VARIANTS).varying_by_place()
 }
 
-// Stores that the nearest cache takes in a cycle.
+// Stores per cycle to the nearest cache.
 
-/// Stores of an iteration.
+/// Stores per iteration.
 const STORES: usize = 192;
-/// Lines that are stored to.
+/// Number of lines that stores go to.
 const LINES: usize = 16;
-/// Stores to a line before the next one, at least.
+/// The least number of stores to a line before the next one.
 const TO_A_LINE: usize = 2;
 
 fn store_lines(width: usize, offset: impl Fn(usize) -> usize) -> StepLoop {
@@ -79,7 +80,7 @@ fn store_lines(width: usize, offset: impl Fn(usize) -> usize) -> StepLoop {
     loop_in_pages(assemble(&(0..STORES).map(each).collect::<Vec<_>>().join("; ")), STORES, 1)
 }
 
-/// Stores that fill a line before the next one.
+/// Stores that fill each line before they go to the next.
 fn line_after_line(width: usize) -> StepLoop {
     let to_a_line = (LINE / width).max(TO_A_LINE);
     store_lines(width, |number| number / to_a_line % LINES * LINE + number % to_a_line * width % LINE)
@@ -94,12 +95,12 @@ fn line_before_line(width: usize) -> StepLoop {
     })
 }
 
-/// Stores each to the next line.
+/// Each store goes to the next line.
 fn next_line(width: usize) -> StepLoop {
     store_lines(width, |number| number % LINES * LINE + number / LINES * width % LINE)
 }
 
-/// Stores each to the line before, in two rows of lines in turn.
+/// Each store goes to the previous line, in two groups of lines in turn.
 fn line_before(width: usize) -> StepLoop {
     store_lines(width, |number| {
         let row = number % 2 * 2 * LINES * LINE;
@@ -117,17 +118,17 @@ const OTHER_LINES: &[ProgramVariant] = &[
     ProgramVariant::new("two rows of lines, downwards", line_before),
 ];
 
-// Loads that are stored again, in the nearest cache.
+// Loads whose values are stored again, in the nearest cache.
 
-/// Pairs of an iteration.
+/// Load and store pairs per iteration.
 const PAIRS: usize = 96;
-/// Bytes that are copied over and over.
+/// Bytes that are copied repeatedly.
 const COPIED: usize = 2048;
-/// Where to: in the other half of a page, so that no load's address is that of a store in its last
-/// 12 bits.
+/// The target is in the other half of a page: no load has an address with the same last 12 bits as
+/// a store's.
 const TO: usize = 4096 + COPIED;
 
-/// Copies in which `together` loads precede their stores, in this order of addresses.
+/// Copies in which `together` loads precede their stores. `place` gives the order of addresses.
 fn load_store_groups(width: usize, together: usize, place: fn(usize) -> usize) -> StepLoop {
     let offset = |number: usize| place(number) * width % COPIED;
     let group = |first: usize| {

@@ -1,4 +1,4 @@
-//! Bytes that are read, written and copied in a cycle, by how much memory they are of.
+//! Bytes read, written and copied per cycle, by the size of the memory.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -6,23 +6,23 @@ use cyclescope_code::program::memory::{
 };
 use iced_x86::CpuidFeature::AVX;
 
-/// Bytes of an iteration, and of the shorter call.
+/// Bytes per iteration, and bytes of the shorter call.
 const BLOCK: usize = 1024;
 const CALL: usize = 256 << 10;
 
-/// Share by which rates may differ that are the same: what is far from the core others use too.
+/// Share by which equal rates may differ: other CPUs use the distant levels too.
 const APART: f64 = 0.1;
 
-/// How a program goes through memory.
+/// The order in which a program accesses memory.
 struct StreamCourse {
-    /// Streams that each have their part. One follows the other, some lines of each: a core may
-    /// store to a line more often than to one and another in turn.
+    /// Number of streams, each with its own part of the memory. They take turns after some lines
+    /// each: a core may store faster to one line repeatedly than to several lines in turn.
     streams: usize,
-    /// From the last byte to the first.
+    /// Whether it goes from the last byte to the first.
     down: bool,
 }
 
-/// The courses, by the numbers that programs have.
+/// The courses; programs refer to them by index.
 const COURSES: [StreamCourse; 4] = [
     StreamCourse { streams: 1, down: false },
     StreamCourse { streams: 1, down: true },
@@ -30,15 +30,15 @@ const COURSES: [StreamCourse; 4] = [
     StreamCourse { streams: 16, down: false },
 ];
 
-/// What is done with the bytes of a register at an address and an offset.
+/// What a program does with a register at an address and an offset.
 #[derive(Clone, Copy)]
 enum StreamAction {
     Read,
     Write,
-    /// With stores past the caches.
+    /// Non-temporal stores, which bypass the caches.
     WritePast,
-    /// From the first half to the other one, a line less than a page behind it: a load's address is
-    /// that of a store in its last 12 bits only where that store is 63 lines older.
+    /// Copies the first half to the other half, displaced by almost a line. So a load matches a
+    /// store in the last 12 address bits only if that store is 63 lines older.
     Copy,
 }
 
@@ -61,12 +61,12 @@ impl StreamAction {
     }
 }
 
-/// Goes through the first `gone` of all bytes over and over; each call continues where the last one
+/// Goes through the first `gone` of all bytes repeatedly. Each call continues where the last one
 /// stopped. A step is a line.
 fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, action: StreamAction) -> StepLoop {
     // R14 points to the memory, and R13 to a cell with the position in the first part. RBP holds
-    // the position as an address, which no timing method changes; R12 is the end of the part. A
-    // program with other streams may have left a larger position. RDI goes down as RBP goes up.
+    // the position as an address; no timing method changes it. R12 is the end of the part. A
+    // program with other streams may have left a larger position. RDI falls as RBP rises.
     let part = gone / course.streams;
     let block = BLOCK / course.streams;
     let together = block / width;
@@ -100,7 +100,7 @@ fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, a
     }
 }
 
-/// The numbers are the width, that of the course, and that of the action.
+/// The numbers: the width, the index of the course, and the index of the action.
 fn build_stream(bytes: usize, inputs: &Inputs) -> StepLoop {
     let [width, course, action, _] = inputs.numbers;
     let action = ACTIONS[action];
@@ -108,11 +108,11 @@ fn build_stream(bytes: usize, inputs: &Inputs) -> StepLoop {
     stream_loop(gone, bytes, width, &COURSES[course], action)
 }
 
-/// The actions, by the numbers that programs have.
+/// The actions; programs refer to them by index.
 const ACTIONS: [StreamAction; 4] =
     [StreamAction::Read, StreamAction::Write, StreamAction::WritePast, StreamAction::Copy];
 
-/// An action in all courses, in vectors of 32 bytes where the CPU has AVX, else of 16.
+/// An action in all courses, with vectors of 32 bytes if the CPU has AVX, or else of 16.
 const fn streams(action: StreamAction) -> [ProgramVariant; 8] {
     [
         stream(16, 0, action).excluding(AVX),
@@ -136,7 +136,7 @@ const fn bandwidth_row(name: &'static str, n: usize, variants: &'static [Program
     TestRow::for_n(name, n, variants).amount(LINE as f64)
 }
 
-/// Rows from what is in every first cache to what is in few last ones.
+/// Rows from memory that fits every first cache to memory that exceeds most last caches.
 const fn bandwidth_rows(variants: &'static [ProgramVariant]) -> [TestRow; 5] {
     [
         bandwidth_row("16_KiB", 16 << 10, variants),

@@ -1,4 +1,4 @@
-//! Sets and lines of the data caches.
+//! Associativity and line size of the data caches.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -7,51 +7,49 @@ use cyclescope_code::program::memory::{
 };
 use cyclescope_core::random::Random;
 
-// The ways of the nearest data cache.
+// The associativity of the nearest data cache.
 
-/// Bytes after which the sets of any nearest data cache begin again.
+/// Bytes after which the sets of any nearest data cache repeat.
 const L1D_SETS: usize = 64 << 10;
 
 fn one_set(lines: usize) -> StepLoop {
     chase_loop(lines, L1D_SETS, RingOrder::RandomByLine)
 }
 
-/// As many lines in as many pages, each in another set.
+/// The same number of lines and pages, each line in another set.
 fn many_sets(lines: usize) -> StepLoop {
     chase_loop(lines, L1D_SETS + LINE, RingOrder::RandomByLine)
 }
 
-// The ways of the second data cache: of the last one that is nearer than some 26 core cycles.
+// The associativity of the second data cache: the last cache within some 26 core cycles.
 //
-// Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
+// Physical addresses select its sets. A huge page keeps the last 21 bits of an address.
 
-/// Bytes after which the sets of any second cache begin again, and fewer with which those of most
-/// do.
+/// Bytes after which the sets of any second cache repeat, and the smaller number for most of them.
 const L2_SETS: usize = 1 << 20;
 const L2_FEWER_SETS: usize = 512 << 10;
-/// The largest count.
+/// The largest number of lines.
 const MOST: usize = 32;
-/// Loads of an iteration, and iterations of the shorter call.
+/// Loads per iteration, and iterations of the shorter call.
 const LOADS: usize = 32;
 const ITERATIONS: u64 = 24;
-/// Core cycles of a chain beside each load: longer than a load from any second cache whose
-/// translation is at hand in a second level, and shorter than one from any third cache. What takes
-/// less costs nothing.
+/// Core cycles of a chain that runs along with each load. It hides loads from any second cache,
+/// with a translation from the second level. A load from any third cache takes longer and shows.
 const HIDDEN: usize = 23;
 
-/// Lines `apart` bytes from each other, `behind` the start of a page: all in one set, or each in
-/// another set of the same pages. If the hypervisor splits huge pages, translations of both fill
-/// the same sets.
+/// Lines `apart` bytes from each other, `behind` the start of a page. All fall into one set, or
+/// each into another set of the same pages. If the hypervisor splits huge pages, both variants fill
+/// the same sets of the TLB.
 fn set_lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
     let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE_BYTES as usize };
     (0..number).map(|number| number * apart + line(number)).collect()
 }
 
-/// Loads that go round these lines in random order. Each waits for the load before and for the
-/// chain beside that.
+/// Loads around these lines in random order. Each waits for the previous load and for the chain
+/// next to it.
 fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
     Random::new(lines.len() as u64).shuffle(&mut lines);
-    // R14 points to all of them and RBP to one. R11 is zero, and so is R12 behind its chain.
+    // R14 points to all lines and RBP to one. R11 is zero, and so is R12 after its chain.
     let next = lines.iter().cycle().skip(1);
     let each = lines.iter().zip(next).map(|(own, next)| format!("lea rbp, [r14 + {next}]; mov [r14 + {own}], rbp; "));
     let init = format!("{}xor r11d, r11d; lea rbp, [r14 + {}]", each.collect::<String>(), lines[0]);
@@ -74,22 +72,22 @@ fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
     }
 }
 
-/// The line of a page in the other program.
+/// The line within a page in the second program.
 const ANOTHER: usize = 37 * LINE;
 
-// The line of the data caches.
+// The line size of the data caches.
 
-/// Pairs of loads of an iteration.
+/// Pairs of loads per iteration.
 const PAIRS: usize = 16;
-/// Bytes of all elements: more than the nearest cache holds, for few of its sets have a part in
-/// them.
+/// Bytes of all elements: more than the nearest cache holds, because the elements use few of its
+/// sets.
 const BYTES: usize = 256 << 10;
 
-/// A load of the byte so far into each element, then one of its begin, each waiting for the one
-/// before.
+/// A load of the byte at this offset of each element, then a load of its begin. Each load waits for
+/// the previous one.
 fn load_pairs(bytes: usize, stride: usize) -> StepLoop {
     let alone = chase_loop(BYTES / stride, stride, RingOrder::RandomByLine);
-    // The byte is zero, as all of an element are but those of its pointer, its first eight.
+    // Elements are zero, except for their pointers in the first eight bytes, so this byte is zero.
     let body = assemble(&format!("movzx eax, byte ptr [rbp + {}]; add rbp, rax; mov rbp, [rbp]", bytes - 1));
     StepLoop { body: body.repeat(PAIRS), steps_per_iteration: PAIRS, ..alone }
 }
@@ -135,8 +133,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 .less(|number| load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)),
             ],
             count_range: [2, MOST],
-            // More than a second cache takes longer than the nearest one, as where both programs
-            // wait for translations.
+            // A third cache adds more than this to a load. Translations, which both programs wait
+            // for, add less.
             min_rise: 12.0,
             min_ratio: 1.3,
             single_structure: true,
@@ -159,8 +157,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             count_range: [16, 256],
             unit: Unit::Bytes,
-            // The next cache adds 9 cycles or more to a load. On a Zen 4 the second half of a line
-            // comes 3 cycles after the first.
+            // The next cache adds 9 cycles or more to a load. The second half of a line arrives 3
+            // cycles after the first (Zen 4).
             min_rise: 5.0,
             min_ratio: 1.15,
             single_structure: true,

@@ -1,21 +1,21 @@
-//! Ways to copy memory, by how much and from where to where.
+//! Methods of copying memory, by size and by alignment.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::PAGE_BYTES;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// Bytes of the shorter call, and its copies at most.
+/// Bytes of the shorter call, and its largest number of copies.
 const CALL: usize = 64 << 10;
 const COPIES: usize = 256;
-/// Loads and stores of an iteration of a loop.
+/// Loads and stores per iteration of a copy loop.
 const TOGETHER: usize = 4;
-/// Times that an iteration has each copy of less than a line, beside which its own count would not
-/// be little.
+/// Copies of less than a line per iteration: with one copy, the loop's own instructions would
+/// matter.
 const AGAIN: usize = 8;
-/// Bytes by which source and target are not aligned, where they are not.
+/// Offsets of source and target in copies that are not aligned.
 const OFF: [usize; 2] = [1, 3];
 
-/// What copies.
+/// A method of copying.
 enum CopyMethod {
     /// One instruction, with elements of this many bytes.
     Repeat(usize),
@@ -23,12 +23,12 @@ enum CopyMethod {
     Registers(usize),
     /// The same with non-temporal stores.
     Past(usize),
-    /// Overlapping registers of this many bytes at the begin and at the end, as libraries copy a
-    /// few bytes.
+    /// Overlapping registers of this many bytes at the begin and the end, as libraries copy few
+    /// bytes.
     Ends(usize),
 }
 
-/// The methods, by the numbers that programs have.
+/// The methods; programs refer to them by index.
 const METHODS: [CopyMethod; 9] = [
     CopyMethod::Repeat(1),
     CopyMethod::Repeat(8),
@@ -63,7 +63,7 @@ impl CopyMethod {
 /// A loop of loads and stores of `width` bytes each.
 fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -> String {
     let together = TOGETHER.min(bytes / width);
-    // Past RCX, RSI and RDI.
+    // Registers other than RCX, RSI and RDI.
     let register = |number: usize| if width == 8 { 6 + number } else { number };
     let each = |number: usize| {
         let at = |pointer: &str| format!("{pointer} + {}", number * width);
@@ -75,11 +75,11 @@ fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String
     format!("mov ecx, {}; 1: {all}; add rsi, {step}; add rdi, {step}; dec ecx; jnz 1b", bytes / step)
 }
 
-/// Smallest copy that gets half its bytes per place if it has two places: else two places would
+/// The smallest copy whose size is halved when it has two targets: without that, two targets would
 /// need a larger cache than one.
 const HALVED: usize = 128 << 10;
 
-/// Copies of this many bytes, which take turns among places.
+/// Copies of this many bytes, to `places` targets in turn.
 fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usize) -> StepLoop {
     let page = PAGE_BYTES as usize;
     let parts = if bytes < HALVED { 1 } else { places };
@@ -87,8 +87,7 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     let part = bytes.next_multiple_of(page) + page;
     let copy = |place: usize| {
         let from = 2 * place * part + off[0];
-        // A load's address is that of a store in its last 12 bits only where that store is 63 lines
-        // older.
+        // A load matches a store in the last 12 address bits only if that store is 63 lines older.
         let to = (2 * place + 1) * part + page - LINE + off[1];
         format!("lea rsi, [r14 + {from}]; lea rdi, [r14 + {to}]; {}", method.copy_text(bytes))
     };
@@ -103,8 +102,8 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     }
 }
 
-/// Copies by a method, aligned or not, to one place and to two: the numbers are of the method, of
-/// its alignment and of the places.
+/// Copies by a method, aligned or not, to one target or two. The numbers: index of the method, of
+/// its alignment, and number of targets.
 fn build_copies(bytes: usize, inputs: &Inputs) -> StepLoop {
     let [method, unaligned, places, _] = inputs.numbers;
     repeat_copies(&METHODS[method], bytes, if unaligned == 1 { OFF } else { [0; 2] }, places)
@@ -117,7 +116,7 @@ const fn copies(method: usize, unaligned: usize) -> [ProgramVariant; 2] {
     ]
 }
 
-/// The methods, aligned and not.
+/// The methods, each aligned and not aligned.
 const REP_MOVSB: &[ProgramVariant] = &copies(0, 0);
 const REP_MOVSB_UNALIGNED: &[ProgramVariant] = &copies(0, 1);
 const REP_MOVSQ: &[ProgramVariant] = &copies(1, 0);

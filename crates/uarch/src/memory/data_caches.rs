@@ -14,12 +14,12 @@ pub(super) fn every_other_line(bytes: usize) -> StepLoop {
     chase_loop(bytes / (2 * LINE), 2 * LINE, RingOrder::RandomByLine)
 }
 
-/// The same with few translations: all lines of a page, then those of another one.
+/// The same with few translations: all lines of a page, then the lines of another page.
 pub(super) fn page_after_page(bytes: usize) -> StepLoop {
     chase_loop(bytes / LINE, LINE, RingOrder::RandomByPage)
 }
 
-/// Bytes of another ring.
+/// Bytes of the witness's other ring.
 pub(super) const OCCUPIED: usize = 8 << 10;
 
 pub(super) fn with_other_ring(bytes: usize) -> StepLoop {
@@ -28,18 +28,18 @@ pub(super) fn with_other_ring(bytes: usize) -> StepLoop {
 
 // The levels of data caches, by loads that need few translations.
 //
-// In small pages, and in huge ones whose memory a hypervisor has split, loads in random order get
-// dearer where their translations are no longer at hand. That end may lie just before the second
-// cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
+// In small pages, and in huge pages that a hypervisor has split, random loads get dearer when their
+// translations no longer fit the first TLB. This may happen just before the second cache's end and
+// make that end soft: 256 KiB to 1.4 MiB (Genoa, family 25, model 17, in a guest).
 
-/// Every other line of them.
+/// Every other line of each page.
 fn half_of_each_page(bytes: usize) -> StepLoop {
     chase_loop(bytes / (2 * LINE), 2 * LINE, RingOrder::RandomByPage)
 }
 
 // The levels of data caches in huge pages.
 //
-// Physical memory is in one piece over 2 MiB: sets fill evenly, and a level ends at one count.
+// Physical memory is contiguous over 2 MiB: sets fill evenly, and a level ends at one count.
 // Translations cost less too.
 
 pub(crate) const TESTS: &[TestSpec] = &[
@@ -63,8 +63,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             count_range: [4 << 10, 128 << 20],
             unit: Unit::Bytes,
             min_rise: 3.0,
-            // The next cache takes more than twice as long. Translations that are not at hand make
-            // loads from the second cache dearer by a half at most.
+            // The next cache takes more than twice as long. Missing translations raise the cost of
+            // a load from the second cache by at most a half.
             min_ratio: 1.8,
             fills_randomly: true,
             cost_definition: Some(
@@ -88,14 +88,14 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("each line", page_after_page),
                 ProgramFamily::new("every other line", half_of_each_page),
             ],
-            // No known second cache is larger, and others use third ones too.
+            // No known second cache is larger; third caches have other users too.
             count_range: [4 << 10, 8 << 20],
             unit: Unit::Bytes,
             min_rise: 3.0,
-            // As where each load needs a translation.
+            // As for loads that each need a translation.
             min_ratio: 1.8,
             fills_randomly: true,
-            // In an order by pages prefetchers bring a part, so that it is no latency.
+            // Prefetchers load a part of an order by pages, so the cost is no latency.
             cost_definition: None,
             bytes_per_count: 1,
             ..LevelsSpec::COUNTS
@@ -119,13 +119,13 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 family: ProgramFamily::new("each line, beside 8 KiB", |bytes| in_huge_pages(with_other_ring(bytes))),
                 occupied: OCCUPIED,
             }),
-            // What has room in a small page is in one. No known second cache is larger, and others
-            // use third ones too.
+            // Memory that fits a small page is in one. No known second cache is larger; third
+            // caches have other users too.
             count_range: [8 << 10, 8 << 20],
             unit: Unit::Bytes,
             min_rise: 3.0,
             min_ratio: 1.8,
-            // Whoever maps this memory may have split it.
+            // The hypervisor may have split this memory.
             fills_randomly: true,
             cost_definition: Some(
                 "core cycles of a load of 64 bits, mov r, [r], that waits for the one before, in pages of 2 MiB",
@@ -156,15 +156,15 @@ mod tests {
             let area = &steps.memory.areas[0];
             let AreaFill::Ring(ring) = &area.fill else { panic!("it is a ring") };
             assert!(matches!(ring.order, RingOrder::RandomByPage), "{}", family.name);
-            // Both have as many bytes, and so as many pages.
+            // Both have the same number of bytes, and so of pages.
             assert_eq!((area.bytes as usize + ring.stride as usize).next_multiple_of(4096), (1 << 20) + 4096);
             ring.stride as usize
         });
         assert_eq!(strides.collect::<BTreeSet<_>>(), BTreeSet::from([LINE, 2 * LINE]));
     }
 
-    /// Bytes of the largest second cache that is published for a core of its own (Lion Cove: 3 MiB,
-    /// Intel, 2024).
+    /// Bytes of the largest published second cache of a single core (Lion Cove: 3 MiB, Intel,
+    /// 2024).
     const LARGEST: usize = 3 << 20;
 
     #[test]

@@ -1,4 +1,4 @@
-//! A vector times a number plus a vector.
+//! A vector times a number plus a vector (DAXPY).
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -6,20 +6,20 @@ use cyclescope_code::program::memory::{
 };
 use iced_x86::CpuidFeature::{AVX, AVX512F, FMA};
 
-/// Bytes of a number.
+/// Bytes of one element.
 const NUMBER: usize = 8;
-/// Bytes of each vector that an iteration goes through, and of the shorter call.
+/// Bytes of each vector per iteration, and bytes of the shorter call.
 const BLOCK: usize = 512;
 const CALL: usize = 32 << 10;
 
-/// Bytes of both vectors: half of the first caches of old cores, and of the second ones.
+/// Bytes of both vectors: half of the first caches of old cores, and half of the second caches.
 const NEAR: usize = 16 << 10;
 const FAR: usize = 128 << 10;
 
-/// y = a x + y with registers of `width` bytes, `together` of them at once. A step is a number.
+/// y = a x + y with registers of `width` bytes, `together` of them at once. A step is one element.
 fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepLoop {
-    // R14 points to x, and y is half a page and five lines behind its end: no load's address is
-    // that of a store in its last 12 bits, or 10. RBP is the place in both.
+    // R14 points to x; y is half a page and five lines behind the end of x. No load has the same
+    // last 12 address bits as a store, nor the same last 10. RBP is the place in both.
     let half = bytes / 2;
     let y = half + PAGE_BYTES as usize / 2 + 5 * LINE;
     let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
@@ -72,8 +72,8 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
     }
 }
 
-/// The numbers are the width, how many are together, and whether multiplication and addition are
-/// one.
+/// The numbers: the width, the number of registers at once, and whether multiplication and addition
+/// are fused.
 fn build_daxpy(bytes: usize, inputs: &Inputs) -> StepLoop {
     let [width, together, fused, _] = inputs.numbers;
     daxpy_loop(bytes, width, together, fused == 1)

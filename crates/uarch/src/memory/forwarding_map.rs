@@ -1,35 +1,35 @@
-//! Which loads take their bytes from a store before, by where they begin.
+//! Which loads get their bytes from an earlier store, by the place of the load.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's
-/// begin that no load crosses its ends.
+/// The lines of the store in the two programs. A store of up to 16 bytes begins so far behind the
+/// line's begin that no load crosses the line's ends.
 const AT: [usize; 2] = [64, 64 + 320];
 const INSIDE: usize = 24;
-/// Bytes before the end of a line, and of a page, at which its first one is.
+/// The line begins this many bytes before the end of a line or a page.
 const END: usize = 12;
 
-/// Iterations of the shorter call: there are many places.
+/// Iterations of the shorter call: few, as there are many places.
 const ITERATIONS: u64 = 48;
 
-/// A store and a load of this many bytes.
+/// A store and a load, with their sizes in bytes.
 struct StoreLoadPair {
     store: usize,
     load: usize,
-    /// Either the step in bytes of the load, which moves across the store while they have a byte in
-    /// common; or the end, in bytes, across which both move together.
+    /// Either the step of the load in bytes, which moves across the store while they overlap; or
+    /// the boundary in bytes which both cross together.
     step_or_end: usize,
 }
 
 impl StoreLoadPair {
-    /// Whether both are at the same place: ends are of lines or pages.
+    /// Whether both are at the same place and cross a boundary of lines or pages.
     fn is_together(&self) -> bool {
         self.step_or_end >= LINE
     }
 }
 
-/// The name of a program's register for this many bytes; a vector register if the store is one.
+/// The name of a program's register for this many bytes; a vector register if the store uses one.
 fn register_name(program: usize, vector: bool, bytes: usize) -> String {
     let general = [["al", "ax", "eax", "rax"], ["sil", "si", "esi", "rsi"]][program];
     let letter = match bytes {
@@ -64,9 +64,9 @@ fn store_and_load(pair: &StoreLoadPair, program: usize, [to, from]: [usize; 2]) 
     [store, load]
 }
 
-/// Multiplications of a general register behind the load, which are subtracted: without them loads
-/// of a part that some cores take for renamed at first come late now and then, by the place of the
-/// code.
+/// Multiplications of a general register behind the load, which are subtracted. Without them,
+/// partial loads that some cores first take for renamed are late at times, depending on the place
+/// of the code.
 fn multiply_links(pair: &StoreLoadPair, program: usize) -> &'static str {
     match (pair.store > 8, program) {
         (true, _) => "",
@@ -75,7 +75,7 @@ fn multiply_links(pair: &StoreLoadPair, program: usize) -> &'static str {
     }
 }
 
-/// The numbers are bytes of the store, bytes of the load, its step or their end, and the program.
+/// The numbers: bytes of the store, bytes of the load, its step or their boundary, and the program.
 fn forwarding_loop(number: usize, inputs: &Inputs) -> StepLoop {
     let [store, load, step_or_end, program] = inputs.numbers;
     let pair = StoreLoadPair { store, load, step_or_end };
@@ -99,7 +99,7 @@ fn repeated(text: &str) -> StepLoop {
     StepLoop { iterations: ITERATIONS, ..AsmLoop::REPEATED.assemble(text, 0) }
 }
 
-/// Two programs of a store and a load. A chain of general registers has links, which are
+/// Two programs of a store and a load. Chains of general registers have extra links, which are
 /// subtracted.
 const fn chains(store: usize, load: usize, step_or_end: usize) -> [ProgramFamily; 2] {
     [chain("one place", [store, load, step_or_end, 0]), chain("another place", [store, load, step_or_end, 1])]
@@ -111,7 +111,7 @@ const fn chain(name: &'static str, numbers: [usize; 4]) -> ProgramFamily {
     ProgramFamily { name, program: ProgramSource::Built(forwarding_loop, inputs), control }
 }
 
-/// A row of loads that begin in steps of this many bytes.
+/// A row of loads whose places are this many bytes apart.
 const fn by_steps(
     name: &'static str,
     store: usize,
@@ -129,7 +129,7 @@ const fn by_steps(
     }
 }
 
-/// A row of stores and loads across the ends of this many bytes.
+/// A row of stores and loads across boundaries of this many bytes.
 const fn across_end(name: &'static str, bytes: usize, end: usize) -> MapRow {
     MapRow {
         name,

@@ -1,30 +1,30 @@
-//! What a load from the nearest cache takes, by how its address is made and by where it goes.
+//! Latency of a load from the nearest cache, by addressing mode and by destination register.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// Cells that the loads go round, and loads of an iteration.
+/// Cells of the ring, and loads per iteration.
 const CELLS: usize = 8;
 const LOADS: usize = 32;
-/// Where the cells begin in their page: some cores are slow where base and address are in different
+/// Where the cells begin in their page: some cores are slow if base and address are in different
 /// pages.
 const FIRST: usize = 1024;
 
-/// Where the cells are: bytes from one to the next, and how many further the next load goes.
+/// The distance of cells in bytes, and how many cells further the next load goes.
 struct CellLayout {
     apart: usize,
     next: usize,
 }
 
-/// A line each, upwards and downwards.
+/// A line per cell, upwards and downwards.
 const UP: CellLayout = CellLayout { apart: 64, next: 1 };
 const DOWN: CellLayout = CellLayout { apart: 192, next: 7 };
-/// The same where their offsets have to fit seven bits.
+/// The same for offsets of seven bits.
 const UP_NEAR: CellLayout = CellLayout { apart: 8, next: 1 };
 const DOWN_NEAR: CellLayout = CellLayout { apart: 16, next: 7 };
 
-/// Loads that each wait for the one before, in the register that is their address or a part of it.
-/// `held` is what a cell and that register hold, by the offset of the next cell.
+/// Loads that each wait for the previous one: its result is their address or a part of it. `held`
+/// is the content of a cell and of that register, by the offset of the next cell.
 fn load_chain(load: &str, register: &str, set: &str, cells: &CellLayout, held: impl Fn(usize) -> String) -> StepLoop {
     let offset = |place: usize| place % CELLS * cells.apart;
     let mut init = assemble(set);
@@ -36,12 +36,12 @@ fn load_chain(load: &str, register: &str, set: &str, cells: &CellLayout, held: i
     StepLoop { init, ..loop_in_pages(assemble(load).repeat(LOADS), LOADS, 1) }
 }
 
-/// The address of a cell, less what an instruction adds.
+/// The address of a cell, minus the part that an instruction adds.
 fn pointer_text(added: usize) -> impl Fn(usize) -> String {
     move |offset| format!("lea rax, [r14 + {}]", (FIRST + offset) as i64 - added as i64)
 }
 
-/// The offset of a cell, by a scale of an index.
+/// The offset of a cell, by the scale of an index.
 fn offset_text(scale: usize) -> impl Fn(usize) -> String {
     move |offset| format!("mov eax, {}", offset / scale)
 }
@@ -54,11 +54,10 @@ fn plain_down(added: usize) -> StepLoop {
     load_chain(&format!("mov rsi, [rsi + {added}]"), "rsi", "", &DOWN, pointer_text(added))
 }
 
-/// Bytes in the register of an address that the chain does not change.
+/// Bytes in the address register that the chain does not change.
 const ASIDE: usize = 64;
 
-/// Not through RBP: as a base it has a displacement too, of which some cores make a third part of
-/// the address.
+/// RBP is not used: as a base, it needs a displacement, a third part of the address on some cores.
 fn base_chain(scale: usize) -> StepLoop {
     let set = format!("mov ecx, {}", ASIDE / scale);
     load_chain(&format!("mov rdx, [rdx + rcx*{scale}]"), "rdx", &set, &UP, pointer_text(ASIDE))
@@ -80,7 +79,7 @@ fn index_chain_moved(scale: usize) -> StepLoop {
     load_chain(&format!("mov rsi, [rdi + rsi*{scale} + {ASIDE}]"), "rsi", &set, &DOWN, offset_text(scale))
 }
 
-/// Loads of a part of a cell, by an offset.
+/// Loads of a part of a cell, from an offset.
 fn partial_chain(load: String, register: &str, cells: &CellLayout) -> StepLoop {
     let set = format!("lea r10, [r14 + {FIRST}]");
     load_chain(&format!("{load} [r10 + {register}]"), register, &set, cells, offset_text(1))
@@ -102,8 +101,8 @@ fn sign_extending(bits: usize, register: &str) -> String {
     }
 }
 
-/// A load into a vector register of this many bytes, or of their first eight, then a move of these
-/// to a general one.
+/// A load into a vector register of this many bytes, or of the first eight bytes, then a move of
+/// these to a general register.
 fn float_load_chain(bytes: usize) -> StepLoop {
     let both = match bytes {
         8 => "movsd xmm0, [rbp]; movq rbp, xmm0",

@@ -1,12 +1,12 @@
-//! Loads and the stores before them to other addresses.
+//! Loads and earlier stores to other addresses.
 
 use crate::spec::*;
 
 // Loads that wait for a store to another address.
 
-/// A chain of loads of a cell that holds its own address, beside stores `{a}` bytes behind it, less
-/// the same beside stores that are one or two lines further. A store's address comes with the
-/// load's, so that the load meets it before it is checked in whole.
+/// A chain of loads of a cell that holds its own address, with stores `{a}` bytes behind it. The
+/// control's stores are one or two lines further away. Store and load get their addresses together:
+/// the load meets the store before the full address is compared.
 const fn offset(bytes: &'static str) -> [ProgramVariant; 2] {
     let texts = [bytes, "", "", ""];
     let one = AsmLoop { before: "lea rbp, [r14 + 256]; mov [rbp], rbp", ..AsmLoop::REPEATED };
@@ -20,33 +20,34 @@ const fn offset(bytes: &'static str) -> [ProgramVariant; 2] {
     ]
 }
 
-// Loads that a core lets go ahead of stores whose addresses it does not know yet.
+// Loads that bypass earlier stores of unknown address.
 //
-// A function stores and loads, the address of the store later than that of the load. It is called
-// many times in turn, the first time with the load's own address, which shows the core that the
-// load must wait, and then with another one. In one of these clean runs the store's address comes
-// much later, and much waits for the load: if the load goes ahead by then, that costs so much less
-// than in the first clean run. Where in the row that run is alone differs.
+// A function stores and loads; the store's address is known later than the load's. It is called
+// many times in turn. The first call has the load's own address, which teaches the core to let the
+// load wait; all others have another address. In one of these clean runs the store's address
+// arrives much later, and much work waits for the load. If the core lets the load bypass the store
+// by then, this run costs less by that delay than the first clean run does. Programs and controls
+// differ only in the place of that run.
 
 /// Rows of the shorter call.
 const ROWS: u64 = 4;
-/// Multiplications before the store's address in that run, and behind the load.
+/// Multiplications before the late store's address, and behind the load.
 const LATE: usize = 40;
-/// Multiplications before the store's address in each run.
+/// Multiplications before the store's address in every run.
 const ALWAYS: usize = 5;
 
-/// What a program consists of.
+/// The parts of a program.
 struct RunTexts {
-    /// Runs of a row, the one that shows an alias among them: more than cores take that do not let
-    /// a load go ahead for a while after one.
+    /// Runs in a row, including the one with the alias. After an alias, cores let loads wait for
+    /// some runs; a row has more.
     runs: usize,
-    /// Makes the index of the store's address the load's own, and another one.
+    /// Sets the index of the store's address: to the load's own address, or to another one.
     index: [&'static str; 2],
     /// A link of a chain from the index to itself.
     address: &'static str,
-    /// What stores and loads.
+    /// The store and the load.
     access: &'static str,
-    /// A link of a chain from what was loaded to itself.
+    /// A link of a chain from the loaded value to itself.
     behind: &'static str,
 }
 
@@ -65,8 +66,8 @@ const OTHER: RunTexts = RunTexts {
     behind: "imul r8, r8, 3; ",
 };
 
-/// A row in which the store's address is late in this run. Each run waits until the one before is
-/// complete.
+/// A row in which run `late` gets the store's address late. Each run waits for the end of the
+/// previous one.
 fn run_row(late: usize, texts: &RunTexts) -> StepLoop {
     let RunTexts { runs, index: [own, another], address, access, behind } = texts;
     let run = |number: usize| {
@@ -91,8 +92,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Contrast(ContrastSpec {
-            // By the place of the code 1.5 or 25 cycles, in chains that differ in their register
-            // alone (Genoa, family 25, model 17).
+            // 1.5 or 25 cycles by the place of the code, in chains that differ only in their
+            // register (Genoa, family 25, model 17).
             rows: &[
                 TestRow::new("256_bytes", &offset("256")).varying_by_place(),
                 TestRow::new("512_bytes", &offset("512")).varying_by_place(),
@@ -137,8 +138,8 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
-    /// Wherever the late run is, a row has the same instructions, but of the chains before and
-    /// behind it.
+    /// Rows with different late runs have the same instructions, except for the chains before and
+    /// behind that run.
     #[test]
     fn rows_differ_in_the_place_of_one_run_alone() {
         for texts in [&ONE, &OTHER] {

@@ -1,39 +1,39 @@
-//! Loads that a core knows to be of a store before them without their addresses.
+//! Loads that a core matches with an earlier store without knowing their addresses.
 //!
-//! A chain goes from a register through a store and a load of it, and through multiplications, so
-//! that nothing but the chain limits it. Renaming can give the load what the store has where it
-//! loads the same; a load that begins behind the store's first byte has to wait for memory. What is
-//! between the two and how their addresses are written is the same in both programs.
+//! A chain goes from a register through a store and a load of it, and through multiplications;
+//! nothing but the chain limits it. If the load reads the same bytes as the store, renaming can
+//! give it the stored value. A load that begins behind the store's first byte has to wait for
+//! memory. Both programs have the same instructions in between and the same form of addresses.
 
 use crate::spec::*;
 
-/// Steps of an iteration.
+/// Steps per iteration.
 const STEPS: usize = 4;
-/// Multiplications of a step at least.
+/// The least number of multiplications per step.
 const LINKS: usize = 2;
-/// Stores or instructions that every core takes while one multiplication lasts.
+/// Stores or instructions that every core completes during one multiplication.
 const STORES_EACH: usize = 2;
 const INSTRUCTIONS_EACH: usize = 6;
 
-/// RBP is R14, R13 is one, R12 zero, and RSP points to the end of the pages. There are few steps,
-/// as cores know by the instructions which loads are of which stores.
+/// RBP equals R14, R13 is one, R12 zero, and RSP points to the end of the pages. Steps are few, as
+/// cores match loads with stores by their instructions.
 const CHAIN: AsmLoop = AsmLoop {
     setup: "mov rbp, r14; mov r13d, 1; xor r12d, r12d; lea rsp, [r14 + 8192]; mov eax, 1; mov esi, 1",
     iterations: Some(60),
     ..AsmLoop::bare(STEPS, 2)
 };
 
-/// Bytes in which no store between is at the address of the load: some cores match a load with a
-/// store that is a multiple of as many bytes away, and start over when they detect the error (31
+/// No store in between is at the load's address within this many bytes. Some cores match a load
+/// with a store that is a multiple of this away, and start over when they detect the error (31
 /// cycles on Genoa, family 25, model 17).
 const ALIAS: usize = 1024;
-/// Where the stores between begin: behind all that is stored and loaded by offsets of less than
-/// half of these bytes.
+/// Where the stores in between begin: behind all bytes that the chain accesses, at offsets of less
+/// than half of these bytes.
 const BETWEEN: usize = ALIAS + ALIAS / 2;
 
 /// A chain with stores or no-operations between its store and its load, and multiplications that
-/// last longer than these: one for as many as the first number. The texts are the store, the load
-/// and the multiplication.
+/// last longer than these. The first number is how many of them one multiplication covers. The
+/// texts: the store, the load and the multiplication.
 fn chain_across(number: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [store, load, link, between], numbers: [each, ..] } = *inputs;
     let between: String = match between {
@@ -44,13 +44,13 @@ fn chain_across(number: usize, inputs: &Inputs) -> StepLoop {
     CHAIN.assemble(&format!("{store}; {between}{load}{links}"), 0)
 }
 
-/// A program through a load of a part, less one through a load of what was stored.
+/// A program with a partial load, less a program that loads all of the stored bytes.
 const fn renamed(part: &'static str, whole: &'static str) -> ProgramVariant {
     CHAIN.asm(part).less(whole)
 }
 
-/// A chain through `rax` and one through `rsi`: the address of each store, that of its load, that
-/// of the load of a part, and what is between.
+/// A chain through `rax` and one through `rsi`. The texts: the address of each store, of its load,
+/// of the partial load, and the instructions in between.
 const fn of_64(one: Texts, other: Texts) -> [ProgramVariant; 2] {
     [
         CHAIN
@@ -64,7 +64,7 @@ const fn of_64(one: Texts, other: Texts) -> [ProgramVariant; 2] {
     ]
 }
 
-/// Two such programs with stores or no-operations between.
+/// Two such programs with stores or no-operations in between.
 const fn across(between: &'static str, each: usize) -> [ProgramVariant; 2] {
     let [link, other] = ["imul rax, rax", "imul rsi, rsi, 5"];
     let numbers = [each, 0, 0, 0];
@@ -259,9 +259,9 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 TestRow::for_n("128_instructions", 128, NOPS),
                 TestRow::for_n("256_instructions", 256, NOPS),
             ],
-            // Renaming saves the way through memory, of four cycles at least. Behind 32 stores the
-            // whole takes one cycle more than the part, where neither is renamed (Genoa, family 25,
-            // model 17).
+            // Renaming saves the path through memory, at least four cycles. Behind 32 stores, the
+            // full load takes one cycle longer than the partial one, and neither is renamed (Genoa,
+            // family 25, model 17).
             tolerance: 2.0,
             tolerance_share: 0.2,
         }),
@@ -293,7 +293,6 @@ mod tests {
         all
     }
 
-    /// No program has an event in it that is another one's.
     #[test]
     fn no_store_between_aliases_the_load() {
         for (row, variant) in find_test("memory_renaming_reach")
@@ -312,8 +311,6 @@ mod tests {
         }
     }
 
-    /// The program loads a part behind the first byte of what was stored, and the control from that
-    /// byte on.
     #[test]
     fn the_control_loads_what_was_stored_from_its_first_byte_on() {
         let rows = find_test("memory_renaming").rows().iter().chain(find_test("memory_renaming_reach").rows());
@@ -323,7 +320,7 @@ mod tests {
             let whole = accesses(&variant.family.control(row.n).expect("it has a control"));
             let [[(stored, width), ..], [(part, part_width)]] = [&part[0][..], &part[1][..]] else { panic!("{name}") };
             let [[(place, _), ..], [(begin, _)]] = [&whole[0][..], &whole[1][..]] else { panic!("{name}") };
-            // A push stores before where it points to.
+            // A push stores below the address in its register.
             let from = if row.name == "push_and_pop" { 0 } else { *stored };
             assert!((from + 1..from.wrapping_add(*width as u64)).contains(part), "{name}");
             assert!(part + *part_width as u64 <= from.wrapping_add(*width as u64), "{name}");

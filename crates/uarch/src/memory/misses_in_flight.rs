@@ -1,9 +1,9 @@
-//! Misses that are on their way at once.
+//! Cache misses in flight at once.
 //!
-//! Lines are flushed from all caches, and fetched all at once. A chain of loads from the second
-//! cache follows. While the nearest cache has a buffer for each line and one more, the chain runs
-//! on; with one line more it waits until one arrives. So the result does not depend on how fast
-//! lines come from memory. The control uses other lines, which are in the nearest cache.
+//! Lines are flushed from all caches, then all fetched at once. A chain of loads from the second
+//! cache follows. While the nearest cache has a buffer for each line and one more, the chain keeps
+//! running. With one more line, the chain waits until a line arrives. So the result does not depend
+//! on the speed of memory. The control fetches other lines, which are in the nearest cache.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -11,34 +11,34 @@ use cyclescope_code::program::memory::{
 };
 use cyclescope_core::random::Random;
 
-/// The largest number of lines, those that were there beforehand included.
+/// The largest number of lines, including those of the witness.
 const MOST: usize = 96;
-/// Lines that are there beforehand in the witness.
+/// Lines that the witness fetches beforehand.
 const BEFORE: usize = 4;
-/// Bytes from a line to the next: no two are in a pair of lines that a core fetches together, and
-/// all sets have their part.
+/// Bytes from a line to the next. No two lines form a pair that a core fetches together, and all
+/// sets are used.
 const APART: usize = 5 * LINE;
-/// Bytes of the lines that are flushed: as many others, which are not, follow.
+/// Bytes of the flushed lines. The same number of bytes, never flushed, follows.
 const FLUSHED: usize = MOST * APART;
-/// Orders of the lines in an iteration, and iterations of the shorter call.
+/// Orders of the lines per iteration, and iterations of the shorter call.
 const ORDERS: usize = 2;
 const ITERATIONS: u64 = 2;
-/// Lines of the chain: more than any nearest cache holds, and fewer than any second one.
+/// Lines of the chain: more than any nearest cache holds, fewer than any second cache.
 const RING: usize = 2048;
-/// Loads of the chain. They take longer than memory takes to answer all misses (on Zen 4 2240
-/// core cycles, and 80 misses 2400).
+/// Loads of the chain. They take about as long as memory takes for all misses (Zen 4: 2240 core
+/// cycles; 80 misses take 2400).
 const LINKS: usize = 160;
 
-/// How the lines of a batch are used.
+/// How a batch uses its lines.
 #[derive(Debug, Clone, Copy)]
 struct MissBatch {
-    /// Lines that are loaded beforehand.
+    /// Lines loaded beforehand.
     before: usize,
-    /// What fetches each of the others.
+    /// The instruction that fetches each other line.
     fetch: fn(usize) -> String,
-    /// How far behind the lines that are flushed they are.
+    /// Distance in bytes behind the flushed lines.
     behind: usize,
-    /// Whether the chain waits for all of them.
+    /// Whether the chain waits for all lines.
     fenced: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             .less(|number| miss_batches(number, MissBatch { before: BEFORE, ..HITS })),
             occupied: BEFORE,
         },
-        // The chain's own.
+        // The miss of the chain itself.
         uncounted_events: 1,
         last_event_slack: 0.35,
         counts: &[
@@ -182,7 +182,7 @@ mod tests {
             vec![Mnemonic::Lfence],
         ];
         assert_eq!(mnemonics(&miss_batches(number, MISSES)), order.concat().repeat(ORDERS));
-        // Of one event alone all is waited for.
+        // With one event, everything waits.
         let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {
             unreachable!("it is one of batches")
         };
@@ -208,7 +208,6 @@ mod tests {
         assert!(steps.len() > first.len() / 2, "{steps:?}");
     }
 
-    /// The chain's loads miss the nearest cache: each waits for a line too.
     #[test]
     fn the_chain_has_a_line_of_its_own() {
         let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {

@@ -1,4 +1,4 @@
-//! Caches, translation, what they cost, and how much they move in a cycle.
+//! Caches and translation: sizes, costs and rates.
 
 pub(super) mod access_rates;
 pub(super) mod bandwidth;

@@ -1,24 +1,24 @@
-//! What other CPUs share with the measured one.
+//! Resources that other CPUs share with the measured one.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};
 
 // What another CPU shares with the measured one.
 
-/// Reads through 64 pages, which are more than a first cache holds and less than a second one. Each
-/// load is `{a}` bytes behind the last one.
+/// Reads through 64 pages, more than a first cache holds and less than a second one. Each load is
+/// `{a}` bytes behind the previous one.
 const fn read_through(name: &'static str, bytes: &'static str) -> ProgramFamily {
     let pages = AsmLoop { setup: "xor r12d, r12d", ..AsmLoop::bare(32, 64) };
     let text = "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, {a}";
     pages.with([bytes, "", "", ""]).asm(text).label(name).family
 }
 
-// What a line costs that another CPU stores to, though to other bytes of it.
+// The cost of false sharing: another CPU stores to other bytes of the same line.
 
-/// The number of the pages that both CPUs have.
+/// The identifier of the pages that both CPUs share.
 const COMMON: u64 = 0x6661_6c73_655f_7368;
 
-/// A loop over the first text in pages that the other CPU has too.
+/// A loop over the first text in the shared pages.
 fn loop_in_common_pages(n: usize, inputs: &Inputs) -> StepLoop {
     let mut steps = asm(inputs.texts[0]).family.program(n);
     steps.memory.areas.iter_mut().for_each(|area| area.frames = PhysicalFrames::Common(COMMON));
@@ -34,7 +34,7 @@ const fn access(text: &'static str) -> ProgramFamily {
     ProgramVariant::built(text, loop_in_common_pages, [text, "", "", ""], [0; 4]).family
 }
 
-/// Work of two texts while the other CPU stores to the first bytes of a line.
+/// Accesses by two texts, while the other CPU stores to the first bytes of a line.
 const fn accesses(name: &'static str, one: &'static str, other: &'static str) -> SharedWork {
     SharedWork { name, programs: [access(one), access(other)], background_load: "mov [r14], rax" }
 }
@@ -88,7 +88,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             idle_load: "pause",
             load_description: "the same work",
             load_memory: None,
-            // What adds, and the multiplier, are busy in each cycle.
+            // Adders and multiplier are busy in each cycle.
             sibling_proofs: &["alu", "multiply"],
             tolerance_share: 0.15,
             structures: &[
@@ -102,7 +102,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             structure_definition: "the share of the entries it has alone that is left beside work that fills it on \
                                    another CPU of the same core",
-            // Behind each pair of roots waits a part of each kind.
+            // A mix of both kinds waits behind each pair of roots.
             filling_load: "sqrtsd xmm0, xmm0; sqrtsd xmm0, xmm0; mov rax, [r14]; mov [r14 + 8], rbx; lea rcx, [rdx \
                            + 1]; mov rsi, [r14 + 16]; mov [r14 + 24], rbx; lea rdi, [rdx + 2]; mov r8, [r14 + 32]; \
                            mov [r14 + 40], rbx; lea r9, [rdx + 3]; mov r10, [r14 + 48]; mov [r14 + 56], rbx; lea \
@@ -118,9 +118,9 @@ pub(crate) const TESTS: &[TestSpec] = &[
         source: "N. Viennot, core-to-core-latency (2022)",
         answers: &[],
         part: TestedPart::Environment,
-        // A message, and looks at its answer. 16384 of them take some microseconds: more than any
-        // two CPUs of a machine need, and little enough where nobody answers. There is no PAUSE,
-        // which takes as long as the answer on some cores.
+        // A message, and a poll for its answer. 16384 polls take some microseconds: more than any
+        // two CPUs of a machine need, and a short time if nobody answers. There is no PAUSE: on
+        // some cores it takes as long as the answer.
         experiment: Experiment::Exchanges(ExchangesSpec {
             programs: [
                 ExchangeProgram {

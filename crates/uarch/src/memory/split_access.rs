@@ -1,4 +1,4 @@
-//! Loads and stores that lie in two lines or two pages.
+//! Loads and stores across a boundary of lines or pages.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::AVX;

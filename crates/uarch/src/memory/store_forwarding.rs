@@ -1,17 +1,17 @@
-//! What a store gives to a load behind it.
+//! Latency from a store to a load of its bytes.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-// What a store gives to a load behind it.
+// Latency from a store to a load of its bytes.
 
 const ON_X87: AsmLoop = AsmLoop { before: "fld1", ..AsmLoop::REPEATED };
 
 pub(crate) const TESTS: &[TestSpec] = &[
-// An index keeps cores from knowing that both addresses are one before they have them. Loads of a
-// part behind the first byte are in a chain with multiplications, which are subtracted: without
-// these, loads that some cores first take for renamed come late now and then: 6.1 to 7.2 cycles by
-// the place of the code, and 6 in all places with them (Genoa, family 25, model 17).
+// An index hides from the core that both addresses are the same. Partial loads behind the first
+// byte are in a chain with multiplications, which are subtracted. Without these, loads that some
+// cores first take for renamed are late at times: 6.1 to 7.2 cycles by the place of the code; with
+// them, 6 at all places (Genoa, family 25, model 17).
 TestSpec {
     name: "store_forwarding",
     about: "what a value takes through a store and a load of it, by what they have in common",

@@ -1,22 +1,23 @@
-//! Loads that prefetchers bring before they are asked for, by the distance from one to the next.
+//! Loads that prefetchers fetch ahead, by the stride.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Bytes in which rows of loads begin, a power of two: more than any second cache holds. Hardly a
-/// line of a row is in one.
+/// Bytes of the region in which rows of loads begin, a power of two. It exceeds any second cache:
+/// hardly a line of a row is in one.
 const REGION: usize = 32 << 20;
-/// Loads of a row, and rows of the shorter call.
+/// Loads per row, and rows of the shorter call.
 const ROW: usize = 64;
 const ROWS: usize = 5;
-/// The largest distance.
+/// The largest stride.
 const MOST: usize = 4096;
 
-/// Rows of loads `apart` bytes from each other, 256 KiB at most; the shorter call has `number`
-/// rows. Each row begins at a random `multiple` in the region, and each load waits for the one
-/// before. A single instruction loads, since prefetchers distinguish loads by their place too.
+/// Rows of loads `apart` bytes from each other, at most 256 KiB long; the shorter call has `number`
+/// rows. Each row begins at a random `multiple` in the region, and each load waits for the previous
+/// one. All loads are one instruction: prefetchers also distinguish loads by their address in the
+/// code.
 fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLoop {
     // R14 points to the region, and R13 to a cell with the last random number, which RBP holds. R8
     // is the place, and R11 masks a number to a multiple. Every word of the region is zero.
@@ -51,7 +52,7 @@ fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLo
     }
 }
 
-/// Where a row begins behind its place, so that it ends there where it goes down.
+/// The offset of a row's first load from its place; a row that goes down ends at its place.
 fn row_start(loads: usize, apart: i64) -> i64 {
     if apart < 0 { (loads - 1) as i64 * -apart } else { 0 }
 }
@@ -66,7 +67,7 @@ fn rows_downwards(apart: usize) -> StepLoop {
 
 const ORDERED: &[ProgramVariant] =
     &[ProgramVariant::new("upwards", rows_upwards), ProgramVariant::new("downwards", rows_downwards)];
-/// Of pages that are hardly loaded from more than once, prefetchers may know one direction alone.
+/// Pages get few loads each. Prefetchers may then follow only one direction.
 const UP: &[ProgramVariant] = &[
     ProgramVariant::new("from any line", rows_upwards),
     ProgramVariant::new("from every other line", |apart| load_rows(ROWS, ROW, apart as i64, 2 * LINE)),
@@ -90,9 +91,9 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {
-        // The rows that are nearer take as much.
+        // Rows with smaller strides need as much.
         bytes_per_n: REGION / MOST,
-        // As memory that others use too.
+        // The tolerance of memory that other CPUs use too.
         tolerance_share: 0.3,
         ..RatesSpec::new(
             Unit::CoreCycles,

@@ -1,12 +1,11 @@
-//! Translations of data addresses, in small pages and in huge ones.
+//! Translations of data addresses, in small pages and in huge pages.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PageSize, ProgramMemory, RingOrder};
 
 // Translations of data addresses.
 
-/// One line of each page, the next one in the next page, so that all sets of the cache have their
-/// part.
+/// One line of each page. The next page uses the next line: lines use all sets of the cache.
 fn line_of_each_page(pages: usize) -> StepLoop {
     chase_loop(pages, PAGE_BYTES as usize + LINE, RingOrder::RandomByLine)
 }
@@ -19,7 +18,7 @@ fn as_many_others(lines: usize) -> StepLoop {
     chase_loop(lines, 3 * LINE, RingOrder::RandomByLine)
 }
 
-/// Pages of another ring.
+/// Pages of the witness's other ring.
 const OCCUPIED: usize = 24;
 
 fn with_other_ring(pages: usize) -> StepLoop {
@@ -28,17 +27,15 @@ fn with_other_ring(pages: usize) -> StepLoop {
 
 // Translations of data addresses in huge pages.
 
-/// One line of each page. The next one is in the next page, and in the next 4 KiB of it: so all
-/// sets of the cache have their part, and where the hypervisor splits huge pages all sets of
-/// translations.
+/// One line of each page. The next line is in the next page and in the next 4 KiB of it. So the
+/// lines use all sets of the cache, and all sets of the TLB if the hypervisor splits huge pages.
 fn line_of_each_huge_page(pages: usize) -> StepLoop {
     in_huge_pages(chase_loop(pages, (HUGE_PAGE_BYTES + PAGE_BYTES) as usize + LINE, RingOrder::RandomByLine))
 }
 
-// What huge pages are worth here.
+// The gain from huge pages on this machine.
 
-/// Small pages of the ring, 32 MiB of them: more than any level of translations holds, and their
-/// lines have room in a second cache.
+/// Small pages of the ring, 32 MiB: more than any TLB level holds; their lines fit a second cache.
 const RING_PAGES: usize = 8192;
 
 /// One line of each page.
@@ -52,7 +49,7 @@ fn other_line_of_many_pages(_: usize) -> StepLoop {
 
 /// The same in pages of 2 MiB.
 pub(super) fn in_huge_pages(steps: StepLoop) -> StepLoop {
-    // What holds the place stays where it is, in a small page.
+    // The cell with the place stays in a small page.
     let huge = |area: MemoryArea| {
         if area.bytes > PAGE_BYTES { MemoryArea { pages: PageSize::Huge, ..area } } else { area }
     };
@@ -116,8 +113,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 })
                 .less(as_many_others),
             ],
-            // Where huge pages are split, their pieces have the room of small pages: no core with
-            // less for huge ones than for small ones has more than these.
+            // Split huge pages use entries of small pages. No core with fewer entries for huge
+            // pages than for small ones has more than these.
             count_range: [8, 48],
             min_rise: 3.0,
             min_ratio: 1.3,
@@ -147,7 +144,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ],
             )],
             tolerance: 3.0,
-            // As levels of caches, and with other physical pages each time.
+            // As for levels of caches; physical pages differ each time too.
             tolerance_share: 0.25,
         }),
     },

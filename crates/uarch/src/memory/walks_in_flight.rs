@@ -1,48 +1,48 @@
-//! Page walks that are on their way at once.
+//! Page walks in flight at once.
 //!
-//! Each load is of another page, of more pages than any core has translations of at hand. All pages
-//! are the same few in memory, so that the nearest cache holds what is loaded. The same loads of a
-//! few pages are subtracted.
+//! Each load is from another page, of more pages than any core's TLBs hold. All pages map to the
+//! same few frames: the nearest cache holds the loaded lines. The control has the same loads from
+//! few pages.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Pages that are loaded from: twice as many as the largest second level of translations has
-/// entries (4096 on Zen 5: AMD, Software Optimization Guide for the AMD Zen5 Microarchitecture,
-/// 58455), and those of the control.
+/// Pages to load from: twice the entries of the largest second-level TLB (4096 on Zen 5: AMD,
+/// Software Optimization Guide for the AMD Zen5 Microarchitecture, 58455), and the pages of the
+/// control.
 const PAGES: usize = 8192;
 const FEW: usize = 16;
-/// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as
-/// four have on Zen where they are in a row in memory too.
+/// Bytes from one page to the next. No two pages share a TLB entry, as four pages in a row do on
+/// Zen if they are in a row in memory too.
 const STRIDE: usize = 4 * PAGE_BYTES as usize;
-/// By how many bits a page's place is more than that of its line, and all places of lines: 64 pages
-/// in a row use 64 lines, each in another set.
+/// Shift from the place of a page to the place of its line: 64 pages in a row use 64 lines, each in
+/// another set.
 const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
 const LINES: usize = PAGE_BYTES as usize - LINE;
-/// Pages in memory.
+/// Frames in memory.
 const FRAMES: usize = 64;
-/// Pages from one load to the next of two programs: odd, so that all pages have their turn, and
-/// about the square root of two and the golden section of all. On Zen 4 a batch of eight loads 5063
-/// pages apart took as long as one of six, and one of seven half as long again; with 3393 pages
-/// both took longer. That is not explained, so the two programs differ in it.
+/// Pages from one load to the next in the two programs. They are odd: all pages get their turn.
+/// They are about the square root of two and the golden section of all pages. On Zen 4, with 5063
+/// pages, a batch of eight loads took as long as one of six, and one of seven half as long again;
+/// with 3393 pages both took longer. The cause is unknown, so the two programs differ in it.
 const STEPS: [usize; 2] = [3393, 5063];
-/// Walks that are there beforehand in the witness.
+/// Walks that the witness starts beforehand.
 const BEFORE: usize = 2;
-/// The largest number.
+/// The largest number of walks.
 const MOST: usize = 20;
 /// Batches of the shorter call.
 const BATCHES: u64 = 128;
 
-/// How a batch loads.
+/// The loads of a batch.
 #[derive(Debug, Clone, Copy)]
 struct WalkBatch {
-    /// Pages over which it goes.
+    /// Number of pages that it uses.
     pages: usize,
     /// Loads beforehand.
     before: usize,
-    /// What loads from behind RAX.
+    /// The instruction that loads from the address in RAX.
     load: &'static str,
     /// Pages from one load to the next.
     step: usize,
@@ -123,7 +123,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
         uncounted_events: 0,
         last_event_slack: 0.35,
         counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, MOST],
-        // Each reads an entry of a table, which may not be in the nearest cache.
+        // Each walk reads a table entry, which may miss the nearest cache.
         also_occupies: &[("misses_in_flight", 1)],
         pacing_test: "load_rate",
     }),
@@ -136,7 +136,7 @@ mod tests {
     use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// General registers and the cell behind R13, as far as such programs use them.
+    /// General registers and the cell at R13, to the extent that these programs use them.
     #[derive(Default)]
     struct State {
         registers: BTreeMap<Register, u64>,
@@ -148,7 +148,7 @@ mod tests {
             self.registers.get(&register.full_register()).copied().unwrap_or_default()
         }
 
-        /// Executes code. Returns the places behind R14 that are loaded from.
+        /// Executes code. Returns the loaded places, relative to R14.
         fn run(&mut self, code: &[u8]) -> Vec<usize> {
             let all = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
             all.filter_map(|one| self.step(&one)).collect()
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What so many calls of an iteration load from.
+    /// The places that this number of calls of an iteration load from.
     fn loaded(steps: &StepLoop, calls: usize) -> Vec<usize> {
         let mut state = State::default();
         let call = |_| {
@@ -208,18 +208,17 @@ mod tests {
         places.iter().map(|place| place / PAGE_BYTES as usize).collect()
     }
 
-    /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line
-    /// of a table.
+    /// Pages that may share a TLB entry: four in a row on Zen; eight share a line of a page table.
     const GROUP: usize = 4;
-    /// Entries of the largest second level of translations (Zen 5, as above), and of the smallest
-    /// first one (Silvermont: 32 entries of 4 KiB, Intel optimization manual).
+    /// Entries of the largest second-level TLB (Zen 5, as above), and of the smallest first-level
+    /// TLB (Silvermont: 32 entries of 4 KiB, Intel optimization manual).
     const TRANSLATIONS: [usize; 2] = [4096, 32];
 
     #[test]
     fn each_load_finds_no_translation_and_those_of_the_control_all() {
         for family in asked().programs.iter().chain([asked().single_event, &asked().witness.family]) {
             let places = loaded(&family.program(7), PAGES);
-            // Before it comes to a page again it was at more than there are entries for.
+            // A page comes again only after more pages than there are entries.
             let mut last = BTreeMap::new();
             for (number, place) in places.iter().enumerate() {
                 let before = last.insert(place / (GROUP * PAGE_BYTES as usize), number);
@@ -241,7 +240,7 @@ mod tests {
         let places = loaded(&steps, PAGES);
         assert!(places.iter().all(|place| place + 16 <= area.bytes as usize));
         let lines: BTreeSet<usize> = places.iter().map(lines).collect();
-        // One in each of its sets.
+        // One line in each set.
         let sets: BTreeSet<usize> = lines.iter().map(|line| line % (size / LINE)).collect();
         assert_eq!((lines.len(), sets.len()), (size / LINE, size / LINE));
     }

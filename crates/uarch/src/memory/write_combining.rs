@@ -1,18 +1,18 @@
-//! Lines that non-temporal stores fill before they are written to memory.
+//! Lines that non-temporal stores fill before they reach memory.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Bytes of a store, and of all lines.
+/// Bytes of a store, and bytes of all lines.
 const STORE: usize = 16;
 const BYTES: usize = 8 << 20;
-/// Lines of the shorter call at least.
+/// The least number of lines of the shorter call.
 const LINES: usize = 2000;
 
-/// Stores to `lines` lines in turn, `apart` bytes from each other, until all are full, and then to
-/// as many others.
+/// Stores to `lines` lines in turn, `apart` bytes from each other, until all are full; then to the
+/// next group.
 fn nontemporal_stores(lines: usize, apart: usize) -> StepLoop {
     // R14 points to the area and RBP to the lines; R12 is their end.
     let group = lines * apart;
@@ -22,7 +22,7 @@ fn nontemporal_stores(lines: usize, apart: usize) -> StepLoop {
             body.extend(assemble(&format!("movntps [rbp + {}], xmm0", line * apart + place)));
         }
     }
-    // Where lines are further apart than a line, those between come later.
+    // If the lines are not adjacent, the lines in between come later.
     body.extend(assemble(&format!(
         "add rbp, {}; cmp rbp, r12; cmovae rbp, r14",
         if apart == LINE { group } else { LINE }
