@@ -103,8 +103,7 @@ fn find_lowest(points: &[OverlapReading]) -> usize {
 }
 
 /// The two points between which the curve falls most. They are at most [`MAX_FALL_WIDTH`] fillers
-/// apart. If counts are farther apart, it is up to two steps: a fall between two counts may lie on
-/// both sides of a third one.
+/// apart, or two steps if counts are farther apart: a fall may lie on both sides of a count.
 fn find_steepest_fall(points: &[OverlapReading], falling: &[f64]) -> (usize, usize) {
     let pairs = (0..points.len()).flat_map(|from| {
         let near = move |to: &usize| *to <= from + 2 || points[*to].n - points[from].n <= MAX_FALL_WIDTH;

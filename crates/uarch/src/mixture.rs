@@ -1,13 +1,13 @@
 //! Which classes of instructions slow each other down: a graph of the units that they compete for.
 //!
-//! A class alone runs at its rate. Mixed with as many of another class as there is room for, it
-//! keeps that rate if the other class needs none of its units. If it does, each of the others
-//! displaces a number of them: one if it always takes the place of one, less if it can go
-//! elsewhere. The displaced class fills its units, and places that all instructions need must not
-//! be full: else the pair is hidden.
+//! A class alone runs at its own rate. It is mixed with as many instructions of another class as
+//! there is room for. If the other class needs none of its units, it keeps its rate. Otherwise each
+//! of the others displaces a number of its instructions: one if it always takes the place of one,
+//! less if it can use other units. For this, the displaced class has to fill its units, and the
+//! slots that all instructions need must not be full; otherwise the pair is hidden.
 //!
-//! Groups of three classes, which did not contribute to the graph, check it: each must take as long
-//! as its slowest class.
+//! Groups of three classes check the graph, as they did not contribute to it: each must take as
+//! long as its slowest class.
 
 use super::cost::{CostPoint, MeasureMixtures};
 use super::record::{DisplacedRecord, UarchRecord};
@@ -19,43 +19,43 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// Instructions of a class alone.
+/// Number of instructions of a class alone.
 const ALONE_COUNT: usize = 48;
-/// Core cycles for which a class fills its units in a mixture, at least and at most; and
-/// instructions of it at least.
+/// The least and the largest number of core cycles for which a class fills its units in a mixture,
+/// and the least number of its instructions.
 const FILL_CYCLES_RANGE: [f64; 2] = [16.0, 64.0];
 const MIN_INSTRUCTIONS: f64 = 4.0;
 /// Share by which two equal costs may differ.
 const SAME_SHARE: f64 = 0.03;
-/// Share by which a mixture takes longer that shows something, and by which the others would make
-/// it longer at least if each displaced one.
+/// Share by which a mixture must take longer to show anything, and by which the others would make
+/// it longer if each displaced one.
 const VISIBLE_SHARE: f64 = 0.05;
 const ROOM_SHARE: f64 = 0.12;
-/// Least number that an instruction without other units displaces.
+/// The least number that an instruction without other units displaces.
 const FULL_DISPLACEMENT: f64 = 0.9;
 /// Share by which a group of three may differ from the prediction of pairs.
 const PREDICTION_TOLERANCE: f64 = 0.06;
-/// Share of such groups that has to hold.
+/// The share of such groups that must match.
 const MIN_HOLDING_SHARE: f64 = 0.8;
-/// Measurements of a mixture at most, until two of its orders agree.
+/// The largest number of measurements of a mixture, until two of its orders agree.
 const MAX_MEASUREMENTS: usize = 4;
 
-/// What one class does to another one.
+/// The effect of one class on another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ClassEffect {
-    /// Each instruction displaces the first number. The second one is core cycles of an instruction
-    /// of either class in the shared units.
+    /// Each instruction displaces the first number. The second number: core cycles of an
+    /// instruction of either class in the shared units.
     Displaces(Interval, f64),
-    /// They run side by side.
+    /// The classes do not affect each other.
     None,
-    /// There is no room to see it.
+    /// There is no room to see an effect.
     Hidden,
     /// No two orders agree.
     Unclear,
 }
 
 impl ClassEffect {
-    /// How many are displaced, where it is known.
+    /// How many are displaced, if it is known.
     fn displaced_share(self) -> Option<f64> {
         match self {
             ClassEffect::Displaces(share, _) => Some(share.value),
@@ -65,19 +65,19 @@ impl ClassEffect {
     }
 }
 
-/// The classes of a core.
+/// The measured classes of a core.
 struct MixtureGraph<'a> {
     core: &'a mut dyn MeasureMixtures,
     mixture: &'static MixtureSpec,
     /// Core cycles of an instruction of each class alone, in the order of the classes.
     alone_costs: Vec<Option<Interval>>,
-    /// Core cycles of what every instruction takes.
+    /// Core cycles of the slot that every instruction takes.
     slot: f64,
     /// Core cycles for which a class fills its units.
     fill_cycles: f64,
 }
 
-/// Measures each class alone and beside each other, and judges.
+/// Measures each class alone and with each other class, and judges.
 pub(super) fn run_mixture(
     core: &mut dyn MeasureMixtures,
     test: &'static TestSpec,
@@ -115,18 +115,18 @@ pub(super) fn run_mixture(
     Ok(records)
 }
 
-/// Core cycles for which a class fills its units, by the cost of the slowest instruction.
+/// Core cycles for which a class fills its units, from the cost of the slowest instruction.
 pub(super) fn fill_cycles_for(slowest: f64) -> f64 {
     (MIN_INSTRUCTIONS * slowest).clamp(FILL_CYCLES_RANGE[0], FILL_CYCLES_RANGE[1])
 }
 
-/// Number of instructions that fill a class's units for a time, and the places that they leave.
+/// The number of instructions that fill a class's units for a time, and the slots that they leave.
 pub(super) fn fill_and_places(whole: f64, each: f64, slot: f64) -> (usize, usize) {
     let number = (whole / each).round().max(1.0);
     (number as usize, ((number * each / slot).floor() - number).max(0.0) as usize)
 }
 
-/// Number of another class's instructions to mix in, if there is room to see them.
+/// The number of the other class's instructions to mix in, if there is room to see them.
 pub(super) fn others_in_room(number: usize, each: f64, other: f64, places: usize) -> Option<usize> {
     let most = (number as f64 * each / other).round() as usize;
     let others = most.max(1).min(places);
@@ -138,7 +138,7 @@ fn unclear_record(test: &TestSpec, class: &MixtureClass, why: String) -> UarchRe
     UarchRecord::new(test, what, TestVerdict::new(VerdictKind::Unclear, why), Unit::PerCycle)
 }
 
-/// The lower of two costs, where they are the same.
+/// The lower of two costs, if they agree.
 fn agreed_cost(costs: &[Option<CostPoint>]) -> Option<Interval> {
     let mut known: Vec<&CostPoint> = costs.iter().flatten().collect();
     known.sort_by(|one, other| one.cost.total_cmp(&other.cost));
@@ -148,8 +148,8 @@ fn agreed_cost(costs: &[Option<CostPoint>]) -> Option<Interval> {
 }
 
 impl MixtureGraph<'_> {
-    /// Core cycles of a mixture that two of its orders show. A slower result is measured again:
-    /// background load makes code slower, nothing makes it faster.
+    /// Core cycles of a mixture on which two of its orders agree. Slower results are measured
+    /// again: background load only makes code slower.
     fn measure_agreed_cost(&mut self, shares: &[ClassCount], least: f64) -> Result<Option<Interval>, RunError> {
         let mut lowest = [None; MixOrder::ALL.len()];
         for time in 1..=MAX_MEASUREMENTS {
@@ -175,7 +175,7 @@ impl MixtureGraph<'_> {
         Ok(cost.map(|Interval { value, low, high }| Interval { value: each(value), low: each(low), high: each(high) }))
     }
 
-    /// Core cycles that a class and all of a mixture take at least, if nobody displaces.
+    /// The least core cycles of a class and of a whole mixture, if nothing is displaced.
     fn min_cycles(&self, shares: &[(usize, usize)]) -> Option<f64> {
         let mut least = shares.iter().map(|(_, number)| *number as f64).sum::<f64>() * self.slot;
         for (class, number) in shares {
@@ -188,12 +188,12 @@ impl MixtureGraph<'_> {
         shares.iter().map(|(class, number)| (&self.mixture.classes[*class], *number)).collect()
     }
 
-    /// Instructions of a class that fill its units, and the places that they leave.
+    /// The number of a class's instructions that fill its units, and the slots that they leave.
     fn class_fill_and_places(&self, class: usize) -> Option<(usize, usize)> {
         Some(fill_and_places(self.fill_cycles, self.alone_costs[class]?.value, self.slot))
     }
 
-    /// What one class does to another one that fills its units.
+    /// The effect of one class on another class that fills its units.
     fn measure_effect(&mut self, displaced: usize, by: usize) -> Result<ClassEffect, RunError> {
         let (Some((number, places)), Some(other)) = (self.class_fill_and_places(displaced), self.alone_costs[by])
         else {
@@ -245,8 +245,8 @@ impl MixtureGraph<'_> {
         Ok(triples)
     }
 
-    /// A group of three: the first class with two others in the places that it leaves, and its
-    /// predicted core cycles.
+    /// A group of three: the first class, two others in the slots that it leaves, and its predicted
+    /// core cycles.
     fn predict_triple(&self, edges: &[Vec<ClassEffect>], group: [usize; 3]) -> Option<([(usize, usize); 3], f64)> {
         let (number, places) = self.class_fill_and_places(group[0])?;
         let mut shares = [(group[0], number), (group[1], 0), (group[2], 0)];
@@ -266,15 +266,15 @@ impl MixtureGraph<'_> {
         Some((shares, told))
     }
 
-    /// Core cycles that the units of two classes take for all of a mixture that wants them.
+    /// Core cycles that a mixture keeps the shared units of two classes busy.
     fn wanted_cycles(
         &self,
         edges: &[Vec<ClassEffect>],
         [class, by]: [usize; 2],
         shares: &[(usize, usize)],
     ) -> Option<f64> {
-        // What always takes the place of one wants the same units, and what takes it now and then
-        // has units of its own.
+        // A class that always displaces one uses the same units. A class that displaces less has
+        // units of its own too.
         let (units, each, limit) = match edges[class][by] {
             ClassEffect::None => return Some(0.0),
             ClassEffect::Displaces(share, both) if share.value < FULL_DISPLACEMENT => (vec![class, by], both, 1.0),
@@ -295,7 +295,7 @@ impl MixtureGraph<'_> {
         Some(wanted)
     }
 
-    /// A class with its rate, and who displaces it.
+    /// The record of a class: its rate, and the classes that displace it.
     fn class_record(&self, test: &'static TestSpec, class: usize, edges: &[ClassEffect]) -> UarchRecord {
         let one = &self.mixture.classes[class];
         let Some(Interval { value, low, high }) = self.alone_costs[class] else {
@@ -329,12 +329,12 @@ impl MixtureGraph<'_> {
     }
 }
 
-/// A group of three.
+/// A group of three classes.
 struct ClassTriple {
     names: [&'static str; 3],
     /// Core cycles that pairs predict.
     predicted: f64,
-    /// Core cycles.
+    /// Measured core cycles.
     cost: Interval,
 }
 

@@ -1,26 +1,24 @@
-//! Which ends in the curves of walks are of one level, and which number the level has.
+//! Which ends of different curves belong to one level, and the level's number.
 
 use super::plateau::{CurveLevel, LevelEnd};
 use super::spec::LevelsSpec;
 
-/// The largest factor between the edges of an end, where what is counted fills sets by chance and
-/// where not. Where a rise is slower there is no end: costs that drift are of no structure.
+/// The largest factor between the edges of an end: if items fill sets by chance, and if not. A
+/// slower rise is no end: drifting costs belong to no structure.
 const SOFT_MOST: [f64; 2] = [2.5, 1.4];
-/// Share by which two ends may lie apart that are the same, where both are sharp and where one is
-/// soft.
+/// Share by which two equal ends may differ: if both are sharp, and if one is soft.
 const END_TOLERANCE: [f64; 2] = [0.02, 0.06];
 
-/// What a walk found of a level: its name, the level and its end.
+/// A level that a program has: the program's name, the level and its end.
 pub(super) type EndedLevel<'a> = (&'a str, &'a CurveLevel, LevelEnd);
 
-/// The end of a level that has a number, in each walk that has it there. Walks agree where the
-/// second one is among them.
+/// The ends of a numbered level, one per program that has it. Programs agree if the second one is
+/// among them.
 pub(super) type LevelGroup<'a> = Vec<EndedLevel<'a>>;
 
-/// The levels that have a number, and the ends that leave open which number the next end has on
-/// which walks agree: those that the first two walks have before it. Where each has one and they
-/// are near, it is one level whose end is not known. Past the last end that is agreed on, there may
-/// be one more level.
+/// The numbered levels, and the ends that leave the next number open. These are the ends of the
+/// first two programs before the next end on which they agree. If each has one and they are near,
+/// they are one level of unknown end. One more level may follow the last agreed end.
 pub(super) fn number_levels<'a>(
     walks: &LevelsSpec,
     found: &'a [(&'a str, Vec<CurveLevel>)],
@@ -53,26 +51,25 @@ pub(super) fn number_levels<'a>(
     (numbered, Vec::new())
 }
 
-/// Whether two ends on which walks do not agree may be of one level: no farther apart than the
-/// edges of one.
+/// Whether two different ends may belong to one level: they are no farther apart than the edges of
+/// one end.
 fn may_be_one_level(walks: &LevelsSpec, one: LevelEnd, other: LevelEnd) -> bool {
     let most = SOFT_MOST[usize::from(!walks.fills_randomly)];
     one.low.max(other.low) as f64 <= most * one.high.min(other.high) as f64
 }
 
-/// Whether the second walk is among those of an end.
+/// Whether the second program is among the programs of an end.
 pub(super) fn is_agreed(group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> bool {
     agreed_end(group, found).is_some()
 }
 
-/// The end that the second walk has there.
+/// The second program's end in this group.
 fn agreed_end(group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> Option<LevelEnd> {
     let (second, _) = found.get(1)?;
     group.iter().find(|(name, ..)| name == second).map(|(.., end)| *end)
 }
 
-/// The levels behind the last end that has a number, where the second walk has another end there
-/// and the first one has none.
+/// The levels behind the last numbered end, if only the second program has another end there.
 pub(super) fn find_unshared_levels<'a>(
     numbered: &[LevelGroup],
     found: &'a [(&'a str, Vec<CurveLevel>)],
@@ -83,8 +80,7 @@ pub(super) fn find_unshared_levels<'a>(
     levels.iter().any(|(name, level)| name == second && level.upto.is_some()).then_some(levels)
 }
 
-/// The level of each walk behind the end before it, where the walk has that: of the first level its
-/// first one.
+/// The level of each program behind this end; without an end, each program's first level.
 pub(super) fn levels_behind<'a>(
     found: &'a [(&'a str, Vec<CurveLevel>)],
     before: Option<&LevelGroup>,
@@ -102,8 +98,8 @@ pub(super) fn levels_behind<'a>(
     found.iter().filter_map(level).collect()
 }
 
-/// An end of the first walk and those of the others that overlap with it; none are steep enough
-/// where it is not.
+/// An end of the first program, and the ends of other programs that overlap with it; empty if it is
+/// not steep enough.
 fn group_ends<'a>(
     walks: &LevelsSpec,
     own: EndedLevel<'a>,

@@ -28,27 +28,27 @@ use cyclescope_measure::rounds::{LayoutRounds, RulerRounds};
 use cyclescope_measure::ruler::sentinel_width;
 use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 
-/// Executions of a program in a call. The first one may have to fetch the code.
+/// Executions of a program per call. The first one may have to fetch the code.
 const ITERATIONS: u64 = 8;
-/// Programs a count.
+/// Number of programs per count.
 const PROGRAMS_PER_COUNT: usize = 3;
-/// More layouts follow beside a busy sibling, this often in a test: some seconds. A sibling on a
-/// Zen 4 of which another tenant had the other thread was busy for 3 ms to 4.5 s at a time. One
-/// that is busy nearly always has no quieter time.
+/// While the sibling is busy, more layouts follow, this often in a test: some seconds. On a Zen 4,
+/// a sibling that ran another tenant was busy for 3 ms to 4.5 s at a time. A sibling that is nearly
+/// always busy has no quieter time.
 pub(super) const OVERLAP_SIBLING_POLICY: SiblingPolicy =
     SiblingPolicy { least_share: 0.0, retries: 100, resting_share: 0.9, ..SiblingPolicy::USUAL };
 
-/// What is between two chains.
+/// The instructions of an overlap experiment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OverlapProbe {
     /// The first chain.
     pub first_chain: FirstChain,
-    /// What fills.
+    /// The instructions between the chains.
     pub filler: &'static FillerSpec,
-    /// No-operations before the first chain: by them its links move against the groups in which a
-    /// core takes instructions.
+    /// No-operations before the first chain. They shift its links within the groups that a core
+    /// allocates at once.
     pub lead_nops: usize,
-    /// Further fillers before those that are counted, and their number.
+    /// Other fillers before the counted ones, and their number.
     pub occupied: Option<(&'static FillerSpec, usize)>,
 }
 
@@ -60,31 +60,31 @@ pub struct OverlapReading {
     /// The overlap: the median over layouts of their median rounds.
     #[serde(deserialize_with = "nan_for_null")]
     pub overlap: f64,
-    /// Share of all rounds in which the chains overlapped by half at least.
+    /// Share of all rounds in which at least half of the chains overlapped.
     #[serde(deserialize_with = "nan_for_null")]
     pub fast: f64,
 }
 
-/// A core whose overlaps can be measured.
+/// Measures overlaps on a core.
 pub(super) trait MeasureOverlaps {
-    /// The overlap at these numbers of fillers, in the same rounds.
+    /// The overlaps at these numbers of fillers, in the same rounds.
     fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError>;
 }
 
-/// A core behind an executor.
+/// A core that an executor measures.
 pub(super) struct MeasuredCore<'a> {
-    /// What runs the programs.
+    /// Runs the programs.
     pub executor: &'a mut dyn Executor,
     /// The timing method, and the numbers of layouts and rounds.
     pub plan: &'a Plan,
-    /// Where everything random comes from.
+    /// The source of all randomness.
     pub random: Random,
-    /// Whether it has vector registers of 512 bits, and so 32 of them.
+    /// Whether it has vector registers of 512 bits, and so 32 vector registers.
     pub zmm: bool,
-    /// How often more layouts may follow where some ran while something else used the core: two
-    /// threads may have a half of each structure.
+    /// How often more layouts may follow if something else used the core: two threads may own half
+    /// of each structure.
     pub retries: Retries,
-    /// What background load did meanwhile.
+    /// Background load during the measurement.
     pub conditions: &'a mut RunConditions,
 }
 
@@ -100,7 +100,7 @@ impl MeasureOverlaps for MeasuredCore<'_> {
 }
 
 impl MeasuredCore<'_> {
-    /// Layouts during which nothing else used the core, where there are enough, and else all.
+    /// The layouts during which nothing else used the core if there are enough, or else all.
     fn measure_unshared_layouts(&mut self, rounds: &RulerRounds) -> Result<Vec<LayoutRounds>, RunError> {
         let known = self.plan.adders.map(sentinel_width);
         let policy = SiblingPolicy { least: self.plan.layouts, ..OVERLAP_SIBLING_POLICY };
@@ -156,10 +156,10 @@ fn build_programs(plan: &Plan, probe: &OverlapProbe, n: usize, zmm: bool) -> [Pr
     })
 }
 
-/// A value in each MMX register, and in each mask and vector register that the world does not load.
-/// Registers that hold nothing take no room that results could have, and whether they hold
-/// something would depend on what ran before: 12 spare vector registers more and 6 mask registers
-/// on Zen 4 where the kernel had not loaded the state of the process again.
+/// Writes each MMX register, and each mask and vector register that programs do not load. Unwritten
+/// registers take no room from results, and whether they are unwritten depends on earlier code. On
+/// Zen 4, 12 more vector registers and 6 more mask registers were spare after the kernel had not
+/// reloaded the state of the process.
 fn fill_registers(zmm: bool) -> Vec<u8> {
     let mut text: Vec<String> = (0..8).map(|number| format!("movq mm{number}, rax")).collect();
     text.push("emms".into());
@@ -170,11 +170,11 @@ fn fill_registers(zmm: bool) -> Vec<u8> {
     text.iter().flat_map(|instruction| assemble(instruction)).collect()
 }
 
-/// The code of these programs.
+/// The code of the three programs.
 pub(super) fn build_bodies(probe: &OverlapProbe, n: usize) -> [Vec<u8>; PROGRAMS_PER_COUNT] {
     let mut start = assemble("lfence");
     start.extend(assemble("nop").repeat(probe.lead_nops));
-    // Legacy code is slow while upper parts of vector registers are not zero.
+    // Legacy code is slow while upper halves of vector registers are not zero.
     let encoding = usize::from(!probe.filler.required_features.is_empty());
     let (head, tail) = (assemble(probe.first_chain.link[encoding]), assemble(SECOND_CHAIN_LINK[encoding]));
     start.extend(head.repeat(probe.first_chain.link_count));
@@ -232,7 +232,6 @@ mod tests {
         assert_eq!(waits, [true, false]);
     }
 
-    /// A filler with an upper half would make legacy code slow.
     #[test]
     fn chains_have_the_encoding_of_their_fillers() {
         const WIDE: FillerSpec = FillerSpec {
@@ -261,7 +260,7 @@ mod tests {
         }
     }
 
-    /// MMX and mask registers that code writes, and vector registers beyond the sixteenth.
+    /// The MMX and mask registers that code writes, and vector registers beyond the sixteenth.
     fn written(init: &[u8]) -> HashSet<Register> {
         let mut factory = InstructionInfoFactory::new();
         let mut written = HashSet::new();

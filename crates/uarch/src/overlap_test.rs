@@ -1,4 +1,4 @@
-//! One test: its fillers' knees, the experiments that a size has to pass, and the verdict.
+//! Runs one test: the knees of its fillers, the experiments that check a size, and the verdict.
 
 use super::conditions::RETRY_ONCE;
 use super::knee::{KneeEdges, NoKnee};
@@ -15,13 +15,13 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::unit::Unit;
 use std::collections::BTreeMap;
 
-/// Fillers that are there before those that are counted.
+/// Fillers of the witness before the counted ones.
 const WITNESS_OCCUPIED: usize = 16;
-/// How far past a knee no-operations must still overlap: a share of it, and a number.
+/// How far beyond a knee no-operations must still overlap: a share of the knee, and a number.
 const CONTROL_MARGIN_SHARE: f64 = 0.1;
 const CONTROL_MARGIN: usize = 8;
 
-/// The least overlap across few fillers of a chain that is of use.
+/// The least overlap of a usable first chain across few fillers.
 const OVERLAP_LEAST: f64 = 0.5;
 
 /// Runs the tests of a core in order.
@@ -30,11 +30,11 @@ pub(super) struct OverlapTester<'a> {
     knees: &'a mut StructureEnds,
 }
 
-/// Where the structures of tests end.
+/// Where the structures of tests are full.
 pub(super) type StructureEnds = BTreeMap<&'static str, StructureEnd>;
 
-/// Takes where the structure of a test ends: where its fillers agree and the verdict is that this
-/// is a size, and else somewhere past the first of their knees.
+/// Records where the structure of a test is full: at the knee of agreeing fillers if the verdict is
+/// `found`, or else somewhere beyond the first of the knees.
 pub(super) fn record_structure_end(
     knees: &mut StructureEnds,
     test: &'static TestSpec,
@@ -55,7 +55,7 @@ pub(super) fn record_structure_end(
     knees.insert(test.name, end);
 }
 
-/// Fillers that agree in where the structure ends.
+/// Fillers that agree on the end of the structure.
 fn agreeing_fillers(knees: &StructureEnds, filled: &[FillerResult]) -> Vec<FillerKnee> {
     find_agreeing_group(&classify_fillers(filled, &|name| knees.get(name).copied()).own)
 }
@@ -65,8 +65,8 @@ impl<'a> OverlapTester<'a> {
         OverlapTester { core, knees }
     }
 
-    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that
-    /// they take come first.
+    /// Measures a test with the fillers that the CPU can run. Tests of structures that they also
+    /// take must come first.
     pub(super) fn run(
         &mut self,
         test: &'static TestSpec,
@@ -105,7 +105,7 @@ impl<'a> OverlapTester<'a> {
         Ok((UarchRecord { fillers, witnesses, probed_knee: ending, ..record }, filled))
     }
 
-    /// The first chains of a test that this core can have overlap with others.
+    /// The first chains of a test that overlap on this core.
     fn choose_first_chains(
         &mut self,
         window: &OverlapSpec,
@@ -122,8 +122,8 @@ impl<'a> OverlapTester<'a> {
         Ok(*last)
     }
 
-    /// Searches with each of the test's leads; the latest knee is the one at which the core holds
-    /// most.
+    /// Searches with each number of leading no-operations. The latest knee counts: there the core
+    /// holds most.
     fn search_leads(
         &mut self,
         window: &OverlapSpec,
@@ -134,7 +134,7 @@ impl<'a> OverlapTester<'a> {
         let mut best: Option<(OverlapProbe, KneeCurve)> = None;
         for &lead in window.lead_nops {
             let probe = OverlapProbe { first_chain: head, filler, lead_nops: lead, occupied };
-            // A core does the same again.
+            // The second search on this core would show the same.
             let has_no_shape = |found: &KneeCurve| found.knee == Err(NoKnee::NoSingleFall);
             let search = || search_knee(window.max_fillers, |counts| self.core.measure_overlaps(&probe, counts));
             let found = RETRY_ONCE.retry_while(has_no_shape, search)?;
@@ -146,7 +146,7 @@ impl<'a> OverlapTester<'a> {
         Ok(best.expect("a test has a lead"))
     }
 
-    /// Experiments beside the fillers' curves, of a size for which these fillers speak.
+    /// Checks a size by other experiments, with these fillers.
     fn measure_witnesses(
         &mut self,
         window: &'static OverlapSpec,
@@ -164,14 +164,14 @@ impl<'a> OverlapTester<'a> {
             check_expected_knee("another first chain", knee, behind),
             check_expected_knee("entries that were occupied", knee.minus_fillers(WITNESS_OCCUPIED), occupied),
         ];
-        // Where they are not what is tested themselves.
+        // Skipped if no-operations are fillers of the test.
         if !fillers.iter().any(|filler| filler.name == NOP.name) {
             witnesses.push(self.check_nop_overlap(knee.high)?);
         }
         Ok(witnesses)
     }
 
-    /// Whether no-operations still overlap past a knee.
+    /// Whether no-operations still overlap beyond a knee.
     fn check_nop_overlap(&mut self, knee: usize) -> Result<WitnessResult, RunError> {
         let past = knee + CONTROL_MARGIN.max((CONTROL_MARGIN_SHARE * knee as f64) as usize);
         let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };
@@ -182,7 +182,7 @@ impl<'a> OverlapTester<'a> {
     }
 }
 
-/// Whether a knee is where it is to be.
+/// Whether a knee is at its expected place.
 fn check_expected_knee(name: &'static str, expected: KneeEdges, found: KneeCurve) -> WitnessResult {
     match found.knee {
         Ok(knee) => {

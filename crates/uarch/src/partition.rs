@@ -1,8 +1,8 @@
 //! What a sibling leaves of a structure, and whether it has to fill the structure for that.
 //!
-//! If a part of a structure is gone as soon as the sibling executes anything, the structure is
-//! divided. If it is whole beside PAUSE and smaller beside load that fills it, the siblings compete
-//! for it.
+//! If a part is lost as soon as the sibling executes anything, the structure is partitioned. If
+//! PAUSE on the sibling leaves it whole and load that fills it does not, the siblings compete for
+//! it.
 
 use super::cost::BackgroundCpus;
 use super::overlap::MeasureOverlaps;
@@ -14,17 +14,19 @@ use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 
-/// The ratio above which two CPUs surely share a core, where the work uses nothing beyond it.
+/// The slowdown above which two CPUs surely share a core, if the work uses nothing outside the
+/// core.
 const SAME_CORE: f64 = 1.5;
-/// The largest share of a structure that shows that some of it is gone.
+/// The largest remaining share of a structure that shows a loss.
 const LEFT_SHARE: f64 = 0.9;
 /// The least share of the time in which the other CPU has to execute its code.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Fillers of each structure at most, since each is measured twice. A size needs two that agree.
+/// The largest number of fillers per structure, as each is measured twice. A size needs two that
+/// agree.
 const MAX_FILLERS: usize = 3;
 
-/// What is known of the structures without another thread.
+/// Sizes of the structures while the sibling is idle.
 pub(super) struct AloneBaseline<'a> {
     /// The fillers that this CPU can execute.
     pub cpu: &'a CpuResources<'a>,
@@ -32,8 +34,8 @@ pub(super) struct AloneBaseline<'a> {
     pub size_of: &'a dyn Fn(&str) -> Option<Interval>,
 }
 
-/// Evidence that a CPU is the sibling, from the slowdown of each kind of work; or a verdict if it
-/// is not, or if that is unknown.
+/// The evidence that a CPU is the sibling, from the slowdown of each kind of work; or a verdict if
+/// it is not the sibling or this is unknown.
 pub(super) fn judge_shared_core(
     sharing: &SharingSpec,
     verdicts: &[TestVerdict],
@@ -43,7 +45,7 @@ pub(super) fn judge_shared_core(
     if first.kind == VerdictKind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
         return Ok("; both CPUs are of one core");
     }
-    // The first kind is bound by a resource that no two cores share.
+    // The first kind of work is bound by a resource that no two cores share.
     let apart = sharing
         .rows
         .iter()
@@ -77,7 +79,7 @@ pub(super) fn measure_partitions(
     Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(of).collect())
 }
 
-/// The sizes of the structures as they are now.
+/// The present sizes of the structures.
 fn measure_sizes(
     core: &mut dyn MeasureOverlaps,
     sharing: &'static SharingSpec,
@@ -102,7 +104,8 @@ fn measure_sizes(
     Ok(sizes)
 }
 
-/// What the three sizes show: alone, beside PAUSE, and beside what fills.
+/// Judges the three sizes: alone, with PAUSE on the sibling, and with load that fills the
+/// structure.
 fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> TestVerdict {
     let sizes = [alone, idle, full];
     let [Some(alone), Some(idle), Some(full)] = sizes else {
@@ -113,7 +116,7 @@ fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option
     };
     let left = |size: Interval| size.value / alone.value;
     let told = format!("{} alone, {} beside PAUSE on CPU {cpu}, {} beside work", alone.value, idle.value, full.value);
-    // Ends that meet show no difference.
+    // Intervals that meet show no difference.
     let less = |size: Interval| left(size) <= LEFT_SHARE && size.high < alone.low;
     let how = match (less(idle), less(full)) {
         (false, false) if left(idle) > LEFT_SHARE && left(full) > LEFT_SHARE => {
@@ -156,15 +159,15 @@ mod tests {
         assert_eq!(kind(whole, half, half), (VerdictKind::Found, Some(0.5)));
         assert_eq!(kind(whole, whole, half), (VerdictKind::Found, Some(0.5)));
         assert_eq!(kind(whole, whole, whole), (VerdictKind::None, None));
-        // More beside work than beside nothing.
+        // The size with work on the sibling exceeds the size alone.
         assert_eq!(kind(whole, half, whole), (VerdictKind::Unclear, None));
-        // Ends that meet, and a part that is as small as what makes sizes differ.
+        // Intervals that meet, and a loss within the spread of sizes.
         assert_eq!(kind([80.0, 100.0, 110.0], whole, [70.0, 85.0, 90.0]), (VerdictKind::Unclear, None));
         assert_eq!(kind(whole, whole, [95.0; 3]), (VerdictKind::None, None));
         assert_eq!(judge_partition(size(whole), None, size(half), 1).kind, VerdictKind::Unclear);
     }
 
-    /// Another CPU that runs its code for such a share of the time, beside nothing and beside work.
+    /// Another CPU that runs its code for this share of the time, without load and with it.
     struct Others([f64; 2], bool);
 
     impl super::BackgroundCpus for Others {

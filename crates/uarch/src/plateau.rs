@@ -1,46 +1,45 @@
-//! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts
-//! at which they end.
+//! Levels of a rising curve: ranges of counts over which a step costs the same, and the counts at
+//! which they end.
 //!
-//! Points are replaced by medians of three, against bursts, and these by the highest curve that
-//! never falls and is nowhere above them. A level is a stretch whose cost stays within a tolerance
-//! over a factor of counts. Stretches that differ by less than a step's least rise are one level: a
-//! slow rise within a cache, as where translations begin to miss, is no new one.
+//! Medians of three replace points, against bursts. The highest curve that never falls and is
+//! nowhere above the medians replaces those. A level is a stretch whose cost stays within a
+//! tolerance over a factor of counts. Stretches that differ by less than the least rise are one
+//! level: a slow rise within a cache, as from missing translations, starts no new level.
 
 use super::cost::CostPoint;
 use super::null_number::nan_for_null;
 use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};
 
-/// Within what share of its first cost a stretch stays at most, and which part of the least rise
-/// from a level to the next this may be: where it were all of it, both levels would be one stretch.
+/// The cost of a stretch stays within this share of its first cost, and within the next share of
+/// the least rise between levels. With the whole rise, two levels would be one stretch.
 const TOLERANCE: f64 = 0.12;
 const RATIO_PART: f64 = 0.5;
-/// Part of the least rise within which it stays too.
+/// Share of the least rise within which a stretch stays too.
 const RISE_PART: f64 = 0.25;
 /// The least factor of counts that a stretch spans, and its least number of points.
 const MIN_SPAN: f64 = 1.4;
 const MIN_POINTS: usize = 3;
-/// A level's end is sharp where half of the rise to the next one is within this factor of its
-/// begin.
+/// A level's end is sharp if the cost reaches half of the rise within this factor from its begin.
 const SHARP_FACTOR: f64 = 1.2;
 /// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from
-/// the first line on that has no room, and as much as the next level where no set has.
+/// the first line that does not fit. It costs as much as the next level if no set fits.
 const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
-/// The same of a soft one. A cache whose sets fill by chance, as by physical pages, has no room for
-/// about half of the steps when there are as many lines as in all of its sets: for 0.50 to 0.57, by
-/// the Poisson distribution, in sets of four ways and more.
+/// Shares of the rise at the edges of a soft end. If sets fill by chance, as by physical pages, and
+/// there are as many lines as places, about half of the steps miss: 0.50 to 0.57 by the Poisson
+/// distribution, in sets of four ways and more.
 const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
 
-/// A cost that is higher by this many median distances is past the level.
+/// A cost that is higher by this many median distances is beyond the level.
 const NOISE_DISTANCES: f64 = 5.0;
-/// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and
-/// the end is as soft as the points tell.
+/// The largest share of a rise that this noise limit may be. Above that, the begin of the rise is
+/// unknown, and the end is as soft as the points show.
 const NOISE_MOST: f64 = 0.15;
-/// The largest factor from the begin of a soft rise to the first of these edges where sets fill by
-/// chance: 2.4 in sets of eight ways, 1.6 in sets of sixteen.
+/// The largest factor from the begin of a soft rise to its first edge if sets fill by chance: 2.4
+/// in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
-/// Factor of counts within which noise may hide the begin of a sharp rise.
+/// The factor of counts within which noise may hide the begin of a sharp rise.
 const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.
@@ -48,33 +47,33 @@ const NOISE_COUNTS: f64 = 1.03;
 pub struct LevelEnd {
     /// The last count that is surely in the level.
     pub low: usize,
-    /// The likeliest last count.
+    /// The most likely last count.
     pub value: usize,
-    /// The last count that may be.
+    /// The largest possible last count.
     pub high: usize,
-    /// Whether the cost rises from one count to the next, or over many.
+    /// Whether the cost rises between two neighbouring counts, not over many.
     pub sharp: bool,
 }
 
 /// A level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurveLevel {
-    /// Where it ends; `None` of the last one.
+    /// Where it ends; `None` for the last level.
     pub upto: Option<LevelEnd>,
-    /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median
-    /// of its points, and those of their quartiles.
+    /// Core cycles of a step in its first stretch, before other effects raise it: the median of its
+    /// points.
     #[serde(deserialize_with = "nan_for_null")]
     pub cost: f64,
-    /// See `cost`.
+    /// The lower quartile of its points.
     #[serde(deserialize_with = "nan_for_null")]
     pub low: f64,
-    /// See `cost`.
+    /// The upper quartile of its points.
     #[serde(deserialize_with = "nan_for_null")]
     pub high: f64,
-    /// The place of its first point.
+    /// The index of its first point.
     #[serde(skip)]
     from: usize,
-    /// The cost in its last stretch, above which it ends.
+    /// The cost in its last stretch. A higher cost ends the level.
     #[serde(skip)]
     foot: f64,
     /// The median distance of its points from that cost.
@@ -82,34 +81,34 @@ pub struct CurveLevel {
     noise: f64,
 }
 
-/// What tells levels apart.
+/// The criteria that separate levels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LevelCriteria {
     /// The least rise of the cost from a level to the next, in core cycles.
     pub min_rise: f64,
-    /// The least ratio of the next level's cost to that at which the one before ends.
+    /// The least ratio of the next level's cost to the last cost of the level before.
     pub min_ratio: f64,
-    /// Whether what is counted fills sets by chance. Where that is not known the soft end of a
-    /// level begins where its cost begins to rise.
+    /// Whether items fill sets by chance. If not known, the soft end of a level begins where its
+    /// cost begins to rise.
     pub fills_randomly: bool,
 }
 
 impl LevelCriteria {
-    /// Within what share of its first cost a stretch stays.
+    /// The share of its first cost within which a stretch stays.
     fn tolerance(&self) -> f64 {
         TOLERANCE.min(RATIO_PART * (self.min_ratio - 1.0))
     }
 }
 
-/// The levels of a curve whose points are in the order of their counts.
+/// The levels of a curve whose counts ascend.
 pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<CurveLevel> {
     let costs = fit_rising_curve(points);
     let mut levels: Vec<CurveLevel> = Vec::new();
     for (from, to) in find_stretches(points, &costs, rises) {
         let level = summarize_level(&points[from..=to], from);
         match levels.last_mut() {
-            // A slow rise is no new level, however far it goes: what it has made dearer by now is
-            // what a new one has to be above.
+            // A slow rise starts no new level at any length. A new level has to exceed the cost
+            // that it has reached.
             Some(last) if level.cost < min_next_cost(last, rises) => {
                 *last = CurveLevel { foot: level.foot, noise: level.noise, ..*last };
             }
@@ -124,27 +123,26 @@ pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<Cur
     levels
 }
 
-/// What a step costs at least in the level behind this one.
+/// The least cost of a step in the level behind this one.
 fn min_next_cost(level: &CurveLevel, LevelCriteria { min_rise: rise, min_ratio: ratio, .. }: LevelCriteria) -> f64 {
     (level.foot + rise).max(ratio * level.foot)
 }
 
-/// Whether the cost still rises at the largest count, past all levels.
+/// Whether the cost still rises at the largest count, beyond all levels.
 pub(super) fn still_rises(points: &[CostPoint], rises: LevelCriteria) -> bool {
     let last = fit_rising_curve(points).last().copied().unwrap_or_default();
     let Some(level) = find_levels(points, rises).last().copied() else { return true };
     last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.min_rise
 }
 
-/// Whether the largest count costs as much as another level would, of which there is no stretch
-/// yet.
+/// Whether the largest count costs as much as another level, which has no stretch yet.
 pub(super) fn reaches_next_level(points: &[CostPoint], rises: LevelCriteria) -> bool {
     let last = fit_rising_curve(points).last().copied().unwrap_or_default();
     let Some(level) = find_levels(points, rises).last().copied() else { return true };
     last >= min_next_cost(&level, rises)
 }
 
-/// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
+/// Counts to measure next: between neighbours whose costs differ, and around the ends of levels.
 pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Vec<usize> {
     let costs = fit_rising_curve(points);
     let mut wanted: Vec<usize> = Vec::new();
@@ -159,7 +157,7 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
     let levels = find_levels(points, rises);
     for number in 1..levels.len() {
         let marks = EndMarks::from_levels(points, &costs, &levels[number - 1..]);
-        // The edges of a soft end need not be closer than a part of its width.
+        // The edges of a soft end may be as far apart as a part of its width.
         let near = 1.0 + FINE.max(WIDTH_PART * (marks.rise_width(points) - 1.0));
         for place in marks.edge_places() {
             let [edge, next] = [points[place].n, points[(place + 1).min(points.len() - 1)].n];
@@ -173,8 +171,8 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
     wanted
 }
 
-/// Factor of neighbouring counts that are close enough in a rise. The share by which they may
-/// differ at the edges of an end, and that share as a part of the end's width.
+/// The factor of neighbouring counts that is fine enough in a rise; the share by which counts may
+/// differ at the edges of an end; and that share as a part of the end's width.
 const COARSE: f64 = 1.12;
 const FINE: f64 = 0.006;
 const WIDTH_PART: f64 = 0.2;
@@ -189,7 +187,7 @@ fn fit_rising_curve(points: &[CostPoint]) -> Vec<f64> {
     let last = points.len().saturating_sub(1);
     let middle = |at: usize| match at {
         _ if last < 2 || at == 0 => cost(at),
-        // At the end a burst upwards would be a level of its own.
+        // At the last point, a burst upwards would be a level of its own.
         at if at == last => {
             cost(last).min(median(&mut [cost(last), cost(last - 1), cost(last - 2)]).max(cost(last - 1)))
         }
@@ -208,7 +206,7 @@ fn fit_rising_curve(points: &[CostPoint]) -> Vec<f64> {
     up
 }
 
-/// First and last places of stretches of about the same cost.
+/// First and last indices of stretches of about the same cost.
 fn find_stretches(points: &[CostPoint], costs: &[f64], rises: LevelCriteria) -> Vec<(usize, usize)> {
     let (mut found, mut from) = (Vec::new(), 0);
     while from < points.len() {
@@ -233,16 +231,16 @@ fn summarize_level(points: &[CostPoint], from: usize) -> CurveLevel {
     CurveLevel { upto: None, cost, low, high, from, foot: cost, noise }
 }
 
-/// Places of the last points at which a level's cost has not risen by more than some shares.
+/// The last points at which a level's cost has not risen by more than certain shares.
 struct EndMarks {
-    /// The first of the sharp edges where noise is no rise.
+    /// The first sharp edge, or the last point within noise.
     first: usize,
     sharp: [usize; 2],
     soft: [usize; 2],
 }
 
 impl EndMarks {
-    /// Of the first of these levels, before the second.
+    /// Of the first of these levels, from the next level's cost.
     fn from_levels(points: &[CostPoint], costs: &[f64], levels: &[CurveLevel]) -> EndMarks {
         let (level, next) = (&levels[0], levels[1].cost);
         let whole = next - level.foot;
@@ -257,15 +255,15 @@ impl EndMarks {
         EndMarks { first: place(first * whole), sharp: [beyond(first), beyond(half)], soft: SOFT_EDGES.map(beyond) }
     }
 
-    /// The factor from the first count above the level's cost to the half of the rise: the least
-    /// that the sharp edges may be apart.
+    /// The factor from the first count above the level's cost to half of the rise: the least
+    /// distance of sharp edges.
     fn rise_width(&self, points: &[CostPoint]) -> f64 {
         let [begin, half] = self.sharp;
         let above = (begin + 1).min(points.len() - 1);
         (points[half].n as f64 / points[above].n as f64).max(1.0)
     }
 
-    /// The places that have to be known.
+    /// The indices of points that must be exact.
     fn edge_places(&self) -> impl Iterator<Item = usize> {
         self.sharp.into_iter().chain(self.soft)
     }
@@ -275,7 +273,7 @@ impl EndMarks {
         let [begin, half] = self.sharp;
         let next = |place: usize| n((place + 1).min(points.len() - 1));
         let value = n(begin);
-        // Where no count was measured near by, all up to the next one may be.
+        // If no count nearby was measured, the end may be anywhere up to the next count.
         let near = next(half) as f64 <= (1.0 + 2.0 * FINE) * n(half) as f64;
         let high = if near { n(half) } else { next(half) - 1 }.max(value);
         if high as f64 <= SHARP_FACTOR * value as f64 {
@@ -283,8 +281,8 @@ impl EndMarks {
             return LevelEnd { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
-        // A slower rise than chance makes is one of two levels at least, of which one is too short
-        // to be seen.
+        // A rise slower than chance makes belongs to at least two levels, one of them too short to
+        // be seen.
         let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
         // Counts are farther apart here.
         let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
@@ -296,7 +294,7 @@ impl EndMarks {
 mod tests {
     use super::*;
 
-    /// The end behind a count whose next one is far.
+    /// The end behind a count whose next count is far.
     fn sharp(points: &[CostPoint], n: usize) -> LevelEnd {
         let next = points.iter().map(|point| point.n).find(|next| *next > n).unwrap();
         LevelEnd { low: n, value: n, high: next - 1, sharp: true }
@@ -326,8 +324,7 @@ mod tests {
 
     #[test]
     fn a_slow_rise_is_no_level_and_a_soft_end_has_two_edges() {
-        // As where translations begin to miss within a cache, and where a cache's sets fill
-        // unevenly.
+        // As when translations begin to miss within a cache, and when a cache's sets fill unevenly.
         let cost = |n: f64| match n {
             ..=5e5 => 16.0,
             ..=1e6 => 16.0 + 4.0 * (n - 5e5) / 5e5,
@@ -337,7 +334,7 @@ mod tests {
         let levels = find_levels(&curve(cost), RISES);
         assert_eq!(levels.len(), 2, "{levels:?}");
         let end = levels[0].upto.unwrap();
-        // By chance from 0.4 to 0.65 of the way.
+        // By chance, from 0.4 to 0.65 of the rise.
         assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
         let whole = self::find_levels(&curve(cost), LevelCriteria { fills_randomly: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
@@ -345,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_rise_past_the_last_stretch_belongs_to_another_level() {
-        // As where page walks become dearer with each table that they miss.
+        // As page walks that get dearer with each table that they miss.
         let rises =
             |cost: f64| reaches_next_level(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);
         assert_eq!([0.0, 1.0, 30.0].map(rises), [false, false, true]);

@@ -1,11 +1,12 @@
 //! Which classes of instructions wait in the same queue.
 //!
-//! Some instructions of one class wait, then those of another class follow until one finds no room.
-//! If the classes share a queue, as many fewer of the other class wait; if each has its own, as
-//! many as alone. If some of several queues are shared, it is a part, or more if instructions go to
-//! queues in turn and the first full one stops all. If another limit keeps a class from filling its
-//! queues, only the other direction shows the sharing. The control has instructions of the first
-//! class that do not wait: they take registers and reorder buffer entries, and no room in a queue.
+//! Some instructions of one class wait; then instructions of another class follow until one does
+//! not fit. If the classes share a queue, fewer of the other class fit, by as many as wait. If each
+//! has its own queue, as many fit as alone. If they share some of several queues, fewer fit by a
+//! part. It may also be more, if instructions go to queues in turn and the first full queue stops
+//! all. If another limit keeps a class from filling its queues, only the other direction shows the
+//! sharing. The control has ready instructions of the first class: they take registers and reorder
+//! buffer entries, but no room in a queue.
 
 use super::conditions::RETRY_ONCE;
 use super::knee::KneeEdges;
@@ -19,23 +20,23 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The part of the smaller of two structures that the first class takes, and the least and the
-/// largest number.
+/// The first class takes this part of the smaller structure, within the least and the largest
+/// number.
 const OCCUPIED_DIVISOR: usize = 2;
 const MIN_OCCUPIED: usize = 6;
 const MAX_OCCUPIED: usize = 32;
-/// Fillers past a structure's end up to which a knee is looked for.
+/// The search for a knee goes this many fillers beyond a structure's end.
 const SEARCH_MARGIN: usize = 40;
-/// Part of the waiting instructions by which ready ones may move a knee at most, and the largest
-/// part that counts as zero if it is within that.
+/// The largest part of the waiting instructions by which ready ones may move a knee, and the
+/// largest part that counts as zero if it is within that.
 const CONTROL_SHARE: f64 = 0.2;
 const SMALL_SHARE: f64 = 0.2;
-/// Share by which two programs may differ that agree.
+/// Share by which two programs that agree may differ.
 const SAME_SHARE: f64 = 0.15;
-/// Times that a knee is looked for. A burst of the sibling may last for a whole search.
+/// Number of searches for a knee. A burst of the sibling may last for a whole search.
 const SEARCHES: usize = 2;
 
-/// Measures each class beside each other one, and judges.
+/// Measures each class with each other class, and judges.
 pub(super) fn run_queues(
     core: &mut dyn MeasureOverlaps,
     knees: &StructureEnds,
@@ -72,12 +73,12 @@ pub(super) fn pair_key(test: &TestSpec, class: &QueueClass, by: &QueueClass) -> 
     format!("{}.{}_beside_{}", test.name, class.name, by.name)
 }
 
-/// How many of the other class wait beforehand, by how many of each can wait.
+/// How many of the other class wait beforehand, from the numbers of each that can wait.
 pub(super) fn waiting_count(own: usize, others: usize) -> usize {
     (own.min(others) / OCCUPIED_DIVISOR).min(MAX_OCCUPIED)
 }
 
-/// Measures the first class beside the other one.
+/// Measures the first class with the other one.
 fn measure_pair(
     core: &mut dyn MeasureOverlaps,
     queues: &QueuesSpec,
@@ -103,14 +104,14 @@ fn measure_pair(
         Ok::<_, RunError>(None)
     };
     let [one, other] = by.waiting;
-    // What makes an operand wait takes entries too, and is there in all.
+    // The instruction that makes operands wait takes entries too, and is in all programs.
     let alone = knee(one, 0)?;
     let beside = [knee(one, number)?, knee(other, number)?];
     Ok(judge_pair(by, number, alone, beside, knee(by.ready, number)?))
 }
 
-/// Judges the knee of a class alone, those beside waiting instructions of the other class, and the
-/// one beside ready ones.
+/// Judges four knees of a class: alone, behind waiting instructions of the other class in two
+/// programs, and behind ready ones.
 fn judge_pair(
     by: &QueueClass,
     number: usize,
@@ -124,8 +125,8 @@ fn judge_pair(
     let less = |knee: KneeEdges| alone.high as f64 - knee.high as f64;
     let links = [one, other, alone].map(|knee| knee.link_slack()).into_iter().max().unwrap_or_default();
     let [one, other, ready] = [one, other, ready].map(less);
-    // Where instructions that do not wait come before, others fall into other groups, and so into
-    // other queues: what is alike is between the two.
+    // Ready instructions in front shift the others into other groups, and so into other queues.
+    // Knees within this distance are equal.
     let apart = SAME_ENTRIES + links as f64 + ready.abs() / 2.0;
     let [shown, shown_too] = [one, other].map(|fewer| fewer - ready / 2.0);
     let number = number as f64;
@@ -144,7 +145,7 @@ fn judge_pair(
     if most - least > apart.max(SAME_SHARE * most) {
         return unclear("programs differ".to_string());
     }
-    // A part within the experiment's noise counts as zero only if it is small.
+    // A part within the noise counts as zero only if it is small.
     if most <= apart {
         let small = apart <= SMALL_SHARE * number;
         return if small {
@@ -178,8 +179,8 @@ mod tests {
         found.expect("there is a test of queues")
     }
 
-    /// The verdict on 60 entries beside 24 others: how many fewer beside each kind that waits, and
-    /// beside those that do not.
+    /// The verdict on 60 entries with 24 of the other class: how many fewer fit behind each waiting
+    /// kind, and behind ready ones.
     fn fewer([one, other, ready]: [i64; 3]) -> (VerdictKind, Option<f64>) {
         let knee = |fewer: i64| Some(KneeEdges { low: (60 - fewer) as usize, high: (60 - fewer) as usize });
         let verdict = judge_pair(by(), 24, knee(0), [knee(one), knee(other)], knee(ready));
@@ -193,7 +194,7 @@ mod tests {
         // Queues that take turns.
         assert_eq!(fewer([34, 34, -3]), (VerdictKind::Found, Some(1.48)));
         assert_eq!(fewer([0, 1, -1]), (VerdictKind::None, None));
-        // Of many fewer, programs may differ by a share.
+        // If many fewer fit, programs may differ by a share.
         assert_eq!(fewer([34, 30, 0]), (VerdictKind::Found, Some(1.33)));
     }
 
@@ -203,20 +204,20 @@ mod tests {
         let size = |alone, beside| judge_pair(by(), 24, alone, [beside; 2], alone).size;
         let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
         assert_eq!([sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()), [23.0, 24.0, 25.0]);
-        // Four of an end that comes link by link are none.
+        // A difference of four is nothing if the overlap ends link by link.
         assert_eq!(size(knee(48, 60), knee(44, 56)), None);
         assert!(size(knee(60, 60), knee(56, 56)).is_some());
     }
 
     #[test]
     fn a_shift_that_ready_instructions_cause_too_proves_no_queue() {
-        // As where registers are full, of which each takes one.
+        // As with full registers, if each instruction takes one.
         assert_eq!(fewer([24, 24, 24]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([8, 8, 8]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([24, 12, 0]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([4, 0, 0]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([4, 2, 0]), (VerdictKind::Unclear, None), "one alone shows it");
-        // Those that do not wait move it by more than a part of what waits.
+        // Ready instructions move it by more than a part of the waiting ones.
         assert_eq!(fewer([24, 24, 6]), (VerdictKind::Unclear, None));
         assert_eq!(fewer([6, 6, 4]), (VerdictKind::None, None), "and half of that may be what the others show");
         assert_eq!(fewer([-9, -9, 0]), (VerdictKind::Unclear, None));
@@ -255,13 +256,12 @@ mod tests {
     fn a_part_of_the_smaller_one_is_taken() {
         assert_eq!([waiting_count(96, 48), waiting_count(12, 96), waiting_count(200, 160)], [24, 6, MAX_OCCUPIED]);
     }
-    /// A core on which so many of each class can wait, behind how many entries those of the other
-    /// class take that are there: the first ones of it that wait, the others, and those that do not
-    /// wait.
+    /// A core on which `room` of each class can wait. `take` is how many entries one of the other
+    /// class takes: of the first waiting kind, of the second, and of the ready ones.
     struct Shared {
         room: f64,
         taken: [f64; 3],
-        /// Searches that a burst falls on, by their number, and that of the next one.
+        /// Searches that a burst disturbs, by number, and the number of the next search.
         torn: &'static [usize],
         searches: usize,
     }
@@ -302,7 +302,7 @@ mod tests {
         found.expect("there is a test of queues")
     }
 
-    /// What is found of the first class beside another one, of each of which this is known.
+    /// The verdict on the first class with another one, if the end of both is known.
     fn told(core: Shared, end: StructureEnd) -> (VerdictKind, Option<f64>, String) {
         let (test, queues) = asked();
         let knees: StructureEnds = queues.classes.iter().map(|class| (class.size_test, end)).collect();
@@ -325,7 +325,7 @@ mod tests {
         for differ in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]] {
             assert_eq!(kind(differ), (VerdictKind::Unclear, None), "{differ:?}");
         }
-        // More may wait behind this chain than the test of the class found behind its own.
+        // More fit behind this chain than the class's own test found.
         let past = Shared { room: 90.0, ..core([1.0, 1.0, 0.0]) };
         assert_eq!(told(past, StructureEnd::At(60)).1, Some(1.0));
     }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_burst_is_rejected_and_a_size_must_be_known_and_large() {
         let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
-        // Once at the first knee, and once at the last one.
+        // A burst at the first search, and one at the last.
         assert_eq!(told(core(&[0, 4]), StructureEnd::At(60)).1, Some(1.0));
         let (kind, _, why) = told(core(&[]), StructureEnd::AtLeast(60));
         assert!(kind == VerdictKind::Unclear && why.starts_with("no test found"), "{why}");

@@ -1,4 +1,4 @@
-//! What share of the most that another test found a number is.
+//! Rates as a share of the largest rate that another test found.
 
 use super::earlier_result::EarlierResult;
 use super::record::UarchRecord;
@@ -6,13 +6,13 @@ use super::spec::TestSpec;
 use super::test_list::TESTS;
 use super::verdict::VerdictKind;
 
-/// Tells it of each number of a test whose row names another one, where that has numbers.
+/// Adds the share to each number of a test whose row names another test with results.
 pub(super) fn annotate_bounds(test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
     for record in records {
         let row = test.rows().iter().find(|row| row.record_key(test.name) == record.what);
         let Some(bound) = row.and_then(|row| row.bounding_test) else { continue };
         let most = largest_rate(bound, known);
-        // What is above it is not bounded by it.
+        // A larger number is not bounded by it.
         let value = record.value.value.zip(most).filter(|(value, most)| value <= most);
         record.told = value.map(|(value, most)| describe_share(value / most, bound));
     }
@@ -25,7 +25,7 @@ fn largest_rate(bound: &str, known: &[EarlierResult]) -> Option<f64> {
     for row in test.rows() {
         let key = row.record_key(bound);
         let known = known.iter().find(|known| known.what == key)?;
-        // Where the largest may be the one that is not known, nothing is.
+        // If the largest rate may be an unknown one, there is no share.
         let value = match known.verdict {
             VerdictKind::None => continue,
             _ => known.found_size()?.value * row.n as f64,

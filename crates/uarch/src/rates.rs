@@ -1,10 +1,10 @@
-//! Rates per core cycle, from the cost of steps that do not wait for each other; or that cost
-//! itself, if each step waits for the one before.
+//! Rates per core cycle, from the cost of independent steps; or that cost itself, if each step
+//! waits for the one before.
 //!
-//! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow
-//! one down (background load, the place of its code, ports that it uses beside), and nothing makes
-//! one faster than the core. Where one is faster than all others there is no number, but of
-//! instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
+//! A rate needs two different programs that agree. It is the larger of their rates: other limits
+//! may slow one down (background load, the place of its code, other ports that it uses), but
+//! nothing exceeds the core's rate. If one program is faster than all others there is no number,
+//! except for instructions that some cores pack. A cost is the smaller of two, for the same reason.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{RateRecord, UarchRecord};
@@ -17,24 +17,23 @@ use cyclescope_measure::result::record::Quantity;
 use iced_x86::CpuidFeature;
 use std::fmt::Display;
 
-/// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the
-/// test's share of them is less.
+/// The least tolerance for equal numbers, in items per cycle or core cycles. The test's share
+/// applies if it is larger.
 const MIN_TOLERANCE: f64 = 0.05;
 
-/// From this tolerance on, a test is of memory that background load uses too.
+/// From this tolerance on, a test uses memory that background load uses too.
 const SHARED_TOLERANCE: f64 = 0.1;
-/// The largest width, as a share, of what two programs show that agree within their layouts alone.
+/// The largest relative width of a result whose programs agree only within their layouts.
 const WIDE_MOST: f64 = 0.3;
 
-/// The least share of the largest of what depends on the place of the code that the smallest may
-/// be: where it is less, background load may have slowed it down.
+/// If a rate depends on the place of the code, the smallest one must be at least this share of the
+/// largest. Below that, background load may have slowed it down.
 const VARIES_MOST: f64 = 0.5;
 
-/// What a program came to: its name and its rate, or its cost.
+/// The name of a program, and its rate or cost.
 type MeasuredRate<N = String> = (N, Interval);
 
-/// Measures each row's programs that are for a CPU with these features, in no more memory than
-/// that, and judges.
+/// Measures each row's programs that this CPU can run within this memory, and judges them.
 pub(super) fn run_rates(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -65,7 +64,7 @@ pub(super) fn run_rates(
     Ok(records)
 }
 
-/// What a row's programs come to, the fastest first; or why one can't have its memory.
+/// The results of a row's programs, the fastest first; or why its memory is unavailable.
 fn measure_row(
     core: &mut dyn MeasureCosts,
     row: &TestRow,
@@ -77,7 +76,7 @@ fn measure_row(
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
     };
-    // Noise is as large as a step where the cost is not surely one.
+    // The cost must surely exceed zero, or noise is as large as a step.
     let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
     let each = walks.iter().zip(points);
     let mut points: Vec<_> = each.filter_map(|(family, point)| Some((family.label(), sure(point)?))).collect();
@@ -85,7 +84,7 @@ fn measure_row(
     Ok(Ok(points.into_iter().map(|(name, point)| (name, rate_or_cost(&point, row.amount_per_step, unit))).collect()))
 }
 
-/// The rate of steps that do so much each, or in core cycles what each part of them costs.
+/// The rate of steps with `each` items, or the core cycles of one item.
 fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     let CostPoint { cost, low, high, .. } = *point;
     let [value, low, high] = match unit {
@@ -95,20 +94,20 @@ fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     Interval { value, low, high }
 }
 
-/// The result of the fastest two programs that agree, of `done` in descending order. If it `varies`
+/// The result of the fastest two programs that agree. `done` is in descending order. If it `varies`
 /// by place, the interval spans all programs and layouts.
 fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
     let agree = |pair: &&[MeasuredRate<N>]| {
         let [faster, slower] = [pair[0].1, pair[1].1];
         let most = faster.value.max(slower.value);
         let near = (faster.value - slower.value).abs() <= MIN_TOLERANCE.max(rates.tolerance_share * most);
-        // What background load takes of memory makes layouts differ by more than the programs.
+        // Layouts with background load on memory differ by more than the programs.
         let meet = rates.tolerance_share >= SHARED_TOLERANCE && faster.low <= slower.high && slower.low <= faster.high;
         let narrow = faster.high.max(slower.high) - faster.low.min(slower.low) <= WIDE_MOST * most;
         near || meet && narrow
     };
     let tried = if rates.allow_outlier { done.len() } else { done.len().min(2) };
-    // The fastest may be the one that was disturbed.
+    // The disturbed program may be the fastest.
     let measured = &done[..if done.len() < programs { 0 } else { tried }];
     if let Some([(_, faster), (_, slower)]) = measured.windows(2).find(agree) {
         let size = Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
@@ -172,8 +171,7 @@ mod tests {
         experiment: Experiment::Rates(SIMULATED_RATES),
     };
 
-    /// A core on which a step of each program costs this much; nothing is measured where that is no
-    /// number.
+    /// A core on which a step of each program costs this much; NaN means that it can't be measured.
     struct Core(&'static [(&'static str, f64)]);
 
     impl MeasureCosts for Core {
@@ -281,7 +279,6 @@ mod tests {
         assert_eq!(record(all, false, 64).value.value, Some(128.0));
     }
 
-    /// Two programs at least, or none, on a CPU with all features and on one with none.
     #[test]
     fn every_row_has_two_programs_or_none_on_each_cpu() {
         for test in TESTS {
@@ -301,8 +298,6 @@ mod tests {
         }
     }
 
-    /// No program has an instruction that a CPU may not have, beside those that it says that it
-    /// needs.
     #[test]
     fn every_program_runs_where_it_is_said_to() {
         use CpuidFeature as F;

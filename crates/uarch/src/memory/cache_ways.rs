@@ -133,8 +133,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 .less(|number| load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)),
             ],
             count_range: [2, MOST],
-            // A third cache adds more than this to a load. Translations, which both programs wait
-            // for, add less.
+            // Exceeds the difference between the first and the second cache, which shows where both
+            // programs wait for translations.
             min_rise: 12.0,
             min_ratio: 1.3,
             single_structure: true,
