@@ -134,7 +134,7 @@ impl<'a> OverlapTester<'a> {
         let mut best: Option<(OverlapProbe, KneeCurve)> = None;
         for &lead in window.lead_nops {
             let probe = OverlapProbe { first_chain: head, filler, lead_nops: lead, occupied };
-            // The second search on this core would show the same.
+            // Searched once more: a curve that the core itself causes comes again.
             let has_no_shape = |found: &KneeCurve| found.knee == Err(NoKnee::NoSingleFall);
             let search = || search_knee(window.max_fillers, |counts| self.core.measure_overlaps(&probe, counts));
             let found = RETRY_ONCE.retry_while(has_no_shape, search)?;

@@ -1,4 +1,4 @@
-//! A test's record, kind `uarch`.
+//! The record of a test, kind `uarch`.
 
 use super::conditions::BusyShare;
 use super::cost::CostPoint;
@@ -16,73 +16,73 @@ use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A test's result.
+/// A result of a test.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UarchRecord {
-    /// The test.
+    /// The test's name.
     pub test: Cow<'static, str>,
-    /// How many records the test has: they follow each other.
+    /// How many records the test has. They follow each other.
     #[serde(default)]
     pub records: usize,
-    /// The number: a stable key.
+    /// The stable key of the number.
     pub what: String,
-    /// The part of the core.
+    /// The part of the core that the test is about.
     #[serde(default)]
     pub part: TestedPart,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: VerdictKind,
-    /// The number: a size in entries or bytes, a cost in core cycles, or how much is done in each.
+    /// The number: a size in entries or bytes, a cost in core cycles, or a rate per core cycle.
     pub value: Quantity,
     /// What the number counts.
     #[serde(default)]
     pub definition: Cow<'static, str>,
-    /// The structure that is full first.
+    /// The test of the structure that is full first.
     #[serde(default)]
     pub limited_by: Option<Cow<'static, str>>,
-    /// Why, in words.
+    /// The reason for the verdict, as text.
     #[serde(default)]
     pub why: String,
-    /// What CPUID says.
+    /// CPUID's figure for it.
     #[serde(default)]
     pub cpuid: Option<u64>,
-    /// Notes: what CPUID or the kernel says in words, the share of another test's largest number,
-    /// or how often it was another number.
+    /// Notes: reports of CPUID or the kernel, the share of another test's largest number, or values
+    /// seen at other times.
     #[serde(default)]
     pub told: Option<String>,
-    /// What each filler showed.
+    /// The curves of the fillers.
     #[serde(default)]
     pub fillers: Vec<FillerRecord>,
-    /// What each walk showed: in the first record of a test of levels.
+    /// The curves of the programs, in the first record of a test of levels.
     #[serde(default)]
     pub walks: Vec<WalkRecord>,
-    /// What each program's rate was, the largest first.
+    /// The rates of the programs, the largest first.
     #[serde(default)]
     pub rates: Vec<RateRecord>,
-    /// What it costs at each place.
+    /// The cost at each place.
     #[serde(default)]
     pub places: Vec<PlaceRecord>,
-    /// The CPUs that it is of, where it is of two.
+    /// The two CPUs, if the number belongs to a pair.
     #[serde(default)]
     pub pair: Option<PairRecord>,
-    /// What each other class does to one of a mixture.
+    /// The effect of each other class on a class of a mixture.
     #[serde(default)]
     pub displaced: Vec<DisplacedRecord>,
-    /// What would have come out otherwise if the number meant something else.
+    /// Experiments that would disagree if the number meant something else.
     #[serde(default)]
     pub witnesses: Vec<WitnessResult>,
-    /// How a cost is spread over rounds, and what it is in time.
+    /// How a cost is spread over rounds, in core cycles and in time.
     #[serde(default)]
     pub spread: Option<SpreadRecord>,
-    /// The same as it was measured, with its count.
+    /// The measured spread, with its count.
     #[serde(skip)]
     pub(super) measured: Option<(usize, CostSpread)>,
-    /// How its end is looked at again, where it is a size.
+    /// How the end of a size is checked again.
     #[serde(skip)]
     pub(super) probed_knee: Option<ProbedKnee>,
     /// Caveats.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
-    /// Where the experiment was described.
+    /// The source of the experiment.
     #[serde(default)]
     pub source: Cow<'static, str>,
 }
@@ -90,17 +90,17 @@ pub struct UarchRecord {
 /// A filler's curve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FillerRecord {
-    /// Its name.
+    /// The filler's name.
     pub name: Cow<'static, str>,
-    /// The last counts at which the overlap is whole, and at which there is some.
+    /// The edges of its knee: the last count with the whole overlap, and the last count with some.
     pub knee: Option<KneeEdges>,
-    /// Why there is no knee.
+    /// Why it has no knee.
     pub no_knee: Option<Cow<'static, str>>,
-    /// The curve.
+    /// The overlap by number of fillers.
     pub curve: Vec<OverlapReading>,
 }
 
-/// A curve of levels.
+/// The curve of a program in a test of levels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WalkRecord {
     /// The program's name.
@@ -114,47 +114,47 @@ pub struct WalkRecord {
 /// The rate of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RateRecord {
-    /// Its name.
+    /// The program's name.
     pub name: String,
-    /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an
+    /// The count that it was made for: bytes of a load, an instruction or memory, or steps per
     /// iteration.
     pub n: usize,
     /// Its rate.
     pub rate: Quantity,
 }
 
-/// The cost at a place.
+/// The cost at one place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlaceRecord {
     /// The place, in bytes.
     pub place: isize,
-    /// Core cycles, where two programs agree.
+    /// Core cycles, if two programs agree.
     pub cost: Option<f64>,
 }
 
-/// Two CPUs.
+/// A pair of CPUs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PairRecord {
-    /// Their numbers.
+    /// The numbers of the CPUs.
     pub cpus: [u32; 2],
-    /// The cluster of pairs that are alike, from 1, the fastest; none without a number.
+    /// The cluster of pairs with similar times, from 1, the fastest; `None` without a number.
     pub cluster: Option<usize>,
 }
 
-/// What another class of instructions does to one that fills its units.
+/// The effect of another class of instructions on a class that fills its units.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DisplacedRecord {
-    /// The other class.
+    /// The other class's name.
     pub by: Cow<'static, str>,
-    /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or
+    /// `found` if it displaces some; `none` if not; `limited` if there is no room to see it; or
     /// `unclear`.
     pub verdict: VerdictKind,
-    /// How many each instruction of it displaces.
+    /// How many instructions each of it displaces.
     pub share: Quantity,
 }
 
 impl UarchRecord {
-    /// What is known of a number, without curves.
+    /// A record of a number, without curves.
     pub(super) fn new(test: &TestSpec, what: String, verdict: TestVerdict, unit: Unit) -> UarchRecord {
         let value = verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
         UarchRecord {
@@ -184,7 +184,7 @@ impl UarchRecord {
         }
     }
 
-    /// Says that something else used the core.
+    /// Adds a caveat if something else used the core.
     pub(super) fn add_busy_caveat(&mut self, busy: BusyShare) {
         let share = 100.0 * busy.share;
         let text = format!(
@@ -194,14 +194,14 @@ impl UarchRecord {
         self.caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }
 
-    /// Tells the spread of its cost, where the timing method's raw units come at this rate.
+    /// Sets the spread of its cost, if the timing method's raw units come at this rate.
     pub(super) fn set_spread(&mut self, rate: Option<Hertz>) {
         self.spread = self.measured.take().map(|(n, spread)| spread.to_record(n, rate));
     }
 }
 
 impl UarchRecord {
-    /// Of a number whose program needs what is not to be had.
+    /// The record of a number whose program needs something unavailable.
     pub(super) fn unavailable(test: &TestSpec, what: String, reason: &Unavailable, unit: Unit) -> UarchRecord {
         let verdict = TestVerdict::new(VerdictKind::None, format!("{}: {}", reason.what, reason.why));
         UarchRecord::new(test, what, verdict, unit)
@@ -216,7 +216,7 @@ impl FillerRecord {
 }
 
 impl NoKnee {
-    /// In words.
+    /// The part's name in texts.
     pub(super) fn describe(self) -> &'static str {
         match self {
             NoKnee::AlwaysOverlaps => "the chains overlap at every count",

@@ -1,5 +1,4 @@
-//! CPUs that exchange messages, each with an executor of its own, through a line that all of them
-//! have in common.
+//! CPUs that exchange messages through a shared line, each with its own executor.
 
 use super::exchange::{ExchangeMessages, ExchangeRequest, ExchangeTicks};
 use super::spec::assemble;
@@ -16,34 +15,34 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Time for a batch, and for another run to leave the CPU.
+/// The longest wait for a batch, and for another run to leave the CPU.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(600);
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Copies of an exchange in an iteration, and iterations of the shorter call; the longer one has
+/// Copies of an exchange per iteration, and iterations of the shorter call. The longer call has
 /// twice as many.
 const COPIES: usize = 4;
 const ITERATIONS: u64 = 4;
-/// Batches, and rounds of each.
+/// Number of batches, and of rounds per batch.
 const BATCHES: u32 = 4;
 const ROUNDS: u32 = 24;
-/// The same of a control, each of whose exchanges takes some microseconds.
+/// The same for a control, whose exchanges take some microseconds each.
 const CONTROL_BATCHES: u32 = 3;
 const CONTROL_ROUNDS: u32 = 3;
-/// Copies of an answer in an iteration, iterations of a call, and calls: some milliseconds.
+/// Copies of an answer per iteration, iterations per call, and number of calls: some milliseconds.
 const ANSWER_COPIES: usize = 8;
 const ANSWER_ITERATIONS: u64 = 10_000;
 const ANSWER_ROUNDS: u32 = 12;
-/// How far from the line the one is in which a control answers: in another page and another pair of
-/// lines.
+/// The offset of the line for a control's answers: in another page and another pair of lines.
 const CONTROL_OFFSET: i32 = 4096 + 512;
-/// Bytes from one line to the next, in pairs of their own, and pages that all have in common.
+/// Bytes from one line to the next: each is in its own pair of lines. And the number of shared
+/// pages.
 const LINE_STRIDE: i32 = 3 * 128;
 const PAGES: u64 = 8;
 
-/// Makes the number of the pages another one for each test that runs in this process.
+/// Gives the shared pages a new identifier for each test of this process.
 static NEXT_PAGES_ID: AtomicU64 = AtomicU64::new(0x636f_7265_0000_0000);
 
-/// The executors, whose answers are kept: a replay makes none.
+/// Executors of other CPUs. Their answers are recorded: a replay creates none.
 pub(super) struct RemoteExecutors<'a> {
     answers: &'a MachineAnswers,
     open: BTreeMap<u32, Result<RemoteExecutor, String>>,
@@ -72,9 +71,9 @@ impl ExchangeMessages for RemoteExecutors<'_> {
                 let why = why.clone();
                 for cpu in asked.cpus {
                     match open.get(&cpu) {
-                        // Nobody waits for it twice.
+                        // A lost executor is not waited for again.
                         Some(Ok(remote)) if remote.is_lost() => drop(open.insert(cpu, Err(why.clone()))),
-                        // A new one waits for another run again.
+                        // A new executor waits for other runs again.
                         Some(Ok(_)) => drop(open.remove(&cpu)),
                         _ => {}
                     }
@@ -89,7 +88,7 @@ impl ExchangeMessages for RemoteExecutors<'_> {
     }
 }
 
-/// One side asks while the other one answers.
+/// Runs both sides of an exchange at once.
 fn run_exchange(
     asked: &ExchangeRequest,
     number: u64,
@@ -104,12 +103,12 @@ fn run_exchange(
     check_undisturbed(&ran, &answered, batch_counts(asked)[1])
 }
 
-/// Batches of the side that asks, and rounds of each.
+/// Batches of the asking side, and rounds per batch.
 fn batch_counts(asked: &ExchangeRequest) -> [u32; 2] {
     if asked.is_control { [CONTROL_BATCHES, CONTROL_ROUNDS] } else { [BATCHES, ROUNDS] }
 }
 
-/// What the side runs that asks, and the one that answers.
+/// The batches of the asking and the answering side.
 fn build_batches(asked: &ExchangeRequest, number: u64, [asks, answers]: [&Clock; 2]) -> [Batch; 2] {
     let answer = build_loop(answers, "", asked.program.answer, ANSWER_COPIES);
     let looks = ProgramCall { place: 0, loop_count: ANSWER_ITERATIONS };
@@ -121,7 +120,7 @@ fn build_batches(asked: &ExchangeRequest, number: u64, [asks, answers]: [&Clock;
     [build_batch(ask, number, batch_counts(asked), calls.to_vec(), line), answer]
 }
 
-/// What both sides ran, where nothing else used their CPUs.
+/// The times of an exchange, if nothing else used the CPUs of both sides.
 fn check_undisturbed(ran: &RemoteOutcome, answered: &RemoteOutcome, rounds: u32) -> Result<ExchangeTicks, String> {
     if ran.disturbed || answered.disturbed {
         return Err("another run of cyclescope uses one of the two CPUs".to_string());
@@ -141,8 +140,8 @@ fn build_loop(clock: &Clock, before: &str, text: &str, copies: usize) -> Program
     ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, &snippet, copies) }.build()
 }
 
-/// A batch that runs a program in these layouts and rounds of calls. R14 points this far into the
-/// common pages.
+/// A batch that runs a program in these layouts and rounds of calls. R14 points to this offset in
+/// the shared pages.
 fn build_batch(
     program: Program,
     number: u64,
@@ -183,7 +182,7 @@ mod tests {
         TESTS.iter().find_map(find).unwrap()
     }
 
-    /// CPUs that this process may use, where it may run code at all.
+    /// The CPUs that this process may use, if it may run code at all.
     fn cpus() -> Vec<u32> {
         let machine = Machine::detect();
         let usable = (DEFAULT_OFFER.check)(&machine).is_ok();
@@ -224,7 +223,7 @@ mod tests {
         let nowhere = ExchangeRequest { cpus: [*one, 1_000_000], program: &variants()[0], line: 0, is_control: false };
         assert!(remotes.exchange_messages(&nowhere).unwrap().is_err());
     }
-    /// Where in the common pages both sides of an exchange through a line are.
+    /// The lines that both sides of an exchange use, as offsets in the shared pages.
     fn places(line: usize, apart: bool) -> [i32; 2] {
         let clock = Clock::find_named("rdtscp-lfence").expect("it is a timing method");
         let asked = ExchangeRequest { cpus: [0, 1], program: &variants()[0], line, is_control: apart };
@@ -234,7 +233,7 @@ mod tests {
         })
     }
 
-    /// Bytes that a core fetches together, a pair of lines, and bytes of a page.
+    /// Bytes of a pair of lines, which a core fetches together, and of a page.
     const PAIR: i32 = 128;
     const OF_PAGE: i32 = PAGE_BYTES as i32;
 
@@ -256,7 +255,6 @@ mod tests {
         assert_eq!(pairs.len(), 32);
     }
 
-    /// Each exchange of a control takes all of its tries.
     #[test]
     fn a_control_has_fewer_rounds() {
         let clock = Clock::find_named("rdtscp-lfence").expect("it is a timing method");

@@ -1,4 +1,5 @@
-//! What CPUID and the kernel report of the machine: next to measurements, never in their place.
+//! Reports of CPUID and the kernel on the machine. They are shown next to measurements and never
+//! replace them.
 
 use cyclescope_core::machine::cache::{Cache, CacheKind};
 use cyclescope_core::machine::fact::Fact;
@@ -8,34 +9,33 @@ use cyclescope_core::machine::{CpuFacts, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Other CPUs that are tried at most.
+/// The largest number of other CPUs to try.
 const MAX_OTHER_CPUS: usize = 3;
 
 /// Reports of CPUID and the kernel, as a manifest has them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ReportedMachine {
-    /// What CPUID says of numbers, by their keys.
+    /// Figures of CPUID, by the keys of the numbers.
     pub numbers: BTreeMap<String, u64>,
-    /// Family and model.
+    /// CPU family and model.
     pub model: String,
     /// The design of that model, or why CPUID contradicts itself.
     pub design: Fact<String>,
-    /// The hypervisor, where CPUID admits to one.
+    /// The hypervisor, if CPUID reports one.
     pub hypervisor: Option<String>,
-    /// The CPU that is measured on.
+    /// The measured CPU.
     pub cpu: u32,
-    /// What the kernel says of its siblings.
+    /// Its siblings, as the kernel reports them.
     pub siblings: Fact<String>,
-    /// The nearest other CPUs: what the kernel takes for siblings first.
+    /// The nearest other CPUs, first the kernel's siblings.
     #[serde(default)]
     pub others: Vec<u32>,
-    /// All CPUs that this process may use, the measured one first, and where the kernel says that
-    /// they are.
+    /// All CPUs that this process may use, the measured one first, with their locations.
     #[serde(default)]
     pub places: Vec<CpuLocation>,
-    /// How the kernel gives transparent huge pages.
+    /// The kernel's mode of transparent huge pages.
     pub huge_pages: Fact<String>,
-    /// CPUs that the control group may use, where there is a limit.
+    /// Number of CPUs that the control group's quota allows, if it is limited.
     pub quota: Fact<Option<f64>>,
 }
 
@@ -68,19 +68,19 @@ impl ReportedMachine {
     }
 }
 
-/// Where a CPU is, as the kernel says.
+/// The location of a CPU, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CpuLocation {
     /// The CPU.
     pub cpu: u32,
-    /// Others of its core.
+    /// Other CPUs of its core.
     pub siblings: Option<Vec<u32>>,
-    /// Its node of memory.
+    /// Its NUMA node.
     pub node: Option<u32>,
 }
 
 impl CpuLocation {
-    /// What the kernel says of two CPUs.
+    /// The relation of two CPUs, as the kernel reports it.
     pub(super) fn describe_pair(places: &[CpuLocation], cpus: [u32; 2]) -> Option<String> {
         let [one, other] = cpus.map(|cpu| places.iter().find(|place| place.cpu == cpu));
         let (one, other) = (one?, other?);
@@ -116,7 +116,7 @@ fn list_siblings(all: &[u32]) -> String {
     }
 }
 
-/// The keys of a cache's size, and what CPUID says of it.
+/// The keys of a cache's size, each with CPUID's figure.
 fn cache_sizes(cache: &Cache) -> impl Iterator<Item = (String, u64)> {
     let tests: &[&str] = match cache.kind {
         CacheKind::Instruction => &["instruction_cache"],
@@ -125,7 +125,7 @@ fn cache_sizes(cache: &Cache) -> impl Iterator<Item = (String, u64)> {
     tests.iter().map(|test| (format!("{test}.{}.size", cache.level), cache.bytes))
 }
 
-/// The key of a number of translations, and what CPUID says of it.
+/// The key of a TLB's size, and CPUID's figure.
 fn tlb_size(buffer: TranslationBuffer) -> (String, u64) {
     (format!("data_tlb.{}.size", buffer.level), buffer.entries)
 }

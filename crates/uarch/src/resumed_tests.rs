@@ -1,5 +1,4 @@
-//! What a result file has of a study that was interrupted: tests with all of their lines, and the
-//! knees in them.
+//! Reads an interrupted study's result file: complete tests, and the knees in their lines.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::spec::TestSpec;
@@ -7,14 +6,14 @@ use super::verdict::{FillerResult, VerdictKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Fields of a line that decide what is kept.
+/// Fields of a line that decide whether it is kept.
 #[derive(Deserialize)]
 struct ResumedLine {
     test: String,
     records: usize,
 }
 
-/// The curve of a filler, of which its knee is enough, or why there is none.
+/// The knee of a filler, or why it has none.
 #[derive(Deserialize)]
 struct ResumedCurve {
     name: String,
@@ -33,7 +32,7 @@ impl ResumedCurve {
     }
 }
 
-/// How many of these lines are of tests that have all of theirs.
+/// The number of lines that belong to complete tests.
 pub(super) fn count_complete_lines(lines: &[Value]) -> usize {
     let mut whole = 0;
     while let Some(first) = lines.get(whole) {
@@ -48,7 +47,7 @@ pub(super) fn count_complete_lines(lines: &[Value]) -> usize {
     whole
 }
 
-/// A test's fillers with the knees that its lines have.
+/// A test's fillers, with the knees in its lines.
 pub(super) fn read_filler_results(test: &'static TestSpec, lines: &[Value]) -> Vec<FillerResult> {
     let curves = lines.iter().filter_map(|line| Vec::<ResumedCurve>::deserialize(&line["fillers"]).ok()).flatten();
     let filled = curves.filter_map(|curve| {
@@ -58,7 +57,7 @@ pub(super) fn read_filler_results(test: &'static TestSpec, lines: &[Value]) -> V
     filled.collect()
 }
 
-/// The verdict that a test's lines begin with.
+/// The verdict of a test's first line.
 pub(super) fn read_verdict_kind(lines: &[Value]) -> VerdictKind {
     lines.first().and_then(|line| VerdictKind::deserialize(&line["verdict"]).ok()).unwrap_or(VerdictKind::Unclear)
 }

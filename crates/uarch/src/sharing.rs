@@ -1,7 +1,7 @@
-//! How much longer work takes beside background load on another CPU: what two CPUs share.
+//! What two CPUs share: how much longer work takes while the other CPU is busy with the same work.
 //!
-//! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of
-//! PAUSE. Work that takes no longer than beside that shares nothing that bounds it.
+//! In the control, the other CPU runs something that uses nothing shared, such as a loop of PAUSE.
+//! If work takes no longer than in the control, its bottleneck is not shared.
 
 use super::conditions::RETRY_ONCE;
 use super::cost::{BackgroundCpus, MeasureCosts, measure_median_costs};
@@ -14,12 +14,12 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The least ratio of two costs that shows something.
+/// The least ratio of two costs that shows sharing.
 const MIN_SLOWDOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Measures each kind of work beside load on the CPU that slows the first kind most, and what that
+/// Measures each kind of work with load on the CPU that slows the first kind most, and what that
 /// CPU leaves of each structure.
 pub(super) fn run_sharing(
     core: &mut (impl MeasureCosts + MeasureOverlaps),
@@ -57,7 +57,7 @@ pub(super) fn run_sharing(
     Ok(sharing_records(test, sharing, verdicts, left))
 }
 
-/// The CPU that slows the first kind of work most, and by how much; or why no CPU does.
+/// The CPU that slows the first kind of work most, and by how much; or why none does.
 fn find_nearest(
     core: &mut dyn MeasureCosts,
     others: &mut dyn BackgroundCpus,
@@ -68,7 +68,7 @@ fn find_nearest(
     let mut refused = "this process may use no other CPU".to_string();
     for cpu in cpus {
         let first = match measure_ratios(core, others, &sharing.rows[0], sharing, *cpu) {
-            // Nothing may run there, or nowhere.
+            // Code may not run on that CPU, or not on any CPU.
             Err(RunError::Unavailable(reason)) => {
                 refused = format!("{}: {}", reason.what, reason.why);
                 continue;
@@ -82,7 +82,7 @@ fn find_nearest(
     Ok(all.into_iter().next().map(|(_, cpu, first)| (cpu, first)).ok_or(refused))
 }
 
-/// The records of kinds of work and of what is left of structures.
+/// The records of the kinds of work, and of the shares left of structures.
 fn sharing_records(
     test: &TestSpec,
     sharing: &SharingSpec,
@@ -103,8 +103,8 @@ fn sharing_records(
     worked.chain(left).collect()
 }
 
-/// How much longer each program of some work takes beside the same work; nothing where it was
-/// disturbed, or the other CPU was.
+/// The slowdown of each program while the other CPU does the same work; `None` if the program or
+/// the other CPU was disturbed.
 type SlowdownRatios = Vec<Option<(&'static str, Interval)>>;
 
 fn measure_ratios(
@@ -122,7 +122,7 @@ fn measure_ratios(
             let busy = others.stop_load()? >= BUSY_SHARE;
             Ok((costs?, busy))
         };
-        // Background load may be on that CPU.
+        // Background load may run on that CPU.
         let (costs, busy) = RETRY_ONCE.retry_while(|(_, busy)| !busy, measure)?;
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
@@ -143,7 +143,7 @@ fn measure_ratios(
     Ok((0..walks.len()).map(of_walk).collect())
 }
 
-/// What they show.
+/// Judges the slowdowns of a kind of work.
 fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> TestVerdict {
     let known: Vec<(&str, Interval)> = ratios.iter().flatten().copied().collect();
     let told: Vec<String> = known.iter().map(|(name, ratio)| format!("{name} {:.2}", ratio.value)).collect();
@@ -166,7 +166,7 @@ fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> Te
     if most - least > sharing.tolerance_share * most {
         return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree {place}: {told}"));
     }
-    // A ratio whose layouts include 1.
+    // The layouts of this ratio include 1.
     if let Some((name, ratio)) = known.iter().find(|(_, ratio)| ratio.low <= 1.0) {
         let span = format!("{name} {:.2} to {:.2}", ratio.low, ratio.high);
         return TestVerdict::new(VerdictKind::Unclear, format!("it may take no longer {place}: {span}"));
@@ -195,27 +195,27 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    /// Share by which layouts of the core below differ where nothing disturbs it.
+    /// Share by which layouts of the simulated core differ without disturbance.
     const NOISE: f64 = 0.01;
 
-    /// What runs on another CPU, and which one that is.
+    /// The CPU that runs code, and its code.
     type Running = Rc<Cell<Option<(u32, &'static str)>>>;
 
-    /// A core whose work takes longer beside anything but what is idle on CPU 5, and that gives
-    /// parts of its window away.
+    /// A core whose work takes longer while CPU 5 runs anything but the idle load. It then also
+    /// loses parts of its window.
     struct Core {
         running: Running,
         slower: f64,
         work: &'static [ProgramFamily; 2],
         /// The work of multiplications.
         multiply: &'static [ProgramFamily; 2],
-        /// Whether these take longer too.
+        /// Whether multiplications take longer too.
         both: bool,
         /// Share by which layouts differ.
         noise: f64,
-        /// The text that slows nothing; with none even the control does.
+        /// The text that slows nothing. With `None`, the control slows work too.
         idle: Option<&'static str>,
-        /// Alone, beside PAUSE and beside work.
+        /// Windows alone, with PAUSE and with work on the other CPU.
         windows: [SimulatedWindow; 3],
     }
 
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Sizes alone, beside PAUSE and beside work.
+    /// Sizes alone, with PAUSE and with work on the other CPU.
     const SIZES: [(&str, [usize; 3]); 7] = [
         ("rob", [500, 250, 250]),
         ("int_registers", [300, 300, 180]),
@@ -271,7 +271,7 @@ mod tests {
         ("load_scheduler", [70, 70, 40]),
     ];
 
-    /// A test of the list, and what it asks.
+    /// A test of the list, and its experiment.
     fn named(name: &str) -> (&'static TestSpec, &'static SharingSpec) {
         let find = |test: &&'static TestSpec| match &test.experiment {
             Experiment::Sharing(asked) if test.name == name => Some((*test, asked)),
@@ -284,8 +284,8 @@ mod tests {
         records_of("resource_sharing", cpus, Slow { slower, both: false, noise: NOISE }, busy, true)
     }
 
-    /// How much longer work takes beside background load, whether more of it does, and how far
-    /// layouts differ.
+    /// How much longer work takes with load on the other CPU, whether other kinds do too, and how
+    /// far layouts differ.
     struct Slow {
         slower: f64,
         both: bool,
@@ -334,7 +334,7 @@ mod tests {
         };
         let divided = "divided as soon as the other thread executes anything:";
         how(0, VerdictKind::Found, 0.5, divided);
-        // Its registers outnumber what is left of the reorder buffer.
+        // It has more registers than the reorder buffer has entries left.
         how(1, VerdictKind::Unclear, 0.0, "no size was found beside PAUSE");
         how(3, VerdictKind::Found, 0.5, divided);
         how(4, VerdictKind::Found, 0.5, divided);
@@ -350,7 +350,7 @@ mod tests {
         let both = part(slow(true, NOISE));
         assert_eq!((both[0].verdict, both[0].why.contains("one core")), (VerdictKind::Found, false));
         assert!(both[kinds..].iter().all(|record| record.verdict == VerdictKind::Unclear));
-        // They have a multiplier each.
+        // Each has its own multiplier.
         let one = part(slow(false, NOISE));
         assert!(one[kinds..].iter().all(|record| record.verdict == VerdictKind::None), "{}", one[kinds].why);
         // Layouts that differ by as much show nothing.
@@ -386,7 +386,7 @@ mod tests {
         let found = records_of("false_sharing", &[5], slow(), 0.99, true);
         assert_eq!((found[0].verdict, found[0].value.value), (VerdictKind::Found, Some(6.0)));
         assert!(found[0].why.contains("stores") && !found[0].why.contains("one core"), "{}", found[0].why);
-        // What stores to another line slow as much is no sharing of a line.
+        // If stores to another line slow it as much, no line is shared.
         let same = records_of("false_sharing", &[5], slow(), 0.99, false);
         assert!(same.iter().all(|record| record.verdict == VerdictKind::None), "{}", same[0].why);
     }

@@ -1,12 +1,12 @@
-//! Sizes that are looked at again while other tests run.
+//! Checks sizes again while other tests run.
 //!
-//! What another thread of the core holds of a structure is not spare, and a thread that waits may
-//! hold some: on a Zen 4 whose sibling belongs to another tenant, 46 and 40 mask registers were
-//! spare in turn, each for some seconds. Once 168 integer registers were spare instead of 188, and
-//! nothing else showed the sibling. A test takes less time than that. So the records of sizes wait
-//! until all tests are done. Between tests the overlap at a size's edges is measured again, and a
-//! size that has moved is searched for again. All the ends that were met are the interval, and the
-//! most is the value: what others hold is never more.
+//! Another thread of the core takes a part of a structure, and a waiting thread may do so too. On a
+//! Zen 4 whose sibling belonged to another tenant, 46 and 40 mask registers were spare in turn,
+//! each for some seconds. Once 168 integer registers were spare instead of 188, without any other
+//! trace of the sibling. A test takes less time than that. So the records of sizes wait until all
+//! tests are done. Between tests, the overlap at the edges of a size is measured again. A size that
+//! has moved is searched for again. The interval spans all ends that were found, and the largest is
+//! the value: other threads only make a structure smaller.
 
 use super::conditions::BusyShare;
 use super::knee::KneeEdges;
@@ -16,22 +16,22 @@ use super::record::UarchRecord;
 use super::verdict::{VerdictKind, WitnessResult, is_same_knee};
 use cyclescope_core::error::RunError;
 
-/// Sizes that are looked at between two tests.
+/// Sizes to check between two tests.
 const SIZES_PER_CHECK: usize = 2;
-/// An end that is where it was overlaps by half at least before it, and by less behind it.
+/// The end has stayed if the overlap is at least this before it, and less behind it.
 const HALF_OVERLAP: f64 = 0.5;
 
-/// A size and what was met of it.
+/// A size and its rechecks.
 #[derive(Debug)]
 pub(super) struct WatchedSize {
     record: UarchRecord,
     ending: ProbedKnee,
     recheck_count: usize,
-    /// Ends elsewhere.
+    /// Knees elsewhere.
     other_knees: Vec<KneeEdges>,
 }
 
-/// The sizes of tests that are done.
+/// The sizes of completed tests.
 #[derive(Debug, Default)]
 pub(super) struct SizeWatch {
     sizes: Vec<WatchedSize>,
@@ -39,7 +39,7 @@ pub(super) struct SizeWatch {
 }
 
 impl SizeWatch {
-    /// Keeps records that are to be looked at again, and gives back the others.
+    /// Keeps the records to check again, and returns the others.
     pub(super) fn take_sizes(&mut self, records: Vec<UarchRecord>) -> Vec<UarchRecord> {
         let mut rest = Vec::new();
         for record in records {
@@ -53,7 +53,7 @@ impl SizeWatch {
         rest
     }
 
-    /// Those whose turn it is.
+    /// The sizes whose turn it is.
     pub(super) fn due_sizes(&mut self) -> Vec<&mut WatchedSize> {
         let from = self.recheck_count % self.sizes.len().max(1);
         self.recheck_count += SIZES_PER_CHECK;
@@ -62,14 +62,14 @@ impl SizeWatch {
         after.iter_mut().chain(before).take(together).collect()
     }
 
-    /// The records, with what was met.
+    /// The records, with the results of all rechecks.
     pub(super) fn into_records(self) -> Vec<UarchRecord> {
         self.sizes.into_iter().map(WatchedSize::into_record).collect()
     }
 }
 
 impl WatchedSize {
-    /// Where it ends now.
+    /// The present knee.
     pub(super) fn recheck_knee(&self, core: &mut dyn MeasureOverlaps) -> Result<Option<KneeEdges>, RunError> {
         let ProbedKnee { probe, max_fillers: most, knee } = self.ending;
         let points = core.measure_overlaps(&probe, &[knee.low, knee.high + 1])?;
@@ -80,8 +80,7 @@ impl WatchedSize {
         Ok(search_knee(most, |counts| core.measure_overlaps(&probe, counts))?.knee.ok())
     }
 
-    /// Takes what a look met. A curve without an end tells nothing, nor does one beside a busy
-    /// sibling.
+    /// Records a recheck. It ignores curves without a knee, and measurements with a busy sibling.
     pub(super) fn record_recheck(&mut self, knee: Option<KneeEdges>, busy: BusyShare) {
         let Some(knee) = knee.filter(|_| !busy.is_significant()) else { return };
         self.recheck_count += 1;
@@ -98,7 +97,7 @@ impl WatchedSize {
         let moved = others.len();
         let found = record.value;
         for knee in others {
-            // A size is a knee and what the chains and their links take.
+            // A size includes the knee, and the entries of the chains and their links.
             let more = knee.high as f64 - ending.knee.high as f64;
             let value = &mut record.value;
             value.low = value.low.zip(found.low).map(|(least, low)| least.min(low + more));
@@ -131,7 +130,7 @@ mod tests {
 
     const ALONE: BusyShare = BusyShare { share: 0.0, of_all: 0.0 };
 
-    /// A core in which so much is spare.
+    /// A core with this number of spare entries.
     struct Spare(usize);
 
     impl MeasureOverlaps for Spare {
@@ -147,7 +146,7 @@ mod tests {
         }
     }
 
-    /// A size of 40, looked at where so much is spare.
+    /// A size of 40, rechecked with these numbers of spare entries.
     fn after(spare: &[usize]) -> UarchRecord {
         let Experiment::Overlap(window) = &find_test("mask_registers").experiment else { panic!("it is a size") };
         let fillers: Vec<&FillerSpec> = find_test("mask_registers").fillers().iter().collect();

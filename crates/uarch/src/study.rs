@@ -1,5 +1,5 @@
-//! The study: each test's fillers, its witnesses, and its verdict beside those of the structures
-//! that its fillers take too.
+//! The study: runs the tests, checks sizes again between them, and annotates records with results
+//! of other tests.
 
 use super::agner_scripts::AGNER;
 use super::conditions::{KernelCounts, RunConditions, retry_if_shared};
@@ -42,12 +42,12 @@ use serde_json::Value;
 use std::io;
 use std::time::Duration;
 
-/// Makes the seed of the order of counts another one than that of the programs.
+/// Makes the seed for the order of counts different from the seed for programs.
 const ORDER_SEED_MASK: u64 = 0x6f72_6465_7200_0000;
-/// The time of a test of all CPUs, in budgets of a plan, and at most.
+/// The time for a test of all CPUs: in budgets of a plan, and at most.
 const EXCHANGE_BUDGETS: u32 = 75;
 const MAX_EXCHANGE_TIME: Duration = Duration::from_secs(11);
-/// Its name.
+/// The study's name.
 const NAME: &str = "uarch";
 
 const SUBJECTS: [(&str, &str); TESTS.len()] = {
@@ -60,7 +60,7 @@ const SUBJECTS: [(&str, &str); TESTS.len()] = {
     subjects
 };
 
-/// How it is found.
+/// The study's entry in the list of studies.
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "how big the structures of this core are, each with a verdict",
@@ -75,24 +75,24 @@ pub const INFO: StudyInfo = StudyInfo {
     }),
 };
 
-/// Tests of this core.
+/// The tests to run on this core, and their inputs.
 struct UarchStudy {
     plan: Plan,
-    /// Those that were asked for.
+    /// The selected tests.
     selected_tests: Vec<&'static TestSpec>,
-    /// Features of instruction sets that the tests need and that the CPU has.
+    /// CPU features that the tests use and the CPU has.
     features: Vec<String>,
     /// Bytes that the programs of a test may use.
     memory: u64,
-    /// What CPUID and the kernel tell.
+    /// Reports of CPUID and the kernel.
     surroundings: ReportedMachine,
-    /// The lines that a result file has of tests that are complete.
+    /// Lines of a result file that belong to complete tests.
     resumed_lines: Vec<Value>,
     open: ExecutorOpener,
     lock: Option<LockState>,
 }
 
-/// What decides the course, as a manifest has it.
+/// The settings that decide the course of the study, as stored in a manifest.
 #[derive(Serialize, Deserialize)]
 struct UarchManifest {
     plan: Plan,
@@ -125,8 +125,8 @@ impl UarchStudy {
         }
     }
 
-    /// The tests that were asked for and those of structures that their fillers take, in the order
-    /// of the list.
+    /// The selected tests and the tests of structures that their fillers also take, in the order of
+    /// the list.
     fn tests_to_run(&self) -> Vec<&'static TestSpec> {
         let mut names: Vec<&str> = self.selected_tests.iter().map(|test| test.name).collect();
         for test in TESTS.iter().rev() {
@@ -137,7 +137,7 @@ impl UarchStudy {
         TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
     }
 
-    /// The rate of the timing method's raw units since the start, where it is known.
+    /// The rate of the timing method's raw units since the start, if it is known.
     fn raw_unit_rate(
         &self,
         answers: &MachineAnswers,
@@ -150,13 +150,13 @@ impl UarchStudy {
         }
     }
 
-    /// What the kernel has counted up to now.
+    /// Reads the kernel's present counters.
     fn read_kernel_counts(&self, answers: &MachineAnswers) -> Result<KernelCounts, RunError> {
         answers.ask_machine(|| KernelCounts::read_now(self.surroundings.cpu))
     }
 
-    /// What the programs of a test are drawn from, and the order of its counts: the test's own, so
-    /// that a resumed study measures the same programs.
+    /// The random sources of a test: for its programs, and for the order of its counts. Each test
+    /// has its own, so a resumed study measures the same programs.
     fn random_of_test(&self, test: &TestSpec) -> [Random; 2] {
         let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix_seeds(seed, u64::from(byte)));
         [seed, seed ^ ORDER_SEED_MASK].map(Random::new)
@@ -171,7 +171,7 @@ impl UarchStudy {
         rate_bound::annotate_bounds(test, records, known);
         level_limit::annotate_limits(test, records, known);
         let number = records.len();
-        // Which level of CPUID's it is has to be known.
+        // If the number of a level is open, CPUID's level is unknown too.
         let doubt = records.iter().any(|record| record.what == doubt_key(test));
         for record in records {
             let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
@@ -181,8 +181,8 @@ impl UarchStudy {
     }
 }
 
-/// How often more layouts of a test follow because something else used the core: work on another
-/// CPU is part of some.
+/// How often more layouts of a test follow if something else used the core. Some tests create load
+/// on another CPU themselves.
 fn sibling_retries(test: &TestSpec) -> Retries {
     if matches!(test.experiment, Experiment::Sharing(_)) {
         Retries::NONE
@@ -195,7 +195,7 @@ fn feature_name(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
 
-/// Looks at the sizes again whose turn it is.
+/// Checks the sizes again whose turn it is.
 fn recheck_sizes(watch: &mut SizeWatch, core: &mut MeasuredCore) -> Result<(), RunError> {
     let width = core.plan.adders.map(sentinel_width);
     for size in watch.due_sizes() {
@@ -206,7 +206,7 @@ fn recheck_sizes(watch: &mut SizeWatch, core: &mut MeasuredCore) -> Result<(), R
     Ok(())
 }
 
-/// Other CPUs whose answers are kept: a replay starts nothing.
+/// Other CPUs whose answers are recorded: a replay starts nothing.
 struct ReplayableCpus<'a> {
     answers: &'a MachineAnswers,
     running: Option<BackgroundCode>,

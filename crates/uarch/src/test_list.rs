@@ -1,9 +1,9 @@
-//! All tests.
+//! The list of all tests.
 
 use super::spec::TestSpec;
 use super::{environment, execution, front_end, memory, window};
 
-/// The topics, in the order of the datasheet: a test is behind those whose results it needs.
+/// The topics, in the order of the datasheet. A test comes after the tests whose results it needs.
 const TOPICS: &[&[TestSpec]] = &[
     front_end::instruction_cache::TESTS,
     front_end::jump_targets::TESTS,

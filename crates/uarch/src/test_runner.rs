@@ -1,4 +1,4 @@
-//! A test on a core: its records, by what it looks for.
+//! Runs a test on a core and returns its records, by kind of experiment.
 
 use super::batches::run_batches;
 use super::contrast::run_contrast;
@@ -17,23 +17,23 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use iced_x86::CpuidFeature;
 
-/// What of the CPU a test has to know.
+/// The CPU's features and memory that a test needs.
 pub(super) struct CpuResources<'a> {
-    /// Whether it has a feature.
+    /// Whether the CPU has a feature.
     pub has: &'a dyn Fn(&CpuidFeature) -> bool,
     /// Bytes that the programs of a test may use.
     pub memory: u64,
 }
 
 impl CpuResources<'_> {
-    /// The fillers of a test that it can run.
+    /// The fillers of a test that the CPU can run.
     pub(super) fn runnable_fillers(&self, test: &'static TestSpec) -> Vec<&'static FillerSpec> {
         test.fillers().iter().filter(|filler| filler.required_features.iter().all(self.has)).collect()
     }
 }
 
-/// Measures a test, its counts in an order of chance. What is told by other tests alone has no
-/// records of its own.
+/// Measures a test, with its counts in random order. Experiments that use only other tests' results
+/// return no records.
 pub(super) fn run_test(
     core: &mut (impl MeasureOverlaps + MeasureCosts + MeasureMixtures),
     knees: &mut StructureEnds,
@@ -67,7 +67,7 @@ pub(super) fn run_test(
         Experiment::Mixture(asked) => run_mixture(core, test, asked, order)?,
         Experiment::Batches(asked) => run_batches(core, test, asked)?,
         Experiment::Queues(asked) => run_queues(core, knees, test, asked)?,
-        // The study knows the other CPUs.
+        // The study runs these: it knows the other CPUs.
         Experiment::Sharing(_) | Experiment::Exchanges(_) | Experiment::Environment { .. } => Vec::new(),
     })
 }
@@ -81,7 +81,7 @@ mod tests {
     use crate::test_list::TESTS;
     use crate::verdict::StructureEnd;
 
-    /// A core on which all costs the same.
+    /// A core on which everything costs the same.
     struct Same;
 
     impl MeasureOverlaps for Same {

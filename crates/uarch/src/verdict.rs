@@ -1,9 +1,9 @@
 //! What knees prove: a size, what limits it, or why it is unknown.
 //!
-//! A knee is a size only if two unlike fillers agree, and neither stops at the end of another
-//! structure that it occupies too. Besides, fillers of another kind before them must take their
-//! part of it, another first chain must show the same, and no-operations must still overlap past
-//! it. If a competing structure's size is unknown, the verdict has no number.
+//! A knee is a size only if two different fillers agree, and neither stops at the end of another
+//! structure that it also occupies. Three experiments have to confirm it: fillers of another kind
+//! in front take their part of it, another first chain shows the same, and no-operations still
+//! overlap beyond it. If a competing structure's size is unknown, the verdict has no number.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::spec::{FillerSpec, OverlapSpec, TestSpec};
@@ -25,35 +25,35 @@ fn counts_agree(one: usize, other: usize, more: f64) -> bool {
     one.abs_diff(other) as f64 <= SAME_ENTRIES.max(SAME_SHARE * one.max(other) as f64) + more
 }
 
-/// Where a structure is full, in fillers that take an entry each, with nothing of the chains.
+/// Where a structure is full, in fillers that take one entry each, without entries of the chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StructureEnd {
     /// At this number, which its test found.
     At(usize),
-    /// At this number at the least: its test found no size.
+    /// At this number or later: its test found no size.
     AtLeast(usize),
 }
 
 impl StructureEnd {
-    /// The least number at which it may be.
+    /// The least number at which it may be full.
     pub(super) fn min_entries(self) -> usize {
         let (StructureEnd::At(least) | StructureEnd::AtLeast(least)) = self;
         least
     }
 }
 
-/// What became of a filler.
+/// The result of a filler.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FillerResult {
-    /// Its name.
+    /// The filler's name.
     pub name: &'static str,
-    /// Tests of structures in which it takes entries too.
+    /// Tests of structures in which the filler takes entries too.
     also_occupies: &'static [&'static str],
-    /// Tests of structures in which it may take entries.
+    /// Tests of structures in which the filler may take entries.
     may_occupy: &'static [&'static str],
-    /// Whether some cores pack several of them into one entry.
+    /// Whether some cores pack several fillers into one entry.
     may_pack: bool,
-    /// Its knee.
+    /// The knee, or why there is none.
     pub knee: Result<KneeEdges, NoKnee>,
 }
 
@@ -63,7 +63,7 @@ impl FillerResult {
         FillerResult { name, also_occupies: takes, may_occupy: shares, may_pack: packs, knee }
     }
 
-    /// The number of fillers up to which the structure of its test is not full, where it tells one.
+    /// A number of fillers that surely fits the test's structure, if the curve shows one.
     pub(super) fn min_room(&self, window: &OverlapSpec) -> Option<usize> {
         match self.knee {
             _ if self.may_pack => None,
@@ -74,14 +74,14 @@ impl FillerResult {
     }
 }
 
-/// An experiment that would have come out otherwise if the size were not what it is taken for.
+/// An experiment that would disagree if the size were wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WitnessResult {
-    /// Its name.
+    /// The experiment's name.
     pub name: Cow<'static, str>,
-    /// Whether it agrees.
+    /// Whether it confirms the size.
     pub holds: bool,
-    /// What it found.
+    /// Its result, as text.
     pub text: String,
 }
 
@@ -100,7 +100,7 @@ pub enum VerdictKind {
 }
 
 impl VerdictKind {
-    /// The verdict as JSON has it.
+    /// The verdict's name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             VerdictKind::Found => "found",
@@ -111,16 +111,16 @@ impl VerdictKind {
     }
 }
 
-/// What is known of a structure.
+/// A verdict on a structure, with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TestVerdict {
     /// Its kind.
     pub kind: VerdictKind,
-    /// The number, where it was found.
+    /// The number, if it was found.
     pub size: Option<Interval>,
-    /// The name of the test of the structure that limits, where another one does.
+    /// The test of the structure that is full first, if another one is.
     pub limited_by: Option<&'static str>,
-    /// Why, in words.
+    /// The reason, as text.
     pub why: String,
 }
 
@@ -129,7 +129,7 @@ impl TestVerdict {
         TestVerdict { kind, size: None, limited_by: None, why: why.into() }
     }
 
-    /// Of a structure that this CPU has no instructions for.
+    /// The verdict on a structure that this CPU has no instructions for.
     pub(super) fn absent(test: &TestSpec) -> TestVerdict {
         TestVerdict::new(VerdictKind::None, format!("this CPU has no instructions that take {}", test.name))
     }
@@ -138,29 +138,30 @@ impl TestVerdict {
 /// A filler with a knee.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FillerKnee {
-    /// Its name.
+    /// The filler's name.
     pub name: &'static str,
-    /// Its knee.
+    /// The edges of the knee.
     pub knee: KneeEdges,
-    /// Whether some cores pack several of them into one entry.
+    /// Whether some cores pack several fillers into one entry.
     may_pack: bool,
 }
 
-/// Fillers with a knee.
+/// Fillers with a knee, by what stops them.
 #[derive(Debug, Default)]
 pub(super) struct ClassifiedFillers {
-    /// Those that no other structure stops.
+    /// Fillers that no other structure stops.
     pub own: Vec<FillerKnee>,
-    /// The others, and the name of the test whose structure stops each.
+    /// Fillers that another structure stops, and the test of that structure.
     limited: Vec<(FillerKnee, &'static str)>,
-    /// Those that go on past the end of a structure of which each was to take an entry, in the same
-    /// way.
+    /// Fillers that pass the end of a structure in which each should take an entry, and the test of
+    /// that structure.
     past: Vec<(FillerKnee, &'static str)>,
-    /// Those that end where another structure may: no test found its size.
+    /// Fillers that end where another structure of unknown size may be full, and the test of that
+    /// structure.
     doubted: Vec<(FillerKnee, &'static str)>,
 }
 
-/// Which fillers another structure stops; `end_of` tells where that of another test ends.
+/// Sorts fillers by what stops them. `end_of` returns the end of another test's structure.
 pub(super) fn classify_fillers(
     filled: &[FillerResult],
     end_of: &dyn Fn(&str) -> Option<StructureEnd>,
@@ -187,14 +188,14 @@ pub(super) fn classify_fillers(
     limits
 }
 
-/// The knees that agree around the one that most agree with. Those of fillers alone that may be
-/// packed tell no entries.
+/// The knees that agree with the most popular one. Groups of packable fillers alone prove no
+/// entries.
 pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
     let around = |middle: &FillerKnee| {
         own.iter().filter(|named| is_same_knee(named.knee, middle.knee)).copied().collect::<Vec<_>>()
     };
-    // Of groups of one size the smallest count: other structures can only make a knee later by
-    // being used less.
+    // Among groups of equal size, the smallest count wins: a structure that is used less makes a
+    // knee later.
     own.iter()
         .map(around)
         .filter(|group| group.iter().any(|named| !named.may_pack))
@@ -202,7 +203,8 @@ pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
         .unwrap_or_default()
 }
 
-/// Whether a filler's knee is another one's, or a multiple of it because an entry holds several.
+/// Whether a filler's knee equals another one's, or is a multiple of it because an entry holds
+/// several.
 fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
     let entries = one.knee.high;
     let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;
@@ -210,7 +212,7 @@ fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
     counts_agree(named.knee.high, number * entries, links as f64)
 }
 
-/// The size that knees tell, in entries of the structure.
+/// The size that follows from knees, in entries of the structure.
 pub(super) fn size_from_knees(window: &OverlapSpec, group: &[FillerKnee]) -> Option<Interval> {
     let high = group.iter().map(|named| named.knee.high).max()?;
     let low = group.iter().map(|named| named.knee.high).min()?;
@@ -219,7 +221,7 @@ pub(super) fn size_from_knees(window: &OverlapSpec, group: &[FillerKnee]) -> Opt
     Some(Interval { value: entries(high), low: entries(low), high: entries(high + more) })
 }
 
-/// The verdict on a structure.
+/// Judges a structure.
 pub(super) fn judge_structure(
     test: &TestSpec,
     window: &OverlapSpec,
@@ -251,10 +253,10 @@ pub(super) fn judge_structure(
     }
 }
 
-/// The verdict where no two fillers agree.
+/// The verdict if no two fillers agree.
 fn judge_disagreement(window: &OverlapSpec, filled: &[FillerResult], limits: &ClassifiedFillers) -> TestVerdict {
     let ClassifiedFillers { own, limited, past, doubted } = limits;
-    // Where another filler goes on past one, what this one ends at is not the structure.
+    // If another filler passes the end of this one, this end is not the structure's.
     let furthest = limited.iter().max_by_key(|(named, _)| named.knee.high);
     let passed = |named: &FillerKnee| furthest.is_some_and(|(last, _)| last.knee.high > named.knee.high);
     let unclear = |why: String| TestVerdict::new(VerdictKind::Unclear, why);
@@ -297,13 +299,13 @@ mod tests {
         TESTS.iter().find(|test| test.name == name).unwrap()
     }
 
-    /// The test's own fillers with these knees.
+    /// Results of the test's own fillers with these knees.
     fn filled(test: &TestSpec, knees: &[Result<usize, NoKnee>]) -> Vec<FillerResult> {
         let sharp = |count| KneeEdges { low: count, high: count };
         test.fillers().iter().zip(knees).map(|(filler, knee)| FillerResult::new(filler, knee.map(sharp))).collect()
     }
 
-    /// A reorder buffer of 500 and 250 integer registers.
+    /// A reorder buffer of 500 entries and 250 integer registers.
     fn others(name: &str) -> Option<StructureEnd> {
         [("rob", 500), ("int_registers", 250)]
             .iter()
@@ -332,8 +334,8 @@ mod tests {
 
     #[test]
     fn a_knee_at_another_structures_end_is_limited_by_it() {
-        // Loads to integer registers end where these do, and a load to a vector register alone
-        // proves nothing.
+        // Loads to integer registers end with those registers, and a load to a vector register
+        // alone proves nothing.
         let found = judged("loads_in_flight", &[Ok(249), Ok(400), Ok(251)], &[]);
         assert_eq!((found.kind, found.size), (VerdictKind::Unclear, None));
         let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(251)], &[]);
@@ -373,8 +375,7 @@ mod tests {
         let judged = |knee: usize, rob: StructureEnd| {
             judge_structure(branches, window, &filled(branches, &[Ok(knee), Ok(knee)]), &[], &|_| Some(rob))
         };
-        // The reorder buffer of a Zen 4, where two fillers ended at 307 and 345: it has 320
-        // entries.
+        // The reorder buffer of a Zen 4 has 320 entries; its two fillers ended at 307 and 345.
         let found = judged(314, StructureEnd::AtLeast(307));
         assert_eq!((found.kind, found.size, found.limited_by), (VerdictKind::Unclear, None, None));
         assert!(found.why.contains("rob may end there"), "{}", found.why);
@@ -385,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_filler_that_ends_before_a_stopped_one_proves_no_size() {
-        // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at a half of the
+        // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at half of the
         // flags.
         let loads = |knees: [usize; 3]| judged("loads_in_flight", &knees.map(Ok), &[]);
         let found = loads([249, 498, 117]);

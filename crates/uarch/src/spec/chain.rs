@@ -1,5 +1,5 @@
-//! Chains of slow instructions before the fillers and behind them. Each instruction waits for the
-//! one before.
+//! Chains of slow instructions before and behind the fillers. Each instruction waits for the one
+//! before.
 
 /// Links of the second chain, and of a first one of the same instruction. They last longer than any
 /// core takes to fetch the largest number of fillers.
@@ -13,7 +13,7 @@ pub(crate) struct FirstChain {
     pub link: [&'static str; 2],
     /// Number of links.
     pub link_count: usize,
-    /// Runs once before all.
+    /// Untimed setup.
     pub init: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(crate) const DIVSD: FirstChain = FirstChain {
 /// Square roots on the x87 stack.
 pub(crate) const FSQRT: FirstChain =
     FirstChain { name: "fsqrt", link: ["fsqrt", "fsqrt"], link_count: CHAIN_LINKS, init: "fld1" };
-/// Multiplications in rax, enough to last as long.
+/// Multiplications in rax, enough of them to last as long.
 pub(crate) const IMUL: FirstChain =
     FirstChain { name: "imul", link: ["imul rax, rax", "imul rax, rax"], link_count: 4 * CHAIN_LINKS, init: "" };
 /// Divisions of a large number by one in rax, few and slow. They take RCX and RDX too.

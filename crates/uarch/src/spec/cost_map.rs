@@ -1,4 +1,4 @@
-//! The cost of a program at each place of a row of places, as data.
+//! Tests of a program's cost at each place of a row of places, as data.
 
 use super::program::ProgramFamily;
 use iced_x86::CpuidFeature;
@@ -25,14 +25,14 @@ pub(crate) struct MapRow {
     pub place_count: usize,
     /// Distance from one place to the next.
     pub stride: usize,
-    /// Two unlike programs, by the number of the place.
+    /// Two different programs, by the index of the place.
     pub programs: [ProgramFamily; 2],
     /// CPU features that they need beyond x86-64.
     pub required_features: &'static [CpuidFeature],
 }
 
 impl MapRow {
-    /// The place of a number.
+    /// The place with this index.
     pub(crate) fn place_at(&self, number: usize) -> isize {
         self.first_place + (number * self.stride) as isize
     }

@@ -21,7 +21,7 @@ pub(crate) fn store_text(width: usize, register: usize, address: &str) -> String
     format!("{name} [{address}], {}", register_name(width, register))
 }
 
-/// A non-temporal store, which goes past the caches.
+/// A non-temporal store, which bypasses the caches.
 pub(crate) fn nontemporal_store_text(width: usize, register: usize, address: &str) -> String {
     let (_, name) = move_mnemonics(width);
     format!("{name} [{address}], {}", register_name(width, register))

@@ -6,16 +6,16 @@ use iced_x86::CpuidFeature;
 /// A structure that instructions in flight occupy.
 #[derive(Debug)]
 pub(crate) struct OverlapSpec {
-    /// Entries that the chains occupy at the last overlap: by the last link before the fillers and
-    /// the first link behind them.
+    /// Entries that the chains still occupy at the last overlap: of the last link before the
+    /// fillers and the first link behind them.
     pub chain_entries: usize,
-    /// Numbers of no-operations to try before all. A core that retires instructions in groups holds
+    /// Numbers of leading no-operations to try. A core that retires instructions in groups holds
     /// most if a group begins with the last link.
     pub lead_nops: &'static [usize],
-    /// The chain before the fillers, and another one that shows the same. A chain that takes
-    /// entries itself frees them link by link, and the knee is less sharp. Of several pairs the
-    /// study takes the first one whose chain overlaps with the second chain across few fillers, or
-    /// else the last pair.
+    /// Pairs of first chains: the chain before the fillers, and another one to confirm it. A chain
+    /// that takes entries itself frees them link by link, and the knee is less sharp. The study
+    /// takes the first pair whose chain overlaps with the second chain across few fillers, or else
+    /// the last pair.
     pub first_chains: &'static [[FirstChain; 2]],
     /// The fillers. A size needs two that agree.
     pub fillers: &'static [FillerSpec],
@@ -37,26 +37,26 @@ impl OverlapSpec {
 /// Instructions that occupy one entry of a structure each.
 #[derive(Debug)]
 pub(crate) struct FillerSpec {
-    /// The name that results show.
+    /// The name in results.
     pub name: &'static str,
-    /// The instructions, which take turns. They may use RBX, RCX, RDX, R8 to R13, XMM2 to XMM15,
-    /// memory, and all that no chain uses.
+    /// The instructions, in turn. They may use RBX, RCX, RDX, R8 to R13, XMM2 to XMM15, memory, and
+    /// everything that no chain uses.
     pub code: &'static [&'static str],
-    /// Runs once before them.
+    /// Untimed setup before them.
     pub prologue: &'static [&'static str],
     /// CPU features that they need beyond x86-64.
     pub required_features: &'static [CpuidFeature],
-    /// Tests of other structures in which each takes an entry too.
+    /// Tests of other structures in which each filler takes an entry too.
     pub also_occupies: &'static [&'static str],
-    /// Tests of structures in which each takes an entry on some cores only: other cores have a
+    /// Tests of structures in which each filler takes an entry on some cores. Other cores have a
     /// separate structure.
     pub may_occupy: &'static [&'static str],
-    /// Whether some cores pack several of them into one entry.
+    /// Whether some cores pack several fillers into one entry.
     pub may_pack: bool,
 }
 
 impl FillerSpec {
-    /// A filler that takes an entry of each of these structures too.
+    /// A filler that also takes an entry in each of these structures.
     pub(crate) const fn new(
         name: &'static str,
         code: &'static [&'static str],
@@ -73,7 +73,7 @@ impl FillerSpec {
         }
     }
 
-    /// Runs `prologue` once before.
+    /// Sets the untimed setup.
     pub(crate) const fn behind(self, prologue: &'static [&'static str]) -> FillerSpec {
         FillerSpec { prologue, ..self }
     }
@@ -88,12 +88,12 @@ impl FillerSpec {
         FillerSpec { may_occupy, ..self }
     }
 
-    /// Marks it as one that some cores pack into shared entries.
+    /// Marks it as one that some cores pack into one entry.
     pub(crate) const fn may_pack(self) -> FillerSpec {
         FillerSpec { may_pack: true, ..self }
     }
 
-    /// The structures in which each takes an entry too, at least on some cores.
+    /// The structures in which a filler takes an entry too, at least on some cores.
     pub(crate) fn occupied_structures(&self) -> impl Iterator<Item = &'static str> {
         self.also_occupies.iter().chain(self.may_occupy).copied()
     }

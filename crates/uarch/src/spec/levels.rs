@@ -1,4 +1,4 @@
-//! Levels, each larger and slower than the one before, as data.
+//! Tests of levels, each larger and slower than the one before, as data.
 
 use super::program::{ProgramFamily, WitnessProgram};
 use cyclescope_core::unit::Unit;
@@ -6,31 +6,31 @@ use cyclescope_core::unit::Unit;
 /// A test of levels, each larger and slower than the one before.
 #[derive(Debug)]
 pub(crate) struct LevelsSpec {
-    /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to
+    /// Different programs. A size needs the first two to agree, and a cost needs another one to
     /// agree with the first.
     pub programs: &'static [ProgramFamily],
     /// Programs for cores on which the first ones show no end; empty if every core shows one.
     pub fallback_programs: &'static [ProgramFamily],
-    /// Structures of other tests that each counted item occupies, which may be full first: the
-    /// test, and how much.
+    /// Structures of other tests that each counted item also occupies and that may be full first:
+    /// the test, and how much.
     pub also_occupies: &'static [(&'static str, usize)],
     /// A program that occupies a part beforehand: the first level ends earlier by that part.
     pub witness: Option<&'static WitnessProgram>,
-    /// The smallest count, and the largest one if memory allows it.
+    /// The smallest count, and the largest count if memory allows it.
     pub count_range: [usize; 2],
     /// What is counted.
     pub unit: Unit,
     /// The least rise of a step's cost from a level to the next, in core cycles.
     pub min_rise: f64,
-    /// The least ratio of a level's cost to the last cost of the level before. Other causes of a
-    /// rise have to stay below it.
+    /// The least ratio of a level's cost to the last cost of the level before. Other causes must
+    /// not reach it.
     pub min_ratio: f64,
     /// Whether the items fill the sets of a structure by chance, as physical pages do.
     pub fills_randomly: bool,
-    /// Whether it tests one structure: the size has the test's name, and a rise behind its end is
-    /// not a level.
+    /// Whether it tests a single structure: the size has the test's name, and a rise behind its end
+    /// starts no level.
     pub single_structure: bool,
-    /// Whether every core has an end: if none is seen, the verdict is `unclear`, not `none`.
+    /// Whether every core has an end: without one, the verdict is `unclear`, not `none`.
     pub always_ends: bool,
     /// What the cost of a step in a level means; `None` if the cost is not reported.
     pub cost_definition: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Loops that several tests use: pointer rings, and rows of jumps.
+//! Loops for several tests: pointer rings, and rows of jumps.
 
 use super::step_loop::{StepLoop, assemble};
 use cyclescope_code::program::memory::{
@@ -6,24 +6,24 @@ use cyclescope_code::program::memory::{
     RingOrder, StoreLifetime,
 };
 
-/// Loads of an iteration of a chase.
+/// Loads per iteration of a chase.
 const CHASE_LOADS: usize = 32;
 /// Iterations of a chase.
 const CHASE_ITERATIONS: u64 = 24;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
-/// Rounds of a chase before it is timed.
+/// Rounds of a chase before timing.
 const ROUNDS_BEFORE: usize = 2;
-/// Most elements of these rounds. A faster pass over all elements in order precedes them: it brings
-/// in what fits a cache, and the rounds bring in what comes next.
+/// The largest number of elements of these rounds. A faster pass over all elements in order
+/// precedes them and fills the outer caches; the rounds then fill the inner ones.
 const MAX_STEPS_BEFORE: usize = 1 << 19;
 
-/// A chase: loads that each wait for the one before, around a ring of this many elements. Each call
-/// continues where the last one stopped. The first call goes around the ring before.
+/// A pointer chase: each load waits for the one before, around a ring of this many elements. Each
+/// call continues where the last one stopped. The first call warms up the ring.
 pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> StepLoop {
-    // R14 points to the ring. R13 points to a cell with the place in it, the steps to go before,
-    // and the elements to read before these. RBP holds the place: no timing method changes RBP, not
-    // even one that calls a function.
+    // R14 points to the ring. R13 points to a cell with the place in it, the number of warm-up
+    // steps, and the number of elements to read before them. RBP holds the place: no timing method
+    // changes RBP, not even one that calls a function.
     let ring = PointerRing { stride: stride as u32, order, seed: elements as u64 };
     let bytes = ((elements - 1) * stride + 8) as u64;
     let before = (ROUNDS_BEFORE * elements).min(MAX_STEPS_BEFORE) as u64;
@@ -57,15 +57,15 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
     }
 }
 
-/// A chase whose loads take turns with those of another one, around `beside` elements of the same
-/// stride.
+/// A chase whose loads take turns with the loads of a second one, around `beside` elements of the
+/// same stride.
 pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usize) -> StepLoop {
     let alone = chase_loop(elements, stride, RingOrder::RandomByLine);
     let mut memory = alone.memory;
     let ring = PointerRing { stride: stride as u32, order: RingOrder::RandomByLine, seed: 1 };
     let other = MemoryArea::from_ring(((beside - 1) * stride + 8) as u64, ring, 12);
     memory.areas.push(MemoryArea { lifetime: StoreLifetime::Kept, ..other });
-    // Each call goes all the way round the other ring more than twice.
+    // Each call goes around the second ring more than twice.
     let body = assemble("mov rbp, [rbp]; mov r12, [r12]").repeat(CHASE_LOADS);
     StepLoop { body, memory, ..alone }
 }

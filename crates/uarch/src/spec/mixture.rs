@@ -1,14 +1,13 @@
-//! Classes of instructions, and which of them compete for the same units, as data.
+//! Tests of classes of instructions that compete for units, as data.
 
 /// A test of which classes of instructions slow each other down.
 #[derive(Debug)]
 pub(crate) struct MixtureSpec {
-    /// Classes that use nothing but what every instruction uses on its way to execution. The
-    /// slowest counts.
+    /// Classes that use only what every instruction uses before execution. The slowest counts.
     pub slot_classes: &'static [MixtureClass],
     /// The classes.
     pub classes: &'static [MixtureClass],
-    /// Runs once before all.
+    /// Untimed setup.
     pub init: &'static str,
     /// Number of random groups of three classes that check the results of pairs.
     pub triple_count: usize,
@@ -17,17 +16,17 @@ pub(crate) struct MixtureSpec {
 /// Instructions that the core executes alike, and that do not wait for each other.
 #[derive(Debug)]
 pub(crate) struct MixtureClass {
-    /// The name that results show, and the key of its record behind the test's name.
+    /// The name in results, and in the record's key behind the test's name.
     pub name: &'static str,
-    /// Its instructions, which take turns, in legacy encoding and in VEX. Registers that an
-    /// instruction reads and writes take turns too.
+    /// Its instructions, in turn, in legacy encoding and in VEX. Registers that instructions read
+    /// and write take turns too.
     pub code: [&'static [&'static str]; 2],
-    /// Other instructions of the class, which the core executes alike. If it does not, orders
-    /// disagree and there is no number.
+    /// Other instructions of the class, which should execute alike. If they do not, orders disagree
+    /// and there is no number.
     pub alternatives: [&'static [&'static str]; 2],
 }
 
-/// A class with the same texts in both encodings.
+/// A class with the same text in both encodings.
 pub(crate) const fn general_class(
     name: &'static str,
     code: &'static [&'static str],
@@ -37,7 +36,7 @@ pub(crate) const fn general_class(
 }
 
 impl MixtureClass {
-    /// The instruction at a place of an order, in VEX or not.
+    /// The instruction at a place of an order, in either encoding.
     fn pick_instruction(&self, order: MixOrder, place: usize, vex: bool) -> &'static str {
         let all = if order == MixOrder::Runs { self.alternatives } else { self.code };
         let code = all[usize::from(vex)];
@@ -45,13 +44,13 @@ impl MixtureClass {
     }
 }
 
-/// A number of instructions of a class.
+/// A class and a number of its instructions.
 pub(crate) type ClassCount = (&'static MixtureClass, usize);
 
-/// How the instructions of a mixture come after each other.
+/// The order of the instructions of a mixture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MixOrder {
-    /// Each class is spread as evenly as it can be.
+    /// Each class is spread as evenly as possible.
     Spread,
     /// Each class in runs of four, with its alternatives.
     Runs,
@@ -73,10 +72,10 @@ impl MixOrder {
     }
 }
 
-/// The text of a mixture, in VEX or not.
+/// The text of a mixture, in either encoding.
 pub(crate) fn mixture_text(shares: &[ClassCount], order: MixOrder, vex: bool) -> String {
     let run = order.run_length();
-    // The place of each run, as a share of the whole: its middle.
+    // Each run's place is its middle, as a share of the whole.
     let mut runs: Vec<(f64, usize, std::ops::Range<usize>)> = Vec::new();
     for (class, (_, number)) in shares.iter().enumerate() {
         for first in (0..*number).step_by(run) {

@@ -1,4 +1,4 @@
-//! A test of the core as data: its question, its programs, and what its number counts.
+//! Tests as data: the question, the programs, and what the number counts.
 
 mod batches;
 mod chain;
@@ -47,19 +47,19 @@ pub(crate) const WONG: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)
 /// A test of one structure.
 #[derive(Debug)]
 pub(crate) struct TestSpec {
-    /// Its name, and the key of its record.
+    /// The name, and the record's key.
     pub name: &'static str,
-    /// The question, in a few words, as `--list` shows it.
+    /// The question in a few words, as `--list` shows it.
     pub about: &'static str,
     /// What the number counts.
     pub definition: &'static str,
-    /// Where the experiment was described.
+    /// The source of the experiment.
     pub source: &'static str,
-    /// The scripts of A. Fog's test programs that it answers.
+    /// The scripts of A. Fog's test programs that the test answers.
     pub answers: &'static [&'static str],
     /// The part of the core that it is about.
     pub part: TestedPart,
-    /// The programs, and what is derived from their costs.
+    /// The programs, and how results follow from their costs.
     pub experiment: Experiment,
 }
 
@@ -67,36 +67,36 @@ pub(crate) struct TestSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum TestedPart {
-    /// What fetches, predicts and decodes.
+    /// Fetch, prediction and decoding.
     FrontEnd,
-    /// What holds instructions until they retire.
+    /// Structures that hold instructions until they retire.
     #[default]
     Window,
-    /// Renaming, and what executes.
+    /// Renaming and execution.
     Execution,
     /// Caches and translation.
     Memory,
-    /// What CPUID and the kernel report, and what background load takes.
+    /// Reports of CPUID and the kernel, and background load.
     Environment,
 }
 
-/// What a test looks for.
+/// The kind of experiment.
 #[derive(Debug)]
 pub(crate) enum Experiment {
-    /// The number of fillers at which two chains no longer overlap.
+    /// The number of fillers at which two chains stop overlapping.
     Overlap(OverlapSpec),
     /// The counts at which the cost of a step rises, and its cost between them.
     Levels(LevelsSpec),
     /// What events cost.
     Contrast(ContrastSpec),
-    /// What other tests' numbers and all readings show of the machine.
+    /// What other tests' numbers and all readings show about the machine.
     Environment {
         /// The names of those tests.
         reads: &'static [&'static str],
     },
-    /// How many of something the core does in each cycle, or how many cycles one takes.
+    /// How many of something the core does per cycle, or how many cycles one takes.
     Rates(RatesSpec),
-    /// How much longer work takes beside the same work on another CPU.
+    /// How much longer work takes while another CPU does the same.
     Sharing(SharingSpec),
     /// How long a line takes from one CPU to another.
     Exchanges(ExchangesSpec),
@@ -104,14 +104,14 @@ pub(crate) enum Experiment {
     CostMap(CostMapSpec),
     /// Which instructions slow each other down.
     Mixture(MixtureSpec),
-    /// How many events are on their way at once.
+    /// How many events are in flight at once.
     Batches(BatchesSpec),
     /// Which classes of instructions wait in the same queue.
     Queues(QueuesSpec),
 }
 
 impl TestSpec {
-    /// The tests whose results it needs.
+    /// The tests whose results this one needs.
     pub(crate) fn required_tests(&self) -> Vec<&'static str> {
         match &self.experiment {
             Experiment::Environment { reads } => reads.to_vec(),
@@ -127,7 +127,7 @@ impl TestSpec {
         }
     }
 
-    /// Its fillers, where it has some.
+    /// The fillers, if it has any.
     pub(crate) fn fillers(&self) -> &'static [FillerSpec] {
         match &self.experiment {
             Experiment::Overlap(window) => window.fillers,
@@ -135,7 +135,7 @@ impl TestSpec {
         }
     }
 
-    /// Its rows, where it has some.
+    /// The rows, if it has any.
     pub(crate) fn rows(&self) -> &'static [TestRow] {
         match &self.experiment {
             Experiment::Rates(rates) => rates.rows,
@@ -144,7 +144,7 @@ impl TestSpec {
         }
     }
 
-    /// CPU features that some of its programs need, and those that exclude some.
+    /// CPU features that some of its programs require or exclude.
     pub(crate) fn used_features(&self) -> impl Iterator<Item = CpuidFeature> {
         let rows = self.rows();
         let variants = rows.iter().flat_map(|row| row.variants);

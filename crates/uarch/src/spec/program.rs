@@ -4,24 +4,24 @@
 use super::step_loop::{StepLoop, assemble, loop_in_pages};
 use iced_x86::CpuidFeature;
 
-/// How a program is made for a count.
+/// How the program for a count is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ProgramSource {
     /// Assembly that a loop repeats.
     Asm(&'static str, AsmLoop),
     /// A function of the count.
     Generated(fn(usize) -> StepLoop),
-    /// A function of the count and of what the row adds.
+    /// A function of the count and of the row's inputs.
     Built(fn(usize, &Inputs) -> StepLoop, Inputs),
 }
 
 /// Texts that replace `{a}` to `{d}` in assembly and labels, or that a builder uses.
 pub(crate) type Texts = [&'static str; 4];
 
-/// What a row gives to a builder.
+/// The inputs of a builder, which a row sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inputs {
-    /// Texts, which its label may use too.
+    /// Texts; the label may use them too.
     pub texts: Texts,
     /// Numbers.
     pub numbers: [usize; 4],
@@ -29,18 +29,18 @@ pub(crate) struct Inputs {
 
 /// The loop around assembly. R14 points to the begin of its pages.
 ///
-/// In all of its texts `{n}` is the count of the row, and `{a}` to `{d}` are its own texts.
+/// In all texts, `{n}` is the count of the row, and `{a}` to `{d}` are `texts`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AsmLoop {
-    /// Runs once before, untimed.
+    /// Untimed setup.
     pub setup: &'static str,
-    /// Runs once after `setup`, untimed.
+    /// Untimed setup after `setup`.
     pub before: &'static str,
-    /// Runs once after the loop, untimed.
+    /// Untimed code after the loop.
     pub following: &'static str,
-    /// A step begins with the first of these texts, as many as the count of the row.
+    /// A step begins with the first `n` of these texts; `n` is the count of the row.
     pub counted: &'static [&'static str],
-    /// Steps of an iteration.
+    /// Steps per iteration.
     pub copies: usize,
     /// Pages of memory.
     pub pages: u64,
@@ -50,8 +50,8 @@ pub(crate) struct AsmLoop {
     pub texts: Texts,
 }
 
-/// Iterations of the shorter call if steps take some hundred cycles: an undisturbed call has to be
-/// short.
+/// Iterations of the shorter call if steps take some hundred cycles: longer calls are more often
+/// disturbed.
 pub(crate) const ITERATIONS_SLOW: u64 = 8;
 
 impl AsmLoop {
@@ -126,15 +126,15 @@ impl ProgramSource {
     }
 }
 
-/// A program by a count, and the control that is subtracted from it.
+/// A program by count, and its control, which is subtracted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProgramFamily {
-    /// The label that results show. `{a}` to `{d}` are its texts and `{text}` its assembly; empty
-    /// if the assembly is the label.
+    /// The label in results. `{a}` to `{d}` are its texts and `{text}` its assembly. If it is
+    /// empty, the assembly is the label.
     pub name: &'static str,
     /// The program.
     pub program: ProgramSource,
-    /// A program of as many steps without the event: its cost is subtracted.
+    /// A program of the same number of steps without the event. Its cost is subtracted.
     pub control: Option<ProgramSource>,
 }
 
@@ -144,7 +144,7 @@ impl ProgramFamily {
         ProgramFamily { name, program: ProgramSource::Generated(generate), control: None }
     }
 
-    /// Subtracts what another function generates.
+    /// Sets the control: another generated program.
     pub(crate) const fn less(self, generate: fn(usize) -> StepLoop) -> ProgramFamily {
         ProgramFamily { control: Some(ProgramSource::Generated(generate)), ..self }
     }
@@ -177,18 +177,18 @@ impl ProgramFamily {
     }
 }
 
-/// A program of a row, with its control and the CPUs that can run it.
+/// A program of a row, its control, and the CPUs that can run it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProgramVariant {
     /// The program by the row's `n`, and its control.
     pub family: ProgramFamily,
     /// CPU features that it needs beyond x86-64.
     pub required_features: &'static [CpuidFeature],
-    /// A feature that excludes it: other variants do better with that feature.
+    /// A feature that excludes it: other variants are better on CPUs with that feature.
     pub excluded_feature: Option<CpuidFeature>,
 }
 
-/// A program as text, which the loop [`AsmLoop::REPEATED`] repeats. The text is its label.
+/// A text that the loop [`AsmLoop::REPEATED`] repeats. The text is the label.
 pub(crate) const fn asm(text: &'static str) -> ProgramVariant {
     AsmLoop::REPEATED.asm(text)
 }
@@ -199,7 +199,7 @@ impl ProgramVariant {
         ProgramVariant::from_program(name, ProgramSource::Generated(generate))
     }
 
-    /// A program that a function builds from what a row gives to it.
+    /// A program that a function builds from the row's inputs.
     pub(crate) const fn built(
         name: &'static str,
         build: fn(usize, &Inputs) -> StepLoop,
@@ -218,7 +218,7 @@ impl ProgramVariant {
         ProgramVariant { family: ProgramFamily { control: Some(control), ..self.family }, ..self }
     }
 
-    /// Subtracts this text in the same loop.
+    /// Sets the control: this text in the same loop.
     pub(crate) const fn less(self, text: &'static str) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Asm(_, around) => self.with_control(ProgramSource::Asm(text, around)),
@@ -226,7 +226,7 @@ impl ProgramVariant {
         }
     }
 
-    /// Subtracts the same text in another loop.
+    /// Sets the control: the same text in another loop.
     pub(crate) const fn less_in(self, around: AsmLoop) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Asm(text, _) => self.with_control(ProgramSource::Asm(text, around)),
@@ -234,12 +234,12 @@ impl ProgramVariant {
         }
     }
 
-    /// Subtracts what another function generates.
+    /// Sets the control: another generated program.
     pub(crate) const fn less_generated(self, generate: fn(usize) -> StepLoop) -> ProgramVariant {
         self.with_control(ProgramSource::Generated(generate))
     }
 
-    /// Subtracts what its function builds from other inputs.
+    /// Sets the control: the same function with other inputs.
     pub(crate) const fn less_built(self, texts: Texts, numbers: [usize; 4]) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Built(build, _) => self.with_control(ProgramSource::Built(build, Inputs { texts, numbers })),
@@ -247,7 +247,7 @@ impl ProgramVariant {
         }
     }
 
-    /// Sets the label that results show. `{text}` in it is the assembly.
+    /// Sets the label in results. `{text}` in it is the assembly.
     pub(crate) const fn label(self, name: &'static str) -> ProgramVariant {
         ProgramVariant { family: ProgramFamily { name, ..self.family }, ..self }
     }
@@ -262,13 +262,13 @@ impl ProgramVariant {
         ProgramVariant { excluded_feature: Some(feature), ..self }
     }
 
-    /// Whether a CPU with these features runs it.
+    /// Whether a CPU with these features can run it.
     pub(super) fn is_runnable(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
         self.required_features.iter().all(&has) && !self.excluded_feature.as_ref().is_some_and(&has)
     }
 }
 
-/// A program that occupies a part of what is counted beforehand.
+/// A program that occupies a part of the counted structure beforehand.
 #[derive(Debug)]
 pub(crate) struct WitnessProgram {
     /// The program by the count of the others.
@@ -278,8 +278,8 @@ pub(crate) struct WitnessProgram {
 }
 
 impl WitnessProgram {
-    /// Whether it moves an end between these counts by more than the end's uncertainty, and leaves
-    /// a level before it.
+    /// Whether it moves an end between these counts by more than the end's uncertainty, and still
+    /// leaves a level before the end.
     pub(crate) fn can_move_end(&self, low: usize, high: usize) -> bool {
         self.occupied > (high - low).max(low / 20) && low >= 2 * self.occupied
     }

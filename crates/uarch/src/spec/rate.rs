@@ -1,4 +1,4 @@
-//! Rates, costs and the costs of events, in rows, as data.
+//! Tests of rates, of costs, and of the cost of events, in rows, as data.
 
 use super::program::ProgramVariant;
 use cyclescope_core::unit::Unit;
@@ -9,18 +9,17 @@ use iced_x86::CpuidFeature;
 pub(crate) struct RatesSpec {
     /// The rates.
     pub rows: &'static [TestRow],
-    /// Unit of the numbers: `PerCycle` or `BytesPerCycle`, or `CoreCycles` for the cost of a step.
+    /// The unit: `PerCycle` or `BytesPerCycle`, or `CoreCycles` for the cost of a step.
     pub unit: Unit,
-    /// Bytes of memory for each of a row's `n`. A row that needs more memory than allowed has no
-    /// number.
+    /// Bytes of memory per `n` of a row. A row that needs more memory than allowed has no number.
     pub bytes_per_n: usize,
     /// Share of the larger number by which two equal numbers may differ.
     pub tolerance_share: f64,
-    /// Whether one program alone may be faster than all others, as some cores pack its
-    /// instructions. If not, two programs have to reach the largest rate of all.
+    /// Whether one program may be faster than all others, as some cores pack its instructions. If
+    /// not, two programs have to reach the largest rate.
     pub allow_outlier: bool,
-    /// The test of a structure, and entries that the programs take. Unless the structure has that
-    /// many, there is no number.
+    /// The test of a structure, and the entries that the programs take. If the structure has fewer,
+    /// there is no number.
     pub required_entries: Option<(&'static str, usize)>,
 }
 
@@ -34,42 +33,41 @@ impl RatesSpec {
 /// A test of what events cost.
 #[derive(Debug)]
 pub(crate) struct ContrastSpec {
-    /// The events. In a program the event happens, in its control it does not. The programs of a
-    /// row have to agree.
+    /// The events. A program has the event, its control does not. The programs of a row have to
+    /// agree.
     pub rows: &'static [TestRow],
-    /// Core cycles by which programs that agree may differ. An event that costs less counts as
-    /// free.
+    /// Core cycles by which programs that agree may differ. A cheaper event counts as free.
     pub tolerance: f64,
     /// Share by which programs that agree may differ.
     pub tolerance_share: f64,
 }
 
-/// One rate, or one event.
+/// A rate, or an event.
 #[derive(Debug)]
 pub(crate) struct TestRow {
-    /// The key of its record, behind the test's name; empty for the only row of a test.
+    /// The record's key behind the test's name; empty for the only row of a test.
     pub name: &'static str,
-    /// The count that its programs are made for: bytes of a load, an instruction or memory, a
-    /// distance, or steps of an iteration.
+    /// The count for its programs: bytes of a load, an instruction or memory, a distance, or steps
+    /// per iteration.
     pub n: usize,
-    /// How much a step does, in the test's unit without `per cycle`, or how many events it has.
+    /// How much a step does, in the test's unit without `per cycle`, or its number of events.
     pub amount_per_step: f64,
-    /// Unlike programs that do the same. The rate is the largest one that two of them reach. An
+    /// Different programs for the same. The rate is the largest one that two of them reach. An
     /// event costs the same in all of them.
     pub variants: &'static [ProgramVariant],
-    /// CPU features that all of them need beyond x86-64.
+    /// CPU features that all programs need beyond x86-64.
     pub required_features: &'static [CpuidFeature],
-    /// The test whose largest number bounds this one: results show the share of it.
+    /// The test whose largest number bounds this one. Results show the share of it.
     pub bounding_test: Option<&'static str>,
-    /// Whether other limits may hide the event in some programs: two that show it are enough.
+    /// Whether other limits may hide the event in some programs. Two that show it are enough.
     pub may_be_hidden: bool,
-    /// Whether it depends on the place of code or data: all programs have to show it, and the
+    /// Whether it depends on the place of code or data. All programs have to show it, and the
     /// interval spans them and their layouts.
     pub varies_by_place: bool,
 }
 
 impl TestRow {
-    /// The key of its record.
+    /// The record's key.
     pub(crate) fn record_key(&self, test: &str) -> String {
         match self.name {
             "" => test.to_string(),
@@ -77,7 +75,7 @@ impl TestRow {
         }
     }
 
-    /// A row whose programs do one of what is counted in a step.
+    /// A row whose programs do one item per step.
     pub(crate) const fn new(name: &'static str, variants: &'static [ProgramVariant]) -> TestRow {
         TestRow::for_n(name, 1, variants)
     }
@@ -101,17 +99,17 @@ impl TestRow {
         TestRow { amount_per_step, ..self }
     }
 
-    /// Shows the number as a share of another test's largest one.
+    /// Shows the number as a share of another test's largest number.
     pub(crate) const fn bounded_by(self, test: &'static str) -> TestRow {
         TestRow { bounding_test: Some(test), ..self }
     }
 
-    /// Accepts programs that hide the event.
+    /// Allows programs that hide the event.
     pub(crate) const fn allow_hidden(self) -> TestRow {
         TestRow { may_be_hidden: true, ..self }
     }
 
-    /// Accepts results that depend on the place of code or data.
+    /// Allows results that depend on the place of code or data.
     pub(crate) const fn varying_by_place(self) -> TestRow {
         TestRow { varies_by_place: true, ..self }
     }
@@ -121,7 +119,7 @@ impl TestRow {
         TestRow { required_features: needs, ..self }
     }
 
-    /// Its programs that a CPU with these features can run.
+    /// The programs that a CPU with these features can run.
     pub(crate) fn runnable_variants(
         &self,
         has: impl Fn(&CpuidFeature) -> bool,

@@ -1,10 +1,10 @@
-//! Machine code of instructions of a given length that wait for nothing.
+//! Machine code of independent instructions of a given length.
 
 use super::step_loop::{StepLoop, straight_loop};
 
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS_PREFIX: u8 = 0x2e;
-/// Numbers of registers that programs without memory may change: all of the first eight but RSP and
+/// Numbers of the registers that programs without memory may change: the first eight except RSP and
 /// RBP.
 const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
 
@@ -28,23 +28,23 @@ pub(crate) fn nop_of_length(length: usize) -> Vec<u8> {
     pad_with_prefixes(NOPS[length.min(NOPS.len()) - 1], length)
 }
 
-/// xor r32, r32 of one register, of 2 to 15 bytes. Cores know its result without executing it.
+/// xor r32, r32 of one register, 2 to 15 bytes long. Cores know its result without execution.
 pub(crate) fn zeroing_of_length(length: usize, place: usize) -> Vec<u8> {
     let register = register_number(place);
     pad_with_prefixes(&[0x31, 0xc0 | register << 3 | register], length)
 }
 
-/// mov r32, imm32, of 5 to 15 bytes.
+/// mov r32, imm32, 5 to 15 bytes long.
 pub(crate) fn mov_imm_of_length(length: usize, place: usize) -> Vec<u8> {
     pad_with_prefixes(&[0xb8 | register_number(place), 0, 0, 0, 0], length)
 }
 
-/// mov r32, ebp of one register, of 2 to 15 bytes.
+/// mov r32, ebp, 2 to 15 bytes long.
 pub(crate) fn mov_reg_of_length(length: usize, place: usize) -> Vec<u8> {
     pad_with_prefixes(&[0x89, 0xc0 | RBP << 3 | register_number(place)], length)
 }
 
-/// Bytes of an instruction of the loops below: longer ones need fewer entries of a cache of decoded
+/// Bytes per instruction of the loops below: longer ones need fewer entries of a cache of decoded
 /// instructions.
 const LOOP_INSTRUCTION_BYTES: usize = 5;
 
@@ -53,7 +53,7 @@ pub(crate) fn nop_loop(number: usize) -> StepLoop {
     straight_loop(nop_of_length(LOOP_INSTRUCTION_BYTES).repeat(number), number)
 }
 
-/// A loop of this number of instructions that make a register zero.
+/// A loop of this number of instructions that zero a register.
 pub(crate) fn zeroing_loop(number: usize) -> StepLoop {
     straight_loop((0..number).flat_map(|place| zeroing_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
 }
@@ -63,8 +63,8 @@ pub(crate) fn mov_imm_loop(number: usize) -> StepLoop {
     straight_loop((0..number).flat_map(|place| mov_imm_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
 }
 
-/// A loop of this number of copies of a register that none of them writes. Some cores do them
-/// without executing them.
+/// A loop of this number of copies of a register that the loop never writes. Some cores complete
+/// them without execution.
 pub(crate) fn mov_reg_loop(number: usize) -> StepLoop {
     straight_loop((0..number).flat_map(|place| mov_reg_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
 }
@@ -73,7 +73,7 @@ fn register_number(place: usize) -> u8 {
     REGISTERS[place % REGISTERS.len()]
 }
 
-/// The instruction, lengthened by prefixes to this length.
+/// The instruction, padded with prefixes to this length.
 pub(crate) fn pad_with_prefixes(instruction: &[u8], length: usize) -> Vec<u8> {
     [&vec![CS_PREFIX; length - instruction.len()], instruction].concat()
 }

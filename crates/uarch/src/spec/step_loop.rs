@@ -9,17 +9,17 @@ use cyclescope_code::snippet::Snippet;
 /// A loop of steps, ready to run.
 #[derive(Debug, Clone)]
 pub(crate) struct StepLoop {
-    /// Runs once before, untimed.
+    /// Untimed setup.
     pub init: Vec<u8>,
     /// One iteration.
     pub body: Vec<u8>,
-    /// Runs once after, untimed.
+    /// Untimed code after the loop.
     pub following: Vec<u8>,
-    /// Steps of an iteration.
+    /// Steps per iteration.
     pub steps_per_iteration: usize,
-    /// Iterations of the shorter call; the longer one has twice as many.
+    /// Iterations of the shorter call. The longer call has twice as many.
     pub iterations: u64,
-    /// The memory that it uses.
+    /// The memory that the loop uses.
     pub memory: ProgramMemory,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
     Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
 }
 
-/// A loop over code that uses no memory. Its calls take some ten thousand steps.
+/// A loop over code without memory. A call takes some ten thousand steps.
 pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
     let iterations = (STEPS / steps).max(ITERATIONS_LEAST) as u64;
     let memory = ProgramMemory::standard(FloatElement::default(), false);

@@ -1,5 +1,4 @@
-//! The whole study on simulated machines: what it tells of a test beside what the test itself
-//! found.
+//! The whole study on simulated machines: what it adds to the results of a test.
 
 use super::*;
 use crate::spec::ProgramFamily;
@@ -10,10 +9,10 @@ use cyclescope_sim::{Scenario, SimulatedExecutor};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Units of the simulated core that add.
+/// Units of the simulated core that execute additions.
 const ADDERS: u32 = 5;
 
-/// The lines of a study of a test, on this machine.
+/// The lines of a study of one test on this machine.
 fn measured(
     test: &'static str,
     kept: Vec<Value>,
@@ -38,13 +37,13 @@ fn measured(
     lines.filter(|line| line["test"] == test).collect()
 }
 
-/// The line of a number that was found.
+/// The line of a `found` number.
 fn found(test: &str, what: &str, number: f64) -> Value {
     let value = json!({ "value": number, "low": number, "high": number, "unit": "count" });
     json!({ "test": test, "records": 1, "what": what, "verdict": "found", "value": value, "why": "" })
 }
 
-/// Core cycles of the programs of page walks, of which so many go on at once.
+/// Core cycles of the programs of page walks, if this many run at once.
 fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
     let test = TESTS.iter().find(|test| test.name == "walks_in_flight").expect("it is in the list");
     let Experiment::Batches(batches) = &test.experiment else { panic!("it is one of batches") };
@@ -66,7 +65,7 @@ fn machine(costs: Vec<(Vec<u8>, f64)>, adds_per_cycle: f64) -> SimulatedExecutor
     SimulatedExecutor::new(Scenario { costs, adds_per_cycle, ..Scenario::default() }, 5)
 }
 
-/// Page walks of which six go on at once, where so many misses do; and the line of them.
+/// The line of a test of page walks: six run at once, and this many misses.
 fn six_walks(misses: f64, open: impl Fn() -> Box<dyn Executor> + 'static) -> Value {
     let kept = vec![found("misses_in_flight", "misses_in_flight", misses)];
     let mut lines = measured("walks_in_flight", kept, &[], open);
@@ -110,7 +109,7 @@ fn a_test_beside_background_load_has_a_caveat() {
     assert_eq!(caveats(beside), 1);
 }
 
-/// A machine whose sibling is busy up to some number of layouts.
+/// A machine whose sibling is busy up to this layout.
 struct Ends {
     machines: [SimulatedExecutor; 2],
     left: usize,
@@ -131,7 +130,7 @@ impl Executor for Ends {
         self.machines[usize::from(busy)].stream(batch, take)
     }
 
-    /// Time passes on one of both at once.
+    /// Time passes on either machine.
     fn now(&self) -> Duration {
         self.machines.iter().map(Executor::now).sum()
     }
@@ -165,7 +164,7 @@ fn background_load_of_the_test_itself_is_not_waited_for() {
     assert!(part > 0);
 }
 
-/// A machine on which what loads in a ring cost follows from its bytes and its stride.
+/// A machine on which the cost of loads in a ring depends on its bytes and its stride.
 struct Rings {
     machine: SimulatedExecutor,
     cost: fn(usize, u32) -> f64,
@@ -226,7 +225,7 @@ fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
     let known = told(|bytes, _| levels(bytes));
     let both = numbers.map(|(key, number)| (key.to_string(), json!(number)));
     assert!(both.iter().all(|each| known.contains(each)), "{known:?}");
-    // In one program alone the second level is two.
+    // In one program only, the second level is split into two.
     let doubt = told(|bytes, stride| match bytes {
         300_000..=1_100_000 if stride == 64 => 36.0,
         _ => levels(bytes),

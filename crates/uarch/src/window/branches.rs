@@ -1,13 +1,13 @@
-//! Branches that are not retired.
+//! Branches in flight.
 
 use crate::spec::*;
 
-// Branches that are not retired.
+// Branches that have not retired.
 
 const NOT_TAKEN: FillerSpec = FillerSpec::new("jz, not taken", &["jz x; x:"], &["rob"]).behind(&["test rsp, rsp"]);
 const LONG: FillerSpec = FillerSpec::new("jc near, not taken", &["jc near x; x:"], &["rob"]).behind(&["test rsp, rsp"]);
 
-// Taken branches that are not retired.
+// Taken branches that have not retired.
 
 const JMP: FillerSpec = FillerSpec::new(
     "jmp, 16 bytes apart",

@@ -1,9 +1,9 @@
-//! Loads and stores that are not complete.
+//! Loads and stores in flight.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-// Loads that are not retired.
+// Loads that have not retired.
 
 const TO_INTEGER: FillerSpec = FillerSpec::new(
     "mov r64, m64",
@@ -28,7 +28,7 @@ const COMPARED: FillerSpec = FillerSpec::new(
 )
 .may_occupy(&["int_registers", "flags"]);
 
-// Stores that are not written to the cache.
+// Stores that are not yet written to the cache.
 
 const ONE_LINE: FillerSpec = FillerSpec::new(
     "mov m64, r64, one line",

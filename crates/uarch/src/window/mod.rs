@@ -1,4 +1,4 @@
-//! What the core can hold between two chains.
+//! Structures that hold instructions between two chains.
 
 pub(super) mod branches;
 pub(super) mod loads_and_stores;

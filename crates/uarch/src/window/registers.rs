@@ -1,9 +1,9 @@
-//! Registers for results that are not retired.
+//! Registers for results that have not retired.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512BW, AVX512DQ, AVX512F};
 
-// Integer registers for results that are not retired.
+// Integer registers for results that have not retired.
 
 const INTEGER_LEA: FillerSpec = FillerSpec::new(
     "lea",
@@ -40,23 +40,23 @@ const INTEGER_NOT: FillerSpec = FillerSpec::new(
     &["rob"],
 );
 
-/// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and
-/// four mask registers.
+/// No chain on the x87 stack: with one, Zen 4 has six more registers left (194 and 188), and four
+/// more mask registers.
 const VECTOR_CHAINS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
 
-// Flags of results that are not retired.
+// Flags of results that have not retired.
 
-/// Flags are in an integer register, as on Golden Cove, or in registers of their own, as on Zen 4.
+/// Flags are in an integer register, as on Golden Cove, or in their own registers, as on Zen 4.
 const fn flags_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
     FillerSpec::new(name, code, &["rob"]).may_occupy(&["int_registers"])
 }
 
-// A comparison of a register with itself could be known without being executed.
+// A core could know the result of comparing a register with itself without execution.
 const TEST_REGISTERS: FillerSpec =
     flags_filler("test", &["test rbx, rcx", "test rdx, r8", "test r9, r10", "test r11, r12"]);
 const COMPARE: FillerSpec = flags_filler("cmp", &["cmp rbx, rcx", "cmp rdx, r8", "cmp r9, r10", "cmp r11, r12"]);
 
-// Vector registers for results that are not retired, by width.
+// Vector registers for results that have not retired, by width.
 
 const XMM_ADD: FillerSpec = FillerSpec::new(
     "paddd xmm",
@@ -139,9 +139,9 @@ const ZMM_AND: FillerSpec = FillerSpec::new(
 )
 .requiring(&[AVX512F]);
 
-/// None of a first chain's results may be in these registers. Where schedulers are small,
-/// multiplications fill theirs before the fillers come; and where x87 results are in vector
-/// registers, roots take some. Divisions are few and take none.
+/// No result of a first chain may be in these registers. Multiplications fill small schedulers
+/// before the fillers come, and roots take registers if x87 results are in vector registers.
+/// Divisions are few and take none.
 const INTEGER_OR_X87_CHAINS: &[[FirstChain; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold \
@@ -152,7 +152,7 @@ const fn registers_test(
     answers: &'static [&'static str],
     fillers: &'static [FillerSpec],
 ) -> TestSpec {
-    // The first link of the chain behind them has one.
+    // The first link of the chain behind the fillers takes one.
     TestSpec {
         name,
         about,
@@ -167,7 +167,7 @@ const fn registers_test(
     }
 }
 
-// Mask registers for results that are not retired.
+// Mask registers for results that have not retired.
 
 const KADD: FillerSpec = FillerSpec::new(
     "kaddd",
@@ -179,10 +179,9 @@ const KOR: FillerSpec =
     FillerSpec::new("korb", &["korb k1, k6, k7", "korb k2, k6, k7", "korb k3, k6, k7", "korb k4, k6, k7"], &["rob"])
         .requiring(&[AVX512DQ]);
 
-// MMX registers for results that are not retired.
+// MMX registers for results that have not retired.
 
-/// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on
-/// Golden Cove.
+/// MMX results are in vector registers, as on Zen 4, or in mask registers, as on Golden Cove.
 const fn mmx_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
     FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers"])
 }
@@ -192,14 +191,14 @@ const MMX_ADD: FillerSpec =
 const MMX_OR: FillerSpec =
     mmx_filler("por mm", &["por mm2, mm7", "por mm3, mm7", "por mm4, mm7", "por mm5, mm7", "por mm6, mm7"]);
 
-/// Results of a first chain of vector instructions would take registers of the same file.
+/// A first chain of vector instructions would take registers of the same file.
 const DIVISION_CHAINS: &[[FirstChain; 2]] = &[[DIV, IDIV]];
 
-// x87 registers for results that are not retired.
+// x87 registers for results that have not retired.
 
-/// Results on the x87 stack, which is empty before and behind them, are where vector registers are,
-/// as on Zen 4, or where mask and MMX registers are. What pops one writes a register too. A part of
-/// a period leaves a result on the stack, and eight iterations fill it.
+/// Results on the x87 stack, which is empty before and behind them. They are in vector registers,
+/// as on Zen 4, or with mask and MMX registers. An instruction that pops one also writes a
+/// register. An incomplete period leaves a result on the stack, and eight iterations fill it.
 const fn x87_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
     FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers", "mmx_registers"])
 }

@@ -1,24 +1,24 @@
-//! The reorder buffer: all that is fetched and not retired.
+//! The reorder buffer: all instructions from allocation to retirement.
 
 use crate::spec::*;
 
-/// A no-operation takes nothing else, but Zen 4 and 5 hold several of them in an entry.
+/// A no-operation takes no other structure, but Zen 4 and 5 pack several of them into an entry.
 pub(crate) const NOP: FillerSpec = FillerSpec::new("nop", &["nop"], &[]).may_pack();
 const LONG_NOP: FillerSpec = FillerSpec::new("long nop", &["nop dword ptr [rax]"], &[]).may_pack();
 
-/// A result of zero is known at once and takes no register. Of vector registers it takes one on Zen
-/// 4 where legacy code makes it, which keeps the upper part.
+/// A result of zero is known at once and takes no register. Exception: zeroing a vector register in
+/// legacy code keeps its upper half and takes one on Zen 4.
 const ZEROS: FillerSpec = FillerSpec::new(
     "zeros",
     &["xor ebx, ebx", "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d", "xor r12d, r12d"],
     &[],
 );
 
-/// A part of each class, so that none of their structures is full first. Were zeros to take
-/// registers, these would be full at another number of fillers than of zeros, for other parts of
-/// both take them. No vectors, flags alone or no-operations are among them: Zen 4 holds one of
-/// these and its neighbour in one entry: 376 zeros of which each fourth is of a vector register,
-/// 420 with each fourth a comparison, but 318 zeros alone or with copies, loads and stores.
+/// Some of each class: none of their structures is full first. If zeros took registers, those would
+/// fill at a different number of this mixture than of zeros, as other instructions of it take both.
+/// It has no vectors, flags alone or no-operations, since Zen 4 packs one of these and its
+/// neighbour into one entry: 376 zeros with every fourth of a vector register, 420 with every
+/// fourth a comparison, but 318 zeros alone or with copies, loads and stores.
 const MIXED: FillerSpec = FillerSpec::new(
     "mixed",
     &[
@@ -34,26 +34,26 @@ const MIXED: FillerSpec = FillerSpec::new(
     &[],
 );
 
-// Instructions that retire in a cycle.
+// Instructions that retire per cycle.
 //
-// A chain of slow instructions precedes others, which are executed meanwhile and can't retire. When
-// the chain ends, they retire as fast as the core can, and the fence behind them waits for the last
+// A chain of slow instructions precedes others, which complete meanwhile and can't retire. When the
+// chain ends, they retire as fast as the core can, and the fence behind them waits for the last
 // one. So each further instruction delays the fence by the time of one retirement.
 
-/// Instructions between the chain and the fence: so few that cores of the last fifteen years hold
-/// them, but the smallest.
+/// Instructions between the chain and the fence. Cores of the last fifteen years hold them, except
+/// the smallest.
 const MANY: usize = 144;
-/// The part of them with which it is compared. The rest is a whole number of times what any known
-/// core retires in a cycle.
+/// The control has this part of them. The rest is a multiple of what any known core retires per
+/// cycle.
 const FEW_PART: usize = 6;
-/// Links of the chain: it lasts a little longer than the slowest core takes to fetch the
+/// Links of the chain: it lasts a little longer than the slowest core needs to fetch the
 /// instructions.
 const LINKS: usize = SQRTSD.link_count / 2;
 /// Fences of the shorter call.
 const ITERATIONS: u64 = 120;
 
 /// These instructions in turn, up to a number, between the chain and a fence. A step is an
-/// instruction of which the longer program has more.
+/// instruction that only the longer program has.
 fn retire_behind_chain(number: usize, period: &[&str]) -> StepLoop {
     let mut body = assemble(SQRTSD.link[0]).repeat(LINKS);
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
@@ -99,7 +99,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
             allow_outlier: true,
-            // The chain and the fence are among them.
+            // The chain and the fence need entries too.
             required_entries: Some(("rob", MANY + LINKS + 1)),
             ..RatesSpec::new(
                 Unit::PerCycle,

@@ -1,4 +1,4 @@
-//! Queues in which operations wait, and which of them are shared.
+//! Queues in which operations wait, and how classes share them.
 
 use crate::spec::*;
 
@@ -32,7 +32,7 @@ const WAITING_TEST: FillerSpec =
 
 // Loads that wait for their address.
 
-/// A zero that waits: addresses stay those of the area.
+/// A zero that arrives late: addresses stay within the area.
 const ADDRESS_WAITS: &[&str] = &["movq rax, xmm0", "and eax, 0"];
 
 const WAITING_LOAD: FillerSpec = FillerSpec::new(
@@ -47,8 +47,8 @@ const WAITING_VECTOR_LOAD: FillerSpec = FillerSpec::new(
     &["rob", "vector_registers_xmm", "loads_in_flight"],
 )
 .behind(ADDRESS_WAITS);
-/// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42
-/// of them, and 48 of the others.
+/// A prefetch takes no register. On Zen 4, loads to vector registers wait in the vector scheduler
+/// too: 42 of them, and 48 others.
 const WAITING_PREFETCH: FillerSpec = FillerSpec::new(
     "prefetcht0",
     &["prefetcht0 [r14 + rax]", "prefetcht0 [r14 + rax + 64]", "prefetcht0 [r14 + rax + 128]"],
@@ -56,14 +56,13 @@ const WAITING_PREFETCH: FillerSpec = FillerSpec::new(
 )
 .behind(ADDRESS_WAITS);
 
-// Loads that have their address and wait for their data.
+// Loads that have their address and wait for data.
 
-/// A store whose data wait for the chain, and another register with its address: a core may know by
-/// the register's name that a load gets a store's data.
+/// A store whose data wait for the chain, and its address in another register: from the same
+/// register name, a core may know that a load gets a store's data.
 const DATA_WAIT: &[&str] = &["movups [r14], xmm0", "lea rax, [r14]"];
 
-/// A load whose address is known waits in the loads' scheduler on some cores, and leaves it on
-/// others.
+/// A load of known address stays in the load scheduler on some cores, and leaves it on others.
 const MAY_WAIT_IN: &[&str] = &["load_scheduler"];
 
 const LOAD_WITHOUT_DATA: FillerSpec = FillerSpec::new(
@@ -94,7 +93,7 @@ const ADDPS: FillerSpec = FillerSpec::new(
     &["rob", "vector_registers_xmm"],
 );
 
-// Which of the queues in which operations wait are shared.
+// How classes of operations share queues.
 
 const INTEGERS: QueueClass = QueueClass {
     name: "integers",
@@ -198,7 +197,7 @@ mod tests {
         Decoder::new(64, &assemble(text), DecoderOptions::NONE).decode()
     }
 
-    /// Whether each of a filler's instructions waits for the chain before, over two turns.
+    /// Whether each of a filler's instructions waits for the first chain, over two turns.
     fn waits(filler: &FillerSpec) -> Vec<bool> {
         let mut factory = InstructionInfoFactory::new();
         let mut late = BTreeSet::from([decoded(SQRTSD.link[0]).op0_register().full_register()]);
