@@ -256,7 +256,7 @@ mod tests {
     fn a_part_of_the_smaller_one_is_taken() {
         assert_eq!([waiting_count(96, 48), waiting_count(12, 96), waiting_count(200, 160)], [24, 6, MAX_OCCUPIED]);
     }
-    /// A core on which `room` of each class can wait. `take` is how many entries one of the other
+    /// A core on which `room` of each class can wait. `taken` is how many entries one of the other
     /// class takes: of the first waiting kind, of the second, and of the ready ones.
     struct Shared {
         room: f64,

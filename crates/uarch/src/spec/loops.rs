@@ -15,7 +15,7 @@ pub(crate) const LINE: usize = 64;
 /// Rounds of a chase before timing.
 const ROUNDS_BEFORE: usize = 2;
 /// The largest number of elements of these rounds. A faster pass over all elements in order
-/// precedes them and fills the outer caches; the rounds then fill the inner ones.
+/// precedes them. It loads what fits a cache; the rounds load the elements that come next.
 const MAX_STEPS_BEFORE: usize = 1 << 19;
 
 /// A pointer chase: each load waits for the one before, around a ring of this many elements. Each

@@ -1,37 +1,37 @@
-//! What each program differs in from its control, the program that is subtracted.
+//! How each program differs from its control, which is subtracted.
 
 use crate::spec::{Experiment, MapRow, ProgramFamily, StepLoop, TestRow, TestSpec};
 use crate::test_list::TESTS;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use std::collections::BTreeMap;
 
-/// The least that a program differs in.
+/// The least difference between a program and its control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ControlDifference {
-    /// In nothing.
+    /// No difference.
     Nothing,
-    /// In its memory: where its lines are, or in which pages.
+    /// Memory: the places of its lines, or its pages.
     Memory,
-    /// In what runs once before: numbers, and the state of the core.
+    /// The setup: numbers, and the state of the core.
     Before,
-    /// In the order of its instructions.
+    /// The order of the instructions.
     Order,
-    /// In operands: registers, addresses, widths, constants.
+    /// Operands: registers, addresses, widths, constants.
     Operands,
-    /// In operands and in the order.
+    /// Operands and order.
     OperandsAndOrder,
-    /// In instructions, of which there are as many.
+    /// Instructions, the same number of them.
     Instructions,
-    /// In how many instructions there are.
+    /// The number of instructions.
     Number,
-    /// In instructions, and in memory or in what runs once before.
+    /// Instructions, and also memory or setup.
     More,
 }
 
 fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference {
     let decoded = |steps: &StepLoop| -> Vec<Instruction> {
         let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
-        // What is never reached is no part of a program.
+        // Code that never runs does not count.
         all.into_iter().filter(|one| one.mnemonic() != Mnemonic::Int3).collect()
     };
     let [own, other] = [program, control].map(decoded);
@@ -48,7 +48,7 @@ fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference 
     let same = [program.body == control.body, program.init == control.init, program.memory == control.memory];
     match same {
         [true, true, true] => ControlDifference::Nothing,
-        // A ring is gone round before.
+        // A ring is warmed up in the setup.
         [true, _, false] => ControlDifference::Memory,
         [true, false, true] => ControlDifference::Before,
         [false, false, _] | [false, _, false] => ControlDifference::More,
@@ -60,7 +60,7 @@ fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference 
     }
 }
 
-/// Events of a batch.
+/// Number of events in a batch.
 const BATCH: usize = 5;
 
 /// The programs of a test, by the keys of their rows, each with a count.
@@ -90,7 +90,8 @@ fn families(test: &'static TestSpec) -> Vec<(String, &'static ProgramFamily, usi
     }
 }
 
-/// What the programs of a test differ in from their controls, with how many do so.
+/// How the programs of a test differ from their controls, with the number of programs per kind of
+/// difference.
 pub(super) fn control_differences(test: &'static TestSpec) -> BTreeMap<ControlDifference, usize> {
     let mut counts = BTreeMap::new();
     for (_, family, n) in families(test) {
@@ -101,7 +102,6 @@ pub(super) fn control_differences(test: &'static TestSpec) -> BTreeMap<ControlDi
     counts
 }
 
-/// The next program finds the core as this one found it.
 #[test]
 fn a_program_restores_the_state_that_it_changes() {
     let has = |code: &[u8], mnemonic| {

@@ -1,4 +1,4 @@
-//! Tests of all of the study: on simulated cores, and of what the programs of its tests are.
+//! Tests of the whole study on simulated cores, and of its tests' programs.
 
 mod controls;
 mod simulated_batches;

@@ -1,4 +1,4 @@
-//! A simulated core with a simulated number of events on their way at once.
+//! A simulated core with a simulated number of events in flight.
 
 use crate::batches::run_batches;
 use crate::cost::{CostPoint, MeasureCosts};
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// The core.
 pub(super) struct SimulatedBatches {
     batches: &'static BatchesSpec,
-    /// Events that have room at once, in the first program and in the second one.
+    /// Events that fit at once, in the first program and in the second.
     pub room: [usize; 2],
-    /// Core cycles of one.
+    /// Core cycles of one event.
     one: f64,
-    /// What each costs beside, and what each behind the first without room costs more.
+    /// Extra core cycles of each event, and of each event behind the first one without room.
     each: [f64; 2],
-    /// Whether events follow each other so slowly that nobody sees how many have room.
+    /// Whether events follow each other so slowly that the room is not visible.
     pub paced: bool,
     noise: f64,
     random: Random,
@@ -29,7 +29,7 @@ impl SimulatedBatches {
         let mut random = Random::new(seed);
         let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
         let most = batches.counts[batches.counts.len() - 1] as f64;
-        // Some counts on either side, and a number that the witness can move.
+        // Leaves some counts on both sides, and a number that the witness can move.
         let least = (2 * batches.witness.occupied) as f64;
         let room = (least * (0.7 * most / least).powf(draw(0.0, 1.0))).round() + batches.uncounted_events as f64;
         let paced = draw(0.0, 1.0) < 0.15;
@@ -42,7 +42,7 @@ impl SimulatedBatches {
         SimulatedBatches { batches, room, one, each, paced, noise, random }
     }
 
-    /// What a batch costs.
+    /// The cost of a batch.
     pub(super) fn cost(&mut self, family: &ProgramFamily, n: usize) -> CostPoint {
         let SimulatedBatches { batches, one, each: [each, behind], .. } = *self;
         let before = if family.name == batches.witness.family.name { batches.witness.occupied } else { 0 };
@@ -56,13 +56,13 @@ impl SimulatedBatches {
     }
 }
 
-/// A core on which the first measurements of a program are disturbed, or that has no such memory.
+/// A core that disturbs the first measurements of a program, or lacks its memory.
 struct DisturbedBatches {
-    /// Events that have room.
+    /// Events that fit.
     room: usize,
-    /// Measurements of each number that are disturbed.
+    /// Number of disturbed measurements per size.
     disturbed: usize,
-    /// The number of a program's measurement at each number.
+    /// Number of measurements so far, by program and size.
     times: BTreeMap<(&'static str, usize), usize>,
     without: bool,
 }
@@ -77,7 +77,7 @@ impl MeasureCosts for DisturbedBatches {
         *times += 1;
         let before = if family.name == asked().1.witness.family.name { asked().1.witness.occupied } else { 0 };
         let full = n + before > self.room;
-        // In the first program those near the end take as long as those on its other side.
+        // In the first program, batches near the end take as long as those on its other side.
         let near = family.name == asked().1.programs[0].name && n.abs_diff(self.room) < 6;
         let disturbed = *times <= self.disturbed && near;
         let cost = if full == disturbed { 100.0 } else { 200.0 };
@@ -93,7 +93,7 @@ fn asked() -> (&'static TestSpec, &'static BatchesSpec) {
     TESTS.iter().find_map(find).expect("a test's programs have some events of their own")
 }
 
-/// The verdict on such a core, its number, and why.
+/// The verdict on such a core, its number and its reason.
 fn record(disturbed: usize, without: bool) -> (VerdictKind, Option<f64>, String) {
     let (test, asked) = asked();
     let mut core = DisturbedBatches { room: 20, disturbed, times: BTreeMap::new(), without };

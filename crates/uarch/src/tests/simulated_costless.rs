@@ -1,5 +1,5 @@
-//! A simulated core on which no event has a cost: it executes the code of each program and of its
-//! control, and what tells them apart there is none of the event's.
+//! A simulated core on which no event has a cost. It executes the code of each program and its
+//! control, and finds no difference that belongs to the event.
 
 use crate::contrast::run_contrast;
 use crate::cost::{CostPoint, MeasureCosts};
@@ -17,8 +17,8 @@ struct CostlessCore {
 }
 
 impl CostlessCore {
-    /// One whose loads take as long behind any store, that executes all moves, and that knows
-    /// nothing of the stack.
+    /// A core whose loads take the same time behind any store. It executes all moves, and has no
+    /// stack engine.
     fn new(seed: u64) -> CostlessCore {
         let model = CoreModel::from_seed(seed);
         let model = CoreModel {
@@ -48,8 +48,8 @@ impl MeasureCosts for CostlessCore {
     }
 }
 
-/// Rows whose program has, beside the event, what takes this core time, by the beginning of their
-/// keys, and what it is.
+/// Rows, by the beginning of their keys, whose programs take time on this core for another reason,
+/// and that reason.
 const TAKE_TIME: [(&str, &str); 8] = [
     ("copies_in_flight.", "moves, which it executes"),
     ("partial_registers.low_8_bits_moved", "the rest of the register, for which it waits"),

@@ -1,5 +1,4 @@
-//! Costs that change while a curve is measured: what comes with the time and not with the count is
-//! no level.
+//! Costs that drift during a measurement. A change over time must not appear as a level.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::level_curves::run_levels;
@@ -10,22 +9,22 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 
-/// A core on which all counts cost the same, and more with each measurement: as beside background
-/// load that begins, or where the instrument drifts.
+/// A core with the same cost at all counts, which rises with each measurement: as when background
+/// load begins, or when the instrument drifts.
 struct DriftingCore {
     measured: usize,
-    /// The number of a walk's measurement from which on a step costs twice as much, or none where
-    /// it becomes dearer bit by bit.
+    /// The measurement of a program from which on a step costs twice as much; `None` if the cost
+    /// rises gradually.
     at: Option<usize>,
     family: &'static str,
 }
 
-/// Measurements in which the cost doubles that rises bit by bit.
+/// Number of measurements in which a gradual rise doubles the cost.
 const DOUBLED: f64 = 40.0;
 
 impl MeasureCosts for DriftingCore {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        // Each walk meets the same, so that walks agree in what the time shows.
+        // Each program meets the same drift, so programs agree on its effect.
         if self.family != family.name {
             (self.family, self.measured) = (family.name, 0);
         }
@@ -39,7 +38,7 @@ impl MeasureCosts for DriftingCore {
     }
 }
 
-/// The sizes that are found on such a core, in all tests of levels.
+/// The sizes found on such a core, over all tests of levels.
 fn found(at: Option<usize>, seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for test in TESTS {
@@ -53,7 +52,7 @@ fn found(at: Option<usize>, seed: u64) -> Vec<String> {
     all
 }
 
-/// Where counts come in their order, most of these are found.
+/// Without random order, most of these would be found.
 #[test]
 fn costs_that_drift_upwards_are_no_level() {
     let begins = [Some(6), Some(10), Some(14), None];
@@ -63,5 +62,5 @@ fn costs_that_drift_upwards_are_no_level() {
     assert!(all.len() as f64 <= BY_CHANCE * tried as f64, "{} of {tried}: {all:#?}", all.len());
 }
 
-/// The share of climbs in which both walks by chance have an end at the same count.
+/// The share of runs in which both programs have an end at the same count by chance.
 const BY_CHANCE: f64 = 0.02;

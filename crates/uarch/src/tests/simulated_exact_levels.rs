@@ -1,4 +1,4 @@
-//! Levels without noise, of which one walk or another shows something else.
+//! Levels without noise. Single programs show something else.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::cost_spread::CostSpread;
@@ -23,9 +23,9 @@ fn caches() -> (&'static TestSpec, &'static LevelsSpec) {
     named("data_caches")
 }
 
-/// Costs without noise: three levels, and one more in some walks.
+/// Costs without noise: three levels, and another one in some programs.
 struct ExactLevels {
-    /// The count at which the walks of these names have another level, below the second one's cost.
+    /// The programs with another level, below the second level's cost.
     only: &'static [&'static str],
 }
 
@@ -66,7 +66,7 @@ fn an_end_of_one_program_alone_leaves_later_ends_without_a_number() {
     assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
 }
 
-/// Lines of one set cost more past its ways, and more again past those of the next cache.
+/// Lines of one set cost more beyond its ways, and more again beyond the next cache's ways.
 struct ExactSets;
 
 impl MeasureCosts for ExactSets {
@@ -76,7 +76,7 @@ impl MeasureCosts for ExactSets {
     }
 }
 
-/// The cost rises over many counts.
+/// A level whose cost rises over many counts.
 struct SoftLevel;
 
 impl MeasureCosts for SoftLevel {
@@ -101,8 +101,8 @@ fn a_test_of_one_structure_has_one_number_with_its_name() {
     assert_eq!(flat.expect("it has costs")[0].verdict, VerdictKind::Unclear, "every core has ways");
 }
 
-/// A core whose costs are what this says of a count and of the number of a walk, infinite where
-/// there is no memory for it; the witness shows what it has to.
+/// A core with given costs, by the count and the program's index; infinite if there is no memory.
+/// Its witness confirms the end.
 struct GivenCosts<F>(&'static LevelsSpec, F);
 
 impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
@@ -123,7 +123,7 @@ impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
     }
 }
 
-/// The records of a test on such a core, by their keys without its name.
+/// The records of a test on such a core, by their keys without the test's name.
 fn told(name: &str, cost: impl Fn(f64, usize) -> f64) -> Vec<(String, UarchRecord)> {
     let (test, walks) = named(name);
     let mut core = GivenCosts(walks, cost);
@@ -137,7 +137,7 @@ fn of<'a>(records: &'a [(String, UarchRecord)], key: &str) -> (VerdictKind, &'a 
     found.map(|(_, record)| (record.verdict, record.why.as_str())).unwrap_or((VerdictKind::None, "no record"))
 }
 
-/// Costs by the first size that a count is in, and what is behind them all.
+/// Costs of levels with these sizes, and the cost behind all of them.
 fn stepped(n: f64, levels: &[(f64, f64)], behind: f64) -> f64 {
     levels.iter().find(|(size, _)| n <= *size).map_or(behind, |(_, cost)| *cost)
 }
@@ -157,8 +157,8 @@ fn a_cost_needs_two_programs_that_agree() {
 
 #[test]
 fn a_level_of_one_program_alone_has_no_cost() {
-    // The first level ends near by in the others, and not at the same count: what is behind it
-    // begins elsewhere.
+    // In the other programs, the first level ends nearby, at another count: the next level begins
+    // elsewhere.
     let cost = |n, family| {
         let first = if family == 0 { 49152.0 } else { 70_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
@@ -195,7 +195,7 @@ fn an_end_of_the_second_program_alone_behind_all_others_is_unclear() {
 
 #[test]
 fn a_rise_slower_than_that_of_a_structure_ends_no_level() {
-    // In both programs the same, from 1 MiB to four times as much.
+    // The same in both programs: from 1 MiB to four times as much.
     let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
     let records = told("instruction_cache", |n, _| {
         let n = n * 16.0;
@@ -208,7 +208,7 @@ fn a_rise_slower_than_that_of_a_structure_ends_no_level() {
 
 #[test]
 fn a_structure_whose_entries_are_used_one_by_one_ends_at_one_count() {
-    // Both rise from 20 lines on, and neither at once.
+    // Both rise from 20 lines on, but gradually.
     let records = told("l1d_ways", |n, _| 30.0 * ((n - 16.0) / 8.0).clamp(0.0, 1.0));
     let (kind, why) = of(&records, "");
     assert_eq!(kind, VerdictKind::Unclear, "{why}");
@@ -216,11 +216,11 @@ fn a_structure_whose_entries_are_used_one_by_one_ends_at_one_count() {
 
 #[test]
 fn a_rise_at_the_largest_count_leaves_the_level_unknown() {
-    // Flat, and from some count on dearer with each one.
+    // Flat, then dearer with each count.
     let records = told("data_caches", |n, _| if n <= 6e7 { 5.0 } else { 5.0 + 12.0 * (n / 6e7).ln() });
     let (kind, why) = of(&records, "1.size");
     assert!(kind == VerdictKind::Unclear && why.starts_with("the cost still rises"), "{kind:?} {why}");
-    // Behind a level that ends, as page walks that miss more tables.
+    // Behind a level that ends: page walks that miss more tables.
     let walks = |n: f64, _| match n {
         ..=49152.0 => 5.0,
         ..=6e7 => 20.0,
@@ -268,7 +268,7 @@ fn a_difference_whose_control_was_disturbed_once_makes_no_level_larger() {
         let mut times = times.borrow_mut();
         let times = times.entry(n as usize).or_default();
         *times += usize::from(family == 1);
-        // The second time what is subtracted of one program took longer.
+        // In the second measurement, the control of one program took longer.
         let disturbed = family == 1 && *times == 2 && n <= 72.0;
         if disturbed { 0.0 } else { stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0) }
     };
@@ -302,8 +302,8 @@ fn two_counts_are_no_level() {
     assert_eq!((number(&[1000, 2000]), number(&[1000, 1500, 2000])), (1, 2));
 }
 
-/// Costs of two of three counts are a half above or below, and before the end they rise by less
-/// than that can tell.
+/// Two of three costs are a half too high or too low. Before the end, costs rise by less than this
+/// noise.
 #[test]
 fn noise_at_the_begin_of_a_rise_widens_the_end() {
     let end = |begin: usize| {

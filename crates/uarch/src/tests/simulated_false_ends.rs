@@ -1,5 +1,5 @@
-//! Windows in which overlaps end for another reason than that a structure is full: each has one
-//! experiment that tells so, and is no size.
+//! Windows in which overlaps end without a full structure. In each case one experiment detects
+//! this, and there is no size.
 
 use crate::knee_search::MIN_COUNT;
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
@@ -13,38 +13,37 @@ use cyclescope_core::error::RunError;
 
 /// Fillers up to which the chains overlap.
 const ROOM: usize = 60;
-/// The same behind another first chain, where that matters.
+/// The same behind another first chain, if the first chain matters.
 const BEHIND: usize = 45;
-/// Entries more of a core that takes instructions in groups.
+/// Extra entries of a core that allocates instructions in groups.
 const MORE: usize = 6;
 
-/// Why they no longer overlap.
+/// Why the overlap ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum EndCause {
-    /// A structure of which each filler takes an entry is full.
+    /// A structure is full in which each filler takes an entry.
     Entries,
-    /// The first chain ends, as where fillers take longer than it.
+    /// The first chain ends, as when fillers take longer.
     Chain,
-    /// Something that begins with the fillers that are counted: what is there before takes nothing
-    /// of it.
+    /// A structure that only the counted fillers occupy; earlier fillers take nothing of it.
     Counted,
-    /// Places that every instruction takes, no-operations too.
+    /// Slots that every instruction takes, including no-operations.
     Places,
-    /// As entries; but while the test runs for the first time another thread comes and goes, and
-    /// what is there before takes nothing.
+    /// As `Entries`, but another thread comes and goes during the first run; earlier fillers take
+    /// nothing.
     Thread,
-    /// As entries; but a burst falls on every other search.
+    /// As `Entries`, but a burst disturbs every other search.
     Burst,
-    /// As entries, of which there are more where a group of instructions begins with the last link.
+    /// As `Entries`, but more fit if a group of instructions begins with the last link.
     Group,
 }
 
 struct FalseEndWindow {
     cause: EndCause,
     first: FirstChain,
-    /// Whether no-operations are among the fillers, and not a control.
+    /// Whether no-operations are fillers of the test, and no control.
     nops: bool,
-    /// Searches up to now, and those of what is there before.
+    /// Searches so far, and searches with earlier fillers.
     searches: usize,
     occupied: usize,
 }
@@ -52,7 +51,7 @@ struct FalseEndWindow {
 impl MeasureOverlaps for FalseEndWindow {
     fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
         let FalseEndWindow { cause, first, nops, .. } = *self;
-        // A search begins with few.
+        // A search begins with few fillers.
         let begins = usize::from(counts[0] == MIN_COUNT && counts.len() > 1);
         self.searches += begins;
         self.occupied += begins * usize::from(probe.occupied.is_some());
@@ -80,7 +79,7 @@ impl MeasureOverlaps for FalseEndWindow {
     }
 }
 
-/// Whether a test counts no-operations.
+/// Whether a test has no-operations as fillers.
 fn counts_nops(test: &TestSpec) -> bool {
     test.fillers().iter().any(|filler| filler.name == NOP.name)
 }

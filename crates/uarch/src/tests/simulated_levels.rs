@@ -1,5 +1,4 @@
-//! Simulated levels with simulated ends: each that is found must be where it was simulated, or be
-//! said to be unclear.
+//! Simulated levels with simulated ends. Each reported end must match; all others must be unclear.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::level_curves::run_levels;
@@ -13,9 +12,9 @@ use cyclescope_core::random::Random;
 /// How a level ends.
 #[derive(Debug, Clone, Copy)]
 enum SimulatedEnding {
-    /// Sets of this many ways that fill evenly and replace the oldest line.
+    /// Sets of this many ways that fill evenly. The oldest line is replaced.
     Ordered(f64),
-    /// Pages that fill sets of this many by chance.
+    /// Sets of this many ways that pages fill by chance.
     Coloured(f64),
 }
 
@@ -25,19 +24,19 @@ pub(super) struct SimulatedLevels {
     pub sizes: Vec<f64>,
     pub costs: Vec<f64>,
     endings: Vec<SimulatedEnding>,
-    /// Rise of the last levels' cost by translations, as a share, and the count from which on it
+    /// The relative rise of the last levels' cost from translations, and the count from which on it
     /// rises.
     pub ramp: (f64, f64),
     noise: f64,
-    /// How often a neighbour takes a part of the last level.
+    /// How often background load takes a part of the last level.
     neighbours: f64,
-    /// What the second walk sees of each size.
+    /// The size that the second program sees, as a share of each size.
     pub second: f64,
-    /// Whether the first walks see no end, where there are others: as where decoders are as fast as
-    /// the core.
+    /// Whether the first programs see no end if there are fallback programs, as when decoders are
+    /// as fast as the core.
     pub blind: bool,
-    /// A walk in which the first level ends early, and the share of its size at which it does:
-    /// something else had a part of it whenever the counts before its end were measured.
+    /// A program in which the first level ends early, and at which share of its size. Background
+    /// load held a part of it whenever counts before its end were measured.
     pub early: Option<(usize, f64)>,
     random: Random,
 }
@@ -47,14 +46,15 @@ impl SimulatedLevels {
         let mut random = Random::new(seed);
         let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
         let (mut sizes, mut costs) = (Vec::new(), vec![draw(1.0, 6.0)]);
-        // No x86-64 has less than 16 KiB.
+        // No x86-64 CPU has less than 16 KiB.
         let mut size = least as f64 * draw(4.0, 16.0);
         while size < most as f64 / 6.0 && sizes.len() < 3 {
             sizes.push(size.round());
             costs.push(costs[costs.len() - 1] * draw(2.2, 5.0) + 4.0);
             size *= draw(5.0, 40.0);
         }
-        // The nearest level is found by address, and the others by physical pages.
+        // Virtual addresses select the sets of the nearest level, physical pages those of the
+        // others.
         let ending = |number: usize, draw: &mut dyn FnMut(f64, f64) -> f64| {
             let variants = draw(4.0, 17.0).floor();
             match number {
@@ -81,16 +81,16 @@ impl SimulatedLevels {
         }
     }
 
-    /// A core with levels for any such test.
+    /// A core with levels for any test of levels.
     pub(super) fn from_seed(walks: &'static LevelsSpec, seed: u64) -> SimulatedLevels {
         let [least, most] = walks.count_range.map(|n| n as f64);
         let caches = SimulatedLevels::new(seed, walks.count_range[0], walks.count_range[1]);
         let mut random = Random::new(seed ^ 1);
         let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
-        // A level is seen that spans some counts, and behind it another one.
+        // A visible level spans some counts and has another level behind it.
         let (first, last) = (2.2 * least, most / 2.2);
         let (mut sizes, mut costs): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-        // What a difference leaves is little.
+        // A difference leaves a low cost.
         costs.push(if walks.programs[0].control.is_some() { draw(0.0, 0.3) } else { draw(1.0, 6.0) });
         let mut size = first * (last / first).powf(draw(0.0, if walks.single_structure { 1.0 } else { 0.5 }));
         while size <= last && sizes.len() < if walks.single_structure { 1 } else { 3 } {
@@ -107,7 +107,7 @@ impl SimulatedLevels {
             _ => SimulatedEnding::Ordered(draw(4.0, 17.0).floor()),
         };
         let endings = (0..sizes.len()).map(|number| variants(number, &mut draw)).collect();
-        // Costs drift for other reasons too.
+        // Costs may drift for other reasons too.
         let drifts = walks.programs[0].control.is_none() && draw(0.0, 1.0) < 0.3;
         let ramp = match walks.fills_randomly {
             true => caches.ramp,
@@ -120,8 +120,8 @@ impl SimulatedLevels {
         SimulatedLevels { walks, sizes, costs, endings, ramp, neighbours, second, blind, early, ..caches }
     }
 
-    /// Has the first level end where another structure is full, of which each that is counted takes
-    /// a part; where that is before the second one, and may be seen.
+    /// Makes the first level end where another structure is full, in which each counted item takes
+    /// a part. Returns whether that is before the second level and visible.
     pub(super) fn hide(&mut self, other: f64) -> bool {
         let [least, most] = self.walks.count_range.map(|n| n as f64);
         let next = self.sizes.get(1).map_or(most / 2.2, |next| next / 4.0);
@@ -134,14 +134,14 @@ impl SimulatedLevels {
         hides
     }
 
-    /// The share of steps that a level has no room for.
+    /// The share of steps that miss a level.
     fn missing(&self, number: usize, n: f64) -> f64 {
         let size = self.sizes[number];
         match self.endings[number] {
             SimulatedEnding::Ordered(variants) => ((n - size) / (size / variants)).clamp(0.0, 1.0),
             SimulatedEnding::Coloured(variants) => {
-                // Of a page's colour there are as many others as chance gives, and no more than all
-                // but one have room.
+                // The number of other pages of the same colour is random. At most all but one of
+                // them fit.
                 let mean = n / size * variants;
                 let (mut term, mut room) = ((-mean).exp(), 0.0);
                 for others in 0..variants as usize {
@@ -153,8 +153,8 @@ impl SimulatedLevels {
         }
     }
 
-    /// The cost where neighbours leave a part of the last level, and others that share of the first
-    /// one.
+    /// The cost with background load that holds a part of the last level, and that share of the
+    /// first level.
     fn plain_cost(&self, n: f64, shared: f64, early: f64) -> f64 {
         let mut cost = self.costs[0];
         for number in 0..self.sizes.len() {
@@ -187,12 +187,12 @@ impl MeasureCosts for SimulatedLevels {
         let early = self.early.filter(|(number, _)| place == Some(*number)).map_or(1.0, |(_, share)| share);
         let beside = self.walks.witness.as_ref().filter(|beside| beside.family.name == family.name);
         let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
-        // A neighbour takes a part of all that is shared for a while, or time.
+        // At times, background load takes a part of all shared levels, or time.
         let taken = if self.random.happens(0.02) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
         let burst = if self.random.happens(0.02) { 1.0 + 2.0 * self.random.uniform() } else { 1.0 };
         let shared = if self.random.happens(self.neighbours) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
         let clean = self.plain_cost((n as f64 + occupied) * taken / second, shared, early);
-        // Of a difference of programs the noise is that of both.
+        // A difference of two programs has the noise of both.
         let whole = clean + if family.control.is_some() { self.walks.min_rise } else { 0.0 };
         let cost = clean * burst + whole * self.noise * self.random.normal();
         Ok(Some(CostPoint { n, cost, low: cost * 0.99, high: cost * 1.01 }))
@@ -245,7 +245,7 @@ fn an_invisible_short_level_enlarges_no_other_level() {
 fn levels_in_which_no_two_programs_agree_are_unclear() {
     let [least, most] = caches().1.count_range;
     for seed in 0..40 {
-        // As where jumps farther apart share sets.
+        // As when jumps that are farther apart share sets.
         let mut core = SimulatedLevels { second: 0.4, ..SimulatedLevels::new(seed, least, most) };
         let records = climbed(&mut core, seed);
         assert!(sizes(&records).any(|record| record.verdict == VerdictKind::Unclear), "{seed}");
@@ -293,7 +293,7 @@ fn a_level_that_ends_early_in_one_program_keeps_its_number() {
         let (sizes, costs) = (vec![32768.0, 1e6, 2e7], vec![4.0, 14.0, 50.0, 500.0]);
         let endings =
             vec![SimulatedEnding::Ordered(8.0), SimulatedEnding::Coloured(8.0), SimulatedEnding::Coloured(16.0)];
-        // As beside a sibling that was busy whenever one walk was near the end of the nearest
+        // As with a sibling that was busy whenever one program was near the end of the nearest
         // cache.
         let early = Some((seed as usize % 2, 0.8));
         let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, early, ..simulated };
@@ -308,7 +308,7 @@ fn a_level_that_ends_early_in_one_program_keeps_its_number() {
     assert!(second >= 36, "{second} of 40 second levels are found");
 }
 
-/// A machine that has no such memory.
+/// A machine that lacks this memory.
 struct Without;
 
 impl MeasureCosts for Without {
@@ -327,7 +327,7 @@ fn an_unavailable_program_has_no_levels() {
     assert_eq!((record.what.as_str(), record.why.as_str()), ("data_caches.1.size", "pages of 2 MiB: none came"));
 }
 
-/// All programs cost the same at each count.
+/// A core on which all programs cost the same at each count.
 struct Flat;
 
 impl MeasureCosts for Flat {

@@ -1,5 +1,4 @@
-//! What is found on simulated cores of what is simulated in them: each number that is found must be
-//! what was simulated.
+//! Results on simulated cores: each number that is found must be the simulated one.
 
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
@@ -16,11 +15,10 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::random::Random;
 use std::collections::BTreeMap;
 
-/// Share by which the cost of a step in a level may differ from what was simulated, beside its
-/// drift.
+/// Share by which the cost of a level may differ from the simulated cost, in addition to its drift.
 const APART: f64 = 0.12;
 
-/// What was found of what was simulated.
+/// Counts of correct, missing and wrong results.
 #[derive(Debug, Default)]
 struct RecoveryScore {
     right: usize,
@@ -51,7 +49,7 @@ impl RecoveryScore {
         }
     }
 
-    /// Of a size; returns the name of what is looked for, as the others.
+    /// Counts a size of the window. Returns the kind of number, as the methods below do.
     fn window(&mut self, core: &SimulatedStructures, record: &UarchRecord) -> &'static str {
         let simulated = core.window.sizes[core.test.name] as f64;
         let right = holds(record, simulated, entries(simulated));
@@ -66,8 +64,8 @@ impl RecoveryScore {
         let found = || records.iter().filter(is_size).filter(|record| record.verdict == VerdictKind::Found);
         let hidden = core.hidden.contains(core.test.name);
         let limited = || records.iter().filter(is_size).find(|record| record.verdict == VerdictKind::Limited);
-        // Where the second program sees another size, or one program another first one, there is
-        // nothing to agree in, here or of what may be full first.
+        // If the second program sees another size, or one program another first level, there is
+        // nothing to agree on. This also applies to a structure that may be full first.
         let seen = walks.also_occupies.iter().all(|(other, _)| {
             let other = &core.levels[other];
             other.second == 1.0 && other.early.is_none()
@@ -84,7 +82,7 @@ impl RecoveryScore {
                 None => self.missed.push(format!("{size} of {sizes:?}: {}", records[0].why)),
             }
         }
-        // The level that it is said to be. One that is hidden has no size.
+        // The level that the record refers to. A hidden level has no size.
         let number = |record: &UarchRecord| match walks.single_structure {
             true => Some(0),
             false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
@@ -128,7 +126,7 @@ impl RecoveryScore {
         "events"
     }
 
-    /// Of the cost at each place.
+    /// Counts the costs by place.
     fn map(&mut self, core: &SimulatedStructures, map: &CostMapSpec, records: &[UarchRecord]) -> &'static str {
         for (row, record) in map.rows.iter().zip(records) {
             let simulated = &core.places[&record.what];
@@ -146,8 +144,8 @@ impl RecoveryScore {
         "maps"
     }
 
-    /// Of what each class does to each other one. Units that are drawn are shared in ways of which
-    /// pairs do not tell all, so that groups of three say little.
+    /// Counts the effects of each class on each other one. Random units are shared in ways that
+    /// pairs do not fully show, so groups of three prove little.
     fn mixture(
         &mut self,
         core: &SimulatedStructures,
@@ -168,11 +166,11 @@ impl RecoveryScore {
         "mixtures"
     }
 
-    /// Of how many events are on their way at once.
+    /// Counts the numbers of events in flight.
     fn batches(&mut self, core: &SimulatedStructures, batches: &BatchesSpec, record: &UarchRecord) -> &'static str {
         let Flights { room: [room, other], paced, .. } = core.flights[core.test.name];
         let simulated = room as f64;
-        // What others take may be full at the same number.
+        // Another structure may be full at the same number.
         let full = batches.also_occupies.iter().filter_map(|(name, _)| core.flights.get(name));
         let full = full.map(|other| other.room[0] as f64).any(|other| (other - simulated).abs() <= entries(simulated));
         let shown = !paced && other == room && !full;
@@ -185,7 +183,7 @@ impl RecoveryScore {
         "batches"
     }
 
-    /// Of which queues are shared.
+    /// Counts the shared queues.
     fn queues(&mut self, core: &SimulatedStructures, queues: &QueuesSpec, records: &[UarchRecord]) -> &'static str {
         let sizes = &core.window.sizes;
         for class in queues.classes {
@@ -226,21 +224,21 @@ impl RecoveryScore {
     }
 }
 
-/// Entries that other structures have more than what is in them, where they hide nothing.
+/// Extra entries of the other structures, which then hide nothing.
 const ROOM: usize = 50;
 
-/// Two entries, or a share.
+/// The tolerance of a size: two entries, or a share.
 fn entries(size: f64) -> f64 {
     2f64.max(0.02 * size)
 }
 
-/// Whether the record's interval has the number in it, within so much.
+/// Whether the record's interval contains the number, within this tolerance.
 fn holds(record: &UarchRecord, simulated: f64, slack: f64) -> bool {
     let [low, high] = [record.value.low, record.value.high].map(|edge| edge.unwrap_or(f64::NAN));
     low - slack <= simulated && simulated <= high + slack
 }
 
-/// The scores of cores that are drawn, by what is looked for and by test.
+/// The scores of random cores, by kind of number and by test.
 fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
     let mut scores: BTreeMap<_, RecoveryScore> = BTreeMap::new();
     for seed in 0..SEEDS {
@@ -293,8 +291,8 @@ fn all_numbers_of_a_whole_simulated_core_are_found() {
     }
 }
 
-/// Cores that are drawn.
+/// Number of random cores.
 const SEEDS: u64 = 200;
-/// Shares of each test's numbers that have to be found, and that may be wrong.
+/// The least share of each test's numbers to find, and the largest share that may be wrong.
 const EACH_RIGHT: f64 = 0.85;
 const EACH_WRONG: f64 = 0.015;

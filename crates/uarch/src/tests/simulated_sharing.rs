@@ -1,4 +1,4 @@
-//! Work beside another CPU, whose programs or whose controls differ.
+//! Work with load on another CPU, if programs or their controls differ.
 
 use crate::cost::{BackgroundCpus, CostPoint, MeasureCosts};
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
@@ -13,14 +13,14 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use std::cell::Cell;
 
-/// What became of the other CPU: how often its code was begun, and whether it does the work now.
+/// The state of the other CPU: how often its code was started, and whether it does the work now.
 #[derive(Debug, Clone, Copy, Default)]
 struct LoadCourse {
     begun: usize,
     works: bool,
 }
 
-/// A core whose costs are what this says of the course and of the number of a program.
+/// A core with given costs, by the state of the other CPU and the program's index.
 struct SharingCore<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
 
 impl<F: Fn(LoadCourse, usize) -> f64> MeasureCosts for SharingCore<'_, F> {
@@ -38,7 +38,7 @@ impl<F> MeasureOverlaps for SharingCore<'_, F> {
     }
 }
 
-/// The other CPU, which runs for such a share of the time by how often its code was begun.
+/// The other CPU. It runs for a given share of the time, by the number of its starts.
 struct SimulatedOtherCpu<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
 
 impl<F: Fn(usize) -> f64> BackgroundCpus for SimulatedOtherCpu<'_, F> {
@@ -53,7 +53,7 @@ impl<F: Fn(usize) -> f64> BackgroundCpus for SimulatedOtherCpu<'_, F> {
     }
 }
 
-/// The first record of the test of a line that two CPUs write.
+/// The first record of the test of false sharing.
 fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) -> UarchRecord {
     let find = |test: &&'static TestSpec| match &test.experiment {
         Experiment::Sharing(asked) if asked.structures.is_empty() => Some((*test, asked)),
@@ -79,7 +79,6 @@ fn both_programs_have_to_show_the_same() {
     }
 }
 
-/// Beside a control that is disturbed itself work seems to take no longer.
 #[test]
 fn the_control_runs_before_and_after() {
     for disturbed in [1, 3] {

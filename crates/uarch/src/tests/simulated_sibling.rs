@@ -1,5 +1,5 @@
-//! A simulated machine whose sibling is busy for spells of whole layouts, and then holds a part of
-//! what is measured: layouts that ran beside it must not show in a result.
+//! A simulated machine whose sibling is busy for spells of whole layouts and then holds a part of
+//! the measured structure. These layouts must not affect a result.
 
 use crate::conditions::RunConditions;
 use crate::cost::MeasureCosts;
@@ -15,15 +15,16 @@ use cyclescope_measure::sibling::Retries;
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects, SimulatedMode};
 use std::time::Duration;
 
-/// Layouts of a spell at most, while the sibling rests and while it is busy.
+/// The longest spells in layouts: of rest and of work.
 const SPELLS: [usize; 2] = [24, 12];
-/// By how much less the core adds beside it: two threads have their turns.
+/// By how much fewer additions the core executes per cycle while the sibling is busy: two threads
+/// take turns.
 const NARROWER: f64 = 2.0;
-/// Measurements, of which the first show what a core is like that is not shared.
+/// Number of measurements. The first ones show the width of an unshared core.
 const TIMES: usize = 60;
 const LEARNT: usize = 15;
 
-/// The machine, alone and beside a busy sibling.
+/// The machine, with an idle and with a busy sibling.
 struct BusySpells {
     machines: [SimulatedExecutor; 2],
     busy: bool,
@@ -32,7 +33,7 @@ struct BusySpells {
 }
 
 impl BusySpells {
-    /// With these costs of snippets alone and beside it.
+    /// A machine with these costs of snippets, with an idle and with a busy sibling.
     fn new(costs: [Vec<(Vec<u8>, f64)>; 2], seed: u64) -> BusySpells {
         let [alone, beside] = costs;
         let width = Scenario::default().adds_per_cycle;
@@ -66,7 +67,7 @@ impl Executor for BusySpells {
         Ok(())
     }
 
-    /// Time passes on one of both at once.
+    /// Time passes on either machine.
     fn now(&self) -> Duration {
         self.machines.iter().map(Executor::now).sum()
     }
@@ -76,11 +77,11 @@ impl Executor for BusySpells {
     }
 }
 
-/// What became of some measurements, but of the first ones.
+/// The results of some measurements, except the first ones.
 #[derive(Debug, Default)]
 struct RetryTally {
     wrong: usize,
-    /// Wrong ones of which the conditions do not tell that something else used the core.
+    /// Wrong results whose conditions do not show that something else used the core.
     untold: usize,
 }
 
@@ -106,7 +107,7 @@ fn tally(costs: [Vec<(Vec<u8>, f64)>; 2], mut is_right: impl FnMut(&mut Measured
     tally
 }
 
-/// Room for no-operations between the chains, alone and beside a sibling that holds half of it.
+/// Room for no-operations between the chains: alone, and with a sibling that holds half of it.
 const ROOM: [usize; 2] = [40, 20];
 const COUNTS: [usize; 3] = [10, 30, 60];
 
@@ -147,7 +148,6 @@ fn a_sibling_that_never_rests_is_not_waited_for() {
     assert_eq!((core.retries, core.conditions.used_layouts()), (OVERLAP_SIBLING_POLICY.start_retries(), plan.layouts));
 }
 
-/// Programs that take twice as long in some layouts, as by the place of their code.
 #[test]
 fn an_overlap_is_that_of_most_layouts() {
     let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };

@@ -1,4 +1,4 @@
-//! A whole simulated core, with something simulated for each test.
+//! A whole simulated core, with a simulated number for each test.
 
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
@@ -13,10 +13,10 @@ use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::Unit;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Noise of an event's cost and of a rate, as a share.
+/// Relative noise of an event's cost and of a rate.
 const NOISE: f64 = 0.006;
 
-/// Core cycles of a program in which an event does not happen.
+/// Core cycles of a program without the event.
 const CONTROL: f64 = 5.0;
 
 /// The core.
@@ -25,19 +25,19 @@ pub(super) struct SimulatedStructures {
     pub units: BTreeMap<&'static str, Units>,
     pub levels: BTreeMap<&'static str, Levels>,
     pub flights: BTreeMap<&'static str, Flights>,
-    /// The tests whose first level ends where another structure does, of which each that is counted
+    /// Tests whose first level ends where another structure is full, in which each counted item
     /// takes a part: two branches of a line, or lines of an instruction cache.
     pub hidden: BTreeSet<&'static str>,
     /// Core cycles of events, by the keys of their records.
     pub events: BTreeMap<String, f64>,
-    /// Rates, or what steps cost, by the keys of their records.
+    /// Rates, or costs of steps, by the keys of their records.
     pub rates: BTreeMap<String, f64>,
-    /// Programs that something slows down or that hide an event, by the same keys and their names,
-    /// and the share that is left.
+    /// Programs that are slowed down or hide an event, by record key and program name, with the
+    /// share that is left.
     slow: BTreeMap<(String, String), f64>,
-    /// Core cycles at each place, by the keys of their rows.
+    /// Core cycles at each place, by row key.
     pub places: BTreeMap<String, Vec<f64>>,
-    /// The test that runs.
+    /// The running test.
     pub test: &'static TestSpec,
     random: Random,
 }
@@ -58,7 +58,7 @@ impl SimulatedStructures {
                         let none = random.happens(0.2);
                         let cost = contrast.tolerance * (2.0 + 20.0 * random.uniform());
                         events.insert(row.record_key(test.name), if none { 0.0 } else { cost });
-                        // One program shows a part alone, by where its code is.
+                        // One program shows only a part, by the place of its code.
                         if row.varies_by_place {
                             slow.insert(
                                 (row.record_key(test.name), row.variants[0].family.label()),
@@ -79,13 +79,13 @@ impl SimulatedStructures {
                             slow.insert((key, row.variants[0].family.label()), 0.6 + 0.4 * random.uniform());
                             continue;
                         }
-                        // Two programs at least do as much as the core can.
+                        // At least two programs reach the core's rate.
                         let mut variants: Vec<_> = row.runnable_variants(|_| true).collect();
                         random.shuffle(&mut variants);
                         for (place, variant) in variants[variants.len().min(2)..].iter().enumerate() {
                             let share = match random.below(4) {
                                 0 | 1 => 0.3 + 0.6 * random.uniform(),
-                                // Packed, or from a cache of decoded instructions in part: each to
+                                // Packed, or partly from a cache of decoded instructions: each by
                                 // another share.
                                 2 if *alone => 1.1 + 0.25 * (place as f64 + 0.4 * random.uniform()),
                                 _ => 1.0,
@@ -171,7 +171,7 @@ impl MeasureCosts for SimulatedStructures {
                 self.places[&format!("{}.{}", self.test.name, row.name)][n]
             }
             Experiment::Contrast(_) | Experiment::Rates(_) => {
-                // The study walks over these rows themselves.
+                // The study goes through the same rows.
                 let mut rows = self.test.rows().iter();
                 let row = rows
                     .find(|row| row.n == n && row.variants.iter().any(|variant| std::ptr::eq(&variant.family, family)));
@@ -179,7 +179,7 @@ impl MeasureCosts for SimulatedStructures {
                 let key = row.record_key(self.test.name);
                 let share = self.slow.get(&(key.clone(), family.label())).copied().unwrap_or(1.0);
                 match (&self.test.experiment, self.events.get(&key)) {
-                    // What is not subtracted stays.
+                    // Without a control, the full cost remains.
                     (_, Some(event)) if family.control.is_none() => event * row.amount_per_step + CONTROL,
                     (_, Some(event)) => event * row.amount_per_step * share,
                     (Experiment::Rates(RatesSpec { unit: Unit::CoreCycles, .. }), None) => {
@@ -201,7 +201,7 @@ impl MeasureCosts for SimulatedStructures {
     }
 }
 
-/// Has the first levels of some tests end where a structure of another test is full.
+/// Makes the first levels of some tests end where a structure of another test is full.
 fn hidden(levels: &mut BTreeMap<&'static str, Levels>, random: &mut Random) -> BTreeSet<&'static str> {
     let mut hidden = BTreeSet::new();
     for test in TESTS {

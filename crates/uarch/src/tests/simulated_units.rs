@@ -1,4 +1,4 @@
-//! Simulated units of execution: classes of instructions that want some of them each.
+//! Simulated execution units, some of which each class of instructions can use.
 
 use crate::cost::{CostPoint, MeasureMixtures};
 use crate::mixture::{fill_and_places, fill_cycles_for, others_in_room};
@@ -9,21 +9,21 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 
-/// Noise of a cost, as a share.
+/// Relative noise of a cost.
 const NOISE: f64 = 0.004;
-/// How much longer an order takes that the core does not fill its units with, as a share.
+/// How much longer an order takes that fills the units badly, as a share.
 const POOR: f64 = 0.15;
 
-/// Share by which a pair takes longer that must be told, and below which nothing may be.
+/// A pair that takes this share longer must be found. Below it, nothing may be found.
 const SHOWN: f64 = 0.06;
 const UNSEEN: f64 = 0.04;
 
-/// Classes, each with its units, a bit each, and core cycles for which an instruction has one.
+/// Classes, each with its units as bits, and the core cycles for which an instruction occupies one.
 pub(super) struct SimulatedUnits {
     classes: Vec<(&'static str, u32, f64)>,
-    /// Instructions that any units take in a cycle.
+    /// Instructions per cycle over all units.
     slots: f64,
-    /// Mixtures, by the sum of their numbers, that one order fills badly.
+    /// Mixtures that one order fills badly, by the sum of their numbers.
     poor: usize,
     random: Random,
 }
@@ -33,7 +33,7 @@ impl SimulatedUnits {
         let mut random = Random::new(seed);
         let units = 3 + random.below(4) as u32;
         let classes = mixture.classes.iter().map(|class| {
-            // Some have no units, as what renaming does.
+            // Some classes have no units, like those that renaming completes.
             let some = 1 + random.below((1 << units) - 1) as u32;
             let wanted = if random.happens(0.1) { 0 } else { some };
             let long = if random.happens(0.1) { 4.0 } else { 1.0 };
@@ -43,14 +43,14 @@ impl SimulatedUnits {
         SimulatedUnits { classes, slots: f64::from(units) + 2.0, poor: 2 + random.below(30), random }
     }
 
-    /// Units of a class, of which none is a place alone, and for how long.
+    /// The units of a class, and the core cycles per instruction. Classes of slots have no units.
     fn class(&self, class: &MixtureClass) -> Option<(u32, f64)> {
         let found = self.classes.iter().find(|(name, _, _)| *name == class.name);
         found.map(|(_, units, long)| (*units, *long))
     }
 
-    /// Core cycles of a mixture: the longest that any set of its classes takes in all of their
-    /// units (Hall's theorem).
+    /// Core cycles of a mixture: the most that any set of its classes needs in all of its units
+    /// (Hall's theorem).
     fn cost(&self, shares: &[ClassCount]) -> f64 {
         let all = shares.iter().map(|(_, number)| *number as f64).sum::<f64>() / self.slots;
         let of_set = |set: usize| {
@@ -63,8 +63,8 @@ impl SimulatedUnits {
         (0..1 << shares.len()).map(of_set).fold(all, f64::max)
     }
 
-    /// How many of a class each instruction of another one displaces, and the share by which that
-    /// makes the pair longer; `None` where there is no room to see it.
+    /// How many of a class each instruction of another one displaces, and the share by which this
+    /// slows the pair; `None` if there is no room to see it.
     fn displaced(
         &self,
         class: &'static MixtureClass,
@@ -80,8 +80,8 @@ impl SimulatedUnits {
         Some((longer / (others as f64 * each(class)), longer / alone))
     }
 
-    /// Of what a record says of each other class that can be seen, whether it is so, where it says
-    /// something.
+    /// For each other class whose effect is visible: whether the record is right about it, if it
+    /// says anything.
     pub(super) fn judged(
         &self,
         record: &UarchRecord,
@@ -138,8 +138,7 @@ fn a_mixture_takes_as_long_as_its_busiest_units() {
     }
 }
 
-/// Units of a core whose classes are executed in them, as in some that are sold: of six units, two
-/// multiply or shift vectors.
+/// Units of a realistic core: of six units, two multiply or shift vectors.
 const REAL: [(&str, u32, f64); 14] = [
     ("alu", 0b110_0111, 1.0),
     ("shift", 0b010_0001, 1.0),
@@ -173,8 +172,8 @@ fn pairs_predict_the_cost_of_groups_of_three() {
     assert!((alu.value.value.unwrap() - 5.0).abs() < 0.1);
 }
 
-/// Four units each, and places for six: beside a class that fills its own four there is room for
-/// half of what the other one could do.
+/// Each class has four units of its own, and there are six slots. With a class that fills its four
+/// units, half of the other class's rate fits.
 #[test]
 fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
     let test = find_test("mixed_throughput");

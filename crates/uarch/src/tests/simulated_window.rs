@@ -11,34 +11,33 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct SimulatedWindow {
     /// Entries of each structure, by the name of its test.
     pub sizes: BTreeMap<&'static str, usize>,
-    /// No-operations that share an entry of the reorder buffer.
+    /// No-operations per entry of the reorder buffer.
     packed: usize,
-    /// Whether results of zero take a register, as any other.
+    /// Whether a result of zero takes a register like any other.
     zeros_take: bool,
-    /// Overlap at many fillers, as where a fence costs time that the second chain does not.
+    /// The overlap at many fillers, as when a fence costs time that the second chain does not.
     past: f64,
-    /// Fall of the overlap with each filler before the knee.
+    /// The fall of the overlap per filler before the knee.
     slope: f64,
     noise: f64,
-    /// Structures that fillers of a test may take too, by the name of that test, where they do on
-    /// this core.
+    /// Structures that fillers of a test also take on this core, with the test's name.
     joined: BTreeSet<[&'static str; 2]>,
-    /// Entries of the first test's structure that each instruction of the second one's takes while
-    /// it waits.
+    /// Entries in the first test's structure that each waiting instruction of the second test
+    /// takes.
     pub queues: BTreeMap<[&'static str; 2], f64>,
-    /// Whether a first chain of many links fills their scheduler before any filler comes.
+    /// Whether a first chain of many links fills its scheduler before any filler comes.
     few_links: bool,
     random: Random,
 }
 
-/// The share of measurements beside another thread that nothing told of.
+/// The share of measurements with an undetected thread on the core.
 const BESIDE: f64 = 0.005;
 
-/// Structures of which each link takes an entry while it waits.
+/// Structures in which each waiting link takes an entry.
 const CHAINS_TAKE: [&str; 5] =
     ["rob", "vector_registers_xmm", "vector_registers_ymm", "vector_registers_zmm", "vector_scheduler"];
 
-/// Structures that may be shared in part.
+/// Structures that may be partly shared.
 const QUEUES: [&str; 3] = ["integer_scheduler", "load_scheduler", "vector_scheduler"];
 
 impl SimulatedWindow {
@@ -61,7 +60,7 @@ impl SimulatedWindow {
             ("integer_scheduler", draw(30, 180)),
             ("load_scheduler", draw(20, 120)),
             ("vector_scheduler", draw(50, 180)),
-            // Some cores count them in the reorder buffer alone.
+            // Some cores count them only in the reorder buffer.
             ("branches_in_flight", draw(40, 700)),
             ("flags", draw(60, 420)),
             ("mmx_registers", draw(30, 180)),
@@ -93,20 +92,19 @@ impl SimulatedWindow {
         }
     }
 
-    /// Other structures that a filler of a test takes.
+    /// The other structures that a filler of a test takes.
     fn others<'a>(&'a self, test: &'a str, filler: &'a FillerSpec) -> impl Iterator<Item = &'static str> + 'a {
         let joined =
             filler.may_occupy.iter().filter(move |other| self.joined.iter().any(|pair| pair == &[test, **other]));
         filler.also_occupies.iter().chain(joined).copied()
     }
 
-    /// Fillers of a test for each entry of this structure that they take.
+    /// Number of a test's fillers per entry of this structure.
     fn fillers_an_entry(&self, filler: &FillerSpec, structure: &str) -> f64 {
         if !filler.also_occupies.is_empty() {
             return 1.0;
         }
-        // One that is said to take none but its own may be of several instructions, of which each
-        // takes others.
+        // A filler without other structures may consist of several instructions that take some.
         let takes = |instruction: &&str| {
             let register = !instruction.starts_with("xor") || self.zeros_take;
             match structure {
@@ -122,13 +120,13 @@ impl SimulatedWindow {
         filler.code.len() as f64 / filler.code.iter().map(takes).sum::<f64>()
     }
 
-    /// Whether two fillers reach a structure's end before anything else that they take is full.
+    /// Whether two fillers fill the test's structure before any other.
     pub(super) fn shows(&self, test: &TestSpec) -> bool {
         let own = self.sizes[test.name] as f64;
         let reaches = |filler: &&FillerSpec| {
             let an_entry = |other: &str| self.fillers_an_entry(filler, other);
             let room = own * an_entry(test.name);
-            // Chains take an entry of some structures for each link.
+            // Chains take an entry per link in some structures.
             let taken = |name: &str| {
                 filler.also_occupies.is_empty() || self.others(test.name, filler).any(|other| other == name)
             };
@@ -136,7 +134,7 @@ impl SimulatedWindow {
             let other = |(name, size): (&&str, &usize)| {
                 *name == test.name || !taken(name) || *size as f64 * an_entry(name) > room + apart
             };
-            // What it might take and does not has to be elsewhere, and known to be.
+            // A structure that it may take but does not must be separate, and known to be.
             let elsewhere = |name: &&'static str| {
                 let (size, known) = (self.sizes[name] as f64, || self.shows(named(name)));
                 taken(name) || size > room + apart || size < room - apart && known()
@@ -148,7 +146,7 @@ impl SimulatedWindow {
         reaching.iter().filter(honest).count() >= 2 && reaching.iter().any(|filler| !filler.may_pack)
     }
 
-    /// Entries of a structure that a filler takes before others that a test owns.
+    /// Entries of a structure that a filler takes, before the structures that a test owns.
     fn entries(&self, filler: &FillerSpec, own: &'static str, structure: &str) -> f64 {
         let owner = owner(filler);
         if filler.also_occupies.is_empty() || owner == Some(own) {
@@ -161,20 +159,20 @@ impl SimulatedWindow {
         }
     }
 
-    /// The overlap without noise where so many threads have equal parts of all: as many links of
-    /// the second chain as are let in run beside the first.
+    /// The overlap without noise if this many threads own equal parts of everything. The links of
+    /// the second chain that fit run along with the first chain.
     fn overlap(&self, probe: &OverlapProbe, n: usize, threads: usize) -> f64 {
         if self.few_links && probe.first_chain.link_count > CHAIN_LINKS {
             return self.past;
         }
         let own = owner(probe.filler).unwrap_or("rob");
-        // A filler of its own takes what its instructions take.
+        // A test's own filler takes the structures of its instructions.
         let all: Vec<&str> = match probe.filler.also_occupies {
             [] => self.sizes.keys().copied().collect(),
             _ => self.others(own, probe.filler).chain([own]).collect(),
         };
         let room = all.iter().map(|structure| {
-            // The last link of the first chain is there until the end.
+            // The last link of the first chain stays until the end.
             let head = usize::from(*structure == "rob");
             let before =
                 probe.occupied.map_or(0.0, |(filler, number)| number as f64 * self.entries(filler, own, structure));
@@ -192,7 +190,7 @@ impl SimulatedWindow {
     }
 }
 
-/// The name of the test that has a filler.
+/// The test that has this filler.
 fn owner(filler: &FillerSpec) -> Option<&'static str> {
     let all = |filler: &FillerSpec| (filler.code, filler.prologue, filler.also_occupies);
     let has = |test: &&&TestSpec| test.fillers().iter().any(|other| all(other) == all(filler));
@@ -205,9 +203,10 @@ fn named(name: &str) -> &'static TestSpec {
 
 impl MeasureOverlaps for SimulatedWindow {
     fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
-        // Another thread of the core may begin between two measurements: it has a half of all then.
+        // Another thread may start on the core between two measurements; it then owns half of
+        // everything.
         let threads = if self.random.happens(BESIDE) { 2 } else { 1 };
-        // A burst of the sibling falls on one point of some hundred.
+        // A burst of the sibling affects one of some hundred points.
         let point = |n: &usize| {
             let overlap = self.overlap(probe, *n, threads) + self.noise * self.random.normal();
             let burst = self.random.happens(0.01);

@@ -1,4 +1,4 @@
-//! `docs/uarch-tests.md` lists all tests. It is generated, and compared here.
+//! Checks that the generated page `docs/uarch-tests.md` lists all tests.
 
 use super::controls::{ControlDifference, control_differences};
 use crate::spec::TestSpec;
@@ -54,7 +54,6 @@ fn the_page_of_tests_is_up_to_date() {
     assert!(there == page, "docs/uarch-tests.md is out of date; generate it: {command}");
 }
 
-/// Each program differs from its control in one thing.
 #[test]
 fn no_control_is_the_program_itself_or_another_program() {
     for test in TESTS {
