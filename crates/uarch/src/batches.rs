@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_take_as_long_as_one_while_there_is_room() {
+    fn batches_that_fit_take_as_long_as_one_event() {
         let step = |n: usize| if n <= 10 { 100.0 } else { 180.0 + 9.0 * n as f64 };
         assert_eq!(found(step), Ok([10, 10]));
         // Each event costs a little, and the first one without room adds only a part.
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_rises_from_the_first_on_has_no_end() {
+    fn a_curve_that_rises_from_the_start_has_no_end() {
         assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(NoLimit::PaceLimited));
         // Events that follow each other at a pace, visible from some size on.
         assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(NoLimit::NoSingleRise));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_needs_two_programs_and_an_end_that_others_move() {
+    fn a_number_needs_two_programs_and_a_witness() {
         let size = |verdict: TestVerdict| verdict.size.map(|size| [size.low, size.value, size.high]);
         let found = verdict(Ok([19, 19]), Ok([18, 20]), Ok([15, 15]));
         assert_eq!((found.kind, size(found)), (VerdictKind::Found, Some([19.0, 21.0, 21.0])));
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(verdict(Err(NoLimit::AllFit), Err(NoLimit::AllFit), Err(NoLimit::AllFit)).kind, VerdictKind::None);
     }
     #[test]
-    fn a_line_of_costs_needs_two_points_and_more_behind_them() {
+    fn a_base_line_needs_two_points_and_points_behind_them() {
         assert_eq!(found(|n| if n == 1 { 100.0 } else { 180.0 + 9.0 * n as f64 }), Err(NoLimit::NoSingleRise));
         assert_eq!(find_end(&curve(|_| 100.0)[..2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::NoSingleRise));
         assert_eq!(find_end(&curve(|_| 100.0)[..=2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::AllFit));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn all_batches_behind_an_end_are_above_it_at_once() {
+    fn costs_behind_an_end_rise_at_once() {
         // A partial rise, then the rest: two sizes fit in part.
         let late = |n: usize| 100.0 + [0.0, 20.0, 20.0, 20.0, 90.0][n.saturating_sub(9).min(4)];
         assert_eq!(found(late), Err(NoLimit::NoSingleRise));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_tried_in_their_order_and_near_each_other_and_named_tests_exist() {
+    fn counts_ascend_in_small_steps_and_named_tests_exist() {
         for test in TESTS {
             let Experiment::Batches(batches) = &test.experiment else { continue };
             assert_eq!(batches.counts[0], 1);

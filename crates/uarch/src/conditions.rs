@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_that_are_narrower_were_shared() {
+    fn narrower_layouts_count_as_shared() {
         let mut widths = vec![(4.1, 0.01); 30];
         widths.extend([(2.1, 0.01); 10]);
         let conditions = RunConditions { widths, rounds: 480, undisturbed: 456, ..RunConditions::default() };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_beside_a_busy_sibling_is_repeated() {
+    fn a_measurement_with_a_busy_sibling_is_repeated() {
         let told = |shares: [f64; 2], of_all: f64| {
             let mut times = 0;
             let found = retry_if_shared(|| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_that_were_left_out_change_nothing() {
+    fn dropped_layouts_change_nothing() {
         let widths = [vec![(4.1, 0.01); 35], vec![(2.1, 0.01); 5]].concat();
         let used = widths[..35].to_vec();
         let conditions = RunConditions { widths, used, ..RunConditions::default() };

@@ -43,7 +43,7 @@ fn event_cost(point: &CostPoint, each: f64) -> Interval {
 }
 
 /// Judges the costs of an event in its programs. `programs` is their number; disturbed programs are
-/// missing from `found`. If the row's event may be hidden, programs without it are ignored as long
+/// missing from `all`. If the row's event may be hidden, programs without it are ignored as long
 /// as two others show it.
 fn judge_event<N: Display>(
     all: &[(N, Interval)],
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_and_a_program_that_was_not_measured_show_no_event() {
+    fn noise_and_unmeasured_programs_show_no_event() {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
         let row = TestRow { may_be_hidden: true, ..TestRow::new("", &[]) };
         let told = |lows: [f64; 3], programs| {

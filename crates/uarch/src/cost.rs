@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_begin_with_a_line_in_each_layout() {
+    fn bodies_begin_at_a_line_in_each_layout() {
         let plan = Plan::simulated();
         let mut machine = Kept(SimulatedExecutor::new(Scenario::default(), 5), BTreeSet::new());
         let mut conditions = RunConditions::default();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_a_cost_where_both_programs_agree() {
+    fn a_place_has_a_cost_if_both_programs_agree() {
         fn nothing(_: usize) -> StepLoop {
             straight_loop(Vec::new(), 1)
         }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_runs_partly_has_the_time_of_answered_messages() {
+    fn a_partly_running_cpu_yields_the_time_of_answered_messages() {
         let mut part = Simulated::new(machine);
         (part.every, part.late) = (4, 3);
         let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_differ_are_no_number() {
+    fn programs_that_differ_yield_no_number() {
         let found = Simulated::new(|_: [u32; 2], variant| Some([100, 150][variant])).found(&[0, 1]);
         assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
         assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn without_another_cpu_the_only_record_is_none() {
+    fn a_single_cpu_yields_one_record_with_verdict_none() {
         for cpus in [&[][..], &[3]] {
             let found = Simulated::new(machine).found(cpus);
             assert_eq!((found.len(), found[0].verdict, found[0].what.as_str()), (1, VerdictKind::None, "core_to_core"));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_have_as_many_rows_as_time_allows() {
+    fn time_limits_the_rows_of_many_cpus() {
         let cpus: Vec<u32> = (0..24).map(|cpu| (cpu + 7) % 24).collect();
         let mut simulated = Simulated::new(machine);
         let found = simulated.found(&cpus);

@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn times_whose_intervals_meet_are_of_one_cluster() {
+    fn times_with_overlapping_intervals_form_one_cluster() {
         let time = |value: f64, share: f64| Some(Interval { value, low: value / share, high: value * share });
         assert_eq!(cluster_times(&[time(50.0, 1.05), time(80.0, 1.05), None]), [Some(0), Some(1), None]);
         assert_eq!(cluster_times(&[time(50.0, 1.3), time(80.0, 1.3)]), [Some(0), Some(0)]);
     }
 
     #[test]
-    fn a_cpu_in_two_nearest_pairs_hides_which_core_it_is_of() {
+    fn a_cpu_in_two_nearest_pairs_identifies_no_core() {
         let time = |value: f64| Some(Interval { value, low: value, high: value });
         let told = |cpus: [[u32; 2]; 3]| {
             let pairs = cpus.map(|cpus| pair(cpus, MIN_BATCHES, 1));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_without_a_knee_say_why() {
+    fn curves_without_a_knee_have_a_reason() {
         let flat = |overlap: f64| curve((1..40).map(|n| (10 * n, overlap)));
         assert_eq!(KneeEdges::from_curve(&flat(0.97)), Err(NoKnee::AlwaysOverlaps));
         assert_eq!(KneeEdges::from_curve(&flat(0.05)), Err(NoKnee::NeverOverlaps));
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_falling_curve_pools_what_rises() {
+    fn the_falling_fit_pools_rising_points() {
         assert_eq!(fit_falling_curve(&[3.0, 1.0, 2.0, 0.0]), [3.0, 1.5, 1.5, 0.0]);
         assert_eq!(fit_falling_curve(&[1.0, 2.0, 3.0]), [2.0, 2.0, 2.0]);
         assert!(fit_falling_curve(&[]).is_empty());
     }
 
     #[test]
-    fn a_rise_past_the_lowest_point_does_not_affect_the_knee() {
+    fn a_rise_beyond_the_lowest_point_does_not_affect_the_knee() {
         // Beyond 300, the fillers take longer than the first chain.
         let overlap = |n: usize| match n {
             ..=192 => 0.95,

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_past_a_knee_makes_it_no_later() {
+    fn a_burst_beyond_a_knee_does_not_move_it() {
         let knee = KneeEdges { low: 180, high: 180 };
         assert_eq!(found(180, None), Ok(knee));
         let next = spread_counts(MIN_COUNT, 400).into_iter().find(|n| *n > 180).expect("counts go on");

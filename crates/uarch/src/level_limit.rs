@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_at_which_another_structure_is_full_is_limited_by_it() {
+    fn a_size_is_limited_by_another_structure_that_is_full_there() {
         let [level, cache] = [[2077.0, 2016.0, 2184.0], [32886.0, 32768.0, 33005.0]];
         let limited = (VerdictKind::Limited, Some("instruction_cache".into()), None);
         assert_eq!(judged("branch_targets.1.size", level, Some(cache)), limited);

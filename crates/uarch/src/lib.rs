@@ -1,22 +1,22 @@
-//! How big everything in this core is: `uarch`.
+//! The study `uarch`: sizes, costs and rates of the structures of this core.
 //!
-//! Sizes of structures are found without counters: two chains of slow instructions overlap while
-//! the core can hold all that is between them (`overlap`). A search (`knee_search`, `knee`) finds
-//! the count at which the overlap ends, and `verdict` decides what that proves. `size_watch`
-//! repeats it, since a sibling may take a part of a structure. Other experiments:
+//! It finds sizes without performance counters. Two chains of slow instructions overlap while the
+//! core can hold all instructions between them (`overlap`). A search finds the count at which the
+//! overlap ends (`knee_search`, `knee`), and `verdict` judges it. `size_watch` measures sizes
+//! again later, as a sibling may take a part of a structure. Other experiments:
 //!
 //! - levels of caches and predictors, from the cost of a step by count (`cost`, `plateau`,
 //!   `level_curves`, `level_records`)
 //! - costs of events, as the difference from a control (`contrast`), and costs by place
 //!   (`cost_map`)
 //! - rates and latencies, from the cost of a step (`rates`)
-//! - events on their way at once, from the cost of batches (`batches`)
-//! - queues that classes of instructions share (`queues`), and units that they share (`mixture`)
-//! - what another CPU shares (`sharing`, `partition`), and how long a line takes between two CPUs
-//!   (`exchange`)
-//! - what a guest gets of the machine, from all of it (`environment`)
+//! - events in flight at once, from the cost of batches (`batches`)
+//! - queues and units that classes of instructions share (`queues`, `mixture`)
+//! - resources that two CPUs share (`sharing`, `partition`), and the time of a line from one CPU to
+//!   another (`exchange`)
+//! - the share of the machine that a guest gets, from all results (`environment`)
 //!
-//! A test is data (`spec`), in the file of its topic; `test_list` has all topics.
+//! Tests are data (`spec`), in the files of their topics; `test_list` lists all topics.
 
 #![warn(unreachable_pub)]
 

@@ -1,5 +1,5 @@
-//! Whether two chains overlap across a number of instructions, without counters and without memory
-//! that misses.
+//! Whether two chains overlap across a number of instructions. It needs neither performance
+//! counters nor cache misses.
 //!
 //! ```text
 //!     lfence; first chain; n fillers; second chain             both
@@ -7,12 +7,13 @@
 //!     lfence; first chain; n fillers; lfence; second chain     fenced
 //! ```
 //!
-//! The chains are of slow instructions that wait for each other. While the core can hold all that
-//! is between the chains, it executes both at once, and `both` takes as long as `alone`. Past that
-//! the second chain begins late. At worst it begins when the first one has ended, as in `fenced`.
-//! The overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once, 0 where one
-//! runs after the other. All three run in the same rounds, so that frequency and disturbances
-//! cancel, and it has no unit.
+//! Each instruction of a chain waits for the one before. While the core can hold everything
+//! between the chains, it executes both at once, and `both` takes as long as `alone`. With more
+//! fillers the second chain begins late: at worst after the end of the first one, as in `fenced`.
+//!
+//! The overlap is (fenced − both) / (fenced − alone): 1 if the chains run at once, 0 if one runs
+//! after the other. It has no unit. All three programs run in the same rounds, which cancels
+//! frequency and disturbances.
 
 use super::conditions::RunConditions;
 use super::null_number::nan_for_null;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlap_is_whole_beside_the_first_chain_and_zero_behind_it() {
+    fn an_overlap_is_one_during_the_first_chain_and_zero_behind_it() {
         assert_eq!([100.0, 150.0, 200.0].map(|both| compute_overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
     }
 
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_register_that_the_world_does_not_load_is_written() {
+    fn registers_that_programs_do_not_load_are_written() {
         let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };
         for (zmm, number) in [(true, 8 + 8 + 16), (false, 8)] {
             for program in build_programs(&Plan::simulated(), &probe, 1, zmm) {

@@ -149,7 +149,7 @@ mod tests {
     use cyclescope_code::program::memory::ProgramMemory;
 
     #[test]
-    fn a_part_is_gone_where_sizes_are_surely_smaller() {
+    fn a_part_is_lost_if_the_size_is_surely_smaller() {
         let size = |[low, value, high]: [f64; 3]| Some(Interval { value, low, high });
         let kind = |alone, idle, full| {
             let verdict = judge_partition(size(alone), size(idle), size(full), 1);

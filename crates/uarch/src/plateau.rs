@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_end_where_the_next_begins_to_cost() {
+    fn a_level_ends_where_the_cost_begins_to_rise() {
         let points = curve(|n| match n {
             ..=49152.0 => 5.0,
             ..=2e6 => 16.0,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_past_the_last_stretch_belongs_to_another_level() {
+    fn a_rise_beyond_the_last_stretch_belongs_to_another_level() {
         // As page walks that get dearer with each table that they miss.
         let rises =
             |cost: f64| reaches_next_level(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);

@@ -63,7 +63,7 @@ pub(super) fn run_queues(
     Ok(records)
 }
 
-/// Measures a pair, and once more where it is unclear.
+/// Measures a pair, and once more if it is unclear.
 fn retry_if_unclear(pair: impl FnMut() -> Result<TestVerdict, RunError>) -> Result<TestVerdict, RunError> {
     RETRY_ONCE.retry_while(|verdict| verdict.kind == VerdictKind::Unclear, pair)
 }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_others_take_are_shared() {
+    fn a_queue_with_fewer_free_entries_is_shared() {
         assert_eq!(fewer([24, 24, 0]), (VerdictKind::Found, Some(1.0)));
         assert_eq!(fewer([12, 12, 0]), (VerdictKind::Found, Some(0.5)));
         // Queues that take turns.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_known_as_well_as_knees_are() {
+    fn the_width_of_knees_limits_the_precision() {
         let knee = |low: usize, high: usize| Some(KneeEdges { low, high });
         let size = |alone, beside| judge_pair(by(), 24, alone, [beside; 2], alone).size;
         let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_without_a_knee_tells_nothing() {
+    fn a_curve_without_a_knee_proves_nothing() {
         let knee = Some(KneeEdges { low: 60, high: 60 });
         for missing in 0..4 {
             let knees: Vec<_> = (0..4).map(|place| knee.filter(|_| place != missing)).collect();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_is_unclear_is_measured_once_more() {
+    fn an_unclear_pair_is_measured_again() {
         for (kinds, expected, times) in [
             ([VerdictKind::Unclear, VerdictKind::Found, VerdictKind::None], VerdictKind::Found, 2),
             ([VerdictKind::None, VerdictKind::Found, VerdictKind::None], VerdictKind::None, 1),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_smaller_one_is_taken() {
+    fn a_part_of_the_smaller_structure_is_occupied() {
         assert_eq!([waiting_count(96, 48), waiting_count(12, 96), waiting_count(200, 160)], [24, 6, MAX_OCCUPIED]);
     }
     /// A core on which `room` of each class can wait. `taken` is how many entries one of the other
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn both_programs_that_wait_and_one_that_does_not_are_measured() {
+    fn both_waiting_programs_and_the_ready_one_count() {
         let core = |taken| Shared { room: 60.0, taken, torn: &[], searches: 0 };
         let kind = |taken| {
             let (kind, number, _) = told(core(taken), StructureEnd::At(60));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_program_may_do_more_where_cores_pack_its_instructions() {
+    fn one_program_may_be_faster_if_cores_pack_its_instructions() {
         let rate = |value| Interval { value, low: value, high: value };
         let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
         assert_eq!(
@@ -267,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_for_a_cpu_that_has_what_it_needs() {
+    fn a_row_needs_its_cpu_features() {
         let row = ROW.requiring(&[CpuidFeature::AVX512F]);
         assert_eq!([true, false].map(|has| row.runnable_variants(|_| has).count()), [3, 0]);
     }
 
     #[test]
-    fn programs_are_those_for_this_cpu() {
+    fn only_runnable_programs_are_measured() {
         let all = &[("one", 0.5), ("two", 0.25), ("three", 0.25), ("old", 0.5)];
         assert_eq!(record(all, true, 64).value.value, Some(256.0));
         assert_eq!(record(all, false, 64).value.value, Some(128.0));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_runs_where_it_is_said_to() {
+    fn every_program_names_the_features_that_it_needs() {
         use CpuidFeature as F;
         const EVERYWHERE: [CpuidFeature; 9] =
             [F::INTEL8086, F::INTEL386, F::INTEL486, F::X64, F::FPU, F::CMOV, F::MULTIBYTENOP, F::SSE, F::SSE2];

@@ -233,7 +233,7 @@ mod tests {
     use serde_json::{json, to_value};
 
     #[test]
-    fn a_record_is_read_as_it_was_written() {
+    fn a_record_survives_a_round_trip() {
         let verdict = TestVerdict::new(VerdictKind::Unclear, "it is simulated");
         let mut record = UarchRecord::new(find_test("data_caches"), "data_caches".to_string(), verdict, Unit::Bytes);
         let curve = vec![CostPoint { n: 64, cost: 5.0, low: 4.5, high: f64::NAN }];
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_a_line_may_lack_are_empty() {
+    fn missing_fields_of_a_line_are_empty() {
         let value = json!({ "value": 320.0, "low": 320.0, "high": 320.0, "unit": "count" });
         let line = json!({ "kind": "uarch", "test": "rob", "what": "rob", "verdict": "found", "value": value });
         let record = UarchRecord::deserialize(&line).expect("it has all that it needs");

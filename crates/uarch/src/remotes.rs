@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_ends_by_itself_if_the_other_one_is_gone() {
+    fn each_side_stops_by_itself_without_the_other() {
         let Some(cpu) = cpus().last().copied() else { return };
         let remote = RemoteExecutor::open(cpu, OpenOptions { own_code: true, ..OpenOptions::default() }).unwrap();
         let within = Duration::from_secs(20);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cpus_have_rounds_or_a_reason() {
+    fn two_cpus_yield_rounds_or_a_reason() {
         let all = cpus();
         let (Some(one), Some(other)) = (all.first(), all.get(1)) else { return };
         let answers = MachineAnswers::live();
@@ -238,7 +238,7 @@ mod tests {
     const OF_PAGE: i32 = PAGE_BYTES as i32;
 
     #[test]
-    fn both_sides_have_a_line_in_common_and_those_of_a_control_have_not_even_a_page() {
+    fn both_sides_share_a_line_and_controls_share_no_page() {
         for line in 0..32 {
             let [asks, answers] = places(line, false);
             assert_eq!(asks, answers);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_in_a_pair_of_its_own() {
+    fn each_line_is_in_its_own_pair_of_lines() {
         let pairs: BTreeSet<i32> = (0..32).map(|line| places(line, false)[0] / PAIR).collect();
         assert_eq!(pairs.len(), 32);
     }

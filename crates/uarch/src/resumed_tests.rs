@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_resumed_with_all_of_its_lines_or_not_at_all() {
+    fn only_complete_tests_are_resumed() {
         assert_eq!(count_complete_lines(&[]), 0);
         assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 3), ("data_tlb", 2, 2)])), 6);
         assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 2)])), 1);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_line_tells_why_there_is_no_knee() {
+    fn a_resumed_line_restores_the_reason_for_no_knee() {
         let stores = TESTS.iter().find(|test| test.name == "stores_in_flight").unwrap();
         let [one, other, ..] = stores.fillers() else { panic!("it has fillers") };
         let curve = |name: &str, no: NoKnee| json!({ "name": name, "knee": null, "no_knee": no.describe() });

@@ -19,8 +19,8 @@ const MIN_SLOWDOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Measures each kind of work with load on the CPU that slows the first kind most, and what that
-/// CPU leaves of each structure.
+/// Measures each kind of work with load on the CPU that slows the first kind most. Then measures
+/// the share of each structure that this CPU leaves.
 pub(super) fn run_sharing(
     core: &mut (impl MeasureCosts + MeasureOverlaps),
     others: &mut dyn BackgroundCpus,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_sibling_is_found_and_what_it_takes() {
+    fn a_hidden_sibling_and_its_share_are_found() {
         let found = records(&[3, 5, 4], 2.0, 0.99);
         assert_eq!((found[0].verdict, found[0].value.value), (VerdictKind::Found, Some(2.0)));
         assert!(found[0].why.contains("CPU 5") && found[0].why.ends_with("both CPUs are of one core"));

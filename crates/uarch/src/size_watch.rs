@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_beside_a_busy_sibling_is_ignored() {
+    fn a_check_with_a_busy_sibling_is_ignored() {
         let mut watch = SizeWatch::default();
         watch.take_sizes(vec![after(&[])]);
         for size in watch.due_sizes() {

@@ -87,7 +87,7 @@ mod tests {
     use crate::spec::Experiment;
 
     #[test]
-    fn tests_name_structures_that_come_before_them() {
+    fn tests_come_after_the_structures_that_they_name() {
         for (number, test) in TESTS.iter().enumerate() {
             assert!(TESTS[..number].iter().all(|other| other.name != test.name), "{}", test.name);
             for other in test.required_tests() {

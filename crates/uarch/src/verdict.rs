@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_fillers_alone_prove_no_entries_and_are_a_whole_multiple() {
+    fn packed_fillers_alone_prove_no_size_and_end_at_a_multiple() {
         let rob = |knees: [usize; 4]| judged("rob", &knees.map(Ok), &[]);
         let size = |verdict: TestVerdict| verdict.size.map(|size| size.value);
         // Zeros, a mixture, and two kinds of no-operations.
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_comes_from_fillers_that_differ_or_have_no_knee() {
+    fn fillers_that_differ_or_have_no_knee_prove_no_number() {
         for (knees, kind) in [
             ([Ok(112), Ok(90), Ok(140)], VerdictKind::Unclear),
             (

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_judged_by_the_cost_of_a_walk() {
+    fn huge_pages_are_judged_by_the_cost_of_a_page_walk() {
         let family = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
         let saved = |number: f64| known("huge_pages", Some([number; 3]), None);
         let translations = known("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_has_the_interval_of_chance() {
+    fn a_share_has_a_confidence_interval() {
         let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {
             let conditions = RunConditions::showing(&[], rounds);
             of(&beside(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])

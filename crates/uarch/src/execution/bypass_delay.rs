@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_that_an_operation_reads_is_zero_at_first() {
+    fn all_read_values_are_zero_at_first() {
         let mut factory = InstructionInfoFactory::new();
         for row in find_test("bypass_delay").rows() {
             for variant in row.variants {

@@ -68,7 +68,7 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
     #[test]
-    fn each_target_comes_once_and_goes_back() {
+    fn each_target_is_jumped_to_once_and_jumps_back() {
         let steps = targets_16_bytes_apart(50);
         let AreaFill::Image(places) = &steps.memory.areas[0].fill else { panic!("the table is written") };
         let mut places: Vec<u32> =

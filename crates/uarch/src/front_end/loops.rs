@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn each_instruction_has_the_greatest_length_and_the_counter_counts() {
+    fn instructions_have_the_greatest_length_and_the_loop_counter_counts() {
         for family in asked().programs {
             let steps = family.program(40);
             let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_all_published_sizes_are_seen_where_a_third_of_the_width_is_lost() {
+    fn loop_buffers_of_all_published_sizes_are_found() {
         let found = |buffer, behind| {
             let mut core = Six { buffer, behind };
             let records =

@@ -228,7 +228,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_program_has_as_many_instructions_as_are_counted_and_fits_an_instruction_cache() {
+    fn programs_have_the_counted_instructions_and_fit_the_instruction_cache() {
         for (program, each) in [(lea_and_branches as fn(usize) -> StepLoop, 20), (test_and_branches, 12)] {
             let steps = program(9600);
             let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn each_block_jumps_to_the_next_and_lies_in_a_window() {
+    fn each_block_jumps_to_the_next_and_fits_a_window() {
         for (before, one) in
             [(0, zeroing_instruction as fn(usize) -> Vec<u8>), (BEFORE, zeroing_instruction), (0, mov_instruction)]
         {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_in_one_set_and_those_of_the_control_in_sets_of_their_own() {
+    fn blocks_share_a_set_and_control_blocks_do_not() {
         let Experiment::Batches(batches) = &find_test("uop_cache_ways").experiment else {
             unreachable!("it is one of batches")
         };
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_an_entry_each_and_those_of_the_witness_two() {
+    fn blocks_take_one_entry_and_witness_blocks_two() {
         let Experiment::Batches(batches) = &find_test("uop_cache_ways").experiment else {
             unreachable!("it is one of batches")
         };

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_differ_in_the_lines_of_their_pages_alone() {
+    fn programs_differ_only_in_the_lines_of_their_pages() {
         for (apart, behind) in [(L2_SETS, 0), (L2_FEWER_SETS, ANOTHER)] {
             let [one, others] = [true, false].map(|one_set| set_lines(MOST, apart, behind, one_set));
             assert!(one.iter().all(|line| line % L2_FEWER_SETS == behind));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_of_a_page_come_together_and_programs_are_unlike() {
+    fn loads_of_a_page_follow_each_other_and_programs_differ() {
         let strides = asked().programs.iter().map(|family| {
             let steps = family.program(1 << 20);
             let area = &steps.memory.areas[0];
@@ -168,7 +168,7 @@ mod tests {
     const LARGEST: usize = 3 << 20;
 
     #[test]
-    fn a_level_is_seen_behind_the_largest_second_cache_and_a_load_has_no_latency() {
+    fn counts_reach_beyond_the_largest_second_cache_and_no_latency_is_reported() {
         let walks = asked();
         assert!(walks.count_range[1] >= 2 * LARGEST && walks.count_range[0] <= 8 << 10);
         assert!(walks.cost_definition.is_none());

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_loads_begin() {
+    fn places_are_the_begins_of_loads() {
         for row in OFFSETS {
             for number in [0, row.place_count - 1] {
                 for family in &row.programs {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_of_lines_and_of_pages() {
+    fn boundaries_are_of_lines_and_pages() {
         for (row, end) in ENDS.iter().zip([64, 64, 4096]) {
             for number in [0, row.place_count - 1] {
                 for family in &row.programs {

@@ -141,7 +141,7 @@ mod tests {
     /// Rows with different late runs have the same instructions, except for the chains before and
     /// behind that run.
     #[test]
-    fn rows_differ_in_the_place_of_one_run_alone() {
+    fn rows_differ_only_in_the_place_of_one_run() {
         for texts in [&ONE, &OTHER] {
             let decoded = |late: usize| -> Vec<Mnemonic> {
                 let body = run_row(late, texts).body;

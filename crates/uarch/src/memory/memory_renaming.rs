@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_loads_what_was_stored_from_its_first_byte_on() {
+    fn the_control_loads_from_the_first_stored_byte() {
         let rows = find_test("memory_renaming").rows().iter().chain(find_test("memory_renaming_reach").rows());
         for (row, variant) in rows.flat_map(|row| row.variants.iter().map(move |variant| (row, variant))) {
             let name = format!("{}, {}", row.name, variant.family.label());

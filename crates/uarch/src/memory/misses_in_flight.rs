@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_flushed_before_and_each_batch_waits_for_the_one_before() {
+    fn lines_are_flushed_first_and_each_batch_waits_for_the_previous() {
         let number = 11;
         let order = [
             vec![Mnemonic::Clflush; number],
@@ -197,7 +197,7 @@ mod tests {
     const SETS: usize = 64;
 
     #[test]
-    fn lines_have_room_in_the_nearest_cache_and_come_in_no_order_that_a_prefetcher_knows() {
+    fn lines_fit_the_nearest_cache_in_an_order_unknown_to_prefetchers() {
         let batch = lines(&miss_batches(MOST - BEFORE, LOADS), Mnemonic::Mov);
         let (first, second) = batch.split_at(MOST - BEFORE);
         assert_ne!(first, second, "batches differ");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_has_a_line_of_its_own() {
+    fn the_chain_misses_the_nearest_cache() {
         let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {
             unreachable!("it is one of batches")
         };

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_differ_in_the_pages_of_the_ring_alone() {
+    fn programs_differ_only_in_the_pages_of_the_ring() {
         let [small, huge] = [line_of_many_pages(1), line_of_huge_pages(1)];
         assert_eq!((&small.body, &small.init, small.iterations), (&huge.body, &huge.init, huge.iterations));
         let pages: Vec<PageSize> = huge.memory.areas.iter().map(|area| area.pages).collect();

@@ -215,7 +215,7 @@ mod tests {
     const TRANSLATIONS: [usize; 2] = [4096, 32];
 
     #[test]
-    fn each_load_finds_no_translation_and_those_of_the_control_all() {
+    fn every_load_misses_the_tlb_and_control_loads_hit() {
         for family in asked().programs.iter().chain([asked().single_event, &asked().witness.family]) {
             let places = loaded(&family.program(7), PAGES);
             // A page comes again only after more pages than there are entries.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
+    fn programs_differ_in_order_and_instructions_and_wait_for_each_batch() {
         let all: Vec<StepLoop> = asked().programs.iter().map(|family| family.program(7)).collect();
         assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
         let loads = |steps: &StepLoop| {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_one_instruction_of_its_length() {
+    fn every_generated_instruction_has_its_length() {
         for length in 1..=15 {
             assert_eq!(decoded(&nop_of_length(length)), (length, Mnemonic::Nop));
             for place in 0..8 {

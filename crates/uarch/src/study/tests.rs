@@ -78,7 +78,7 @@ fn alone() -> Box<dyn Executor> {
 }
 
 #[test]
-fn a_number_at_which_another_structure_is_full_is_limited_by_it() {
+fn a_number_is_limited_by_another_structure_that_is_full_there() {
     let own = six_walks(20.0, alone);
     assert_eq!((&own["verdict"], &own["value"]["value"]), (&json!("found"), &json!(6.0)), "{own}");
     let limited = six_walks(6.0, alone);
@@ -101,7 +101,7 @@ fn rates_are_reported_as_a_share_of_another_tests_largest() {
 }
 
 #[test]
-fn a_test_beside_background_load_has_a_caveat() {
+fn a_test_with_background_load_has_a_caveat() {
     let caveats = |line: Value| line["caveats"].as_array().map_or(0, Vec::len);
     assert_eq!(caveats(six_walks(20.0, alone)), 0);
     let beside = six_walks(20.0, || Box::new(machine(walks(6), f64::from(ADDERS) / 2.0)));
@@ -144,7 +144,7 @@ impl Executor for Ends {
 const SPELL: usize = 240;
 
 #[test]
-fn a_test_beside_load_that_ends_is_measured_again() {
+fn a_test_is_measured_again_if_the_load_ends() {
     let open = || -> Box<dyn Executor> {
         let machines = [1.0, 2.0].map(|part| machine(walks(6), f64::from(ADDERS) / part));
         Box::new(Ends { machines, left: SPELL })
@@ -154,7 +154,7 @@ fn a_test_beside_load_that_ends_is_measured_again() {
 }
 
 #[test]
-fn background_load_of_the_test_itself_is_not_waited_for() {
+fn a_test_does_not_wait_for_its_own_background_load() {
     let mut part = 0;
     for test in TESTS {
         let is_part = matches!(test.experiment, Experiment::Sharing(_));

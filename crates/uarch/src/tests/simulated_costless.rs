@@ -62,7 +62,7 @@ const TAKE_TIME: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn nothing_is_found_on_a_core_without_costs_of_events() {
+fn no_event_is_found_on_a_core_without_event_costs() {
     let takes = |key: &str| TAKE_TIME.iter().any(|(begin, _)| key.starts_with(begin));
     for seed in 0..3 {
         let mut core = CostlessCore::new(seed);

@@ -182,7 +182,7 @@ fn ends_too_far_apart_leave_the_next_level_without_a_number() {
 }
 
 #[test]
-fn an_end_of_the_second_program_alone_behind_all_others_is_unclear() {
+fn a_last_end_of_the_second_program_alone_is_unclear() {
     let cost = |n, family| match family {
         1 => stepped(n, &[(49152.0, 5.0), (2e6, 20.0)], 90.0),
         _ => stepped(n, &[(49152.0, 5.0)], 20.0),
@@ -194,7 +194,7 @@ fn an_end_of_the_second_program_alone_behind_all_others_is_unclear() {
 }
 
 #[test]
-fn a_rise_slower_than_that_of_a_structure_ends_no_level() {
+fn too_slow_a_rise_ends_no_level() {
     // The same in both programs: from 1 MiB to four times as much.
     let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
     let records = told("instruction_cache", |n, _| {
@@ -207,7 +207,7 @@ fn a_rise_slower_than_that_of_a_structure_ends_no_level() {
 }
 
 #[test]
-fn a_structure_whose_entries_are_used_one_by_one_ends_at_one_count() {
+fn a_single_structure_ends_at_one_count() {
     // Both rise from 20 lines on, but gradually.
     let records = told("l1d_ways", |n, _| 30.0 * ((n - 16.0) / 8.0).clamp(0.0, 1.0));
     let (kind, why) = of(&records, "");
@@ -247,7 +247,7 @@ fn missing_memory_hides_no_smaller_level() {
 }
 
 #[test]
-fn only_costs_that_are_found_have_a_spread() {
+fn only_found_costs_have_a_spread() {
     let spread = |records: &[(String, UarchRecord)]| {
         let with = records.iter().filter(|(_, record)| record.measured.is_some());
         with.map(|(key, _)| key.clone()).collect::<Vec<_>>()
@@ -262,7 +262,7 @@ fn only_costs_that_are_found_have_a_spread() {
 }
 
 #[test]
-fn a_difference_whose_control_was_disturbed_once_makes_no_level_larger() {
+fn a_disturbed_control_makes_no_level_larger() {
     let times = RefCell::new(BTreeMap::<usize, usize>::new());
     let cost = |n: f64, family| {
         let mut times = times.borrow_mut();
@@ -285,7 +285,7 @@ fn curve(counts: impl IntoIterator<Item = usize>, cost: impl Fn(usize) -> f64) -
 }
 
 #[test]
-fn small_rises_make_no_level_together() {
+fn small_rises_do_not_add_up_to_a_level() {
     let number = |[first, next, last]: [f64; 3]| {
         let cost = |n: usize| stepped(n as f64, &[(1e5, first), (1e6, next)], last);
         find_levels(&curve((12..25).flat_map(|bits| [1 << bits, 3 << (bits - 1)]), cost), RISES).len()

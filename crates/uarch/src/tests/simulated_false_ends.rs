@@ -126,7 +126,7 @@ fn a_sibling_that_comes_and_goes_hides_no_size() {
 }
 
 #[test]
-fn a_core_that_takes_instructions_in_groups_has_all_of_its_entries() {
+fn a_core_that_allocates_in_groups_shows_all_entries() {
     let named = |name: &str| *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
     let test = named("rob");
     let Experiment::Overlap(window) = &test.experiment else { panic!("it is one of the window") };

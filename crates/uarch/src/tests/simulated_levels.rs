@@ -256,7 +256,7 @@ fn levels_in_which_no_two_programs_agree_are_unclear() {
 }
 
 #[test]
-fn a_size_that_does_not_shrink_beside_others_is_unclear() {
+fn a_size_that_the_witness_does_not_shrink_is_unclear() {
     struct Unmoved(SimulatedLevels);
     impl MeasureCosts for Unmoved {
         fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {

@@ -68,7 +68,7 @@ fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) 
 }
 
 #[test]
-fn both_programs_have_to_show_the_same() {
+fn both_programs_have_to_agree() {
     let told =
         |ratios: [f64; 2]| first(|course, variant| if course.works { 4.0 * ratios[variant] } else { 4.0 }, |_| 0.99);
     let found = told([2.0, 2.1]);
@@ -93,7 +93,7 @@ fn the_control_runs_before_and_after() {
 }
 
 #[test]
-fn a_cpu_that_did_not_run_is_tried_once_more() {
+fn a_cpu_that_did_not_run_is_tried_again() {
     let cost = |course: LoadCourse, _| if course.works { 8.0 } else { 4.0 };
     assert_eq!(first(cost, |begun| if begun == 1 { 0.5 } else { 0.99 }).value.value, Some(2.0));
     assert_eq!(first(cost, |_| 0.5).verdict, VerdictKind::Unclear);

@@ -112,7 +112,7 @@ const ROOM: [usize; 2] = [40, 20];
 const COUNTS: [usize; 3] = [10, 30, 60];
 
 #[test]
-fn layouts_beside_a_busy_sibling_make_no_structure_smaller() {
+fn layouts_with_a_busy_sibling_make_no_structure_smaller() {
     let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };
     let of_room = |room: usize| {
         let of_count = |n: usize| {
@@ -149,7 +149,7 @@ fn a_sibling_that_never_rests_is_not_waited_for() {
 }
 
 #[test]
-fn an_overlap_is_that_of_most_layouts() {
+fn a_few_slow_layouts_do_not_change_an_overlap() {
     let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };
     let times = [300.0, 300.0, 600.0];
     let costs = build_bodies(&probe, 10).into_iter().zip(times).collect();
@@ -180,7 +180,7 @@ fn step(_: usize) -> StepLoop {
 }
 
 #[test]
-fn layouts_beside_a_busy_sibling_make_no_step_dearer() {
+fn layouts_with_a_busy_sibling_make_no_step_dearer() {
     let family = ProgramFamily::new("simulated", step);
     let tally = tally([160.0, 240.0].map(|cost| vec![(STEP.to_vec(), cost)]), |core| {
         let point = core.measure_cost(&family, 1).expect("all is simulated").expect("layouts are undisturbed");

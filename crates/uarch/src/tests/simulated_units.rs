@@ -175,7 +175,7 @@ fn pairs_predict_the_cost_of_groups_of_three() {
 /// Each class has four units of its own, and there are six slots. With a class that fills its four
 /// units, half of the other class's rate fits.
 #[test]
-fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
+fn classes_with_separate_units_show_no_effect_when_slots_are_few() {
     let test = find_test("mixed_throughput");
     let crate::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let classes = REAL.map(|class| match class.0 {

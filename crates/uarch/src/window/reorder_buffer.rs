@@ -129,7 +129,7 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions};
 
     #[test]
-    fn a_step_is_an_instruction_that_the_longer_program_has_more() {
+    fn a_step_is_one_extra_instruction_of_the_longer_program() {
         let Experiment::Rates(rates) = &find_test("retire_rate").experiment else { panic!("it is a test of rates") };
         let [row] = rates.rows else { panic!("it has one row") };
         for variant in row.variants {

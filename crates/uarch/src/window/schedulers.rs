@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_alone_waits_for_nothing() {
+    fn only_the_control_waits_for_nothing() {
         for QueueClass { name, waiting, ready, .. } in classes() {
             for filler in waiting {
                 assert!(waits(filler).into_iter().all(|waits| waits), "{name}: {}", filler.name);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_has_the_instructions_and_structures_of_the_waiting_ones() {
+    fn the_control_has_the_same_instructions_and_structures() {
         for QueueClass { name, waiting: [one, other], ready, size_test: test } in classes() {
             let mnemonics = |filler: &FillerSpec| filler.code.iter().map(|text| decoded(text).mnemonic()).collect();
             let [first, second, control]: [BTreeSet<Mnemonic>; 3] = [*one, *other, *ready].map(mnemonics);
