@@ -49,14 +49,14 @@ pub(super) fn run_batches(
     test: &'static TestSpec,
     batches: &'static BatchesSpec,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let one = match measure_median_costs(core, &[batches.single_event], 1) {
+    let event_cost = match measure_median_costs(core, &[batches.single_event], 1) {
         Err(RunError::Unavailable(reason)) => {
             return Ok(vec![UarchRecord::unavailable(test, test.name.to_string(), &reason, Unit::Count)]);
         }
         points => points?[0].map_or(f64::NAN, |point| point.cost),
     };
-    let walks = batches.programs.iter().chain([&batches.witness.family]);
-    let mut all: Vec<MeasuredFamily> = walks.map(|family| (family, vec![Vec::new(); batches.counts.len()])).collect();
+    let families = batches.programs.iter().chain([&batches.witness.family]);
+    let mut all: Vec<MeasuredFamily> = families.map(|family| (family, vec![Vec::new(); batches.counts.len()])).collect();
     let mut times = 0;
     loop {
         measure_all(core, batches, &mut all)?;
@@ -64,10 +64,10 @@ pub(super) fn run_batches(
         let curves: Vec<_> = all.iter().map(|(family, counts)| (*family, median_curve(counts))).collect();
         let ends: Vec<_> = curves
             .iter()
-            .map(|(family, points)| (family.name, find_end(points, one, batches.last_event_slack)))
+            .map(|(family, points)| (family.name, find_end(points, event_cost, batches.last_event_slack)))
             .collect();
-        let (beside, ends) = ends.split_last().expect("the witness is one of them");
-        let witness = judge_witness(beside.0, ends[0].1, batches, beside.1);
+        let (witness_end, ends) = ends.split_last().expect("the witness is one of them");
+        let witness = judge_witness(witness_end.0, ends[0].1, batches, witness_end.1);
         let verdict = judge_batches(ends, Some(&witness), batches);
         // Disturbed batches are measured again.
         if verdict.kind == VerdictKind::Unclear && times < MAX_MEASUREMENTS {
@@ -75,9 +75,9 @@ pub(super) fn run_batches(
         }
         let mut record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         record.witnesses.push(witness);
-        let walked = curves.into_iter();
+        let programs = curves.into_iter();
         record.walks =
-            walked.map(|(family, curve)| WalkRecord { name: family.name.into(), levels: Vec::new(), curve }).collect();
+            programs.map(|(family, curve)| WalkRecord { name: family.name.into(), levels: Vec::new(), curve }).collect();
         return Ok(vec![record]);
     }
 }
@@ -97,17 +97,17 @@ fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [Me
 
 /// The median at each size. A difference of two programs errs in both directions.
 fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
-    let one = |points: &Vec<CostPoint>| {
+    let median_point = |points: &Vec<CostPoint>| {
         let mut points = points.clone();
-        points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+        points.sort_by(|median_point, other| median_point.cost.total_cmp(&other.cost));
         points.get(points.len().saturating_sub(1) / 2).copied()
     };
-    counts.iter().filter_map(one).collect()
+    counts.iter().filter_map(median_point).collect()
 }
 
-/// The number of events that fit. `one` is the cost of one event; the last batch that fits may take
-/// longer by `part` of it.
-fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLimit> {
+/// The number of events that fit, if one event costs `event_cost`. The last batch may take longer
+/// by `part` of that.
+fn find_end(points: &[CostPoint], event_cost: f64, part: f64) -> Result<BatchEnd, NoLimit> {
     // The neighbours of a disturbed batch are undisturbed.
     let costs: Vec<f64> = (0..points.len())
         .map(|at| match at {
@@ -117,19 +117,19 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
         })
         .collect();
     let n = |at: usize| points[at].n as f64;
-    let known = one > 0.0 && points.len() > 2 * MIN_LINE_POINTS;
+    let known = event_cost > 0.0 && points.len() > 2 * MIN_LINE_POINTS;
     if !known {
         return Err(NoLimit::NoSingleRise);
     }
     // The longest series of batches that fit.
     for last in (MIN_LINE_POINTS - 1..points.len()).rev() {
         let line = FittedLine::from_points((0..=last).map(|at| (n(at), costs[at])).collect());
-        let above = |at: usize| (costs[at] - line.value_at(n(at))) / one;
-        let raw = |at: usize| (points[at].cost - line.value_at(n(at))) / one;
+        let above = |at: usize| (costs[at] - line.value_at(n(at))) / event_cost;
+        let raw = |at: usize| (points[at].cost - line.value_at(n(at))) / event_cost;
         // A single batch without room between two that seem to fit is real: another batch may do
         // less work for a reason of its own.
         let inside = (0..=last).all(|at| above(at).abs() <= FIT_TOLERANCE) && raw(last) <= FIT_TOLERANCE;
-        let pace = line.slope * n(last) > PACE_MOST * one;
+        let pace = line.slope * n(last) > PACE_MOST * event_cost;
         match (inside, pace) {
             (true, _) if last + 1 == points.len() => {
                 return Err(if pace { NoLimit::PaceLimited } else { NoLimit::AllFit });
@@ -181,10 +181,10 @@ fn judge_witness(
     name: &'static str,
     first: Result<BatchEnd, NoLimit>,
     batches: &BatchesSpec,
-    beside: Result<BatchEnd, NoLimit>,
+    witness_end: Result<BatchEnd, NoLimit>,
 ) -> WitnessResult {
     let occupied = batches.witness.occupied;
-    match (first, beside) {
+    match (first, witness_end) {
         (Ok(first), Ok(end)) => {
             let moved = end.map(|n| n + occupied);
             let text = format!("{} and {occupied} are {}", describe_end(end), describe_end(moved));
@@ -308,9 +308,9 @@ mod tests {
     fn verdict(
         first: Result<BatchEnd, NoLimit>,
         second: Result<BatchEnd, NoLimit>,
-        beside: Result<BatchEnd, NoLimit>,
+        witness_end: Result<BatchEnd, NoLimit>,
     ) -> TestVerdict {
-        let witness = judge_witness("beside", first, &SIMULATED, beside);
+        let witness = judge_witness("beside", first, &SIMULATED, witness_end);
         judge_batches(&[("one", first), ("other", second)], Some(&witness), &SIMULATED)
     }
 
@@ -319,14 +319,14 @@ mod tests {
         let size = |verdict: TestVerdict| verdict.size.map(|size| [size.low, size.value, size.high]);
         let found = verdict(Ok([19, 19]), Ok([18, 20]), Ok([15, 15]));
         assert_eq!((found.kind, size(found)), (VerdictKind::Found, Some([19.0, 21.0, 21.0])));
-        for (first, second, beside) in [
+        for (first, second, witness_end) in [
             (Ok([19, 19]), Ok([24, 24]), Ok([15, 15])),
             (Ok([19, 19]), Ok([19, 19]), Ok([19, 19])),
             (Ok([19, 19]), Ok([19, 19]), Err(NoLimit::AllFit)),
             (Ok([19, 19]), Err(NoLimit::PaceLimited), Ok([15, 15])),
         ] {
-            let unclear = verdict(first, second, beside);
-            assert_eq!((unclear.kind, size(unclear)), (VerdictKind::Unclear, None), "{first:?} {second:?} {beside:?}");
+            let unclear = verdict(first, second, witness_end);
+            assert_eq!((unclear.kind, size(unclear)), (VerdictKind::Unclear, None), "{first:?} {second:?} {witness_end:?}");
         }
         let limited = verdict(Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited));
         assert_eq!((limited.kind, limited.limited_by), (VerdictKind::Limited, Some("load_rate")));

@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_measurement_with_a_busy_sibling_is_repeated() {
-        let told = |shares: [f64; 2], of_all: f64| {
+        let measure = |shares: [f64; 2], of_all: f64| {
             let mut times = 0;
             let found = retry_if_shared(|| {
                 times += 1;
@@ -200,10 +200,10 @@ mod tests {
             });
             (found.unwrap().0, times)
         };
-        assert_eq!(told([0.02, 0.0], 0.02), (1, 1));
-        assert_eq!(told([0.6, 0.0], 0.1), (2, 2));
-        assert_eq!(told([0.6, 0.9], 0.1), (1, 2));
-        assert_eq!(told([0.9, 0.0], 0.8), (1, 1), "it is busy all the time");
+        assert_eq!(measure([0.02, 0.0], 0.02), (1, 1));
+        assert_eq!(measure([0.6, 0.0], 0.1), (2, 2));
+        assert_eq!(measure([0.6, 0.9], 0.1), (1, 2));
+        assert_eq!(measure([0.9, 0.0], 0.8), (1, 1), "it is busy all the time");
     }
 
     #[test]

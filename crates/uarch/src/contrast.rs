@@ -19,17 +19,17 @@ pub(super) fn run_contrast(
     has: &dyn Fn(&CpuidFeature) -> bool,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let of_row = |row: &TestRow| {
-        let walks: Vec<&ProgramFamily> = row.runnable_variants(has).map(|variant| &variant.family).collect();
-        let verdict = match measure_median_costs(core, &walks, row.n) {
+        let families: Vec<&ProgramFamily> = row.runnable_variants(has).map(|variant| &variant.family).collect();
+        let verdict = match measure_median_costs(core, &families, row.n) {
             Err(RunError::Unavailable(reason)) => {
                 return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, Unit::CoreCycles));
             }
             points => {
-                let events = walks.iter().zip(points?);
+                let events = families.iter().zip(points?);
                 let found: Vec<(String, Interval)> = events
                     .filter_map(|(family, point)| Some((family.label(), event_cost(&point?, row.amount_per_step))))
                     .collect();
-                judge_event(&found, walks.len(), contrast, row)
+                judge_event(&found, families.len(), contrast, row)
             }
         };
         Ok(UarchRecord::new(test, row.record_key(test.name), verdict, Unit::CoreCycles))
@@ -166,38 +166,38 @@ mod tests {
     #[test]
     fn two_programs_are_enough_for_an_event_that_others_hide() {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
-        let told = |costs: &[f64], hidden| {
+        let judge = |costs: &[f64], hidden| {
             let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
             let row = TestRow { may_be_hidden: hidden, ..TestRow::new("", &[]) };
             let verdict = judge_event(&found, costs.len(), &contrast, &row);
             (verdict.kind, verdict.size.map(|size| size.value))
         };
-        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (VerdictKind::Found, Some(4.0)));
-        assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (VerdictKind::Found, Some(3.0)));
-        assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[2.0, 4.0, 4.0], false), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (VerdictKind::Unclear, None));
-        assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (VerdictKind::None, None));
+        assert_eq!(judge(&[0.0, 4.0, 0.1, 4.0], true), (VerdictKind::Found, Some(4.0)));
+        assert_eq!(judge(&[0.0, 1.5, 4.5, 4.5], true), (VerdictKind::Found, Some(3.0)));
+        assert_eq!(judge(&[0.0, 1.5, 1.5, 4.5], true), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[0.0, 4.0, 0.1, 4.0], false), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[2.0, 4.0, 4.0], false), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[0.0, 4.0, 0.1, 0.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[0.0, 4.0, 0.1, 6.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[-3.0, 4.0, 0.1, 4.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(judge(&[0.0, 0.2, 0.1, 0.0], true), (VerdictKind::None, None));
     }
 
     #[test]
     fn an_event_that_depends_on_place_has_an_interval_if_all_programs_show_it() {
         let contrast = ContrastSpec { rows: &[], tolerance: 0.5, tolerance_share: 0.2 };
-        let told = |costs: [[f64; 3]; 2], row: TestRow| {
+        let judge = |costs: [[f64; 3]; 2], row: TestRow| {
             let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
             let verdict = judge_event(&found, 2, &contrast, &row);
             (verdict.kind, verdict.size.map(|size| [size.low, size.high]))
         };
         let row = || TestRow::new("", &[]);
         let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
-        assert_eq!(told(apart, row().varying_by_place()), (VerdictKind::Found, Some([1.4, 31.0])));
-        assert_eq!(told(apart, row()), (VerdictKind::Unclear, None));
+        assert_eq!(judge(apart, row().varying_by_place()), (VerdictKind::Found, Some([1.4, 31.0])));
+        assert_eq!(judge(apart, row()), (VerdictKind::Unclear, None));
         // One program shows noise, or nothing at all.
-        assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
-        assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
+        assert_eq!(judge([[-0.1, 1.5, 19.0], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
+        assert_eq!(judge([[0.1, 0.2, 0.3], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
     }
 
     #[test]
@@ -218,12 +218,12 @@ mod tests {
     fn noise_and_unmeasured_programs_show_no_event() {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
         let row = TestRow { may_be_hidden: true, ..TestRow::new("", &[]) };
-        let told = |lows: [f64; 3], programs| {
+        let judge = |lows: [f64; 3], programs| {
             let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));
             judge_event(&found, programs, &contrast, &row).kind
         };
-        assert_eq!(told([3.0; 3], 3), VerdictKind::Found);
-        assert_eq!(told([3.0; 3], 4), VerdictKind::Unclear, "one was disturbed");
+        assert_eq!(judge([3.0; 3], 3), VerdictKind::Found);
+        assert_eq!(judge([3.0; 3], 4), VerdictKind::Unclear, "one was disturbed");
         // Two of four programs show the event, one of them only within its noise.
         let noisy = [(4.0, 3.0), (4.0, -1.0), (0.0, 0.0), (0.0, 0.0)];
         let found = noisy.map(|(value, low)| ("", Interval { value, low, high: 5.0 }));

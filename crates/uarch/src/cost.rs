@@ -81,12 +81,12 @@ const SETTLING_RUNS: usize = 3;
 /// measurement affect all of them.
 pub(super) fn measure_median_costs(
     core: &mut dyn MeasureCosts,
-    walks: &[&ProgramFamily],
+    families: &[&ProgramFamily],
     n: usize,
 ) -> Result<Vec<Option<CostPoint>>, RunError> {
-    let mut all = vec![Vec::new(); walks.len()];
+    let mut all = vec![Vec::new(); families.len()];
     for _ in 0..SETTLING_RUNS {
-        for (family, points) in walks.iter().zip(&mut all) {
+        for (family, points) in families.iter().zip(&mut all) {
             points.extend(core.measure_cost(family, n)?);
         }
     }
@@ -268,9 +268,9 @@ mod tests {
         fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
             let disturbed = batch.programs.iter().any(|program| program.snippet() == self.1);
             self.0.stream(batch, &mut |samples| {
-                let of = |sample: &Sample| Sample { end: sample.start - u64::from(disturbed), ..*sample };
+                let shorten = |sample: &Sample| Sample { end: sample.start - u64::from(disturbed), ..*sample };
                 match disturbed {
-                    true => take(&samples.iter().map(of).collect::<Vec<_>>()),
+                    true => take(&samples.iter().map(shorten).collect::<Vec<_>>()),
                     false => take(samples),
                 }
             })

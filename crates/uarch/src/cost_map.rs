@@ -65,12 +65,12 @@ fn measure_places(
 fn measure_agreed_cost(
     core: &mut dyn MeasureCosts,
     map: &CostMapSpec,
-    walks: &'static [ProgramFamily; 2],
+    families: &'static [ProgramFamily; 2],
     number: usize,
 ) -> Result<(Option<f64>, [f64; 2]), RunError> {
     let mut lowest = [f64::INFINITY; 2];
     for _ in 0..MAX_MEASUREMENTS {
-        for (family, lowest) in walks.iter().zip(&mut lowest) {
+        for (family, lowest) in families.iter().zip(&mut lowest) {
             *lowest = core.measure_cost(family, number)?.map_or(*lowest, |point| lowest.min(point.cost));
         }
         let [one, other] = lowest;
@@ -87,22 +87,22 @@ fn costs_agree(map: &CostMapSpec, one: f64, other: f64) -> bool {
 
 /// The least cost and all other costs, each with its places.
 fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
-    let mut known: Vec<(f64, isize)> = places.iter().filter_map(|place| Some((place.cost?, place.place))).collect();
-    known.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let groups: Vec<&[(f64, isize)]> = known.chunk_by(|one, other| costs_agree(map, one.0, other.0)).collect();
+    let mut costs: Vec<(f64, isize)> = places.iter().filter_map(|place| Some((place.cost?, place.place))).collect();
+    costs.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let groups: Vec<&[(f64, isize)]> = costs.chunk_by(|one, other| costs_agree(map, one.0, other.0)).collect();
     let middle = |group: &[(f64, isize)]| median(&mut group.iter().map(|(cost, _)| *cost).collect::<Vec<_>>());
     let step = places.get(1).map_or(1, |second| second.place - places[0].place);
-    let told = |group: &&[(f64, isize)]| {
+    let describe = |group: &&[(f64, isize)]| {
         format!(
             "{:.1} at {}",
             middle(group).max(0.0),
             list_places(group.iter().map(|(_, place)| *place).collect(), step)
         )
     };
-    let mut why: Vec<String> = groups.iter().map(told).collect();
+    let mut why: Vec<String> = groups.iter().map(describe).collect();
     // A place that costs more in both programs is no least cost: there a core may match the load
     // with the wrong store and start over.
-    let least = known.first().map_or(f64::INFINITY, |(cost, _)| *cost);
+    let least = costs.first().map_or(f64::INFINITY, |(cost, _)| *cost);
     let dearer = |cost: f64| cost.is_finite() && cost > least && !costs_agree(map, least, cost);
     let (more, unknown): (Vec<&MeasuredPlace>, Vec<&MeasuredPlace>) = places
         .iter()
@@ -117,7 +117,7 @@ fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
     if !unknown.is_empty() {
         why.push(format!("no two programs agree at {}", at(&unknown)));
     }
-    let enough = (known.len() + more.len()) as f64 >= MIN_KNOWN_SHARE * places.len() as f64;
+    let enough = (costs.len() + more.len()) as f64 >= MIN_KNOWN_SHARE * places.len() as f64;
     let kind = if enough { VerdictKind::Found } else { VerdictKind::Unclear };
     let least = groups.first().filter(|_| enough).map(|group| Interval {
         value: middle(group),

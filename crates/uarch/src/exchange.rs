@@ -245,8 +245,8 @@ mod tests {
             self.held.extend(asked.cpus);
             self.most = self.most.max(self.held.len());
             self.lines[asked.line] += usize::from(!asked.is_control);
-            let (_, of) = test();
-            let number = of.programs.iter().position(|variant| std::ptr::eq(variant, asked.program)).unwrap();
+            let (_, spec) = test();
+            let number = spec.programs.iter().position(|variant| std::ptr::eq(variant, asked.program)).unwrap();
             let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.is_control);
             let batch = |batch: usize| {
                 let late = if asked.is_control && asked.line == 0 { self.late } else { 1 };
@@ -275,9 +275,9 @@ mod tests {
         TESTS.iter().find_map(find).unwrap()
     }
 
-    fn of(records: &[UarchRecord], cpus: [u32; 2]) -> (VerdictKind, Option<f64>, Option<usize>) {
-        let of = |record: &&UarchRecord| record.pair.as_ref().is_some_and(|pair| pair.cpus == cpus);
-        let record = records.iter().find(of).expect("a record of the pair");
+    fn find_pair(records: &[UarchRecord], cpus: [u32; 2]) -> (VerdictKind, Option<f64>, Option<usize>) {
+        let has_cpus = |record: &&UarchRecord| record.pair.as_ref().is_some_and(|pair| pair.cpus == cpus);
+        let record = records.iter().find(has_cpus).expect("a record of the pair");
         (record.verdict, record.value.value, record.pair.as_ref().and_then(|pair| pair.cluster))
     }
 
@@ -299,9 +299,9 @@ mod tests {
         let found = Simulated::new(machine).found(&[5, 0, 1, 2, 3, 4]);
         assert_eq!(found.len(), 15);
         let near = |cpus, nanos: f64, cluster| {
-            let (kind, value, of) = of(&found, cpus);
+            let (kind, value, found_cluster) = find_pair(&found, cpus);
             assert!(kind == VerdictKind::Found && (value.unwrap() - nanos).abs() < 0.02 * nanos, "{cpus:?} {value:?}");
-            assert_eq!(of, Some(cluster), "{cpus:?}");
+            assert_eq!(found_cluster, Some(cluster), "{cpus:?}");
         };
         near([0, 4], 10.0, 1);
         near([0, 2], 55.0, 2);
@@ -313,7 +313,7 @@ mod tests {
             assert_eq!(record.verdict == VerdictKind::Unclear, cpus[1] == 5, "{cpus:?}");
             assert_eq!(record.what, format!("core_to_core.{}.{}", cpus[0], cpus[1]));
         }
-        assert!(of(&found, [2, 5]).1.is_none());
+        assert!(find_pair(&found, [2, 5]).1.is_none());
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         let mut silent = Simulated::new(|_: [u32; 2], _| None);
         silent.unanswered = 120;
         let found = silent.found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]), (VerdictKind::Unclear, None, None));
+        assert_eq!(find_pair(&found, [0, 1]), (VerdictKind::Unclear, None, None));
         assert!(found[0].why.contains("did not answer"), "{}", found[0].why);
     }
 
@@ -329,18 +329,18 @@ mod tests {
     fn a_partly_running_cpu_yields_the_time_of_answered_messages() {
         let mut part = Simulated::new(machine);
         (part.every, part.late) = (4, 3);
-        let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
+        let (kind, value, _) = find_pair(&part.found(&[0, 2]), [0, 2]);
         assert!(kind == VerdictKind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
     }
 
     #[test]
     fn programs_that_differ_yield_no_number() {
         let found = Simulated::new(|_: [u32; 2], variant| Some([100, 150][variant])).found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
+        assert_eq!(find_pair(&found, [0, 1]).0, VerdictKind::Unclear);
         assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
         // The two programs ask from different CPUs, so a longer path in one direction shows too.
         let found = Simulated::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
+        assert_eq!(find_pair(&found, [0, 1]).0, VerdictKind::Unclear);
     }
 
     #[test]

@@ -116,14 +116,14 @@ pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
 
 /// A note on the fastest cluster's pairs, if all others are far above and no CPU is in two of them.
 fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters: &[Option<usize>]) -> Option<String> {
-    let of = |cluster: usize| {
-        let those = move |number: &usize| clusters[*number] == Some(cluster);
-        (0..pairs.len()).filter(those)
+    let pairs_of = |cluster: usize| {
+        let is_member = move |number: &usize| clusters[*number] == Some(cluster);
+        (0..pairs.len()).filter(is_member)
     };
     let value = |number: usize| times[number].map(|time| time.value);
-    let slowest = of(0).filter_map(value).fold(0.0, f64::max);
-    let next = of(1).filter_map(value).fold(f64::INFINITY, f64::min);
-    let mut cpus: Vec<u32> = of(0).flat_map(|number| pairs[number].cpus).collect();
+    let slowest = pairs_of(0).filter_map(value).fold(0.0, f64::max);
+    let next = pairs_of(1).filter_map(value).fold(f64::INFINITY, f64::min);
+    let mut cpus: Vec<u32> = pairs_of(0).flat_map(|number| pairs[number].cpus).collect();
     let count = cpus.len();
     cpus.sort_unstable();
     cpus.dedup();
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn a_cpu_in_two_nearest_pairs_identifies_no_core() {
         let time = |value: f64| Some(Interval { value, low: value, high: value });
-        let told = |cpus: [[u32; 2]; 3]| {
+        let has_note = |cpus: [[u32; 2]; 3]| {
             let pairs = cpus.map(|cpus| pair(cpus, MIN_BATCHES, 1));
             let times = [time(10.0), time(10.0), time(50.0)];
             describe_nearest(&pairs, &times, &cluster_times(&times)).is_some()
         };
-        assert!(told([[0, 1], [2, 3], [0, 2]]));
-        assert!(!told([[0, 1], [1, 2], [0, 2]]));
+        assert!(has_note([[0, 1], [2, 3], [0, 2]]));
+        assert!(!has_note([[0, 1], [1, 2], [0, 2]]));
     }
 }

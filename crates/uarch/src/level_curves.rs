@@ -35,51 +35,51 @@ const RECHECK_FACTOR: f64 = 1.1;
 pub(super) fn run_levels(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
-    walks: &'static LevelsSpec,
+    spec: &'static LevelsSpec,
     most: usize,
     random: &mut Random,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut blind = Vec::new();
-    let mut curves = match measure_curves(core, walks.programs, walks, most, random) {
+    let mut curves = match measure_curves(core, spec.programs, spec, most, random) {
         Err(RunError::Unavailable(reason)) => {
-            return Ok(vec![UarchRecord::unavailable(test, size_key(test, walks, 0), &reason, walks.unit)]);
+            return Ok(vec![UarchRecord::unavailable(test, size_key(test, spec, 0), &reason, spec.unit)]);
         }
         curves => curves?,
     };
-    if !walks.fallback_programs.is_empty() && describe_ends(&find_family_levels(&curves, walks)).is_empty() {
-        blind = replace(&mut curves, self::measure_curves(core, walks.fallback_programs, walks, most, random)?);
+    if !spec.fallback_programs.is_empty() && describe_ends(&find_family_levels(&curves, spec)).is_empty() {
+        blind = replace(&mut curves, self::measure_curves(core, spec.fallback_programs, spec, most, random)?);
     }
-    let found = find_family_levels(&curves, walks);
-    let (sizes, _) = number_levels(walks, &found);
+    let found = find_family_levels(&curves, spec);
+    let (sizes, _) = number_levels(spec, &found);
     let first = sizes.first().filter(|group| is_agreed(group, &found)).map(|group| group[0].2);
-    let witness = match (&walks.witness, first) {
+    let witness = match (&spec.witness, first) {
         // A witness that occupies only a small part of a level or its edges can't move its end.
-        (Some(beside), Some(first)) if beside.can_move_end(first.low, first.high) => {
-            Some(measure_witness(core, walks, beside, first, most, random)?)
+        (Some(program), Some(first)) if program.can_move_end(first.low, first.high) => {
+            Some(measure_witness(core, spec, program, first, most, random)?)
         }
         _ => None,
     };
     // The largest count that all curves have.
     let measured = curves.iter().map(|(_, points)| points.last().map_or(0, |point| point.n)).min();
-    let rising = curves.iter().any(|(_, points)| still_rises(points, level_criteria(walks)));
+    let rising = curves.iter().any(|(_, points)| still_rises(points, level_criteria(spec)));
     let another =
-        curves[..curves.len().min(2)].iter().any(|(_, points)| reaches_next_level(points, level_criteria(walks)));
+        curves[..curves.len().min(2)].iter().any(|(_, points)| reaches_next_level(points, level_criteria(spec)));
     let course = CurveExtent { max_count: measured.unwrap_or(most), rising, reaches_next_level: another };
-    let mut records = judge_levels(test, walks, &found, witness.as_ref(), course);
+    let mut records = judge_levels(test, spec, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
     // For memory, time matters too. A difference of two programs has no spread.
-    if test.part == TestedPart::Memory && walks.cost_definition.is_some() && walks.programs[0].control.is_none() {
-        for (what, n) in counts_within_levels(test, walks, &found, [walks.count_range[0], course.max_count]) {
+    if test.part == TestedPart::Memory && spec.cost_definition.is_some() && spec.programs[0].control.is_none() {
+        for (what, n) in counts_within_levels(test, spec, &found, [spec.count_range[0], course.max_count]) {
             // Without a cost there is no time.
             let found = |record: &&mut UarchRecord| record.what == what && record.verdict == VerdictKind::Found;
-            if let Some(record) = records.iter_mut().find(found).filter(|_| n >= walks.count_range[0]) {
-                record.measured = core.measure_spread(&walks.programs[0], n)?.map(|spread| (n, spread));
+            if let Some(record) = records.iter_mut().find(found).filter(|_| n >= spec.count_range[0]) {
+                record.measured = core.measure_spread(&spec.programs[0], n)?.map(|spread| (n, spread));
             }
         }
     }
     let walked = curves.into_iter().chain(blind).map(|(family, curve)| WalkRecord {
         name: family.name.into(),
-        levels: find_levels(&curve, level_criteria(walks)),
+        levels: find_levels(&curve, level_criteria(spec)),
         curve,
     });
     records[0].walks = walked.collect();
@@ -92,37 +92,37 @@ type FamilyCurves = Vec<(&'static ProgramFamily, Vec<CostPoint>)>;
 fn measure_curves(
     core: &mut dyn MeasureCosts,
     all: &'static [ProgramFamily],
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     most: usize,
     random: &mut Random,
 ) -> Result<FamilyCurves, RunError> {
-    all.iter().map(|family| Ok((family, measure_curve(core, family, walks, most, random)?))).collect()
+    all.iter().map(|family| Ok((family, measure_curve(core, family, spec, most, random)?))).collect()
 }
 
 /// The levels of each program.
-fn find_family_levels(curves: &FamilyCurves, walks: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
-    curves.iter().map(|(family, points)| (family.name, find_levels(points, level_criteria(walks)))).collect()
+fn find_family_levels(curves: &FamilyCurves, spec: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
+    curves.iter().map(|(family, points)| (family.name, find_levels(points, level_criteria(spec)))).collect()
 }
 
-fn level_criteria(walks: &LevelsSpec) -> LevelCriteria {
-    LevelCriteria { min_rise: walks.min_rise, min_ratio: walks.min_ratio, fills_randomly: walks.fills_randomly }
+fn level_criteria(spec: &LevelsSpec) -> LevelCriteria {
+    LevelCriteria { min_rise: spec.min_rise, min_ratio: spec.min_ratio, fills_randomly: spec.fills_randomly }
 }
 
 /// The curve of a program.
 fn measure_curve(
     core: &mut dyn MeasureCosts,
     family: &ProgramFamily,
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     most: usize,
     random: &mut Random,
 ) -> Result<Vec<CostPoint>, RunError> {
-    let [least, _] = walks.count_range;
+    let [least, _] = spec.count_range;
     let steps = ((most as f64 / least as f64).ln() / COUNT_FACTOR.ln()).ceil().max(1.0);
     let mut wanted: Vec<usize> = (0..=steps as usize)
         .map(|step| (least as f64 * (most as f64 / least as f64).powf(step as f64 / steps)).round() as usize)
         .collect();
     wanted.dedup();
-    let (mut points, mut more, mut again) = (Vec::<CostPoint>::new(), 0, Vec::<Vec<LevelEnd>>::new());
+    let (mut points, mut more, mut checked_ends) = (Vec::<CostPoint>::new(), 0, Vec::<Vec<LevelEnd>>::new());
     loop {
         random.shuffle(&mut wanted);
         // The smallest count first: if it is unavailable, all are.
@@ -138,30 +138,30 @@ fn measure_curve(
             let Some(point) = point else { continue };
             match points.iter_mut().find(|point| point.n == n) {
                 // A disturbed control makes the difference too small.
-                Some(known) if family.control.is_some() => {
+                Some(earlier) if family.control.is_some() => {
                     let middle = |one: f64, other: f64| (one + other) / 2.0;
-                    let cost = middle(known.cost, point.cost);
-                    *known =
-                        CostPoint { cost, low: known.low.min(point.low), high: known.high.max(point.high), ..point };
+                    let cost = middle(earlier.cost, point.cost);
+                    *earlier =
+                        CostPoint { cost, low: earlier.low.min(point.low), high: earlier.high.max(point.high), ..point };
                 }
                 // Background load takes room and time, and never adds any.
-                Some(known) if point.cost < known.cost => *known = point,
+                Some(earlier) if point.cost < earlier.cost => *earlier = point,
                 Some(_) => {}
                 None => points.push(point),
             }
         }
         points.sort_by_key(|point| point.n);
-        wanted = counts_to_refine(&points, level_criteria(walks));
+        wanted = counts_to_refine(&points, level_criteria(spec));
         wanted.retain(|n| points.iter().all(|point| point.n != *n));
         more += wanted.len();
         if wanted.is_empty() || more > MAX_EXTRA_COUNTS {
             let ends: Vec<LevelEnd> =
-                find_levels(&points, level_criteria(walks)).iter().filter_map(|level| level.upto).collect();
-            if again.len() == MAX_END_RECHECKS || again.last().is_some_and(|before| ends_stay(before, &ends)) {
+                find_levels(&points, level_criteria(spec)).iter().filter_map(|level| level.upto).collect();
+            if checked_ends.len() == MAX_END_RECHECKS || checked_ends.last().is_some_and(|before| ends_stay(before, &ends)) {
                 return Ok(points);
             }
             wanted = counts_around(&points, &ends);
-            again.push(ends);
+            checked_ends.push(ends);
         }
     }
 }
@@ -169,25 +169,25 @@ fn measure_curve(
 /// Whether the first level ends earlier by the part that the witness occupies.
 fn measure_witness(
     core: &mut dyn MeasureCosts,
-    walks: &LevelsSpec,
-    beside: &'static WitnessProgram,
+    spec: &LevelsSpec,
+    program: &'static WitnessProgram,
     first: LevelEnd,
     most: usize,
     random: &mut Random,
 ) -> Result<WitnessResult, RunError> {
-    let points = measure_curve(core, &beside.family, walks, most.min(WITNESS_MAX_FACTOR * first.high), random)?;
-    let found = find_levels(&points, level_criteria(walks)).first().and_then(|level| level.upto);
-    let name = beside.family.name;
+    let points = measure_curve(core, &program.family, spec, most.min(WITNESS_MAX_FACTOR * first.high), random)?;
+    let found = find_levels(&points, level_criteria(spec)).first().and_then(|level| level.upto);
+    let name = program.family.name;
     let Some(found) = found else {
         return Ok(WitnessResult { name: name.into(), holds: false, text: "its first level has no end".to_string() });
     };
-    let [low, value, high] = [found.low, found.value, found.high].map(|n| n + beside.occupied);
+    let [low, value, high] = [found.low, found.value, found.high].map(|n| n + program.occupied);
     let shifted = LevelEnd { low, value, high, ..found };
     let holds = ends_overlap(shifted, first);
     Ok(WitnessResult {
         name: name.into(),
         holds,
-        text: format!("{} and {} are {}", describe_end(found), beside.occupied, describe_end(shifted)),
+        text: format!("{} and {} are {}", describe_end(found), program.occupied, describe_end(shifted)),
     })
 }
 

@@ -13,7 +13,7 @@ const END_TOLERANCE: f64 = 0.02;
 /// Marks sizes of a test of levels as limited, if another test has the same end, or no size at all.
 pub(super) fn annotate_limits(test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
     let takes = match &test.experiment {
-        Experiment::Levels(walks) => walks.also_occupies,
+        Experiment::Levels(spec) => spec.also_occupies,
         Experiment::Batches(batches) => batches.also_occupies,
         _ => return,
     };

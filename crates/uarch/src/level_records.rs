@@ -20,11 +20,11 @@ const COST_TOLERANCE: f64 = 0.25;
 /// and beyond all levels the largest count.
 pub(super) fn counts_within_levels(
     test: &TestSpec,
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     found: &[(&str, Vec<CurveLevel>)],
     [least, most]: [usize; 2],
 ) -> Vec<(String, usize)> {
-    let (numbered, _) = number_levels(walks, found);
+    let (numbered, _) = number_levels(spec, found);
     let mut from = least;
     let mut all = Vec::new();
     for (number, group) in numbered.iter().enumerate() {
@@ -39,8 +39,8 @@ pub(super) fn counts_within_levels(
 }
 
 /// The key of a level's size.
-pub(super) fn size_key(test: &TestSpec, walks: &LevelsSpec, number: usize) -> String {
-    match walks.single_structure {
+pub(super) fn size_key(test: &TestSpec, spec: &LevelsSpec, number: usize) -> String {
+    match spec.single_structure {
         true => test.name.to_string(),
         false => format!("{}.{}.size", test.name, number + 1),
     }
@@ -75,25 +75,25 @@ pub(super) fn doubt_key(test: &TestSpec) -> String {
 /// behind them.
 pub(super) fn judge_levels(
     test: &'static TestSpec,
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     found: &[(&str, Vec<CurveLevel>)],
     witness: Option<&WitnessResult>,
     course: CurveExtent,
 ) -> Vec<UarchRecord> {
-    let (mut numbered, between) = number_levels(walks, found);
-    if walks.single_structure {
+    let (mut numbered, between) = number_levels(spec, found);
+    if spec.single_structure {
         numbered.truncate(1);
     }
-    let walked = LevelReport { test, walks, found, numbered, course };
-    let mut records = walked.level_records(witness);
+    let report = LevelReport { test, spec, found, numbered, course };
+    let mut records = report.level_records(witness);
     if between.is_empty() {
-        records.extend(walked.next_level_records());
+        records.extend(report.next_level_records());
     } else {
-        records.push(walked.doubt_record(&between));
+        records.push(report.doubt_record(&between));
     }
-    records.extend(walked.beyond_record());
-    if walked.numbered.is_empty() {
-        records.insert(0, walked.no_level_record());
+    records.extend(report.beyond_record());
+    if report.numbered.is_empty() {
+        records.insert(0, report.no_level_record());
     }
     records
 }
@@ -101,7 +101,7 @@ pub(super) fn judge_levels(
 /// What the programs of a test found in common.
 struct LevelReport<'a> {
     test: &'static TestSpec,
-    walks: &'a LevelsSpec,
+    spec: &'a LevelsSpec,
     found: &'a [(&'a str, Vec<CurveLevel>)],
     numbered: Vec<LevelGroup<'a>>,
     course: CurveExtent,
@@ -110,14 +110,14 @@ struct LevelReport<'a> {
 impl LevelReport<'_> {
     /// The size and the cost of each level with a number.
     fn level_records(&self, witness: Option<&WitnessResult>) -> Vec<UarchRecord> {
-        let LevelReport { walks, found, numbered, .. } = self;
+        let LevelReport { spec, found, numbered, .. } = self;
         let mut records = Vec::new();
         for (number, group) in numbered.iter().enumerate() {
             let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
                 Some(WitnessResult { name, text, .. }) => {
                     TestVerdict::new(VerdictKind::Unclear, format!("{name}: {text}"))
                 }
-                None => judge_size(walks, group, found),
+                None => judge_size(spec, group, found),
             };
             records.push(self.size_record(number, verdict));
             // Programs with different ends may still agree on the cost of the level.
@@ -129,7 +129,7 @@ impl LevelReport<'_> {
 
     /// The level behind those with a number, if there is one and its end is unknown.
     fn next_level_records(&self) -> Vec<UarchRecord> {
-        let LevelReport { walks, found, numbered, course, .. } = self;
+        let LevelReport { spec, found, numbered, course, .. } = self;
         let behind = match find_unshared_levels(numbered, found) {
             Some(levels) => Some((format!("one program alone has an end there: {}", describe_ends(found)), levels)),
             None if course.reaches_next_level => {
@@ -138,7 +138,7 @@ impl LevelReport<'_> {
             None => None,
         };
         let number = numbered.len();
-        let Some((why, levels)) = behind.filter(|_| number > 0 && !walks.single_structure) else {
+        let Some((why, levels)) = behind.filter(|_| number > 0 && !spec.single_structure) else {
             return Vec::new();
         };
         let size = self.size_record(number, TestVerdict::new(VerdictKind::Unclear, why));
@@ -155,14 +155,14 @@ impl LevelReport<'_> {
             describe_ends(self.found)
         );
         let verdict = TestVerdict::new(VerdictKind::Unclear, why);
-        UarchRecord::new(self.test, doubt_key(self.test), verdict, self.walks.unit)
+        UarchRecord::new(self.test, doubt_key(self.test), verdict, self.spec.unit)
     }
 
     /// The cost of a step beyond all levels. If the first program has no end, there is only the
     /// first level.
     fn beyond_record(&self) -> Option<UarchRecord> {
-        let LevelReport { test, walks, found, numbered, course } = self;
-        match (numbered.len(), walks.cost_definition) {
+        let LevelReport { test, spec, found, numbered, course } = self;
+        match (numbered.len(), spec.cost_definition) {
             (0, _) => self.cost_record(cost_key(test, 0), &levels_behind(found, None)),
             (_, Some(definition)) if course.reaches_next_level => {
                 let verdict = TestVerdict::new(VerdictKind::Unclear, describe_rise(course.max_count));
@@ -178,11 +178,11 @@ impl LevelReport<'_> {
 
     /// The first size, if no level has a number.
     fn no_level_record(&self) -> UarchRecord {
-        let LevelReport { walks, found, course: CurveExtent { max_count: most, rising, .. }, .. } = self;
+        let LevelReport { spec, found, course: CurveExtent { max_count: most, rising, .. }, .. } = self;
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => TestVerdict::new(VerdictKind::Unclear, "a program costs the same over no stretch of counts"),
             false if *rising => TestVerdict::new(VerdictKind::Unclear, describe_rise(*most)),
-            false if describe_ends(found).is_empty() && walks.always_ends => {
+            false if describe_ends(found).is_empty() && spec.always_ends => {
                 TestVerdict::new(VerdictKind::Unclear, format!("no end was seen up to {most}"))
             }
             false if describe_ends(found).is_empty() => {
@@ -197,15 +197,15 @@ impl LevelReport<'_> {
     }
 
     fn size_record(&self, number: usize, verdict: TestVerdict) -> UarchRecord {
-        UarchRecord::new(self.test, size_key(self.test, self.walks, number), verdict, self.walks.unit)
+        UarchRecord::new(self.test, size_key(self.test, self.spec, number), verdict, self.spec.unit)
     }
 
     /// The first program's cost of a step in a level, if the test reports costs.
     fn cost_record(&self, what: String, levels: &[(&str, &CurveLevel)]) -> Option<UarchRecord> {
-        let definition = self.walks.cost_definition?;
+        let definition = self.spec.cost_definition?;
         let (_, first) = *levels.first()?;
         let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
-        let near = |cost: f64| (cost - first.cost).abs() <= (COST_TOLERANCE * first.cost).max(self.walks.min_rise);
+        let near = |cost: f64| (cost - first.cost).abs() <= (COST_TOLERANCE * first.cost).max(self.spec.min_rise);
         let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
         let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
         let why = each.collect::<Vec<_>>().join(", ");
@@ -235,7 +235,7 @@ pub(super) fn describe_ends(found: &[(&str, Vec<CurveLevel>)]) -> String {
 }
 
 /// The size on which programs agree.
-fn judge_size(walks: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> TestVerdict {
+fn judge_size(spec: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> TestVerdict {
     if !is_agreed(group, found) {
         let why = format!("no other program has an end at {}: {}", describe_end(group[0].2), describe_ends(found));
         return TestVerdict::new(VerdictKind::Unclear, why);
@@ -246,7 +246,7 @@ fn judge_size(walks: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<Curv
     let value = group[0].2.value as f64;
     let each = group.iter().map(|(name, _, end)| format!("{name} {}", describe_end(*end)));
     let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
-    if walks.single_structure && high > SINGLE_STRUCTURE_WIDTH * low {
+    if spec.single_structure && high > SINGLE_STRUCTURE_WIDTH * low {
         return TestVerdict::new(VerdictKind::Unclear, format!("noise hides where it ends: {why}"));
     }
     TestVerdict { size: Some(Interval { value, low, high }), ..TestVerdict::new(VerdictKind::Found, why) }

@@ -234,11 +234,11 @@ impl MixtureGraph<'_> {
             if triples.len() == self.mixture.triple_count {
                 break;
             }
-            let Some((shares, told)) = self.predict_triple(edges, group) else { continue };
-            let Some(cost) = self.measure_agreed_cost(&self.class_counts(&shares), told)? else { continue };
+            let Some((shares, predicted)) = self.predict_triple(edges, group) else { continue };
+            let Some(cost) = self.measure_agreed_cost(&self.class_counts(&shares), predicted)? else { continue };
             triples.push(ClassTriple {
                 names: group.map(|class| self.mixture.classes[class].name),
-                predicted: told,
+                predicted,
                 cost,
             });
         }
@@ -257,13 +257,13 @@ impl MixtureGraph<'_> {
                 return None;
             }
         }
-        let mut told = self.min_cycles(&shares)?;
+        let mut cycles = self.min_cycles(&shares)?;
         for (class, _) in shares {
             for (other, _) in shares.iter().filter(|(other, _)| *other != class) {
-                told = told.max(self.wanted_cycles(edges, [class, *other], &shares)?);
+                cycles = cycles.max(self.wanted_cycles(edges, [class, *other], &shares)?);
             }
         }
-        Some((shares, told))
+        Some((shares, cycles))
     }
 
     /// Core cycles that a mixture keeps the shared units of two classes busy.
@@ -297,14 +297,14 @@ impl MixtureGraph<'_> {
 
     /// The record of a class: its rate, and the classes that displace it.
     fn class_record(&self, test: &'static TestSpec, class: usize, edges: &[ClassEffect]) -> UarchRecord {
-        let one = &self.mixture.classes[class];
+        let class_spec = &self.mixture.classes[class];
         let Some(Interval { value, low, high }) = self.alone_costs[class] else {
-            return unclear_record(test, one, "other work disturbed it, or its orders do not agree".to_string());
+            return unclear_record(test, class_spec, "other work disturbed it, or its orders do not agree".to_string());
         };
         let rate = Interval { value: 1.0 / value, low: 1.0 / high, high: 1.0 / low };
-        let others = || self.mixture.classes.iter().zip(edges).filter(|(other, _)| other.name != one.name);
-        let list = |of: fn(&ClassEffect) -> Option<String>| {
-            let named = others().filter_map(|(other, edge)| Some(format!("{}{}", other.name, of(edge)?)));
+        let others = || self.mixture.classes.iter().zip(edges).filter(|(other, _)| other.name != class_spec.name);
+        let list = |describe: fn(&ClassEffect) -> Option<String>| {
+            let named = others().filter_map(|(other, edge)| Some(format!("{}{}", other.name, describe(edge)?)));
             named.collect::<Vec<_>>().join(", ")
         };
         let parts = [
@@ -319,10 +319,10 @@ impl MixtureGraph<'_> {
             ("no room to see it beside", list(|edge| (*edge == ClassEffect::Hidden).then(String::new))),
             ("unclear beside", list(|edge| (*edge == ClassEffect::Unclear).then(String::new))),
         ];
-        let told = parts.iter().filter(|(_, names)| !names.is_empty());
-        let why = told.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>().join("; ");
+        let named_parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let why = named_parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>().join("; ");
         let verdict = TestVerdict { size: Some(rate), ..TestVerdict::new(VerdictKind::Found, why) };
-        let what = format!("{}.{}", test.name, one.name);
+        let what = format!("{}.{}", test.name, class_spec.name);
         let mut record = UarchRecord::new(test, what, verdict, Unit::PerCycle);
         record.displaced = others().map(|(other, edge)| DisplacedRecord::new(other.name, *edge)).collect();
         record

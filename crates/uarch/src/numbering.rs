@@ -20,7 +20,7 @@ pub(super) type LevelGroup<'a> = Vec<EndedLevel<'a>>;
 /// first two programs before the next end on which they agree. If each has one and they are near,
 /// they are one level of unknown end. One more level may follow the last agreed end.
 pub(super) fn number_levels<'a>(
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     found: &'a [(&'a str, Vec<CurveLevel>)],
 ) -> (Vec<LevelGroup<'a>>, Vec<LevelEnd>) {
     let (first, levels) = &found[0];
@@ -29,7 +29,7 @@ pub(super) fn number_levels<'a>(
     let (mut numbered, mut open, mut behind) = (Vec::new(), Vec::<LevelGroup>::new(), 0);
     for level in levels {
         let Some(end) = level.upto else { continue };
-        let group = group_ends(walks, (*first, level, end), found);
+        let group = group_ends(spec, (*first, level, end), found);
         let place = agreed_end(&group, found).and_then(|agreed| second.iter().position(|other| *other == agreed));
         let Some(place) = place else {
             open.push(group);
@@ -38,7 +38,7 @@ pub(super) fn number_levels<'a>(
         let others = second.get(behind..place);
         match (&open[..], others) {
             ([], Some([])) => {}
-            ([own], Some([other])) if may_be_one_level(walks, own[0].2, *other) => numbered.append(&mut open),
+            ([own], Some([other])) if may_be_one_level(spec, own[0].2, *other) => numbered.append(&mut open),
             _ => {
                 let own = open.iter().map(|group| group[0].2);
                 return (numbered, own.chain(others.unwrap_or(&[end]).iter().copied()).collect());
@@ -53,8 +53,8 @@ pub(super) fn number_levels<'a>(
 
 /// Whether two different ends may belong to one level: they are no farther apart than the edges of
 /// one end.
-fn may_be_one_level(walks: &LevelsSpec, one: LevelEnd, other: LevelEnd) -> bool {
-    let most = SOFT_MOST[usize::from(!walks.fills_randomly)];
+fn may_be_one_level(spec: &LevelsSpec, one: LevelEnd, other: LevelEnd) -> bool {
+    let most = SOFT_MOST[usize::from(!spec.fills_randomly)];
     one.low.max(other.low) as f64 <= most * one.high.min(other.high) as f64
 }
 
@@ -101,11 +101,11 @@ pub(super) fn levels_behind<'a>(
 /// An end of the first program, and the ends of other programs that overlap with it; empty if it is
 /// not steep enough.
 fn group_ends<'a>(
-    walks: &LevelsSpec,
+    spec: &LevelsSpec,
     own: EndedLevel<'a>,
     found: &'a [(&'a str, Vec<CurveLevel>)],
 ) -> Vec<EndedLevel<'a>> {
-    let most = SOFT_MOST[usize::from(!walks.fills_randomly)];
+    let most = SOFT_MOST[usize::from(!spec.fills_randomly)];
     let steep = |end: &LevelEnd| end.high as f64 <= most * end.low as f64;
     let others = found[1..].iter().filter(|_| steep(&own.2)).filter_map(|(name, levels)| {
         let mut ended = levels.iter().filter_map(|level| Some((*name, level, level.upto.filter(steep)?)));

@@ -68,15 +68,15 @@ pub(super) fn measure_partitions(
     cpu: u32,
     alone: &AloneBaseline,
 ) -> Result<Vec<TestVerdict>, RunError> {
-    let mut beside = |text| {
+    let mut sizes_with_load = |text| {
         others.start_load(cpu, text, None)?;
         let sizes = measure_sizes(core, sharing, alone.cpu);
         let busy = others.stop_load()? >= BUSY_SHARE;
         sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())
     };
-    let (idle, full) = (beside(sharing.idle_load)?, beside(sharing.filling_load)?);
-    let of = |(name, (idle, full))| judge_partition((alone.size_of)(name), idle, full, cpu);
-    Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(of).collect())
+    let (idle, full) = (sizes_with_load(sharing.idle_load)?, sizes_with_load(sharing.filling_load)?);
+    let judge = |(name, (idle, full))| judge_partition((alone.size_of)(name), idle, full, cpu);
+    Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(judge).collect())
 }
 
 /// The present sizes of the structures.
@@ -109,8 +109,8 @@ fn measure_sizes(
 fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> TestVerdict {
     let sizes = [alone, idle, full];
     let [Some(alone), Some(idle), Some(full)] = sizes else {
-        let said = ["alone", "beside PAUSE", "beside work that fills it"];
-        let missing = said.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(said, _)| *said);
+        let conditions = ["alone", "beside PAUSE", "beside work that fills it"];
+        let missing = conditions.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(conditions, _)| *conditions);
         let missing = missing.collect::<Vec<_>>().join(", ");
         return TestVerdict::new(VerdictKind::Unclear, format!("no size was found {missing}"));
     };

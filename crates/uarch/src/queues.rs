@@ -106,8 +106,8 @@ fn measure_pair(
     let [one, other] = by.waiting;
     // The instruction that makes operands wait takes entries too, and is in all programs.
     let alone = knee(one, 0)?;
-    let beside = [knee(one, number)?, knee(other, number)?];
-    Ok(judge_pair(by, number, alone, beside, knee(by.ready, number)?))
+    let behind_waiting = [knee(one, number)?, knee(other, number)?];
+    Ok(judge_pair(by, number, alone, behind_waiting, knee(by.ready, number)?))
 }
 
 /// Judges four knees of a class: alone, behind waiting instructions of the other class in two
@@ -116,10 +116,10 @@ fn judge_pair(
     by: &QueueClass,
     number: usize,
     alone: Option<KneeEdges>,
-    beside: [Option<KneeEdges>; 2],
+    behind_waiting: [Option<KneeEdges>; 2],
     ready: Option<KneeEdges>,
 ) -> TestVerdict {
-    let (Some(alone), [Some(one), Some(other)], Some(ready)) = (alone, beside, ready) else {
+    let (Some(alone), [Some(one), Some(other)], Some(ready)) = (alone, behind_waiting, ready) else {
         return TestVerdict::new(VerdictKind::Unclear, "a curve does not fall in one place");
     };
     let less = |knee: KneeEdges| alone.high as f64 - knee.high as f64;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_width_of_knees_limits_the_precision() {
         let knee = |low: usize, high: usize| Some(KneeEdges { low, high });
-        let size = |alone, beside| judge_pair(by(), 24, alone, [beside; 2], alone).size;
+        let size = |alone, behind_waiting| judge_pair(by(), 24, alone, [behind_waiting; 2], alone).size;
         let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
         assert_eq!([sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()), [23.0, 24.0, 25.0]);
         // A difference of four is nothing if the overlap ends link by link.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// The verdict on the first class with another one, if the end of both is known.
-    fn told(core: Shared, end: StructureEnd) -> (VerdictKind, Option<f64>, String) {
+    fn judge_shared(core: Shared, end: StructureEnd) -> (VerdictKind, Option<f64>, String) {
         let (test, queues) = asked();
         let knees: StructureEnds = queues.classes.iter().map(|class| (class.size_test, end)).collect();
         let mut core = core;
@@ -317,7 +317,7 @@ mod tests {
     fn both_waiting_programs_and_the_ready_one_count() {
         let core = |taken| Shared { room: 60.0, taken, torn: &[], searches: 0 };
         let kind = |taken| {
-            let (kind, number, _) = told(core(taken), StructureEnd::At(60));
+            let (kind, number, _) = judge_shared(core(taken), StructureEnd::At(60));
             (kind, number)
         };
         assert_eq!(kind([1.0, 1.0, 0.0]), (VerdictKind::Found, Some(1.0)));
@@ -327,17 +327,17 @@ mod tests {
         }
         // More fit behind this chain than the class's own test found.
         let past = Shared { room: 90.0, ..core([1.0, 1.0, 0.0]) };
-        assert_eq!(told(past, StructureEnd::At(60)).1, Some(1.0));
+        assert_eq!(judge_shared(past, StructureEnd::At(60)).1, Some(1.0));
     }
 
     #[test]
     fn a_burst_is_rejected_and_a_size_must_be_known_and_large() {
         let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
         // A burst at the first search, and one at the last.
-        assert_eq!(told(core(&[0, 4]), StructureEnd::At(60)).1, Some(1.0));
-        let (kind, _, why) = told(core(&[]), StructureEnd::AtLeast(60));
+        assert_eq!(judge_shared(core(&[0, 4]), StructureEnd::At(60)).1, Some(1.0));
+        let (kind, _, why) = judge_shared(core(&[]), StructureEnd::AtLeast(60));
         assert!(kind == VerdictKind::Unclear && why.starts_with("no test found"), "{why}");
-        let (kind, _, why) = told(Shared { room: 10.0, ..core(&[]) }, StructureEnd::At(10));
+        let (kind, _, why) = judge_shared(Shared { room: 10.0, ..core(&[]) }, StructureEnd::At(10));
         assert!(kind == VerdictKind::Unclear && why.ends_with("tell no part of a queue"), "{why}");
     }
 }

@@ -71,14 +71,14 @@ fn measure_row(
     unit: Unit,
     variants: &[&'static ProgramVariant],
 ) -> Result<Result<Vec<MeasuredRate>, String>, RunError> {
-    let walks: Vec<&ProgramFamily> = variants.iter().map(|variant| &variant.family).collect();
-    let points = match measure_median_costs(core, &walks, row.n) {
+    let families: Vec<&ProgramFamily> = variants.iter().map(|variant| &variant.family).collect();
+    let points = match measure_median_costs(core, &families, row.n) {
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
     };
     // The cost must surely exceed zero, or noise is as large as a step.
     let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
-    let each = walks.iter().zip(points);
+    let each = families.iter().zip(points);
     let mut points: Vec<_> = each.filter_map(|(family, point)| Some((family.label(), sure(point)?))).collect();
     points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
     Ok(Ok(points.into_iter().map(|(name, point)| (name, rate_or_cost(&point, row.amount_per_step, unit))).collect()))
@@ -113,7 +113,7 @@ fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &Ra
         let size = Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
         return TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, describe_rates(done)) };
     }
-    let edge = |of: fn(&Interval) -> f64| done.iter().map(move |(_, number)| of(number));
+    let edge = |field: fn(&Interval) -> f64| done.iter().map(move |(_, number)| field(number));
     let [low, high] =
         [edge(|number| number.low).fold(f64::INFINITY, f64::min), edge(|number| number.high).fold(0.0, f64::max)];
     if let Some((_, first)) = measured.first().filter(|_| varies && low >= VARIES_MOST * high) {
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(128.0)));
         let [low, high] = [found.value.low.unwrap(), found.value.high.unwrap()];
         assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
-        let told = ("simulated.64_bytes", "two 128.00, three 125.49, one 106.67");
-        assert_eq!((found.what.as_str(), found.why.as_str()), told);
+        let expected = ("simulated.64_bytes", "two 128.00, three 125.49, one 106.67");
+        assert_eq!((found.what.as_str(), found.why.as_str()), expected);
         assert_eq!(found.rates.iter().map(|rate| (rate.name.as_str(), rate.n)).next(), Some(("two", 64)));
     }
 

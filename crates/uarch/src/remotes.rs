@@ -270,8 +270,8 @@ mod tests {
     fn a_cpu_in_use_by_another_run_yields_a_reason() {
         let ran = |disturbed| RemoteOutcome { samples: Vec::new(), disturbed };
         for (one, other) in [(false, false), (true, false), (false, true)] {
-            let told = check_undisturbed(&ran(one), &ran(other), 1);
-            assert_eq!(told.is_err(), one || other, "{told:?}");
+            let checked = check_undisturbed(&ran(one), &ran(other), 1);
+            assert_eq!(checked.is_err(), one || other, "{checked:?}");
         }
     }
 }

@@ -43,8 +43,8 @@ impl ReportedMachine {
     pub(super) fn from_machine(machine: &Machine) -> ReportedMachine {
         let caches = machine.topology.caches.iter().flat_map(cache_sizes);
         let of_level = |level: u32| {
-            let those = move |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
-            machine.topology.caches.iter().filter(those)
+            let is_data_cache = move |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
+            machine.topology.caches.iter().filter(is_data_cache)
         };
         let nearest = of_level(1).flat_map(|cache| [("cache_line", cache.line), ("l1d_ways", cache.ways)]);
         let lines = nearest.chain(of_level(2).map(|cache| ("l2_ways", cache.ways)));

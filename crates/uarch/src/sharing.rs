@@ -48,8 +48,8 @@ pub(super) fn run_sharing(
     }
     let left = match judge_shared_core(sharing, &verdicts, cpu) {
         _ if sharing.sibling_proofs.is_empty() => Vec::new(),
-        Ok(told) => {
-            verdicts[0].why.push_str(told);
+        Ok(evidence) => {
+            verdicts[0].why.push_str(evidence);
             measure_partitions(core, others, sharing, cpu, alone)?
         }
         Err(verdict) => vec![verdict; sharing.structures.len()],
@@ -114,11 +114,11 @@ fn measure_ratios(
     sharing: &'static SharingSpec,
     cpu: u32,
 ) -> Result<SlowdownRatios, RunError> {
-    let walks: Vec<&ProgramFamily> = work.programs.iter().collect();
-    let mut beside = |core: &mut dyn MeasureCosts, text| {
+    let families: Vec<&ProgramFamily> = work.programs.iter().collect();
+    let mut costs_with_load = |core: &mut dyn MeasureCosts, text| {
         let measure = || {
             others.start_load(cpu, text, sharing.load_memory.map(|memory| memory()))?;
-            let costs = measure_median_costs(core, &walks, 0);
+            let costs = measure_median_costs(core, &families, 0);
             let busy = others.stop_load()? >= BUSY_SHARE;
             Ok((costs?, busy))
         };
@@ -127,8 +127,8 @@ fn measure_ratios(
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
     let idle = sharing.idle_load;
-    let costs = [beside(core, idle)?, beside(core, work.background_load)?, beside(core, idle)?];
-    let of_walk = |number: usize| {
+    let costs = [costs_with_load(core, idle)?, costs_with_load(core, work.background_load)?, costs_with_load(core, idle)?];
+    let slowdown = |number: usize| {
         let [before, during, after] = [0, 1, 2].map(|time| costs[time][number]);
         let (before, during, after) = (before?, during?, after?);
         let alone = before.cost.min(after.cost);
@@ -138,16 +138,16 @@ fn measure_ratios(
             high: during.high / before.low.min(after.low),
         };
         let sure = alone > 0.0 && size.low > 0.0 && size.high.is_finite();
-        sure.then_some((walks[number].name, size))
+        sure.then_some((families[number].name, size))
     };
-    Ok((0..walks.len()).map(of_walk).collect())
+    Ok((0..families.len()).map(slowdown).collect())
 }
 
 /// Judges the slowdowns of a kind of work.
 fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> TestVerdict {
     let known: Vec<(&str, Interval)> = ratios.iter().flatten().copied().collect();
-    let told: Vec<String> = known.iter().map(|(name, ratio)| format!("{name} {:.2}", ratio.value)).collect();
-    let told = told.join(", ");
+    let ratios_text: Vec<String> = known.iter().map(|(name, ratio)| format!("{name} {:.2}", ratio.value)).collect();
+    let ratios_text = ratios_text.join(", ");
     if known.len() < ratios.len() {
         return TestVerdict::new(
             VerdictKind::Unclear,
@@ -158,26 +158,26 @@ fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> Te
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let place = format!("beside {} on CPU {cpu}", sharing.load_description);
     if most < MIN_SLOWDOWN {
-        return TestVerdict::new(VerdictKind::None, format!("it takes no longer {place}: {told}"));
+        return TestVerdict::new(VerdictKind::None, format!("it takes no longer {place}: {ratios_text}"));
     }
     if least < MIN_SLOWDOWN {
-        return TestVerdict::new(VerdictKind::Unclear, format!("not every program shows it {place}: {told}"));
+        return TestVerdict::new(VerdictKind::Unclear, format!("not every program shows it {place}: {ratios_text}"));
     }
     if most - least > sharing.tolerance_share * most {
-        return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree {place}: {told}"));
+        return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree {place}: {ratios_text}"));
     }
     // The layouts of this ratio include 1.
     if let Some((name, ratio)) = known.iter().find(|(_, ratio)| ratio.low <= 1.0) {
         let span = format!("{name} {:.2} to {:.2}", ratio.low, ratio.high);
         return TestVerdict::new(VerdictKind::Unclear, format!("it may take no longer {place}: {span}"));
     }
-    let edge = |of: fn(&Interval) -> f64| known.iter().map(move |(_, ratio)| of(ratio));
+    let edge = |field: fn(&Interval) -> f64| known.iter().map(move |(_, ratio)| field(ratio));
     let size = Interval {
         value: least,
         low: edge(|ratio| ratio.low).fold(f64::INFINITY, f64::min),
         high: edge(|ratio| ratio.high).fold(0.0, f64::max),
     };
-    TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, format!("{place}: {told}")) }
+    TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, format!("{place}: {ratios_text}")) }
 }
 
 #[cfg(test)]
@@ -223,8 +223,8 @@ mod tests {
         fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let idle = self.running.get().is_none_or(|(cpu, text)| cpu != 5 || Some(text) == self.idle);
             // The first kind of work.
-            let of = |work: &[ProgramFamily; 2]| work.iter().any(|own| std::ptr::eq(own, family));
-            let shared = of(self.work) || self.both && of(self.multiply);
+            let is_work = |work: &[ProgramFamily; 2]| work.iter().any(|own| std::ptr::eq(own, family));
+            let shared = is_work(self.work) || self.both && is_work(self.multiply);
             let cost = if idle || !shared { 4.0 } else { 4.0 * self.slower };
             let [low, high] = [1.0 - self.noise, 1.0 + self.noise].map(|share| share * cost);
             Ok(Some(CostPoint { n, cost, low, high }))
@@ -325,7 +325,7 @@ mod tests {
         assert!(found[1..kinds].iter().all(|record| record.verdict == VerdictKind::None), "{}", found[1].why);
         let left: Vec<(&str, VerdictKind, f64, &str)> = found[kinds..]
             .iter()
-            .map(|one| (&*one.what, one.verdict, one.value.value.unwrap_or_default(), &*one.why))
+            .map(|record| (&*record.what, record.verdict, record.value.value.unwrap_or_default(), &*record.why))
             .collect();
         let how = |number: usize, kind, share: f64, how: &str| {
             let (what, verdict, value, why) = left[number];
@@ -351,8 +351,8 @@ mod tests {
         assert_eq!((both[0].verdict, both[0].why.contains("one core")), (VerdictKind::Found, false));
         assert!(both[kinds..].iter().all(|record| record.verdict == VerdictKind::Unclear));
         // Each has its own multiplier.
-        let one = part(slow(false, NOISE));
-        assert!(one[kinds..].iter().all(|record| record.verdict == VerdictKind::None), "{}", one[kinds].why);
+        let own_multipliers = part(slow(false, NOISE));
+        assert!(own_multipliers[kinds..].iter().all(|record| record.verdict == VerdictKind::None), "{}", own_multipliers[kinds].why);
         // Layouts that differ by as much show nothing.
         let noisy = part(slow(true, 0.15));
         assert_eq!((noisy[0].verdict, noisy[0].value.value), (VerdictKind::Unclear, None), "{}", noisy[0].why);
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn without_another_running_cpu_there_is_no_number() {
-        let verdicts = |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|one| one.verdict).collect::<Vec<_>>();
+        let verdicts = |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|record| record.verdict).collect::<Vec<_>>();
         assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[5], 0.5).iter().all(|verdict| *verdict == VerdictKind::Unclear));

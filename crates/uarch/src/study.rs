@@ -174,8 +174,8 @@ impl UarchStudy {
         // If the number of a level is open, CPUID's level is unknown too.
         let doubt = records.iter().any(|record| record.what == doubt_key(test));
         for record in records {
-            let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
-            record.cpuid = record.cpuid.or(told.copied());
+            let figure = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
+            record.cpuid = record.cpuid.or(figure.copied());
             record.records = number;
         }
     }

@@ -95,7 +95,7 @@ mod tests {
             }
             let programs = match &test.experiment {
                 Experiment::Overlap(window) => window.fillers.len(),
-                Experiment::Levels(walks) => walks.programs.len(),
+                Experiment::Levels(spec) => spec.programs.len(),
                 Experiment::Environment { reads } => reads.len(),
                 Experiment::Sharing(sharing) => {
                     sharing.rows.iter().map(|row| row.programs.len()).min().unwrap_or_default()

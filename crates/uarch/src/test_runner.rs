@@ -62,7 +62,7 @@ pub(super) fn run_test(
                 _ => run_rates(core, test, done, cpu.memory, cpu.has)?,
             }
         }
-        Experiment::Levels(walks) => run_levels(core, test, walks, walks.max_count(cpu.memory), order)?,
+        Experiment::Levels(spec) => run_levels(core, test, spec, spec.max_count(cpu.memory), order)?,
         Experiment::CostMap(asked) => run_cost_map(core, test, asked, cpu.has)?,
         Experiment::Mixture(asked) => run_mixture(core, test, asked, order)?,
         Experiment::Batches(asked) => run_batches(core, test, asked)?,

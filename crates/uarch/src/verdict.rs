@@ -205,10 +205,10 @@ pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
 
 /// Whether a filler's knee equals another one's, or is a multiple of it because an entry holds
 /// several.
-fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
-    let entries = one.knee.high;
+fn is_packed_multiple(named: &FillerKnee, base: &FillerKnee) -> bool {
+    let entries = base.knee.high;
     let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;
-    let links = number * named.knee.link_slack().max(one.knee.link_slack());
+    let links = number * named.knee.link_slack().max(base.knee.link_slack());
     counts_agree(named.knee.high, number * entries, links as f64)
 }
 
@@ -282,11 +282,11 @@ fn judge_disagreement(window: &OverlapSpec, filled: &[FillerResult], limits: &Cl
 }
 
 fn describe_knees(knees: &[FillerKnee]) -> String {
-    let one = |FillerKnee { name, knee, .. }: &FillerKnee| match knee.low == knee.high {
+    let describe = |FillerKnee { name, knee, .. }: &FillerKnee| match knee.low == knee.high {
         true => format!("{name} {}", knee.high),
         false => format!("{name} {} to {}", knee.low, knee.high),
     };
-    knees.iter().map(one).collect::<Vec<_>>().join(", ")
+    knees.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

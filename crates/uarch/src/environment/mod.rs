@@ -106,11 +106,11 @@ mod tests {
     }
 
     fn rows(surroundings: &ReportedMachine, known: &[EarlierResult]) -> BTreeMap<String, UarchRecord> {
-        beside(surroundings, known, &RunConditions::default(), None)
+        rows_with_load(surroundings, known, &RunConditions::default(), None)
     }
 
     /// The rows with this background load, on a core of this width.
-    fn beside(
+    fn rows_with_load(
         surroundings: &ReportedMachine,
         known: &[EarlierResult],
         conditions: &RunConditions,
@@ -179,7 +179,7 @@ mod tests {
     fn busy(layouts: usize, width: Option<f64>) -> UarchRecord {
         let widths = [vec![4.8; 400 - layouts], vec![2.4; layouts]].concat();
         let conditions = RunConditions::showing(&widths, [4800, 4800]);
-        beside(&guest(None), &[], &conditions, width).remove("environment.busy_sibling").expect("it has a row")
+        rows_with_load(&guest(None), &[], &conditions, width).remove("environment.busy_sibling").expect("it has a row")
     }
 
     #[test]
@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn limits_of_an_unknown_design_are_reported() {
-        let said = |width| busy(0, width).why.contains("one that is busy all the time is not seen");
-        assert_eq!([None, Some(4.8)].map(said), [true, false]);
+        let is_warned = |width| busy(0, width).why.contains("one that is busy all the time is not seen");
+        assert_eq!([None, Some(4.8)].map(is_warned), [true, false]);
     }
 
     #[test]
     fn a_share_has_a_confidence_interval() {
-        let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {
+        let edges = |rounds, field: fn(&UarchRecord) -> Option<f64>| {
             let conditions = RunConditions::showing(&[], rounds);
-            of(&beside(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])
+            field(&rows_with_load(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])
         };
         assert_eq!(edges([600, 600], |record| record.value.low), Some(0.0));
         assert_eq!(edges([600, 600], |record| record.value.high), Some(0.005));

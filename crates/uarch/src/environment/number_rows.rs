@@ -16,12 +16,12 @@ const SAVED_LEAST: f64 = 0.5;
 
 /// A number that contradicts CPUID, or that CPUID reports and no test found.
 pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow> {
-    let told = known.cpuid?;
+    let reported = known.cpuid?;
     let verdict = match known.found_size() {
         Some(size) => {
-            let told = told as f64;
-            let same = (size.low..=size.high).contains(&told) || (size.value - told).abs() <= SAME_SHARE * told;
-            let why = format!("{} of what CPUID says", format_percent(size.value / told));
+            let figure = reported as f64;
+            let same = (size.low..=size.high).contains(&figure) || (size.value - figure).abs() <= SAME_SHARE * figure;
+            let why = format!("{} of what CPUID says", format_percent(size.value / figure));
             (!same).then(|| TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) })?
         }
         None => {
@@ -34,7 +34,7 @@ pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow>
         verdict,
         unit: known.value.unit,
         note: None,
-        cpuid: Some(told),
+        cpuid: Some(reported),
     })
 }
 
@@ -62,7 +62,7 @@ fn page_walk_cost(known: &[EarlierResult]) -> Result<Interval, TestVerdict> {
 }
 
 pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
-    let (told, why) = match &surroundings.hypervisor {
+    let (note, why) = match &surroundings.hypervisor {
         Some(name) => (
             format!("CPUID: a guest of {name}"),
             "with nested paging a walk goes through the tables of the guest and those of the hypervisor",
@@ -78,7 +78,7 @@ pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResu
         definition: "core cycles by which a load takes longer that has no translation at hand",
         verdict,
         unit: Unit::CoreCycles,
-        note: Some(told),
+        note: Some(note),
         cpuid: None,
     }
 }

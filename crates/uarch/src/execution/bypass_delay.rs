@@ -176,7 +176,7 @@ mod tests {
             for variant in row.variants {
                 let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
-                    all.into_iter().map(|one| one.to_string()).collect()
+                    all.into_iter().map(|instruction| instruction.to_string()).collect()
                 };
                 let [mut turns, mut pairs] =
                     [variant.family.program(1), variant.family.control(1).expect("it has a control")].map(decoded);
@@ -204,18 +204,18 @@ mod tests {
             for variant in row.variants {
                 let steps = variant.family.program(1);
                 let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter();
-                let zeroes = |one: &Instruction| {
-                    matches!(one.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor) && one.op0_register() == one.op1_register()
+                let zeroes = |instruction: &Instruction| {
+                    matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor) && instruction.op0_register() == instruction.op1_register()
                 };
-                let zeroed = decode(&steps.init).filter(zeroes).map(|one| one.op0_register().full_register());
+                let zeroed = decode(&steps.init).filter(zeroes).map(|instruction| instruction.op0_register().full_register());
                 let mut written: BTreeSet<Register> = zeroed.collect();
-                for one in decode(&steps.body) {
-                    let used = factory.info(&one).used_registers();
+                for instruction in decode(&steps.body) {
+                    let used = factory.info(&instruction).used_registers();
                     for (register, access) in used.iter().map(|used| (used.register(), used.access())) {
                         let register = register.full_register();
                         let reads = matches!(access, OpAccess::Read | OpAccess::ReadWrite);
                         let own = !known(register) && !written.contains(&register);
-                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, variant.family.label());
+                        assert!(!(reads && own), "{}, {}: {instruction} reads {register:?}", row.name, variant.family.label());
                     }
                     written.extend(used.iter().map(|used| used.register().full_register()));
                 }

@@ -145,12 +145,12 @@ mod tests {
                 let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
                     let branch = FlowControl::ConditionalBranch;
-                    let text = |one: iced_x86::Instruction| match one.flow_control() == branch {
+                    let text = |instruction: iced_x86::Instruction| match instruction.flow_control() == branch {
                         true => {
-                            assert_eq!(one.near_branch_target(), one.next_ip());
-                            format!("{:?}", one.mnemonic())
+                            assert_eq!(instruction.near_branch_target(), instruction.next_ip());
+                            format!("{:?}", instruction.mnemonic())
                         }
-                        false => one.to_string(),
+                        false => instruction.to_string(),
                     };
                     all.into_iter().map(text).collect()
                 };

@@ -37,9 +37,9 @@ const SOON: u64 = 8;
 /// cycle.
 fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [name, register, ..], numbers: [rests, ..] } = inputs;
-    let one = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
-    let inside = if *rests == 1 { String::new() } else { format!("{}; ", one(0)) };
-    let body: Vec<String> = (0..TOGETHER).map(|number| one(number % 12)).collect();
+    let instruction = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
+    let inside = if *rests == 1 { String::new() } else { format!("{}; ", instruction(0)) };
+    let body: Vec<String> = (0..TOGETHER).map(|number| instruction(number % 12)).collect();
     let rest = format!("vxorps xmm15, xmm15, xmm15; mov ecx, {cycles}; 1: {inside}dec ecx; jnz 1b");
     StepLoop { init: assemble(&rest), iterations: SOON, ..straight_loop(assemble(&body.join("; ")), 1) }
 }

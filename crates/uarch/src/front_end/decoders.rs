@@ -18,9 +18,9 @@ const FEWEST: usize = 12 << 10;
 /// cache arrive fast enough for few bytes per cycle.
 const BEYOND_BYTES: usize = 48 << 10;
 
-fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
+fn straight_code(bytes: usize, length: usize, instruction: fn(usize, usize) -> Vec<u8>) -> StepLoop {
     let number = bytes / length;
-    straight_loop((0..number).flat_map(|place| one(length, place)).collect(), number)
+    straight_loop((0..number).flat_map(|place| instruction(length, place)).collect(), number)
 }
 
 fn nop_instruction(length: usize, _: usize) -> Vec<u8> {
@@ -59,17 +59,17 @@ const SIMPLE: usize = 2;
 
 /// Straight code in which every n-th instruction becomes several operations.
 fn mix_every_nth(number: usize, several: &[&str]) -> StepLoop {
-    let several: Vec<Vec<u8>> = several.iter().map(|one| assemble(one)).collect();
+    let several: Vec<Vec<u8>> = several.iter().map(|code| assemble(code)).collect();
     let (mut body, mut steps) = (Vec::new(), 0);
     for place in 0.. {
-        let one = match place % number {
+        let code = match place % number {
             0 => several[place / number % several.len()].clone(),
             _ => zeroing_of_length(SIMPLE, place % number),
         };
-        if body.len() + one.len() > DOUBLE_BYTES {
+        if body.len() + code.len() > DOUBLE_BYTES {
             break;
         }
-        body.extend(one);
+        body.extend(code);
         steps += 1;
     }
     straight_loop(body, steps)
@@ -94,9 +94,9 @@ const PREFIX_BYTES: usize = 28 << 10;
 const FIVE_NOPS: [u8; 5] = [0x90; 5];
 
 fn among_nops(instruction: &[u8]) -> StepLoop {
-    let one = [instruction, &FIVE_NOPS].concat();
-    let number = PREFIX_BYTES / one.len();
-    straight_loop(one.repeat(number), number)
+    let group = [instruction, &FIVE_NOPS].concat();
+    let number = PREFIX_BYTES / group.len();
+    straight_loop(group.repeat(number), number)
 }
 
 /// cmp cx, 1234h
@@ -132,9 +132,9 @@ const CS: u8 = 0x2e;
 const PLAIN: [u8; 3] = [0x0f, 0x1f, 0x00];
 
 fn surround_with(instruction: &[u8], others: &[u8]) -> StepLoop {
-    let one = [instruction, others].concat();
-    let number = PREFIX_BYTES / one.len();
-    straight_loop(one.repeat(number), number)
+    let group = [instruction, others].concat();
+    let number = PREFIX_BYTES / group.len();
+    straight_loop(group.repeat(number), number)
 }
 
 fn prefixed_nop(prefixes: usize, prefix: u8, others: &[u8]) -> StepLoop {

@@ -140,15 +140,15 @@ mod tests {
             let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             let places: Vec<u64> = all
                 .iter()
-                .filter(|one| one.mnemonic() == Mnemonic::Cmp && one.memory_size().size() == 1)
-                .map(|one| one.memory_displacement64())
+                .filter(|instruction| instruction.mnemonic() == Mnemonic::Cmp && instruction.memory_size().size() == 1)
+                .map(|instruction| instruction.memory_displacement64())
                 .collect();
             let period = 3200 / branches;
             assert_eq!(places, (0..branches).map(|number| number * period).collect::<Vec<_>>());
             let AreaFill::Bytes(bits) = &steps.memory.areas[0].fill else { panic!("patterns are bytes") };
             let taken = bits.iter().map(|bit| usize::from(*bit)).sum::<usize>();
             assert!(bits.len() == 3200 && taken.abs_diff(1600) < 200, "{taken}");
-            let conditional = all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).count();
+            let conditional = all.iter().filter(|instruction| instruction.flow_control() == FlowControl::ConditionalBranch).count();
             assert_eq!((conditional, steps.steps_per_iteration), (branches as usize, branches as usize));
         }
     }

@@ -6,9 +6,9 @@ use crate::spec::*;
 /// instructions.
 const LENGTH: usize = 8;
 
-fn fill_lines(bytes: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
+fn fill_lines(bytes: usize, instruction: fn(usize) -> Vec<u8>) -> StepLoop {
     let number = bytes / LINE * (LINE / LENGTH);
-    straight_loop((0..number).flat_map(one).collect(), bytes / LINE)
+    straight_loop((0..number).flat_map(instruction).collect(), bytes / LINE)
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {

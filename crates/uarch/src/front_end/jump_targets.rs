@@ -23,9 +23,9 @@ pub(super) fn short_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<
     pad_branches([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
 }
 
-fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
-    one.resize(apart, TRAP);
-    one.repeat(number)
+fn pad_branches(mut branch: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
+    branch.resize(apart, TRAP);
+    branch.repeat(number)
 }
 
 const JUMP_COST: &str = "core cycles of a taken jump to the next one";
@@ -38,13 +38,13 @@ pub(super) const UNKNOWN: [f64; 2] = [2.0, 4.0];
 
 /// A test of branch targets. `cost` says what a step costs.
 pub(super) const fn target_levels(
-    walks: &'static [ProgramFamily],
+    programs: &'static [ProgramFamily],
     takes: &'static [(&'static str, usize)],
     [rise, ratio]: [f64; 2],
     cost: &'static str,
 ) -> Experiment {
     Experiment::Levels(LevelsSpec {
-        programs: walks,
+        programs,
         also_occupies: takes,
         count_range: [64, 24576],
         min_rise: rise,
@@ -76,9 +76,9 @@ fn calls_without_returns(number: usize, take_off: &str) -> StepLoop {
     let target = assemble(take_off);
     // Some cores do not treat a call of the very next instruction as a call.
     let between = CALL_DISTANCE - CALL - target.len();
-    let one = [&[0xe8][..], &(between as i32).to_le_bytes(), &vec![TRAP; between], &target].concat();
+    let call = [&[0xe8][..], &(between as i32).to_le_bytes(), &vec![TRAP; between], &target].concat();
     // Calls need a stack.
-    StepLoop { init: assemble("lea rsp, [r14 + 2048]"), ..loop_in_pages(one.repeat(number), number, 1) }
+    StepLoop { init: assemble("lea rsp, [r14 + 2048]"), ..loop_in_pages(call.repeat(number), number, 1) }
 }
 
 /// Bytes from a call to the next one. Nearer calls share lines, and their cost rises slowly when
@@ -95,9 +95,9 @@ fn lea_calls(number: usize) -> StepLoop {
 // Targets of indirect jumps with one target each.
 
 /// Repeats the code `number` times. Copies begin `apart` bytes from each other.
-fn repeat_padded(one: &[u8], number: usize, apart: usize) -> Vec<u8> {
-    let between = apart - one.len();
-    [one, &nop_of_length(between / 2), &nop_of_length(between.div_ceil(2))].concat().repeat(number)
+fn repeat_padded(code: &[u8], number: usize, apart: usize) -> Vec<u8> {
+    let between = apart - code.len();
+    [code, &nop_of_length(between / 2), &nop_of_length(between.div_ceil(2))].concat().repeat(number)
 }
 
 /// Jumps, each to the next one. Each computes its target from its own address.
@@ -106,16 +106,16 @@ fn own_address(number: usize, apart: usize) -> StepLoop {
     const LEA: [u8; 3] = [0x48, 0x8d, 0x0d];
     const LEA_BYTES: usize = 7;
     let distance = (apart - LEA_BYTES) as i32;
-    let one = [&LEA[..], &distance.to_le_bytes(), &JMP_RCX].concat();
-    straight_loop(repeat_padded(&one, number, apart), number)
+    let step = [&LEA[..], &distance.to_le_bytes(), &JMP_RCX].concat();
+    straight_loop(repeat_padded(&step, number, apart), number)
 }
 
 /// Jumps, each to the next one. Each computes its target from the previous target.
 fn from_address(number: usize, apart: usize) -> StepLoop {
     // lea rcx, [rip], which is the address of the first step: add rcx, apart; jmp rcx
     const LEA: [u8; 7] = [0x48, 0x8d, 0x0d, 0, 0, 0, 0];
-    let one = [&[0x48, 0x83, 0xc1, apart as u8][..], &JMP_RCX].concat();
-    straight_loop([&LEA[..], &repeat_padded(&one, number, apart)].concat(), number)
+    let step = [&[0x48, 0x83, 0xc1, apart as u8][..], &JMP_RCX].concat();
+    straight_loop([&LEA[..], &repeat_padded(&step, number, apart)].concat(), number)
 }
 
 const JMP_RCX: [u8; 2] = [0xff, 0xe1];
@@ -275,9 +275,9 @@ mod tests {
     fn each_jump_goes_to_the_next_one() {
         for apart in [16, 32] {
             for body in [near_branches(&JMP_NEAR, 9, apart), short_branches(&JMP_SHORT, 9, apart)] {
-                for (number, one) in body.chunks(apart).enumerate() {
+                for (number, step) in body.chunks(apart).enumerate() {
                     let ip = (number * apart) as u64;
-                    let jump = Decoder::with_ip(64, one, ip, DecoderOptions::NONE).decode();
+                    let jump = Decoder::with_ip(64, step, ip, DecoderOptions::NONE).decode();
                     assert!(jump.is_jmp_short_or_near() && jump.near_branch_target() == ip + apart as u64);
                 }
             }
@@ -290,8 +290,8 @@ mod tests {
             let all: Vec<_> = Decoder::new(64, &body, DecoderOptions::NONE).iter().collect();
             let off = [Mnemonic::Add, Mnemonic::Lea];
             let targets: Vec<u64> =
-                all.iter().filter(|one| off.contains(&one.mnemonic())).map(|one| one.ip()).collect();
-            let calls: Vec<_> = all.iter().filter(|one| one.mnemonic() == Mnemonic::Call).collect();
+                all.iter().filter(|instruction| off.contains(&instruction.mnemonic())).map(|instruction| instruction.ip()).collect();
+            let calls: Vec<_> = all.iter().filter(|instruction| instruction.mnemonic() == Mnemonic::Call).collect();
             assert_eq!(calls.iter().map(|call| call.near_branch_target()).collect::<Vec<_>>(), targets);
             assert!(calls.len() == 10 && calls.iter().all(|call| call.near_branch_target() > call.next_ip()));
         }
@@ -302,14 +302,14 @@ mod tests {
         let own = lea_and_jmp(10).body;
         let all: Vec<_> = Decoder::new(64, &own, DecoderOptions::NONE).iter().collect();
         let ends: Vec<u64> = (1..=10).map(|place| 32 * place).collect();
-        let addresses = all.iter().filter(|one| one.mnemonic() == Mnemonic::Lea);
+        let addresses = all.iter().filter(|instruction| instruction.mnemonic() == Mnemonic::Lea);
         assert_eq!(addresses.map(|lea| lea.ip_rel_memory_address()).collect::<Vec<_>>(), ends);
         let from = add_and_jmp(10).body;
         let all: Vec<_> = Decoder::new(64, &from, DecoderOptions::NONE).iter().collect();
         let mut at = all[0].ip_rel_memory_address();
-        for one in all.iter().filter(|one| one.mnemonic() == Mnemonic::Add) {
-            assert_eq!(one.ip(), at, "the jump before it goes here");
-            at += one.immediate(1);
+        for instruction in all.iter().filter(|instruction| instruction.mnemonic() == Mnemonic::Add) {
+            assert_eq!(instruction.ip(), at, "the jump before it goes here");
+            at += instruction.immediate(1);
         }
         assert_eq!(at, from.len() as u64);
     }

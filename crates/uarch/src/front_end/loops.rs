@@ -24,8 +24,8 @@ const LENGTH: usize = 15;
 const COUNTING: usize = 1;
 
 /// A loop of this number of instructions.
-fn counted_loop(number: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
-    StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(one).collect(), number) }
+fn counted_loop(number: usize, instruction: fn(usize) -> Vec<u8>) -> StepLoop {
+    StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(instruction).collect(), number) }
 }
 
 // Instructions per cycle.
@@ -91,22 +91,22 @@ const BRANCHES: usize = 64;
 
 /// Conditional branches that are not taken, with a no-operation behind each.
 fn untaken_branches(number: usize, condition: u8) -> Vec<u8> {
-    let one = [&[0x0f, condition, 0, 0, 0, 0][..], &nop_of_length(2)].concat();
-    [assemble("test r14, r14"), one.repeat(number)].concat()
+    let branch = [&[0x0f, condition, 0, 0, 0, 0][..], &nop_of_length(2)].concat();
+    [assemble("test r14, r14"), branch.repeat(number)].concat()
 }
 
 /// The same, each behind its own comparison.
 fn untaken_je(number: usize) -> StepLoop {
-    let one = [&assemble("test r14, r14"), &[0x0f, 0x84, 0, 0, 0, 0][..], &nop_of_length(7)].concat();
-    straight_loop(one.repeat(number), number + 1)
+    let branch = [&assemble("test r14, r14"), &[0x0f, 0x84, 0, 0, 0, 0][..], &nop_of_length(7)].concat();
+    straight_loop(branch.repeat(number), number + 1)
 }
 
 /// Jumps, each behind a conditional branch that is not taken, and the loop's own branch.
 fn untaken_and_jmp(number: usize, condition: u8) -> StepLoop {
     // jmp over five bytes.
     let jump = [0xe9, 5, 0, 0, 0, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
-    let one = [&[0x0f, condition, 0, 0, 0, 0][..], &jump].concat();
-    straight_loop([assemble("test r14, r14"), one.repeat(number / 2)].concat(), number / 2 * 2 + 1)
+    let pair = [&[0x0f, condition, 0, 0, 0, 0][..], &jump].concat();
+    straight_loop([assemble("test r14, r14"), pair.repeat(number / 2)].concat(), number / 2 * 2 + 1)
 }
 
 const fn branch_row(name: &'static str, n: usize, variants: &'static [ProgramVariant]) -> TestRow {
@@ -245,15 +245,15 @@ mod tests {
 
     fn asked() -> &'static LevelsSpec {
         let test: &'static TestSpec = find_test("loop_buffer");
-        let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
-        walks
+        let Experiment::Levels(spec) = &test.experiment else { unreachable!("it is one of levels") };
+        spec
     }
 
     #[test]
     fn instructions_have_the_greatest_length_and_the_loop_counter_counts() {
         for family in asked().programs {
             let steps = family.program(40);
-            let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
+            let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|instruction| instruction.len());
             assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", family.name);
             assert_eq!(steps.steps_per_iteration, 41);
         }

@@ -59,9 +59,9 @@ const FEW_ITERATIONS: u64 = 5;
 
 /// Repeats the branch and the instructions behind it up to `BYTES`.
 fn long_program(by: &str, condition: u8) -> StepLoop {
-    let one = [branch_on_bit(by, condition).body, assemble(BEHIND).repeat(TIMES_BEHIND)].concat();
-    let number = BYTES / one.len();
-    StepLoop { steps_per_iteration: number, ..random_loop(one.repeat(number), FEW_ITERATIONS) }
+    let block = [branch_on_bit(by, condition).body, assemble(BEHIND).repeat(TIMES_BEHIND)].concat();
+    let number = BYTES / block.len();
+    StepLoop { steps_per_iteration: number, ..random_loop(block.repeat(number), FEW_ITERATIONS) }
 }
 
 /// The share of random branches that are mispredicted.

@@ -15,9 +15,9 @@ const STEP: usize = 32;
 const LENGTH: usize = 3;
 
 /// A loop of this number of instructions, in whole steps.
-fn straight_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
+fn straight_steps(instructions: usize, instruction: fn(usize, usize) -> Vec<u8>) -> StepLoop {
     let steps = instructions / STEP;
-    straight_loop((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
+    straight_loop((0..STEP * steps).flat_map(|place| instruction(LENGTH, place)).collect(), steps)
 }
 
 /// Branches that the shorter call executes, and its least number of iterations.
@@ -30,13 +30,13 @@ const BESIDE: usize = 4;
 /// instruction either way: all code runs.
 fn random_branches(instructions: usize, each: usize, period: &[&str]) -> StepLoop {
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
-    let mut one: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
-    one.extend(assemble(&format!("{GENERATE}; bt rbp, 60")));
+    let mut group: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
+    group.extend(assemble(&format!("{GENERATE}; bt rbp, 60")));
     // jc to the next instruction
-    one.extend([0x72, 0]);
+    group.extend([0x72, 0]);
     let number = instructions / each;
     let iterations = (EXECUTED / number).max(ITERATIONS_LEAST) as u64;
-    StepLoop { steps_per_iteration: number, ..random_loop(one.repeat(number), iterations) }
+    StepLoop { steps_per_iteration: number, ..random_loop(group.repeat(number), iterations) }
 }
 
 fn lea_and_branches(instructions: usize) -> StepLoop {
@@ -72,14 +72,14 @@ const JUMP: usize = 5;
 
 /// Blocks `apart` bytes from each other. The first `before` blocks have two entries each; the
 /// others have instructions of this kind.
-fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
+fn jump_blocks(number: usize, before: usize, apart: usize, instruction: fn(usize) -> Vec<u8>) -> StepLoop {
     let mut body = Vec::new();
     let last = before + number - 1;
     for block in 0..=last {
         let begin = body.len();
         match block < before {
             true => (0..MANY).for_each(|place| body.extend(zeroing_of_length(2, place))),
-            false => (0..FEW).for_each(|place| body.extend(one(place))),
+            false => (0..FEW).for_each(|place| body.extend(instruction(place))),
         }
         // The last block continues to the loop's own jump.
         if block < last {
@@ -110,7 +110,7 @@ const LONG_BYTES: usize = 10;
 
 /// A loop over these instructions in turn. All have the same length.
 fn loop_in_turn(all: &[&str]) -> StepLoop {
-    let all: Vec<Vec<u8>> = all.iter().map(|one| pad_with_prefixes(&assemble(one), LONG_BYTES)).collect();
+    let all: Vec<Vec<u8>> = all.iter().map(|text| pad_with_prefixes(&assemble(text), LONG_BYTES)).collect();
     loop_in_pages(all.iter().cycle().take(STEPS).flatten().copied().collect(), STEPS, 1)
 }
 
@@ -233,7 +233,7 @@ mod tests {
             let steps = program(9600);
             let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             let branches: Vec<_> =
-                all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).collect();
+                all.iter().filter(|instruction| instruction.flow_control() == FlowControl::ConditionalBranch).collect();
             assert_eq!((all.len(), branches.len(), steps.steps_per_iteration), (9600, 9600 / each, 9600 / each));
             assert!(branches.iter().all(|branch| branch.near_branch_target() == branch.next_ip()));
             assert!(steps.body.len() < 32 << 10, "{}", steps.body.len());
@@ -242,10 +242,10 @@ mod tests {
 
     #[test]
     fn each_block_jumps_to_the_next_and_fits_a_window() {
-        for (before, one) in
+        for (before, instruction) in
             [(0, zeroing_instruction as fn(usize) -> Vec<u8>), (BEFORE, zeroing_instruction), (0, mov_instruction)]
         {
-            let steps = jump_blocks(7, before, SETS, one);
+            let steps = jump_blocks(7, before, SETS, instruction);
             for block in 0..before + 6 {
                 let begin = block * SETS;
                 let code = &steps.body[begin..begin + 32];
@@ -271,10 +271,10 @@ mod tests {
     fn begins(steps: &StepLoop) -> Vec<(usize, usize)> {
         let (mut begins, mut number) = (vec![0], 0);
         let mut numbers = Vec::new();
-        for one in Decoder::with_ip(64, &steps.body, 0, DecoderOptions::NONE).iter() {
-            match one.flow_control() {
+        for instruction in Decoder::with_ip(64, &steps.body, 0, DecoderOptions::NONE).iter() {
+            match instruction.flow_control() {
                 FlowControl::UnconditionalBranch => {
-                    begins.push(one.near_branch_target() as usize);
+                    begins.push(instruction.near_branch_target() as usize);
                     numbers.push(number);
                     number = 0;
                 }

@@ -50,9 +50,9 @@ impl CopyMethod {
             CopyMethod::Registers(width) => copy_loop(width, bytes, store_text),
             CopyMethod::Past(width) => format!("{}; sfence", copy_loop(width, bytes, nontemporal_store_text)),
             CopyMethod::Ends(width) => {
-                let each = |one: fn(usize, usize, &str) -> String, pointer: &str| {
-                    let last = one(width, 1, &format!("{pointer} + {}", bytes - width));
-                    format!("{}; {last}", one(width, 0, pointer))
+                let each = |move_text: fn(usize, usize, &str) -> String, pointer: &str| {
+                    let last = move_text(width, 1, &format!("{pointer} + {}", bytes - width));
+                    format!("{}; {last}", move_text(width, 0, pointer))
                 };
                 format!("{}; {}", each(load_text, "rsi"), each(store_text, "rdi"))
             }

@@ -145,8 +145,8 @@ mod tests {
 
     fn asked() -> &'static LevelsSpec {
         let test: &'static TestSpec = find_test("data_caches_by_page");
-        let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
-        walks
+        let Experiment::Levels(spec) = &test.experiment else { unreachable!("it is one of levels") };
+        spec
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn counts_reach_beyond_the_largest_second_cache_and_no_latency_is_reported() {
-        let walks = asked();
-        assert!(walks.count_range[1] >= 2 * LARGEST && walks.count_range[0] <= 8 << 10);
-        assert!(walks.cost_definition.is_none());
+        let spec = asked();
+        assert!(spec.count_range[1] >= 2 * LARGEST && spec.count_range[0] <= 8 << 10);
+        assert!(spec.cost_definition.is_none());
     }
 }

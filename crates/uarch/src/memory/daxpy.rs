@@ -25,15 +25,15 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
     let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
     let group = |first: usize| {
         let mut all = Vec::new();
-        let of = |number: usize| (number * width, format!("{name}{}", 1 + number % together));
+        let operand = |number: usize| (number * width, format!("{name}{}", 1 + number % together));
         let numbers = first..first + together;
-        for (offset, register) in numbers.clone().map(of) {
+        for (offset, register) in numbers.clone().map(operand) {
             all.push(match width {
                 16 => format!("movups {register}, [r14 + rbp + {offset}]"),
                 _ => format!("vmovups {register}, [r14 + rbp + {offset}]"),
             });
         }
-        for (offset, register) in numbers.clone().map(of) {
+        for (offset, register) in numbers.clone().map(operand) {
             let at = y + offset;
             all.push(match (width, fused) {
                 (16, _) => format!("mulpd {register}, xmm0; addpd {register}, [r14 + rbp + {at}]"),
@@ -46,7 +46,7 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
                 }
             });
         }
-        for (offset, register) in numbers.map(of) {
+        for (offset, register) in numbers.map(operand) {
             let at = y + offset;
             all.push(match width {
                 16 => format!("movaps [r14 + rbp + {at}], {register}"),

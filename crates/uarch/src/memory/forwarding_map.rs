@@ -251,7 +251,7 @@ mod tests {
                 Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().collect()
             };
             let [mut own, rest] = [family.program(1), without].map(decoded);
-            own.retain(|one| one.memory_base() != Register::R14);
+            own.retain(|instruction| instruction.memory_base() != Register::R14);
             let texts = |all: &[Instruction]| all.iter().map(Instruction::to_string).collect::<Vec<_>>();
             assert_eq!(texts(&own), texts(&rest), "{}", family.name);
             assert!(!rest.is_empty());

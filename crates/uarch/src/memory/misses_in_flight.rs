@@ -139,8 +139,8 @@ mod tests {
     /// The displacements of a mnemonic's instructions that use R12.
     fn lines(steps: &StepLoop, mnemonic: Mnemonic) -> Vec<usize> {
         let all = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter();
-        let own = all.filter(|one| one.mnemonic() == mnemonic && one.memory_base() == iced_x86::Register::R12);
-        own.map(|one| one.memory_displacement64() as usize).collect()
+        let own = all.filter(|instruction| instruction.mnemonic() == mnemonic && instruction.memory_base() == iced_x86::Register::R12);
+        own.map(|instruction| instruction.memory_displacement64() as usize).collect()
     }
 
     #[test]
@@ -162,13 +162,13 @@ mod tests {
             }
             assert_eq!(misses.memory, hits.memory);
         }
-        let beside = miss_batches(9, MissBatch { before: BEFORE, ..MISSES });
+        let witness = miss_batches(9, MissBatch { before: BEFORE, ..MISSES });
         let all =
-            [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0].map(|mnemonic| lines(&beside, mnemonic).len());
+            [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0].map(|mnemonic| lines(&witness, mnemonic).len());
         assert_eq!(all, [9 + BEFORE, BEFORE, 9].map(|each| each * ORDERS));
     }
     fn mnemonics(steps: &StepLoop) -> Vec<Mnemonic> {
-        Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|one| one.mnemonic()).collect()
+        Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|instruction| instruction.mnemonic()).collect()
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         };
         let fences = |family: &ProgramFamily| {
             let all = mnemonics(&family.program(1));
-            all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
+            all.iter().filter(|mnemonic| **mnemonic == Mnemonic::Lfence).count() / ORDERS
         };
         assert_eq!((fences(asked.single_event), fences(&asked.programs[0])), (3, 2));
     }

@@ -144,31 +144,31 @@ mod tests {
     }
 
     impl State {
-        fn of(&self, register: Register) -> u64 {
+        fn value_of(&self, register: Register) -> u64 {
             self.registers.get(&register.full_register()).copied().unwrap_or_default()
         }
 
         /// Executes code. Returns the loaded places, relative to R14.
         fn run(&mut self, code: &[u8]) -> Vec<usize> {
             let all = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
-            all.filter_map(|one| self.step(&one)).collect()
+            all.filter_map(|instruction| self.step(&instruction)).collect()
         }
 
-        fn step(&mut self, one: &Instruction) -> Option<usize> {
-            let to = one.op0_register();
-            let value = match one.code() {
-                Code::Mov_r64_rm64 if one.memory_base() == Register::R13 => self.cell,
-                Code::Mov_rm64_r64 if one.memory_base() == Register::R13 => {
-                    self.cell = self.of(one.op1_register());
+        fn step(&mut self, instruction: &Instruction) -> Option<usize> {
+            let to = instruction.op0_register();
+            let value = match instruction.code() {
+                Code::Mov_r64_rm64 if instruction.memory_base() == Register::R13 => self.cell,
+                Code::Mov_rm64_r64 if instruction.memory_base() == Register::R13 => {
+                    self.cell = self.value_of(instruction.op1_register());
                     return None;
                 }
-                _ if one.memory_base() == Register::R14 => return Some(self.of(one.memory_index()) as usize),
-                Code::Mov_r32_rm32 | Code::Mov_rm32_r32 => self.of(one.op1_register()),
-                code => match one.mnemonic() {
-                    Mnemonic::Lea => self.of(one.memory_base()).wrapping_add(one.memory_displacement64()),
-                    Mnemonic::And => self.of(to) & self.second(one),
-                    Mnemonic::Shr => self.of(to) >> self.second(one),
-                    Mnemonic::Add => self.of(to).wrapping_add(self.second(one)),
+                _ if instruction.memory_base() == Register::R14 => return Some(self.value_of(instruction.memory_index()) as usize),
+                Code::Mov_r32_rm32 | Code::Mov_rm32_r32 => self.value_of(instruction.op1_register()),
+                code => match instruction.mnemonic() {
+                    Mnemonic::Lea => self.value_of(instruction.memory_base()).wrapping_add(instruction.memory_displacement64()),
+                    Mnemonic::And => self.value_of(to) & self.second(instruction),
+                    Mnemonic::Shr => self.value_of(to) >> self.second(instruction),
+                    Mnemonic::Add => self.value_of(to).wrapping_add(self.second(instruction)),
                     Mnemonic::Lfence => return None,
                     _ => panic!("such programs have no {code:?}"),
                 },
@@ -178,10 +178,10 @@ mod tests {
             None
         }
 
-        fn second(&self, one: &Instruction) -> u64 {
-            match one.op1_register() {
-                Register::None => one.immediate(1),
-                register => self.of(register),
+        fn second(&self, instruction: &Instruction) -> u64 {
+            match instruction.op1_register() {
+                Register::None => instruction.immediate(1),
+                register => self.value_of(register),
             }
         }
     }
@@ -252,13 +252,13 @@ mod tests {
         let loads = |steps: &StepLoop| {
             let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             assert_eq!(all[all.len() - 1].mnemonic(), Mnemonic::Lfence);
-            let own = all.iter().filter(|one| one.memory_base() == Register::R14);
-            own.map(|one| one.mnemonic()).collect::<Vec<_>>()
+            let own = all.iter().filter(|instruction| instruction.memory_base() == Register::R14);
+            own.map(|instruction| instruction.mnemonic()).collect::<Vec<_>>()
         };
         let kinds: BTreeSet<Mnemonic> = all.iter().flat_map(loads).collect();
         assert_eq!(kinds, BTreeSet::from([Mnemonic::Mov, Mnemonic::Movups, Mnemonic::Cmp]));
-        let beside = loads(&asked().witness.family.program(7));
-        let others = beside.iter().filter(|one| **one == Mnemonic::Movups).count();
-        assert_eq!((beside.len(), others), (7 + asked().witness.occupied, asked().witness.occupied));
+        let witness = loads(&asked().witness.family.program(7));
+        let others = witness.iter().filter(|instruction| **instruction == Mnemonic::Movups).count();
+        assert_eq!((witness.len(), others), (7 + asked().witness.occupied, asked().witness.occupied));
     }
 }

@@ -59,11 +59,11 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
 
 /// A chase whose loads take turns with the loads of a second one, around `beside` elements of the
 /// same stride.
-pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usize) -> StepLoop {
+pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, other_elements: usize) -> StepLoop {
     let alone = chase_loop(elements, stride, RingOrder::RandomByLine);
     let mut memory = alone.memory;
     let ring = PointerRing { stride: stride as u32, order: RingOrder::RandomByLine, seed: 1 };
-    let other = MemoryArea::from_ring(((beside - 1) * stride + 8) as u64, ring, 12);
+    let other = MemoryArea::from_ring(((other_elements - 1) * stride + 8) as u64, ring, 12);
     memory.areas.push(MemoryArea { lifetime: StoreLifetime::Kept, ..other });
     // Each call goes around the second ring more than twice.
     let body = assemble("mov rbp, [rbp]; mov r12, [r12]").repeat(CHASE_LOADS);
@@ -74,6 +74,6 @@ pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usiz
 pub(crate) fn jump_row(number: usize, apart: usize) -> Vec<u8> {
     const JUMP: usize = 5;
     let distance = (apart - JUMP) as i32;
-    let one = [&[0xe9][..], &distance.to_le_bytes(), &vec![0xcc; apart - JUMP]].concat();
-    one.repeat(number)
+    let jump = [&[0xe9][..], &distance.to_le_bytes(), &vec![0xcc; apart - JUMP]].concat();
+    jump.repeat(number)
 }

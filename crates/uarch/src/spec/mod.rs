@@ -120,7 +120,7 @@ impl TestSpec {
                 rates.required_entries.iter().map(|(test, _)| *test).chain(bounds).collect()
             }
             Experiment::Sharing(sharing) => sharing.structures.to_vec(),
-            Experiment::Levels(walks) => walks.also_occupies.iter().map(|(test, _)| *test).collect(),
+            Experiment::Levels(levels) => levels.also_occupies.iter().map(|(test, _)| *test).collect(),
             Experiment::Batches(batches) => batches.also_occupies.iter().map(|(test, _)| *test).collect(),
             Experiment::Queues(queues) => queues.classes.iter().map(|class| class.size_test).collect(),
             _ => self.fillers().iter().flat_map(FillerSpec::occupied_structures).collect(),

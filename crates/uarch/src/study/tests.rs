@@ -44,7 +44,7 @@ fn found(test: &str, what: &str, number: f64) -> Value {
 }
 
 /// Core cycles of the programs of page walks, if this many run at once.
-fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
+fn walk_costs(room: usize) -> Vec<(Vec<u8>, f64)> {
     let test = TESTS.iter().find(|test| test.name == "walks_in_flight").expect("it is in the list");
     let Experiment::Batches(batches) = &test.experiment else { panic!("it is one of batches") };
     let mut costs = BTreeMap::new();
@@ -74,7 +74,7 @@ fn six_walks(misses: f64, open: impl Fn() -> Box<dyn Executor> + 'static) -> Val
 }
 
 fn alone() -> Box<dyn Executor> {
-    Box::new(machine(walks(6), f64::from(ADDERS)))
+    Box::new(machine(walk_costs(6), f64::from(ADDERS)))
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn rates_are_reported_as_a_share_of_another_tests_largest() {
 fn a_test_with_background_load_has_a_caveat() {
     let caveats = |line: Value| line["caveats"].as_array().map_or(0, Vec::len);
     assert_eq!(caveats(six_walks(20.0, alone)), 0);
-    let beside = six_walks(20.0, || Box::new(machine(walks(6), f64::from(ADDERS) / 2.0)));
-    assert_eq!(beside["caveats"][0]["code"], "sibling_busy");
-    assert_eq!(caveats(beside), 1);
+    let with_load = six_walks(20.0, || Box::new(machine(walk_costs(6), f64::from(ADDERS) / 2.0)));
+    assert_eq!(with_load["caveats"][0]["code"], "sibling_busy");
+    assert_eq!(caveats(with_load), 1);
 }
 
 /// A machine whose sibling is busy up to this layout.
@@ -146,7 +146,7 @@ const SPELL: usize = 240;
 #[test]
 fn a_test_is_measured_again_if_the_load_ends() {
     let open = || -> Box<dyn Executor> {
-        let machines = [1.0, 2.0].map(|part| machine(walks(6), f64::from(ADDERS) / part));
+        let machines = [1.0, 2.0].map(|part| machine(walk_costs(6), f64::from(ADDERS) / part));
         Box::new(Ends { machines, left: SPELL })
     };
     let line = six_walks(20.0, open);

@@ -32,7 +32,7 @@ fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference 
     let decoded = |steps: &StepLoop| -> Vec<Instruction> {
         let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
         // Code that never runs does not count.
-        all.into_iter().filter(|one| one.mnemonic() != Mnemonic::Int3).collect()
+        all.into_iter().filter(|instruction| instruction.mnemonic() != Mnemonic::Int3).collect()
     };
     let [own, other] = [program, control].map(decoded);
     let sorted = |all: &[Instruction]| {
@@ -40,7 +40,7 @@ fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference 
         all.sort();
         all
     };
-    let mnemonics = |all: &[Instruction]| all.iter().map(|one| one.mnemonic()).collect::<Vec<Mnemonic>>();
+    let mnemonics = |all: &[Instruction]| all.iter().map(|instruction| instruction.mnemonic()).collect::<Vec<Mnemonic>>();
     let ordered = |mut all: Vec<Mnemonic>| {
         all.sort();
         all
@@ -105,7 +105,7 @@ pub(super) fn control_differences(test: &'static TestSpec) -> BTreeMap<ControlDi
 #[test]
 fn a_program_restores_the_state_that_it_changes() {
     let has = |code: &[u8], mnemonic| {
-        Decoder::new(64, code, DecoderOptions::NONE).iter().any(|one| one.mnemonic() == mnemonic)
+        Decoder::new(64, code, DecoderOptions::NONE).iter().any(|instruction| instruction.mnemonic() == mnemonic)
     };
     let mut modes = 0;
     for (key, family, n) in TESTS.iter().flat_map(|test| families(test)) {

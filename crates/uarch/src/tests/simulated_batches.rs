@@ -15,7 +15,7 @@ pub(super) struct SimulatedBatches {
     /// Events that fit at once, in the first program and in the second.
     pub room: [usize; 2],
     /// Core cycles of one event.
-    one: f64,
+    event_cost: f64,
     /// Extra core cycles of each event, and of each event behind the first one without room.
     each: [f64; 2],
     /// Whether events follow each other so slowly that the room is not visible.
@@ -34,22 +34,22 @@ impl SimulatedBatches {
         let room = (least * (0.7 * most / least).powf(draw(0.0, 1.0))).round() + batches.uncounted_events as f64;
         let paced = draw(0.0, 1.0) < 0.15;
         let other = if draw(0.0, 1.0) < 0.1 { draw(0.4, 0.7) } else { 1.0 };
-        let one = draw(30.0, 700.0);
-        let pace = if paced { draw(0.2, 0.6) * one } else { draw(0.0, 0.3) * one / room };
-        let each = [pace, draw(0.0, 1.0) * one / room];
-        let noise = draw(0.002, 0.02) * one;
+        let event_cost = draw(30.0, 700.0);
+        let pace = if paced { draw(0.2, 0.6) * event_cost } else { draw(0.0, 0.3) * event_cost / room };
+        let each = [pace, draw(0.0, 1.0) * event_cost / room];
+        let noise = draw(0.002, 0.02) * event_cost;
         let room = [room, (other * room).floor()].map(|room| room as usize);
-        SimulatedBatches { batches, room, one, each, paced, noise, random }
+        SimulatedBatches { batches, room, event_cost, each, paced, noise, random }
     }
 
     /// The cost of a batch.
     pub(super) fn cost(&mut self, family: &ProgramFamily, n: usize) -> CostPoint {
-        let SimulatedBatches { batches, one, each: [each, behind], .. } = *self;
+        let SimulatedBatches { batches, event_cost, each: [each, behind], .. } = *self;
         let before = if family.name == batches.witness.family.name { batches.witness.occupied } else { 0 };
         let room = self.room[usize::from(family.name == batches.programs[1].name)] - batches.uncounted_events;
         let over = (n + before).saturating_sub(room) as f64;
-        let waits = if over > 0.0 && !self.paced { 0.8 * one + behind * over } else { 0.0 };
-        let clean = if family.name == batches.single_event.name { one } else { 0.3 * one + each * n as f64 + waits };
+        let waits = if over > 0.0 && !self.paced { 0.8 * event_cost + behind * over } else { 0.0 };
+        let clean = if family.name == batches.single_event.name { event_cost } else { 0.3 * event_cost + each * n as f64 + waits };
         let burst = if self.random.happens(0.02) { 1.0 + self.random.uniform() } else { 1.0 };
         let cost = clean * burst + self.noise * self.random.normal();
         CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }

@@ -42,10 +42,10 @@ impl MeasureCosts for DriftingCore {
 fn found(at: Option<usize>, seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for test in TESTS {
-        let Experiment::Levels(walks) = &test.experiment else { continue };
+        let Experiment::Levels(spec) = &test.experiment else { continue };
         let mut core = DriftingCore { measured: 0, at, family: "" };
         let records =
-            run_levels(&mut core, test, walks, walks.count_range[1], &mut Random::new(seed)).expect("all is simulated");
+            run_levels(&mut core, test, spec, spec.count_range[1], &mut Random::new(seed)).expect("all is simulated");
         let is_size = |record: &&UarchRecord| !record.what.ends_with("cost") && record.verdict == VerdictKind::Found;
         all.extend(records.iter().filter(is_size).map(|record| format!("{} {seed}: {}", record.what, record.why)));
     }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 fn named(name: &str) -> (&'static TestSpec, &'static LevelsSpec) {
     let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
-    let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };
-    (test, walks)
+    let Experiment::Levels(spec) = &test.experiment else { panic!("it is one of levels") };
+    (test, spec)
 }
 
 fn caches() -> (&'static TestSpec, &'static LevelsSpec) {
@@ -43,8 +43,8 @@ impl MeasureCosts for ExactLevels {
 }
 
 fn exact(only: &'static [&'static str]) -> Vec<(String, VerdictKind, Option<f64>)> {
-    let (test, walks) = caches();
-    let records = run_levels(&mut ExactLevels { only }, test, walks, walks.count_range[1], &mut Random::new(5))
+    let (test, spec) = caches();
+    let records = run_levels(&mut ExactLevels { only }, test, spec, spec.count_range[1], &mut Random::new(5))
         .expect("it has costs");
     records.into_iter().map(|record| (record.what, record.verdict, record.value.value)).collect()
 }
@@ -58,10 +58,10 @@ fn an_end_of_one_program_alone_leaves_later_ends_without_a_number() {
     assert_eq!(keys(&all), "1.size 1.cost 2.size 2.cost 3.size 3.cost beyond.cost");
     assert!(all.iter().all(|(_, verdict, _)| *verdict == VerdictKind::Found), "{all:?}");
     for family in [&["each line"], &["page after page"]] {
-        let one = exact(family);
-        assert_eq!(keys(&one), "1.size 1.cost more.size beyond.cost", "{family:?}");
-        assert_eq!(one[..2], all[..2]);
-        assert_eq!((one[2].1, one[2].2), (VerdictKind::Unclear, None));
+        let with_extra = exact(family);
+        assert_eq!(keys(&with_extra), "1.size 1.cost more.size beyond.cost", "{family:?}");
+        assert_eq!(with_extra[..2], all[..2]);
+        assert_eq!((with_extra[2].1, with_extra[2].2), (VerdictKind::Unclear, None));
     }
     assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
 }
@@ -89,15 +89,15 @@ impl MeasureCosts for SoftLevel {
 #[test]
 fn a_test_of_one_structure_has_one_number_with_its_name() {
     let test = *TESTS.iter().find(|test| test.name == "l1d_ways").expect("it is in the list");
-    let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };
+    let Experiment::Levels(spec) = &test.experiment else { panic!("it is one of levels") };
     let records =
-        run_levels(&mut ExactSets, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+        run_levels(&mut ExactSets, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
     let [record] = &records[..] else { panic!("{} records", records.len()) };
     assert_eq!((record.what.as_str(), record.verdict, record.value.value), ("l1d_ways", VerdictKind::Found, Some(8.0)));
     let soft =
-        run_levels(&mut SoftLevel, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+        run_levels(&mut SoftLevel, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
     assert_eq!((soft[0].what.as_str(), soft[0].verdict), ("l1d_ways", VerdictKind::Unclear), "{}", soft[0].why);
-    let flat = run_levels(&mut ExactLevels { only: &[] }, test, walks, walks.count_range[1], &mut Random::new(5));
+    let flat = run_levels(&mut ExactLevels { only: &[] }, test, spec, spec.count_range[1], &mut Random::new(5));
     assert_eq!(flat.expect("it has costs")[0].verdict, VerdictKind::Unclear, "every core has ways");
 }
 
@@ -108,8 +108,8 @@ struct GivenCosts<F>(&'static LevelsSpec, F);
 impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         let place = self.0.programs.iter().position(|other| std::ptr::eq(other, family));
-        let beside = self.0.witness.as_ref().filter(|_| place.is_none());
-        let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
+        let witness = self.0.witness.as_ref().filter(|_| place.is_none());
+        let occupied = witness.map_or(0.0, |witness| witness.occupied as f64);
         let cost = (self.1)(n as f64 + occupied, place.unwrap_or_default());
         if cost.is_infinite() {
             let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
@@ -124,15 +124,15 @@ impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
 }
 
 /// The records of a test on such a core, by their keys without the test's name.
-fn told(name: &str, cost: impl Fn(f64, usize) -> f64) -> Vec<(String, UarchRecord)> {
-    let (test, walks) = named(name);
-    let mut core = GivenCosts(walks, cost);
-    let records = run_levels(&mut core, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+fn records_of(name: &str, cost: impl Fn(f64, usize) -> f64) -> Vec<(String, UarchRecord)> {
+    let (test, spec) = named(name);
+    let mut core = GivenCosts(spec, cost);
+    let records = run_levels(&mut core, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
     let key = |record: &UarchRecord| record.what.replace(name, "").trim_start_matches('.').to_string();
     records.into_iter().map(|record| (key(&record), record)).collect()
 }
 
-fn of<'a>(records: &'a [(String, UarchRecord)], key: &str) -> (VerdictKind, &'a str) {
+fn find_verdict<'a>(records: &'a [(String, UarchRecord)], key: &str) -> (VerdictKind, &'a str) {
     let found = records.iter().find(|(own, _)| own == key);
     found.map(|(_, record)| (record.verdict, record.why.as_str())).unwrap_or((VerdictKind::None, "no record"))
 }
@@ -148,11 +148,11 @@ fn a_cost_needs_two_programs_that_agree() {
         let first = if family == 0 { 5.0 } else { 9.0 };
         stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
     };
-    let records = told("data_caches", cost);
-    assert_eq!(of(&records, "1.size").0, VerdictKind::Found, "{records:?}");
-    let (kind, why) = of(&records, "1.cost");
+    let records = records_of("data_caches", cost);
+    assert_eq!(find_verdict(&records, "1.size").0, VerdictKind::Found, "{records:?}");
+    let (kind, why) = find_verdict(&records, "1.cost");
     assert!(kind == VerdictKind::Unclear && why.starts_with("programs differ"), "{why}");
-    assert_eq!(of(&records, "2.cost").0, VerdictKind::Found);
+    assert_eq!(find_verdict(&records, "2.cost").0, VerdictKind::Found);
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn a_level_of_one_program_alone_has_no_cost() {
         let first = if family == 0 { 49152.0 } else { 70_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
     };
-    let records = told("data_caches", cost);
-    let (kind, why) = of(&records, "2.cost");
+    let records = records_of("data_caches", cost);
+    let (kind, why) = find_verdict(&records, "2.cost");
     assert!(kind == VerdictKind::Unclear && why.starts_with("one program alone has this level"), "{kind:?} {why}");
-    assert_eq!(of(&records, "2.size").0, VerdictKind::Found);
+    assert_eq!(find_verdict(&records, "2.size").0, VerdictKind::Found);
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn ends_too_far_apart_leave_the_next_level_without_a_number() {
         let first = if family == 0 { 49152.0 } else { 300_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
     };
-    let records = told("data_caches", cost);
-    let (kind, why) = of(&records, "more.size");
+    let records = records_of("data_caches", cost);
+    let (kind, why) = find_verdict(&records, "more.size");
     assert!(kind == VerdictKind::Unclear && why.contains("the number of the next level is not known"), "{why}");
     assert!(records.iter().all(|(key, record)| !key.ends_with("size") || record.verdict != VerdictKind::Found));
 }
@@ -187,9 +187,9 @@ fn a_last_end_of_the_second_program_alone_is_unclear() {
         1 => stepped(n, &[(49152.0, 5.0), (2e6, 20.0)], 90.0),
         _ => stepped(n, &[(49152.0, 5.0)], 20.0),
     };
-    let records = told("data_caches", cost);
-    assert_eq!(of(&records, "1.size").0, VerdictKind::Found);
-    let (kind, why) = of(&records, "2.size");
+    let records = records_of("data_caches", cost);
+    assert_eq!(find_verdict(&records, "1.size").0, VerdictKind::Found);
+    let (kind, why) = find_verdict(&records, "2.size");
     assert!(kind == VerdictKind::Unclear && why.starts_with("one program alone has an end"), "{why}");
 }
 
@@ -197,7 +197,7 @@ fn a_last_end_of_the_second_program_alone_is_unclear() {
 fn too_slow_a_rise_ends_no_level() {
     // The same in both programs: from 1 MiB to four times as much.
     let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
-    let records = told("instruction_cache", |n, _| {
+    let records = records_of("instruction_cache", |n, _| {
         let n = n * 16.0;
         if n <= 100_000.0 { 2.0 } else { rise(n) / 4.0 }
     });
@@ -209,41 +209,41 @@ fn too_slow_a_rise_ends_no_level() {
 #[test]
 fn a_single_structure_ends_at_one_count() {
     // Both rise from 20 lines on, but gradually.
-    let records = told("l1d_ways", |n, _| 30.0 * ((n - 16.0) / 8.0).clamp(0.0, 1.0));
-    let (kind, why) = of(&records, "");
+    let records = records_of("l1d_ways", |n, _| 30.0 * ((n - 16.0) / 8.0).clamp(0.0, 1.0));
+    let (kind, why) = find_verdict(&records, "");
     assert_eq!(kind, VerdictKind::Unclear, "{why}");
 }
 
 #[test]
 fn a_rise_at_the_largest_count_leaves_the_level_unknown() {
     // Flat, then dearer with each count.
-    let records = told("data_caches", |n, _| if n <= 6e7 { 5.0 } else { 5.0 + 12.0 * (n / 6e7).ln() });
-    let (kind, why) = of(&records, "1.size");
+    let records = records_of("data_caches", |n, _| if n <= 6e7 { 5.0 } else { 5.0 + 12.0 * (n / 6e7).ln() });
+    let (kind, why) = find_verdict(&records, "1.size");
     assert!(kind == VerdictKind::Unclear && why.starts_with("the cost still rises"), "{kind:?} {why}");
     // Behind a level that ends: page walks that miss more tables.
-    let walks = |n: f64, _| match n {
+    let page_walks = |n: f64, _| match n {
         ..=49152.0 => 5.0,
         ..=6e7 => 20.0,
         _ => 20.0 + 60.0 * (n / 6e7).ln(),
     };
-    let records = told("data_caches", walks);
+    let records = records_of("data_caches", page_walks);
     for key in ["2.size", "beyond.cost"] {
-        let (kind, why) = of(&records, key);
+        let (kind, why) = find_verdict(&records, key);
         assert!(kind == VerdictKind::Unclear && why.starts_with("the cost still rises"), "{key} {kind:?} {why}");
     }
-    let records = told("data_caches", |n, _| n);
-    let (kind, why) = of(&records, "1.size");
+    let records = records_of("data_caches", |n, _| n);
+    let (kind, why) = find_verdict(&records, "1.size");
     assert!(kind == VerdictKind::Unclear && why.contains("over no stretch"), "{why}");
 }
 
 #[test]
 fn missing_memory_hides_no_smaller_level() {
-    let records = told("data_caches", |n, _| match n {
+    let records = records_of("data_caches", |n, _| match n {
         ..=49152.0 => 5.0,
         ..=1e6 => 16.0,
         _ => f64::INFINITY,
     });
-    assert_eq!(of(&records, "1.size").0, VerdictKind::Found, "{records:?}");
+    assert_eq!(find_verdict(&records, "1.size").0, VerdictKind::Found, "{records:?}");
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn only_found_costs_have_a_spread() {
         let first = if family == 0 { 5.0 } else { 9.0 };
         stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
     };
-    assert_eq!(spread(&told("data_caches", cost)), ["2.cost", "beyond.cost"]);
-    let translations = told("data_tlb", |n, _| stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0));
+    assert_eq!(spread(&records_of("data_caches", cost)), ["2.cost", "beyond.cost"]);
+    let translations = records_of("data_tlb", |n, _| stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0));
     assert_eq!(spread(&translations), [""; 0], "{translations:?}");
 }
 
@@ -272,7 +272,7 @@ fn a_disturbed_control_makes_no_level_larger() {
         let disturbed = family == 1 && *times == 2 && n <= 72.0;
         if disturbed { 0.0 } else { stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0) }
     };
-    let records = told("data_tlb", cost);
+    let records = records_of("data_tlb", cost);
     let (_, first) = records.iter().find(|(key, _)| key == "1.size").expect("it has a record");
     assert_eq!((first.verdict, first.value.value), (VerdictKind::Found, Some(64.0)), "{}", first.why);
 }

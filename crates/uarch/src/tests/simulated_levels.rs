@@ -20,7 +20,7 @@ enum SimulatedEnding {
 
 /// A core with levels of these sizes.
 pub(super) struct SimulatedLevels {
-    walks: &'static LevelsSpec,
+    spec: &'static LevelsSpec,
     pub sizes: Vec<f64>,
     pub costs: Vec<f64>,
     endings: Vec<SimulatedEnding>,
@@ -65,9 +65,9 @@ impl SimulatedLevels {
         let endings = (0..sizes.len()).map(|number| ending(number, &mut draw)).collect();
         let ramp = (draw(0.0, 0.25), least as f64 * draw(50.0, 200.0));
         let noise = draw(0.001, 0.02);
-        let walks = caches().1;
+        let spec = caches().1;
         SimulatedLevels {
-            walks,
+            spec,
             sizes,
             costs,
             endings,
@@ -82,48 +82,48 @@ impl SimulatedLevels {
     }
 
     /// A core with levels for any test of levels.
-    pub(super) fn from_seed(walks: &'static LevelsSpec, seed: u64) -> SimulatedLevels {
-        let [least, most] = walks.count_range.map(|n| n as f64);
-        let caches = SimulatedLevels::new(seed, walks.count_range[0], walks.count_range[1]);
+    pub(super) fn from_seed(spec: &'static LevelsSpec, seed: u64) -> SimulatedLevels {
+        let [least, most] = spec.count_range.map(|n| n as f64);
+        let caches = SimulatedLevels::new(seed, spec.count_range[0], spec.count_range[1]);
         let mut random = Random::new(seed ^ 1);
         let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
         // A visible level spans some counts and has another level behind it.
         let (first, last) = (2.2 * least, most / 2.2);
         let (mut sizes, mut costs): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
         // A difference leaves a low cost.
-        costs.push(if walks.programs[0].control.is_some() { draw(0.0, 0.3) } else { draw(1.0, 6.0) });
-        let mut size = first * (last / first).powf(draw(0.0, if walks.single_structure { 1.0 } else { 0.5 }));
-        while size <= last && sizes.len() < if walks.single_structure { 1 } else { 3 } {
+        costs.push(if spec.programs[0].control.is_some() { draw(0.0, 0.3) } else { draw(1.0, 6.0) });
+        let mut size = first * (last / first).powf(draw(0.0, if spec.single_structure { 1.0 } else { 0.5 }));
+        while size <= last && sizes.len() < if spec.single_structure { 1 } else { 3 } {
             sizes.push(size.round());
             let cost = costs[costs.len() - 1];
-            costs.push((cost * walks.min_ratio * draw(1.3, 3.0)).max(cost + walks.min_rise * draw(1.5, 6.0)));
+            costs.push((cost * spec.min_ratio * draw(1.3, 3.0)).max(cost + spec.min_rise * draw(1.5, 6.0)));
             size *= draw(4.0, 20.0);
         }
         let variants = |number: usize, draw: &mut dyn FnMut(f64, f64) -> f64| match number {
             // Entries that are used one by one, and sets.
-            _ if walks.single_structure => SimulatedEnding::Ordered(sizes[number]),
+            _ if spec.single_structure => SimulatedEnding::Ordered(sizes[number]),
             0 => SimulatedEnding::Ordered(draw(4.0, 17.0).floor()),
-            _ if walks.fills_randomly => SimulatedEnding::Coloured(draw(8.0, 17.0).floor()),
+            _ if spec.fills_randomly => SimulatedEnding::Coloured(draw(8.0, 17.0).floor()),
             _ => SimulatedEnding::Ordered(draw(4.0, 17.0).floor()),
         };
         let endings = (0..sizes.len()).map(|number| variants(number, &mut draw)).collect();
         // Costs may drift for other reasons too.
-        let drifts = walks.programs[0].control.is_none() && draw(0.0, 1.0) < 0.3;
-        let ramp = match walks.fills_randomly {
+        let drifts = spec.programs[0].control.is_none() && draw(0.0, 1.0) < 0.3;
+        let ramp = match spec.fills_randomly {
             true => caches.ramp,
             false => (if drifts { draw(0.2, 0.8) } else { 0.0 }, least * draw(2.0, 20.0)),
         };
         let second = if draw(0.0, 1.0) < 0.1 { draw(0.3, 0.7) } else { 1.0 };
-        let neighbours = if walks.fills_randomly { 0.08 } else { 0.0 };
-        let blind = !walks.fallback_programs.is_empty() && draw(0.0, 1.0) < 0.4;
+        let neighbours = if spec.fills_randomly { 0.08 } else { 0.0 };
+        let blind = !spec.fallback_programs.is_empty() && draw(0.0, 1.0) < 0.4;
         let early = (draw(0.0, 1.0) < 0.1).then(|| (usize::from(draw(0.0, 1.0) < 0.5), draw(0.75, 0.93)));
-        SimulatedLevels { walks, sizes, costs, endings, ramp, neighbours, second, blind, early, ..caches }
+        SimulatedLevels { spec, sizes, costs, endings, ramp, neighbours, second, blind, early, ..caches }
     }
 
     /// Makes the first level end where another structure is full, in which each counted item takes
     /// a part. Returns whether that is before the second level and visible.
     pub(super) fn hide(&mut self, other: f64) -> bool {
-        let [least, most] = self.walks.count_range.map(|n| n as f64);
+        let [least, most] = self.spec.count_range.map(|n| n as f64);
         let next = self.sizes.get(1).map_or(most / 2.2, |next| next / 4.0);
         let seen = self.second == 1.0 && self.early.is_none();
         let hides = (2.2 * least..=next).contains(&other) && seen;
@@ -177,23 +177,23 @@ impl MeasureCosts for SimulatedLevels {
             return Ok(None);
         }
         let place = |all: &[ProgramFamily]| all.iter().position(|other| other.name == family.name);
-        let first = place(self.walks.programs);
+        let first = place(self.spec.programs);
         if self.blind && first.is_some() {
             let cost = self.costs[0] * (1.0 + self.noise * self.random.normal());
             return Ok(Some(CostPoint { n, cost, low: cost * 0.99, high: cost * 1.01 }));
         }
-        let place = first.or(place(self.walks.fallback_programs));
+        let place = first.or(place(self.spec.fallback_programs));
         let second = if place == Some(1) { self.second } else { 1.0 };
         let early = self.early.filter(|(number, _)| place == Some(*number)).map_or(1.0, |(_, share)| share);
-        let beside = self.walks.witness.as_ref().filter(|beside| beside.family.name == family.name);
-        let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
+        let witness = self.spec.witness.as_ref().filter(|witness| witness.family.name == family.name);
+        let occupied = witness.map_or(0.0, |witness| witness.occupied as f64);
         // At times, background load takes a part of all shared levels, or time.
         let taken = if self.random.happens(0.02) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
         let burst = if self.random.happens(0.02) { 1.0 + 2.0 * self.random.uniform() } else { 1.0 };
         let shared = if self.random.happens(self.neighbours) { 1.0 + 0.7 * self.random.uniform() } else { 1.0 };
         let clean = self.plain_cost((n as f64 + occupied) * taken / second, shared, early);
         // A difference of two programs has the noise of both.
-        let whole = clean + if family.control.is_some() { self.walks.min_rise } else { 0.0 };
+        let whole = clean + if family.control.is_some() { self.spec.min_rise } else { 0.0 };
         let cost = clean * burst + whole * self.noise * self.random.normal();
         Ok(Some(CostPoint { n, cost, low: cost * 0.99, high: cost * 1.01 }))
     }
@@ -201,15 +201,15 @@ impl MeasureCosts for SimulatedLevels {
 
 fn caches() -> (&'static TestSpec, &'static LevelsSpec) {
     let found = TESTS.iter().find_map(|test| match &test.experiment {
-        Experiment::Levels(walks) if test.name == "data_caches" => Some((*test, walks)),
+        Experiment::Levels(spec) if test.name == "data_caches" => Some((*test, spec)),
         _ => None,
     });
     found.expect("there is a test of caches")
 }
 
 fn climbed(core: &mut SimulatedLevels, seed: u64) -> Vec<UarchRecord> {
-    let (test, walks) = caches();
-    run_levels(core, test, walks, walks.count_range[1], &mut Random::new(seed)).unwrap()
+    let (test, spec) = caches();
+    run_levels(core, test, spec, spec.count_range[1], &mut Random::new(seed)).unwrap()
 }
 
 fn sizes_found(records: &[UarchRecord]) -> Vec<&UarchRecord> {
@@ -260,20 +260,20 @@ fn a_size_that_the_witness_does_not_shrink_is_unclear() {
     struct Unmoved(SimulatedLevels);
     impl MeasureCosts for Unmoved {
         fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-            let beside = family.name.contains("beside");
-            let point = self.0.measure_cost(family, if beside { n.saturating_sub(8192).max(1) } else { n })?;
+            let is_witness = family.name.contains("beside");
+            let point = self.0.measure_cost(family, if is_witness { n.saturating_sub(8192).max(1) } else { n })?;
             Ok(point.map(|point| CostPoint { n, ..point }))
         }
     }
-    let (test, walks) = caches();
+    let (test, spec) = caches();
     let mut left = Vec::new();
     for seed in 0..20 {
-        let mut core = SimulatedLevels::new(seed, walks.count_range[0], walks.count_range[1]);
+        let mut core = SimulatedLevels::new(seed, spec.count_range[0], spec.count_range[1]);
         core.sizes[0] = 49152.0;
         core.sizes.truncate(1);
         core.endings[0] = SimulatedEnding::Ordered(12.0);
         let records =
-            run_levels(&mut Unmoved(core), test, walks, walks.count_range[1], &mut Random::new(seed)).unwrap();
+            run_levels(&mut Unmoved(core), test, spec, spec.count_range[1], &mut Random::new(seed)).unwrap();
         let first = &records[0];
         let [held, why] = [first.witnesses.iter().any(|witness| witness.holds), first.verdict != VerdictKind::Unclear];
         if held || why {
@@ -320,8 +320,8 @@ impl MeasureCosts for Without {
 
 #[test]
 fn an_unavailable_program_has_no_levels() {
-    let (test, walks) = caches();
-    let records = run_levels(&mut Without, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it is said");
+    let (test, spec) = caches();
+    let records = run_levels(&mut Without, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it is said");
     let [record] = &records[..] else { panic!("{} records", records.len()) };
     assert_eq!((record.verdict, record.value.value), (VerdictKind::None, None));
     assert_eq!((record.what.as_str(), record.why.as_str()), ("data_caches.1.size", "pages of 2 MiB: none came"));
@@ -340,9 +340,9 @@ impl MeasureCosts for Flat {
 fn an_optional_structure_without_an_end_is_none() {
     let verdict = |name: &str| {
         let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
-        let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };
+        let Experiment::Levels(spec) = &test.experiment else { panic!("it is one of levels") };
         let records =
-            run_levels(&mut Flat, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+            run_levels(&mut Flat, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
         (records[0].what.clone(), records.len(), records[0].verdict)
     };
     assert_eq!(verdict("loop_buffer"), ("loop_buffer".to_string(), 1, VerdictKind::None));

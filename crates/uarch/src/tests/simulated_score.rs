@@ -40,11 +40,11 @@ impl RecoveryScore {
         self.visible += usize::from(visible);
         let found = record.is_some_and(|record| record.verdict == VerdictKind::Found);
         let why = record.map_or("no record", |record| &record.why);
-        let told = format!("{what}: {why}, {:?}", record.map(|record| record.value.value));
+        let text = format!("{what}: {why}, {:?}", record.map(|record| record.value.value));
         match (found, right) {
             (true, true) => self.right += usize::from(visible),
-            (true, false) => self.wrong.push(told),
-            (false, _) if visible => self.missed.push(told),
+            (true, false) => self.wrong.push(text),
+            (false, _) if visible => self.missed.push(text),
             _ => {}
         }
     }
@@ -57,7 +57,7 @@ impl RecoveryScore {
         "window"
     }
 
-    fn levels(&mut self, core: &SimulatedStructures, walks: &LevelsSpec, records: &[UarchRecord]) -> &'static str {
+    fn levels(&mut self, core: &SimulatedStructures, spec: &LevelsSpec, records: &[UarchRecord]) -> &'static str {
         let Levels { sizes, costs, second, ramp, early, .. } = &core.levels[core.test.name];
         let inside = |record: &UarchRecord, size: f64| holds(record, size, entries(size));
         let is_size = |record: &&UarchRecord| record.what == core.test.name || record.what.ends_with(".size");
@@ -66,7 +66,7 @@ impl RecoveryScore {
         let limited = || records.iter().filter(is_size).find(|record| record.verdict == VerdictKind::Limited);
         // If the second program sees another size, or one program another first level, there is
         // nothing to agree on. This also applies to a structure that may be full first.
-        let seen = walks.also_occupies.iter().all(|(other, _)| {
+        let seen = spec.also_occupies.iter().all(|(other, _)| {
             let other = &core.levels[other];
             other.second == 1.0 && other.early.is_none()
         });
@@ -83,7 +83,7 @@ impl RecoveryScore {
             }
         }
         // The level that the record refers to. A hidden level has no size.
-        let number = |record: &UarchRecord| match walks.single_structure {
+        let number = |record: &UarchRecord| match spec.single_structure {
             true => Some(0),
             false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
         };
@@ -100,7 +100,7 @@ impl RecoveryScore {
             self.wrong.push(format!("{}, {sizes:?}: {}", record.what, record.why));
         }
         let near = |cost: f64, simulated: f64| {
-            let slack = 0.3 * walks.min_rise;
+            let slack = 0.3 * spec.min_rise;
             let [less, more] = [APART, APART + ramp.0].map(|share| slack.max(share * simulated));
             (simulated - less..=simulated + more).contains(&cost)
         };
@@ -133,11 +133,11 @@ impl RecoveryScore {
             assert_eq!(simulated.len(), record.places.len(), "{}", row.name);
             for (simulated, found) in simulated.iter().zip(&record.places) {
                 self.visible += 1;
-                let told = format!("{} at {}: {:?} of {simulated}", row.name, found.place, found.cost);
+                let text = format!("{} at {}: {:?} of {simulated}", row.name, found.place, found.cost);
                 match found.cost {
                     Some(cost) if (cost - simulated).abs() <= 0.03 * simulated => self.right += 1,
-                    Some(_) => self.wrong.push(told),
-                    None => self.missed.push(told),
+                    Some(_) => self.wrong.push(text),
+                    None => self.missed.push(text),
                 }
             }
         }
@@ -254,7 +254,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
             let mut score = RecoveryScore::default();
             let look = match &test.experiment {
                 Experiment::Overlap(_) => score.window(&core, &records[0]),
-                Experiment::Levels(walks) => score.levels(&core, walks, &records),
+                Experiment::Levels(spec) => score.levels(&core, spec, &records),
                 Experiment::Contrast(contrast) => score.events(&core, contrast, &records),
                 Experiment::Rates(rates) => score.rates(&core, rates, &records),
                 Experiment::CostMap(map) => score.map(&core, map, &records),

@@ -35,12 +35,12 @@ struct BusySpells {
 impl BusySpells {
     /// A machine with these costs of snippets, with an idle and with a busy sibling.
     fn new(costs: [Vec<(Vec<u8>, f64)>; 2], seed: u64) -> BusySpells {
-        let [alone, beside] = costs;
+        let [alone, shared] = costs;
         let width = Scenario::default().adds_per_cycle;
         let machine = |costs, adds_per_cycle| {
             SimulatedExecutor::new(Scenario { costs, adds_per_cycle, ..Scenario::default() }, seed)
         };
-        let machines = [machine(alone, width), machine(beside, width / NARROWER)];
+        let machines = [machine(alone, width), machine(shared, width / NARROWER)];
         BusySpells { machines, busy: true, left: 0, random: Random::new(seed) }
     }
 }
@@ -61,8 +61,8 @@ impl Executor for BusySpells {
                 self.left = 1 + self.random.below(SPELLS[usize::from(self.busy)]);
             }
             self.left -= 1;
-            let one = Batch { layouts: vec![layout.clone()], ..batch.clone() };
-            self.machines[usize::from(self.busy)].stream(&one, take)?;
+            let single_layout = Batch { layouts: vec![layout.clone()], ..batch.clone() };
+            self.machines[usize::from(self.busy)].stream(&single_layout, take)?;
         }
         Ok(())
     }

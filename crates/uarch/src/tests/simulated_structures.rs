@@ -50,8 +50,8 @@ impl SimulatedStructures {
         let (mut units, mut places, mut flights) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (number, test) in TESTS.iter().enumerate() {
             match &test.experiment {
-                Experiment::Levels(walks) => {
-                    levels.insert(test.name, Levels::from_seed(walks, mix_seeds(seed, number as u64)));
+                Experiment::Levels(spec) => {
+                    levels.insert(test.name, Levels::from_seed(spec, mix_seeds(seed, number as u64)));
                 }
                 Experiment::Contrast(contrast) => {
                     for row in contrast.rows {

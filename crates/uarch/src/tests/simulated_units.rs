@@ -90,18 +90,18 @@ impl SimulatedUnits {
     ) -> Vec<(String, Option<bool>)> {
         let (units, long) = self.class(class).expect("it was simulated");
         let others = mixture.classes.iter().filter_map(|other| {
-            let told = record.displaced.iter().find(|told| told.by == other.name)?;
+            let effect = record.displaced.iter().find(|effect| effect.by == other.name)?;
             let (wanted, takes) = self.class(other)?;
-            let share = told.share.value.unwrap_or(0.0);
+            let share = effect.share.value.unwrap_or(0.0);
             let expected = self.displaced(class, other, mixture)?;
-            let right = match (told.verdict, expected) {
+            let right = match (effect.verdict, expected) {
                 (VerdictKind::None, (_, longer)) => longer <= SHOWN,
                 (_, (_, longer)) if longer <= UNSEEN => false,
                 (_, (expected, _)) => (share - expected).abs() <= 0.1 * expected.max(takes / long),
             };
-            let what = format!("{} {units:b} beside {} {wanted:b}: {told:?}", class.name, other.name);
-            let known = matches!(told.verdict, VerdictKind::Found | VerdictKind::None);
-            (told.verdict != VerdictKind::Limited).then_some((what, known.then_some(right)))
+            let what = format!("{} {units:b} beside {} {wanted:b}: {effect:?}", class.name, other.name);
+            let known = matches!(effect.verdict, VerdictKind::Found | VerdictKind::None);
+            (effect.verdict != VerdictKind::Limited).then_some((what, known.then_some(right)))
         });
         others.collect()
     }
@@ -187,7 +187,7 @@ fn classes_with_separate_units_show_no_effect_when_slots_are_few() {
     let records = crate::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).expect("it has costs");
     for (class, by) in [("alu", "vector_add"), ("vector_add", "alu")] {
         let record = records.iter().find(|record| record.what.ends_with(&format!(".{class}")));
-        let told = record.and_then(|record| record.displaced.iter().find(|told| told.by == by));
-        assert_eq!(told.map(|told| told.verdict), Some(VerdictKind::None), "{class}: {told:?}");
+        let effect = record.and_then(|record| record.displaced.iter().find(|effect| effect.by == by));
+        assert_eq!(effect.map(|effect| effect.verdict), Some(VerdictKind::None), "{class}: {effect:?}");
     }
 }

@@ -202,18 +202,18 @@ mod tests {
         let mut factory = InstructionInfoFactory::new();
         let mut late = BTreeSet::from([decoded(SQRTSD.link[0]).op0_register().full_register()]);
         let mut step = |text: &&str| {
-            let one = decoded(text);
-            let used = factory.info(&one).used_registers();
-            let of = |reads: bool| {
-                let is = move |access| match access {
+            let instruction = decoded(text);
+            let used = factory.info(&instruction).used_registers();
+            let registers = |reads: bool| {
+                let matches_access = move |access| match access {
                     OpAccess::ReadWrite => true,
                     access => (access == OpAccess::Read) == reads,
                 };
-                let own = used.iter().filter(move |used| is(used.access()));
+                let own = used.iter().filter(move |used| matches_access(used.access()));
                 own.map(|used| used.register().full_register()).collect::<Vec<Register>>()
             };
-            let waits = of(true).iter().any(|register| late.contains(register));
-            for register in of(false) {
+            let waits = registers(true).iter().any(|register| late.contains(register));
+            for register in registers(false) {
                 if waits {
                     late.insert(register)
                 } else {
