@@ -13,9 +13,9 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 
-/// Tolerances in parts of one event. Batches that fit differ from a line by the first at most; all
-/// larger batches exceed it by the second at least.
+/// How far batches that fit may differ from a line, in parts of one event.
 const FIT_TOLERANCE: f64 = 0.15;
+/// How far larger batches exceed that line at least, in parts of one event.
 const MIN_RISE: f64 = 0.25;
 /// The largest number of sizes at which only some of the batches fit.
 const MAX_PARTIAL: usize = 1;
@@ -25,8 +25,9 @@ const PACE_MOST: f64 = 0.5;
 const MAX_MEASUREMENTS: usize = 3;
 /// The least number of points of a line.
 const MIN_LINE_POINTS: usize = 2;
-/// Number of events, and share, by which two equal ends may differ.
+/// Number of events by which two equal ends may differ.
 const SAME: f64 = 1.0;
+/// Share by which two equal ends may differ.
 const SAME_SHARE: f64 = 0.05;
 
 /// The largest batch that fits in all of its runs, and the largest that fits in some of them.

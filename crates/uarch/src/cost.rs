@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(core.measure_cost(&family, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
-    /// A machine that records the offset of each body from the begin of its line.
+    /// A machine that records the offset of each body from the start of its line.
     struct Kept(SimulatedExecutor, BTreeSet<usize>);
 
     impl Executor for Kept {

@@ -194,9 +194,11 @@ mod tests {
     use std::cell::Cell;
     use std::collections::BTreeSet;
 
-    /// Ticks of an unanswered exchange, of the readings around a call, and per nanosecond.
+    /// Ticks of an unanswered exchange.
     const UNANSWERED: u64 = 9000;
+    /// Ticks of the readings around a call.
     const READINGS: u64 = 40;
+    /// Ticks per nanosecond.
     const RATE: f64 = 2.0;
 
     /// CPUs with simulated exchange times in ticks, by the two CPUs and the program's number;

@@ -19,8 +19,9 @@ const LEVEL_POINTS: usize = 3;
 /// The largest number of fillers over which an overlap ends, if the first chain takes entries too
 /// and frees them link by link.
 const MAX_FALL_WIDTH: usize = CHAIN_LINKS + 8;
-/// The edges of a knee are at these shares of its fall.
+/// Share of the fall that is left at the knee's last count.
 const HIGH_SHARE: f64 = 0.1;
+/// Share of the fall that is left at the last count before the knee.
 const LOW_SHARE: f64 = 0.9;
 /// The largest root mean square distance of points from the fitted curve, in overlaps.
 const ROUGHNESS_MOST: f64 = 0.1;

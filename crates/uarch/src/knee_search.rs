@@ -8,9 +8,9 @@ use super::overlap::{OverlapProbe, OverlapReading};
 const COUNTS_PER_STEP: usize = 24;
 /// The smallest count. With fewer fillers, chains overlap on every core.
 pub(super) const MIN_COUNT: usize = 2;
-/// How far a bracket is widened on both sides before its search: a share of the count, and a
-/// number.
+/// Before its search, a bracket is widened on both sides: its count divided by this, and [`WIDEN`].
 const WIDEN_SHARE: usize = 16;
+/// Counts by which a bracket is widened at least.
 const WIDEN: usize = 4;
 
 /// A curve, and its knee if it has one.

@@ -24,8 +24,8 @@ const COUNT_FACTOR: f64 = 1.26;
 const MAX_EXTRA_COUNTS: usize = 60;
 /// A count is measured again if all its layouts were disturbed.
 const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
-/// How often the counts around ends are measured again at most. With a sibling that was busy for a
-/// quarter of the time, one repetition left an end a sixth too early in one of five programs
+/// How often the counts around ends are measured again at most. One repetition is not enough: with
+/// a sibling busy for a quarter of the time, an end was a sixth too early in one of five programs
 /// (Genoa, family 25, model 17).
 const MAX_END_RECHECKS: usize = 3;
 /// Range around a level's end in which counts are measured again, as a factor.

@@ -21,15 +21,16 @@ use cyclescope_measure::result::record::Quantity;
 
 /// Number of instructions of a class alone.
 const ALONE_COUNT: usize = 48;
-/// The least and the largest number of core cycles for which a class fills its units in a mixture,
-/// and the least number of its instructions.
+/// The least and the largest number of core cycles for which a class fills its units in a mixture.
 const FILL_CYCLES_RANGE: [f64; 2] = [16.0, 64.0];
+/// The least number of instructions of that class.
 const MIN_INSTRUCTIONS: f64 = 4.0;
 /// Share by which two equal costs may differ.
 const SAME_SHARE: f64 = 0.03;
-/// Share by which a mixture must take longer to show anything, and by which the others would make
-/// it longer if each displaced one.
+/// Share by which a mixture must take longer to show an effect.
 const VISIBLE_SHARE: f64 = 0.05;
+/// Share by which the others would make a mixture longer if each displaced one. With less, there is
+/// no room to see them.
 const ROOM_SHARE: f64 = 0.12;
 /// The least number that an instruction without other units displaces.
 const FULL_DISPLACEMENT: f64 = 0.9;

@@ -17,8 +17,9 @@ use std::collections::BTreeMap;
 
 /// Fillers of the witness before the counted ones.
 const WITNESS_OCCUPIED: usize = 16;
-/// How far beyond a knee no-operations must still overlap: a share of the knee, and a number.
+/// How far beyond a knee no-operations must still overlap, as a share of the knee.
 const CONTROL_MARGIN_SHARE: f64 = 0.1;
+/// The number of fillers to add to that share.
 const CONTROL_MARGIN: usize = 8;
 
 /// The least overlap of a usable first chain across few fillers.

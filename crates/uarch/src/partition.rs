@@ -110,7 +110,7 @@ fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option
     let sizes = [alone, idle, full];
     let [Some(alone), Some(idle), Some(full)] = sizes else {
         let conditions = ["alone", "beside PAUSE", "beside work that fills it"];
-        let missing = conditions.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(conditions, _)| *conditions);
+        let missing = conditions.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(condition, _)| *condition);
         let missing = missing.collect::<Vec<_>>().join(", ");
         return TestVerdict::new(VerdictKind::Unclear, format!("no size was found {missing}"));
     };

@@ -11,16 +11,18 @@ use super::null_number::nan_for_null;
 use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};
 
-/// The cost of a stretch stays within this share of its first cost, and within the next share of
-/// the least rise between levels. With the whole rise, two levels would be one stretch.
+/// The cost of a stretch stays within this share of its first cost.
 const TOLERANCE: f64 = 0.12;
+/// It also stays within this share of the least ratio between levels. With the whole ratio, two
+/// levels would be one stretch.
 const RATIO_PART: f64 = 0.5;
-/// Share of the least rise within which a stretch stays too.
+/// It also stays within this share of the least rise between levels.
 const RISE_PART: f64 = 0.25;
-/// The least factor of counts that a stretch spans, and its least number of points.
+/// The least factor of counts that a stretch spans.
 const MIN_SPAN: f64 = 1.4;
+/// The least number of points of a stretch.
 const MIN_POINTS: usize = 3;
-/// A level's end is sharp if the cost reaches half of the rise within this factor from its begin.
+/// A level's end is sharp if the cost reaches half of the rise within this factor from its start.
 const SHARP_FACTOR: f64 = 1.2;
 /// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from
 /// the first line that does not fit. It costs as much as the next level if no set fits.
@@ -32,14 +34,14 @@ const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
 
 /// A cost that is higher by this many median distances is beyond the level.
 const NOISE_DISTANCES: f64 = 5.0;
-/// The largest share of a rise that this noise limit may be. Above that, the begin of the rise is
+/// The largest share of a rise that this noise limit may be. Above that, the start of the rise is
 /// unknown, and the end is as soft as the points show.
 const NOISE_MOST: f64 = 0.15;
-/// The largest factor from the begin of a soft rise to its first edge if sets fill by chance: 2.4
+/// The largest factor from the start of a soft rise to its first edge if sets fill by chance: 2.4
 /// in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
-/// The factor of counts within which noise may hide the begin of a sharp rise.
+/// The factor of counts within which noise may hide the start of a sharp rise.
 const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.
@@ -171,10 +173,11 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
     wanted
 }
 
-/// The factor of neighbouring counts that is fine enough in a rise; the share by which counts may
-/// differ at the edges of an end; and that share as a part of the end's width.
+/// The ratio of neighbouring counts that is fine enough within a rise.
 const COARSE: f64 = 1.12;
+/// Share by which neighbouring counts may differ at the edges of an end.
 const FINE: f64 = 0.006;
+/// The same share for a soft end, as a part of the end's width.
 const WIDTH_PART: f64 = 0.2;
 
 fn middle_count(low: usize, high: usize) -> usize {

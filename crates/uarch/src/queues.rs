@@ -20,16 +20,17 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The first class takes this part of the smaller structure, within the least and the largest
-/// number.
+/// The first class takes this part of the smaller structure.
 const OCCUPIED_DIVISOR: usize = 2;
+/// The least number of its instructions.
 const MIN_OCCUPIED: usize = 6;
+/// The largest number of its instructions.
 const MAX_OCCUPIED: usize = 32;
 /// The search for a knee goes this many fillers beyond a structure's end.
 const SEARCH_MARGIN: usize = 40;
-/// The largest part of the waiting instructions by which ready ones may move a knee, and the
-/// largest part that counts as zero if it is within that.
+/// The largest part of the waiting instructions by which ready ones may move a knee.
 const CONTROL_SHARE: f64 = 0.2;
+/// The largest part that counts as zero if it is within the noise.
 const SMALL_SHARE: f64 = 0.2;
 /// Share by which two programs that agree may differ.
 const SAME_SHARE: f64 = 0.15;

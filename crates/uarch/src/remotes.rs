@@ -15,28 +15,33 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The longest wait for a batch, and for another run to leave the CPU.
+/// The longest wait for a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(600);
+/// The longest wait for another run to leave the CPU.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Copies of an exchange per iteration, and iterations of the shorter call. The longer call has
-/// twice as many.
+/// Copies of an exchange per iteration.
 const COPIES: usize = 4;
+/// Iterations of the shorter call. The longer call has twice as many.
 const ITERATIONS: u64 = 4;
-/// Number of batches, and of rounds per batch.
+/// Number of batches.
 const BATCHES: u32 = 4;
+/// Rounds per batch.
 const ROUNDS: u32 = 24;
-/// The same for a control, whose exchanges take some microseconds each.
+/// Batches of a control, whose exchanges take some microseconds each.
 const CONTROL_BATCHES: u32 = 3;
+/// Rounds per batch of a control.
 const CONTROL_ROUNDS: u32 = 3;
-/// Copies of an answer per iteration, iterations per call, and number of calls: some milliseconds.
+/// Copies of an answer per iteration.
 const ANSWER_COPIES: usize = 8;
+/// Iterations per call of the answering side.
 const ANSWER_ITERATIONS: u64 = 10_000;
+/// Number of calls of the answering side: some milliseconds.
 const ANSWER_ROUNDS: u32 = 12;
 /// The offset of the line for a control's answers: in another page and another pair of lines.
 const CONTROL_OFFSET: i32 = 4096 + 512;
-/// Bytes from one line to the next: each is in its own pair of lines. And the number of shared
-/// pages.
+/// Bytes from one line to the next: each is in its own pair of lines.
 const LINE_STRIDE: i32 = 3 * 128;
+/// Number of shared pages.
 const PAGES: u64 = 8;
 
 /// Gives the shared pages a new identifier for each test of this process.
@@ -233,8 +238,9 @@ mod tests {
         })
     }
 
-    /// Bytes of a pair of lines, which a core fetches together, and of a page.
+    /// Bytes of a pair of lines, which a core fetches together.
     const PAIR: i32 = 128;
+    /// Bytes of a page.
     const OF_PAGE: i32 = PAGE_BYTES as i32;
 
     #[test]

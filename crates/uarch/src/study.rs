@@ -44,8 +44,9 @@ use std::time::Duration;
 
 /// Makes the seed for the order of counts different from the seed for programs.
 const ORDER_SEED_MASK: u64 = 0x6f72_6465_7200_0000;
-/// The time for a test of all CPUs: in budgets of a plan, and at most.
+/// The time for a test of all CPUs, in budgets of a plan.
 const EXCHANGE_BUDGETS: u32 = 75;
+/// The longest time for a test of all CPUs.
 const MAX_EXCHANGE_TIME: Duration = Duration::from_secs(11);
 /// The study's name.
 const NAME: &str = "uarch";

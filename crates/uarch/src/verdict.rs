@@ -53,7 +53,7 @@ pub(super) struct FillerResult {
     may_occupy: &'static [&'static str],
     /// Whether some cores pack several fillers into one entry.
     may_pack: bool,
-    /// The knee, or why there is none.
+    /// The knee, or the reason why it has no knee.
     pub knee: Result<KneeEdges, NoKnee>,
 }
 
@@ -146,7 +146,7 @@ pub(super) struct FillerKnee {
     may_pack: bool,
 }
 
-/// Fillers with a knee, by what stops them.
+/// Fillers with a knee, by the structure that stops them.
 #[derive(Debug, Default)]
 pub(super) struct ClassifiedFillers {
     /// Fillers that no other structure stops.
@@ -161,7 +161,8 @@ pub(super) struct ClassifiedFillers {
     doubted: Vec<(FillerKnee, &'static str)>,
 }
 
-/// Sorts fillers by what stops them. `end_of` returns the end of another test's structure.
+/// Sorts fillers by the structure that stops them. `end_of` returns the end of another test's
+/// structure.
 pub(super) fn classify_fillers(
     filled: &[FillerResult],
     end_of: &dyn Fn(&str) -> Option<StructureEnd>,

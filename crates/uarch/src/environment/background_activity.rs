@@ -20,7 +20,7 @@ pub(crate) struct BackgroundActivity<'a> {
     pub conditions: &'a RunConditions,
     /// Additions per cycle of an unshared core of this design, if data contain it.
     pub width: Option<f64>,
-    /// The kernel's counters at the begin and at the end.
+    /// The kernel's counters at the start and at the end.
     pub counted: [KernelCounts; 2],
     /// The time between them.
     pub time: Duration,

@@ -12,10 +12,10 @@ const DECODED_BYTES: usize = 28 << 10;
 const FEWER: usize = 20 << 10;
 /// Bytes of the shorter code with instructions of one byte.
 const FEWEST: usize = 12 << 10;
-/// Bytes of code beyond most first-level caches. A cache of decoded instructions that does not
-/// replace its oldest entries keeps a part of short code for good, so shorter code runs faster (Zen
-/// 4, clc: 4.19, 4.14, 4.08 and 4.00 per cycle at 12, 20, 28 and 48 KiB). Lines from the second
-/// cache arrive fast enough for few bytes per cycle.
+/// Bytes of code beyond most first-level caches. Some caches of decoded instructions keep a part of
+/// short code for good, because they do not replace the oldest entries. So shorter code runs faster
+/// (Zen 4, clc: 4.19, 4.14, 4.08 and 4.00 per cycle at 12, 20, 28 and 48 KiB). Lines from the
+/// second cache arrive fast enough for few bytes per cycle.
 const BEYOND_BYTES: usize = 48 << 10;
 
 fn straight_code(bytes: usize, length: usize, instruction: fn(usize, usize) -> Vec<u8>) -> StepLoop {
@@ -155,9 +155,9 @@ const PREFIX_VARIANTS: &[ProgramVariant] = &[
 
 // Decoding of code outside the instruction cache.
 
-/// Bytes of straight code that all first-level caches hold, and bytes that only second-level caches
-/// hold.
+/// Bytes of straight code that all first-level caches hold.
 const FIRST_HELD: usize = 28 << 10;
+/// Bytes of straight code that only second-level caches hold.
 const FIRST_BEYOND: usize = 160 << 10;
 
 /// Whole lines of these instructions in turn. All have the same length.

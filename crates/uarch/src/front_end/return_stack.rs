@@ -79,14 +79,17 @@ enum CallerCount {
     Two,
 }
 
-/// Number of random branches in between, and bytes of each.
+/// Number of random branches in between.
 const BITS: usize = 8;
+/// Bytes of each of these branches.
 const BIT: usize = 8;
 /// jc over less than 128 bytes.
 const JC: u8 = 0x72;
-/// Opcodes of a call and a jump, and bytes of both together.
+/// Opcode of a call.
 const CALL: u8 = 0xe8;
+/// Opcode of a jump.
 const JUMP: u8 = 0xe9;
+/// Bytes of a call and a jump together.
 const PLACE: usize = 10;
 
 /// A call or a jump from one place to another.

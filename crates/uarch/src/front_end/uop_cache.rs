@@ -20,8 +20,9 @@ fn straight_steps(instructions: usize, instruction: fn(usize, usize) -> Vec<u8>)
     straight_loop((0..STEP * steps).flat_map(|place| instruction(LENGTH, place)).collect(), steps)
 }
 
-/// Branches that the shorter call executes, and its least number of iterations.
+/// Branches that the shorter call executes.
 const EXECUTED: usize = 2400;
+/// The least number of iterations of the shorter call.
 const ITERATIONS_LEAST: usize = 2;
 /// Instructions before each branch, and the branch itself.
 const BESIDE: usize = 4;
@@ -58,10 +59,11 @@ fn test_and_branches(instructions: usize) -> StepLoop {
 /// Bytes after which the sets of any such cache repeat. The largest published one has 64 sets of 64
 /// bytes (Zen 4: AMD, Software Optimization Guide, 57647).
 const SETS: usize = 8 << 10;
-/// Instructions of a block without its jump: for one entry, as every entry holds six; and for two
-/// entries, as no entry holds more than nine operations (Zen 4, as above). All fit a window of 32
-/// bytes.
+/// Instructions of a one-entry block without its jump: every entry holds six. They fit a window of
+/// 32 bytes.
 const FEW: usize = 4;
+/// Instructions of a two-entry block without its jump: no entry holds more than nine operations
+/// (Zen 4, as above). They fit a window of 32 bytes.
 const MANY: usize = 10;
 /// Number of two-entry blocks in the witness.
 const BEFORE: usize = 2;
@@ -260,9 +262,9 @@ mod tests {
             assert_eq!(steps.steps_per_iteration, before + 7);
         }
     }
-    /// The largest window of code with entries of its own, and the largest number of sets (Zen 4,
-    /// as above).
+    /// The largest window of code with entries of its own, in bytes (Zen 4, as above).
     const WINDOW: usize = 64;
+    /// The largest number of sets (Zen 4, as above).
     const SETS_MOST: usize = 64;
     /// The least and the largest number of instructions in an entry, over all cores.
     const HELD: [usize; 2] = [6, 9];

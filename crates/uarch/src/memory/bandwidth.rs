@@ -6,8 +6,9 @@ use cyclescope_code::program::memory::{
 };
 use iced_x86::CpuidFeature::AVX;
 
-/// Bytes per iteration, and bytes of the shorter call.
+/// Bytes per iteration.
 const BLOCK: usize = 1024;
+/// Bytes of the shorter call.
 const CALL: usize = 256 << 10;
 
 /// Share by which equal rates may differ: other CPUs use the distant levels too.

@@ -25,13 +25,15 @@ fn many_sets(lines: usize) -> StepLoop {
 //
 // Physical addresses select its sets. A huge page keeps the last 21 bits of an address.
 
-/// Bytes after which the sets of any second cache repeat, and the smaller number for most of them.
+/// Bytes after which the sets of any second cache repeat.
 const L2_SETS: usize = 1 << 20;
+/// Bytes after which the sets of most second caches repeat.
 const L2_FEWER_SETS: usize = 512 << 10;
 /// The largest number of lines.
 const MOST: usize = 32;
-/// Loads per iteration, and iterations of the shorter call.
+/// Loads per iteration.
 const LOADS: usize = 32;
+/// Iterations of the shorter call.
 const ITERATIONS: u64 = 24;
 /// Core cycles of a chain that runs along with each load. It hides loads from any second cache,
 /// with a translation from the second level. A load from any third cache takes longer and shows.
@@ -83,7 +85,7 @@ const PAIRS: usize = 16;
 /// sets.
 const BYTES: usize = 256 << 10;
 
-/// A load of the byte at this offset of each element, then a load of its begin. Each load waits for
+/// A load of the byte at this offset of each element, then a load of its start. Each load waits for
 /// the previous one.
 fn load_pairs(bytes: usize, stride: usize) -> StepLoop {
     let alone = chase_loop(BYTES / stride, stride, RingOrder::RandomByLine);

@@ -4,8 +4,9 @@ use crate::spec::*;
 use cyclescope_code::program::memory::PAGE_BYTES;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// Bytes of the shorter call, and its largest number of copies.
+/// Bytes of the shorter call.
 const CALL: usize = 64 << 10;
+/// The largest number of copies of the shorter call.
 const COPIES: usize = 256;
 /// Loads and stores per iteration of a copy loop.
 const TOGETHER: usize = 4;
@@ -23,7 +24,7 @@ enum CopyMethod {
     Registers(usize),
     /// The same with non-temporal stores.
     Past(usize),
-    /// Overlapping registers of this many bytes at the begin and the end, as libraries copy few
+    /// Overlapping registers of this many bytes at the start and the end, as libraries copy few
     /// bytes.
     Ends(usize),
 }

@@ -8,12 +8,14 @@ use iced_x86::CpuidFeature::{AVX, AVX512F, FMA};
 
 /// Bytes of one element.
 const NUMBER: usize = 8;
-/// Bytes of each vector per iteration, and bytes of the shorter call.
+/// Bytes of each vector per iteration.
 const BLOCK: usize = 512;
+/// Bytes of each vector in the shorter call.
 const CALL: usize = 32 << 10;
 
-/// Bytes of both vectors: half of the first caches of old cores, and half of the second caches.
+/// Bytes of both vectors: half of the first caches of old cores.
 const NEAR: usize = 16 << 10;
+/// Bytes of both vectors: half of the second caches of old cores.
 const FAR: usize = 128 << 10;
 
 /// y = a x + y with registers of `width` bytes, `together` of them at once. A step is one element.

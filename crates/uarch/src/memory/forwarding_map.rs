@@ -3,9 +3,9 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// The lines of the store in the two programs. A store of up to 16 bytes begins so far behind the
-/// line's begin that no load crosses the line's ends.
+/// The lines of the store in the two programs.
 const AT: [usize; 2] = [64, 64 + 320];
+/// The offset of a store of up to 16 bytes in its line: no load crosses the line's ends.
 const INSIDE: usize = 24;
 /// The line begins this many bytes before the end of a line or a page.
 const END: usize = 12;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_the_begins_of_loads() {
+    fn places_are_the_starts_of_loads() {
         for row in OFFSETS {
             for number in [0, row.place_count - 1] {
                 for family in &row.programs {

@@ -3,8 +3,9 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// Cells of the ring, and loads per iteration.
+/// Cells of the ring.
 const CELLS: usize = 8;
+/// Loads per iteration.
 const LOADS: usize = 32;
 /// Where the cells begin in their page: some cores are slow if base and address are in different
 /// pages.

@@ -11,8 +11,9 @@ use crate::spec::*;
 const STEPS: usize = 4;
 /// The least number of multiplications per step.
 const LINKS: usize = 2;
-/// Stores or instructions that every core completes during one multiplication.
+/// Stores that every core completes during one multiplication.
 const STORES_EACH: usize = 2;
+/// Instructions that every core completes during one multiplication.
 const INSTRUCTIONS_EACH: usize = 6;
 
 /// RBP equals R14, R13 is one, R12 zero, and RSP points to the end of the pages. Steps are few, as
@@ -23,9 +24,9 @@ const CHAIN: AsmLoop = AsmLoop {
     ..AsmLoop::bare(STEPS, 2)
 };
 
-/// No store in between is at the load's address within this many bytes. Some cores match a load
-/// with a store that is a multiple of this away, and start over when they detect the error (31
-/// cycles on Genoa, family 25, model 17).
+/// No store in between has the load's address modulo this many bytes. Some cores match a load with
+/// a store that is a multiple of this away. They start over when they detect the error (31 cycles
+/// on Genoa, family 25, model 17).
 const ALIAS: usize = 1024;
 /// Where the stores in between begin: behind all bytes that the chain accesses, at offsets of less
 /// than half of these bytes.

@@ -20,8 +20,9 @@ const BEFORE: usize = 4;
 const APART: usize = 5 * LINE;
 /// Bytes of the flushed lines. The same number of bytes, never flushed, follows.
 const FLUSHED: usize = MOST * APART;
-/// Orders of the lines per iteration, and iterations of the shorter call.
+/// Orders of the lines per iteration.
 const ORDERS: usize = 2;
+/// Iterations of the shorter call.
 const ITERATIONS: u64 = 2;
 /// Lines of the chain: more than any nearest cache holds, fewer than any second cache.
 const RING: usize = 2048;

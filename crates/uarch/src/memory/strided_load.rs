@@ -8,8 +8,9 @@ use cyclescope_code::program::memory::{
 /// Bytes of the region in which rows of loads begin, a power of two. It exceeds any second cache:
 /// hardly a line of a row is in one.
 const REGION: usize = 32 << 20;
-/// Loads per row, and rows of the shorter call.
+/// Loads per row.
 const ROW: usize = 64;
+/// Rows of the shorter call.
 const ROWS: usize = 5;
 /// The largest stride.
 const MOST: usize = 4096;

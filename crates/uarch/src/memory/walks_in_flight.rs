@@ -10,9 +10,9 @@ use cyclescope_code::program::memory::{
 };
 
 /// Pages to load from: twice the entries of the largest second-level TLB (4096 on Zen 5: AMD,
-/// Software Optimization Guide for the AMD Zen5 Microarchitecture, 58455), and the pages of the
-/// control.
+/// Software Optimization Guide for the AMD Zen5 Microarchitecture, 58455).
 const PAGES: usize = 8192;
+/// Pages of the control.
 const FEW: usize = 16;
 /// Bytes from one page to the next. No two pages share a TLB entry, as four pages in a row do on
 /// Zen if they are in a row in memory too.
@@ -25,8 +25,8 @@ const LINES: usize = PAGE_BYTES as usize - LINE;
 const FRAMES: usize = 64;
 /// Pages from one load to the next in the two programs. They are odd: all pages get their turn.
 /// They are about the square root of two and the golden section of all pages. On Zen 4, with 5063
-/// pages, a batch of eight loads took as long as one of six, and one of seven half as long again;
-/// with 3393 pages both took longer. The cause is unknown, so the two programs differ in it.
+/// pages, a batch of eight loads took as long as a batch of six. A batch of seven took half as long
+/// again. With 3393 pages, both took longer. The cause is unknown, so the two programs differ.
 const STEPS: [usize; 2] = [3393, 5063];
 /// Walks that the witness starts beforehand.
 const BEFORE: usize = 2;

@@ -5,8 +5,9 @@ use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Bytes of a store, and bytes of all lines.
+/// Bytes of a store.
 const STORE: usize = 16;
+/// Bytes of all lines.
 const BYTES: usize = 8 << 20;
 /// The least number of lines of the shorter call.
 const LINES: usize = 2000;

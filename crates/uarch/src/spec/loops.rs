@@ -57,8 +57,8 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
     }
 }
 
-/// A chase whose loads take turns with the loads of a second one, around `beside` elements of the
-/// same stride.
+/// A chase whose loads take turns with the loads of a second one, around `other_elements` elements
+/// of the same stride.
 pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, other_elements: usize) -> StepLoop {
     let alone = chase_loop(elements, stride, RingOrder::RandomByLine);
     let mut memory = alone.memory;

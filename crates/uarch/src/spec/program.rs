@@ -27,7 +27,7 @@ pub(crate) struct Inputs {
     pub numbers: [usize; 4],
 }
 
-/// The loop around assembly. R14 points to the begin of its pages.
+/// The loop around assembly. R14 points to the start of its pages.
 ///
 /// In all texts, `{n}` is the count of the row, and `{a}` to `{d}` are `texts`.
 #[derive(Debug, Clone, Copy)]

@@ -35,8 +35,9 @@ pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
     StepLoop { init: Vec::new(), body, following: Vec::new(), steps_per_iteration: steps, iterations, memory }
 }
 
-/// Steps of the shorter call of code without memory, and its least number of iterations.
+/// Steps of the shorter call of code without memory.
 const STEPS: usize = 6000;
+/// The least number of its iterations.
 const ITERATIONS_LEAST: usize = 3;
 
 /// A loop over code that uses this many pages. R14 points to their first byte.

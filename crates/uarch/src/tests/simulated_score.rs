@@ -293,6 +293,7 @@ fn all_numbers_of_a_whole_simulated_core_are_found() {
 
 /// Number of random cores.
 const SEEDS: u64 = 200;
-/// The least share of each test's numbers to find, and the largest share that may be wrong.
+/// The least share of each test's numbers to find.
 const EACH_RIGHT: f64 = 0.85;
+/// The largest share of each test's numbers that may be wrong.
 const EACH_WRONG: f64 = 0.015;

@@ -20,8 +20,9 @@ const SPELLS: [usize; 2] = [24, 12];
 /// By how much fewer additions the core executes per cycle while the sibling is busy: two threads
 /// take turns.
 const NARROWER: f64 = 2.0;
-/// Number of measurements. The first ones show the width of an unshared core.
+/// Number of measurements.
 const TIMES: usize = 60;
+/// The first measurements show the width of an unshared core.
 const LEARNT: usize = 15;
 
 /// The machine, with an idle and with a busy sibling.

@@ -14,8 +14,9 @@ const NOISE: f64 = 0.004;
 /// How much longer an order takes that fills the units badly, as a share.
 const POOR: f64 = 0.15;
 
-/// A pair that takes this share longer must be found. Below it, nothing may be found.
+/// A pair that takes this share longer must be found.
 const SHOWN: f64 = 0.06;
+/// Below this share, nothing may be found.
 const UNSEEN: f64 = 0.04;
 
 /// Classes, each with its units as bits, and the core cycles for which an instruction occupies one.
