@@ -51,7 +51,7 @@ pub(super) struct ExchangeTicks {
     pub batches: Vec<Vec<[u64; 2]>>,
 }
 
-/// CPUs that can exchange messages.
+/// Lets CPUs exchange messages.
 pub(super) trait ExchangeMessages {
     /// Lets two CPUs exchange messages, or returns why one can't.
     fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError>;

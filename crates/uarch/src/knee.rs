@@ -1,5 +1,5 @@
-//! The number of fillers at which the overlap ends: finds the edges of the knee in a curve, or the
-//! reason that there is none.
+//! The number of fillers at which the overlap ends. Finds the edges of the knee in a curve, or the
+//! reason why the curve has no knee.
 //!
 //! The overlap falls with the number of fillers: slowly while fillers cost the second chain some
 //! slots, and at once when the core is full. Beyond that it may rise again, because the fillers

@@ -8,9 +8,10 @@ use super::overlap::{OverlapProbe, OverlapReading};
 const COUNTS_PER_STEP: usize = 24;
 /// The smallest count. With fewer fillers, chains overlap on every core.
 pub(super) const MIN_COUNT: usize = 2;
-/// Before its search, a bracket is widened on both sides: its count divided by this, and [`WIDEN`].
+/// Before its search, a bracket is widened on both sides: by its count divided by this, plus
+/// [`WIDEN`].
 const WIDEN_SHARE: usize = 16;
-/// Counts by which a bracket is widened at least.
+/// The least number of counts by which a bracket is widened.
 const WIDEN: usize = 4;
 
 /// A curve, and its knee if it has one.

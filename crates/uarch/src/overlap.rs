@@ -61,7 +61,7 @@ pub struct OverlapReading {
     /// The overlap: the median over layouts of their median rounds.
     #[serde(deserialize_with = "nan_for_null")]
     pub overlap: f64,
-    /// Share of all rounds in which at least half of the chains overlapped.
+    /// Share of all rounds in which the overlap was at least a half.
     #[serde(deserialize_with = "nan_for_null")]
     pub fast: f64,
 }
