@@ -11,7 +11,7 @@ use cyclescope_core::statistics::Interval;
 const END_TOLERANCE: f64 = 0.02;
 
 /// Marks sizes of a test of levels as limited, if another test has the same end, or no size at all.
-pub(super) fn annotate_limits(test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
+pub(super) fn annotate_limits(test: &TestSpec, records: &mut [UarchRecord], earlier: &[EarlierResult]) {
     let takes = match &test.experiment {
         Experiment::Levels(spec) => spec.also_occupies,
         Experiment::Batches(batches) => batches.also_occupies,
@@ -26,7 +26,7 @@ pub(super) fn annotate_limits(test: &TestSpec, records: &mut [UarchRecord], know
                 high: size.high * *each as f64,
             };
             let name = other.replace('_', " ");
-            let sizes = known.iter().filter(|known| is_size_key(other, &known.what)).map(EarlierResult::found_size);
+            let sizes = earlier.iter().filter(|result| is_size_key(other, &result.what)).map(EarlierResult::found_size);
             let verdict = match match_end(room, sizes) {
                 LimitMatch::SameEnd(end) => TestVerdict {
                     limited_by: Some(*other),

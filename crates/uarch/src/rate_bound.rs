@@ -7,11 +7,11 @@ use super::test_list::TESTS;
 use super::verdict::VerdictKind;
 
 /// Adds the share to each number of a test whose row names another test with results.
-pub(super) fn annotate_bounds(test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
+pub(super) fn annotate_bounds(test: &TestSpec, records: &mut [UarchRecord], earlier: &[EarlierResult]) {
     for record in records {
         let row = test.rows().iter().find(|row| row.record_key(test.name) == record.what);
         let Some(bound) = row.and_then(|row| row.bounding_test) else { continue };
-        let most = largest_rate(bound, known);
+        let most = largest_rate(bound, earlier);
         // A larger number is not bounded by it.
         let value = record.value.value.zip(most).filter(|(value, most)| value <= most);
         record.told = value.map(|(value, most)| describe_share(value / most, bound));
@@ -19,16 +19,16 @@ pub(super) fn annotate_bounds(test: &TestSpec, records: &mut [UarchRecord], know
 }
 
 /// The largest rate of each size among the rows of a test.
-fn largest_rate(bound: &str, known: &[EarlierResult]) -> Option<f64> {
+fn largest_rate(bound: &str, earlier: &[EarlierResult]) -> Option<f64> {
     let test = TESTS.iter().find(|test| test.name == bound)?;
     let mut most = None;
     for row in test.rows() {
         let key = row.record_key(bound);
-        let known = known.iter().find(|known| known.what == key)?;
+        let result = earlier.iter().find(|result| result.what == key)?;
         // If the largest rate may be an unknown one, there is no share.
-        let value = match known.verdict {
+        let value = match result.verdict {
             VerdictKind::None => continue,
-            _ => known.found_size()?.value * row.n as f64,
+            _ => result.found_size()?.value * row.n as f64,
         };
         most = Some(most.map_or(value, |most: f64| most.max(value)));
     }
@@ -56,7 +56,7 @@ mod tests {
     fn a_copy_is_reported_as_a_share_of_the_fastest_registers() {
         let rate =
             |(row, rate): (&str, f64)| EarlierResult::from_record(&record("copy_rate", row, rate, Unit::PerCycle));
-        let known = [
+        let earlier = [
             ("copy_rate.8_bytes", 2.0),
             ("copy_rate.16_bytes", 2.0),
             ("copy_rate.32_bytes", 1.5),
@@ -66,16 +66,16 @@ mod tests {
         let test = TESTS.iter().find(|test| test.name == "copy_methods").unwrap();
         let row = "copy_methods.rep_movsb.4_KiB";
         let mut records = [record("copy_methods", row, 36.0, Unit::BytesPerCycle)];
-        annotate_bounds(test, &mut records, &known);
+        annotate_bounds(test, &mut records, &earlier);
         assert_eq!(records[0].told.as_deref(), Some("75 % of the most in copy_rate"));
-        annotate_bounds(test, &mut records, &known[1..]);
+        annotate_bounds(test, &mut records, &earlier[1..]);
         assert_eq!(records[0].told, None, "one is not known");
         let last = record("copy_rate", "copy_rate.64_bytes", 0.75, Unit::PerCycle);
         let unclear = EarlierResult::from_record(&UarchRecord { verdict: VerdictKind::Unclear, ..last });
-        annotate_bounds(test, &mut records, &[&known[..3], &[unclear]].concat());
+        annotate_bounds(test, &mut records, &[&earlier[..3], &[unclear]].concat());
         assert_eq!(records[0].told, None, "one is unclear");
         let mut above = [record("copy_methods", row, 49.0, Unit::BytesPerCycle)];
-        annotate_bounds(test, &mut above, &known);
+        annotate_bounds(test, &mut above, &earlier);
         assert_eq!(above[0].told, None);
     }
 }

@@ -168,9 +168,9 @@ impl UarchStudy {
     }
 
     /// Annotates a test's records with the results of other tests and of CPUID.
-    fn annotate_records(&self, test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
-        rate_bound::annotate_bounds(test, records, known);
-        level_limit::annotate_limits(test, records, known);
+    fn annotate_records(&self, test: &TestSpec, records: &mut [UarchRecord], earlier: &[EarlierResult]) {
+        rate_bound::annotate_bounds(test, records, earlier);
+        level_limit::annotate_limits(test, records, earlier);
         let number = records.len();
         // If the number of a level is open, CPUID's level is unknown too.
         let doubt = records.iter().any(|record| record.what == doubt_key(test));
@@ -275,7 +275,7 @@ impl Study for UarchStudy {
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         let mut executor = answers.open_executor(|| (self.open)())?;
         let tests = self.tests_to_run();
-        let (mut knees, mut known, mut conditions) = (StructureEnds::new(), Vec::new(), RunConditions::default());
+        let (mut knees, mut earlier, mut conditions) = (StructureEnds::new(), Vec::new(), RunConditions::default());
         let mut watch = SizeWatch::default();
         let begun = (executor.now(), self.read_kernel_counts(answers)?);
         let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
@@ -284,7 +284,7 @@ impl Study for UarchStudy {
                 self.resumed_lines.iter().filter(|line| line["test"] == test.name).cloned().collect();
             if !kept.is_empty() {
                 record_structure_end(&mut knees, test, &read_filler_results(test, &kept), read_verdict_kind(&kept));
-                known.extend(kept.iter().filter_map(EarlierResult::from_line));
+                earlier.extend(kept.iter().filter_map(EarlierResult::from_line));
                 kept.iter().try_for_each(|line| {
                     check_stop(follow.accept_record(ResultRecord::from_resumed_line(NAME, line)))
                 })?;
@@ -307,12 +307,12 @@ impl Study for UarchStudy {
                     let counted = [counted.clone(), self.read_kernel_counts(answers)?];
                     let width = plan.adders.map(sentinel_width);
                     let course = BackgroundActivity { conditions: &conditions, width, counted, time };
-                    environment_records(&self.surroundings, &known, &course)
+                    environment_records(&self.surroundings, &earlier, &course)
                 }
                 Experiment::Sharing(asked) => {
                     let mut others = ReplayableCpus { answers, running: None };
                     let size =
-                        |name: &str| known.iter().find(|known| known.what == name).and_then(EarlierResult::found_size);
+                        |name: &str| earlier.iter().find(|result| result.what == name).and_then(EarlierResult::found_size);
                     let alone = AloneBaseline { cpu: &cpu, size_of: &size };
                     run_sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
                 }
@@ -341,13 +341,13 @@ impl Study for UarchStudy {
                     records
                 }
             };
-            self.annotate_records(test, &mut records, &known);
+            self.annotate_records(test, &mut records, &earlier);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.raw_unit_rate(answers, stopwatch.as_ref())?,
                 false => None,
             };
             records.iter_mut().for_each(|record| record.set_spread(rate));
-            known.extend(records.iter().map(EarlierResult::from_record));
+            earlier.extend(records.iter().map(EarlierResult::from_record));
             if self.selected_tests.iter().any(|asked| asked.name == test.name) {
                 let records = watch.take_sizes(records);
                 records

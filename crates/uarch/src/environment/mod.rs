@@ -34,12 +34,12 @@ pub(super) const TESTS: &[TestSpec] = &[TEST];
 /// All records of this section.
 pub(super) fn environment_records(
     surroundings: &ReportedMachine,
-    known: &[EarlierResult],
+    earlier: &[EarlierResult],
     course: &BackgroundActivity,
 ) -> Vec<UarchRecord> {
     let mut rows = vec![model_row(surroundings)];
-    rows.extend(known.iter().filter_map(contradiction_row));
-    rows.extend([page_walk_row(surroundings, known), huge_pages_row(surroundings, known)]);
+    rows.extend(earlier.iter().filter_map(contradiction_row));
+    rows.extend([page_walk_row(surroundings, earlier), huge_pages_row(surroundings, earlier)]);
     rows.extend([
         busy_sibling_row(surroundings, course),
         disturbed_rounds_row(course),
@@ -83,7 +83,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    fn known(what: &str, number: Option<[f64; 3]>, cpuid: Option<u64>) -> EarlierResult {
+    fn earlier_result(what: &str, number: Option<[f64; 3]>, cpuid: Option<u64>) -> EarlierResult {
         let size = number.map(|[low, value, high]| Interval { value, low, high });
         let verdict = if size.is_some() { VerdictKind::Found } else { VerdictKind::Unclear };
         let value = size.map_or(Quantity::refused(Unit::Bytes), |size| Quantity::new(size, Unit::Bytes));
@@ -105,33 +105,33 @@ mod tests {
         }
     }
 
-    fn rows(surroundings: &ReportedMachine, known: &[EarlierResult]) -> BTreeMap<String, UarchRecord> {
-        rows_with_load(surroundings, known, &RunConditions::default(), None)
+    fn rows(surroundings: &ReportedMachine, earlier: &[EarlierResult]) -> BTreeMap<String, UarchRecord> {
+        rows_with_load(surroundings, earlier, &RunConditions::default(), None)
     }
 
     /// The rows with this background load, on a core of this width.
     fn rows_with_load(
         surroundings: &ReportedMachine,
-        known: &[EarlierResult],
+        earlier: &[EarlierResult],
         conditions: &RunConditions,
         width: Option<f64>,
     ) -> BTreeMap<String, UarchRecord> {
         let counted = [0; 2].map(|cpu| KernelCounts::read_now(cpu).expect("it has no errors"));
         let course = BackgroundActivity { conditions, width, counted, time: Duration::from_secs(1) };
-        let records = environment_records(surroundings, known, &course);
+        let records = environment_records(surroundings, earlier, &course);
         records.into_iter().map(|record| (record.what.clone(), record)).collect()
     }
 
     #[test]
     fn numbers_that_differ_from_cpuid_are_reported() {
-        let known = [
-            known("data_caches.1.size", Some([48000.0, 49000.0, 50000.0]), Some(49152)),
-            known("data_caches.2.size", Some([2.05e6, 2.06e6, 2.07e6]), Some(2 << 20)),
-            known("data_caches.3.size", Some([6.9e6, 7.2e6, 8.0e6]), Some(480_000_000)),
-            known("data_tlb.2.size", None, Some(128)),
-            known("rob", Some([512.0; 3]), None),
+        let earlier = [
+            earlier_result("data_caches.1.size", Some([48000.0, 49000.0, 50000.0]), Some(49152)),
+            earlier_result("data_caches.2.size", Some([2.05e6, 2.06e6, 2.07e6]), Some(2 << 20)),
+            earlier_result("data_caches.3.size", Some([6.9e6, 7.2e6, 8.0e6]), Some(480_000_000)),
+            earlier_result("data_tlb.2.size", None, Some(128)),
+            earlier_result("rob", Some([512.0; 3]), None),
         ];
-        let rows = rows(&guest(None), &known);
+        let rows = rows(&guest(None), &earlier);
         let share = &rows["environment.data_caches.3.size"];
         assert_eq!((share.verdict, share.why.as_str()), (VerdictKind::Found, "1.5 % of what CPUID says"));
         assert_eq!((share.value.value, share.cpuid), (Some(7.2e6), Some(480_000_000)));
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     fn huge_pages_are_judged_by_the_cost_of_a_page_walk() {
-        let family = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
-        let saved = |number: f64| known("huge_pages", Some([number; 3]), None);
-        let translations = known("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
-        let cache = |size: f64| known("data_caches.2.size", Some([size; 3]), None);
+        let family = earlier_result("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
+        let saved = |number: f64| earlier_result("huge_pages", Some([number; 3]), None);
+        let translations = earlier_result("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
+        let cache = |size: f64| earlier_result("data_caches.2.size", Some([size; 3]), None);
         let why = |number: f64, size: f64| {
-            let known = [family.clone(), saved(number), translations.clone(), cache(size)];
-            rows(&guest(Some("KVM")), &known)["environment.huge_pages"].why.clone()
+            let earlier = [family.clone(), saved(number), translations.clone(), cache(size)];
+            rows(&guest(Some("KVM")), &earlier)["environment.huge_pages"].why.clone()
         };
         assert_eq!(why(49.5, 2e6), "they save 90.0 % of a page walk");
         assert!(why(11.0, 2e6).contains("may split them"));

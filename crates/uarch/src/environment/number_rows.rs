@@ -15,9 +15,9 @@ const SAME_SHARE: f64 = 0.02;
 const SAVED_LEAST: f64 = 0.5;
 
 /// A number that contradicts CPUID, or that CPUID reports and no test found.
-pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow> {
-    let reported = known.cpuid?;
-    let verdict = match known.found_size() {
+pub(super) fn contradiction_row(result: &EarlierResult) -> Option<EnvironmentRow> {
+    let reported = result.cpuid?;
+    let verdict = match result.found_size() {
         Some(size) => {
             let figure = reported as f64;
             let same = (size.low..=size.high).contains(&figure) || (size.value - figure).abs() <= SAME_SHARE * figure;
@@ -25,25 +25,25 @@ pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow>
             (!same).then(|| TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) })?
         }
         None => {
-            TestVerdict::new(VerdictKind::Unclear, format!("CPUID says a number and none was found: {}", known.why))
+            TestVerdict::new(VerdictKind::Unclear, format!("CPUID says a number and none was found: {}", result.why))
         }
     };
     Some(EnvironmentRow {
-        name: known.what.clone(),
+        name: result.what.clone(),
         definition: DEFINITION,
         verdict,
-        unit: known.value.unit,
+        unit: result.value.unit,
         note: None,
         cpuid: Some(reported),
     })
 }
 
 /// The number of a test, or the reason that it has none.
-fn find_number<'a>(known: &'a [EarlierResult], what: &str) -> Result<(&'a EarlierResult, Interval), TestVerdict> {
-    let Some(known) = known.iter().find(|known| known.what == what) else {
+fn find_number<'a>(earlier: &'a [EarlierResult], what: &str) -> Result<(&'a EarlierResult, Interval), TestVerdict> {
+    let Some(result) = earlier.iter().find(|result| result.what == what) else {
         return Err(TestVerdict::new(VerdictKind::Unclear, format!("{what} was not measured")));
     };
-    known.found_size().map(|number| (known, number)).ok_or_else(|| TestVerdict::new(known.verdict, known.why.clone()))
+    result.found_size().map(|number| (result, number)).ok_or_else(|| TestVerdict::new(result.verdict, result.why.clone()))
 }
 
 /// The cost of a load beyond all translations that the core holds.
@@ -54,14 +54,14 @@ const HUGE_LINES: f64 = (512 << 10) as f64;
 
 /// The same cost, if counts reached beyond all levels of translations. With little free memory they
 /// do not.
-fn page_walk_cost(known: &[EarlierResult]) -> Result<Interval, TestVerdict> {
-    let (_, cost) = find_number(known, PAGE_WALK)?;
-    find_number(known, "data_tlb.2.size").map(|_| cost).map_err(|_| {
+fn page_walk_cost(earlier: &[EarlierResult]) -> Result<Interval, TestVerdict> {
+    let (_, cost) = find_number(earlier, PAGE_WALK)?;
+    find_number(earlier, "data_tlb.2.size").map(|_| cost).map_err(|_| {
         TestVerdict::new(VerdictKind::Unclear, "no end of a second level of translations was found: none may be passed")
     })
 }
 
-pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
+pub(super) fn page_walk_row(surroundings: &ReportedMachine, earlier: &[EarlierResult]) -> EnvironmentRow {
     let (note, why) = match &surroundings.hypervisor {
         Some(name) => (
             format!("CPUID: a guest of {name}"),
@@ -69,7 +69,7 @@ pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResu
         ),
         None => ("CPUID: no hypervisor".to_string(), "a walk goes through one set of tables"),
     };
-    let verdict = match page_walk_cost(known) {
+    let verdict = match page_walk_cost(earlier) {
         Ok(size) => TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) },
         Err(verdict) => verdict,
     };
@@ -83,12 +83,12 @@ pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResu
     }
 }
 
-pub(super) fn huge_pages_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
+pub(super) fn huge_pages_row(surroundings: &ReportedMachine, earlier: &[EarlierResult]) -> EnvironmentRow {
     // If the lines do not fit the second cache, part of the difference comes from their place in
     // memory.
-    let room = find_number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
-    let family = page_walk_cost(known).ok().map(|size| size.value).filter(|family| room && *family > 0.0);
-    let verdict = match (find_number(known, "huge_pages"), family) {
+    let room = find_number(earlier, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
+    let family = page_walk_cost(earlier).ok().map(|size| size.value).filter(|family| room && *family > 0.0);
+    let verdict = match (find_number(earlier, "huge_pages"), family) {
         (Ok((_, saved)), Some(family)) => {
             let why = format!("they save {} of a page walk", format_percent(saved.value / family));
             let why = match saved.value >= SAVED_LEAST * family {

@@ -214,19 +214,19 @@ fn levels(bytes: usize) -> f64 {
 #[test]
 fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
     let numbers = [("data_caches_by_page.1.size", 32 << 10), ("data_caches_by_page.2.size", 1 << 20)];
-    let told = |cost: fn(usize, u32) -> f64| {
+    let cpuid_figures = |cost: fn(usize, u32) -> f64| {
         let open = move || -> Box<dyn Executor> {
             Box::new(Rings { machine: SimulatedExecutor::new(Scenario::default(), 5), cost })
         };
         let lines = measured("data_caches_by_page", Vec::new(), &numbers, open);
-        let told = |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
-        lines.iter().map(told).collect::<Vec<_>>()
+        let key_and_cpuid = |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
+        lines.iter().map(key_and_cpuid).collect::<Vec<_>>()
     };
-    let known = told(|bytes, _| levels(bytes));
+    let known = cpuid_figures(|bytes, _| levels(bytes));
     let both = numbers.map(|(key, number)| (key.to_string(), json!(number)));
     assert!(both.iter().all(|each| known.contains(each)), "{known:?}");
     // In one program only, the second level is split into two.
-    let doubt = told(|bytes, stride| match bytes {
+    let doubt = cpuid_figures(|bytes, stride| match bytes {
         300_000..=1_100_000 if stride == 64 => 36.0,
         _ => levels(bytes),
     });

@@ -69,12 +69,12 @@ fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) 
 
 #[test]
 fn both_programs_have_to_agree() {
-    let told =
+    let judge =
         |ratios: [f64; 2]| first(|course, variant| if course.works { 4.0 * ratios[variant] } else { 4.0 }, |_| 0.99);
-    let found = told([2.0, 2.1]);
+    let found = judge([2.0, 2.1]);
     assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(2.0)));
     for (ratios, why) in [([1.0, 2.0], "not every program shows it"), ([2.0, 3.0], "no two programs agree")] {
-        let unclear = told(ratios);
+        let unclear = judge(ratios);
         assert!(unclear.verdict == VerdictKind::Unclear && unclear.why.starts_with(why), "{}", unclear.why);
     }
 }
