@@ -57,7 +57,8 @@ pub(super) fn run_batches(
         points => points?[0].map_or(f64::NAN, |point| point.cost),
     };
     let families = batches.programs.iter().chain([&batches.witness.family]);
-    let mut all: Vec<MeasuredFamily> = families.map(|family| (family, vec![Vec::new(); batches.counts.len()])).collect();
+    let mut all: Vec<MeasuredFamily> =
+        families.map(|family| (family, vec![Vec::new(); batches.counts.len()])).collect();
     let mut times = 0;
     loop {
         measure_all(core, batches, &mut all)?;
@@ -77,8 +78,9 @@ pub(super) fn run_batches(
         let mut record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         record.witnesses.push(witness);
         let programs = curves.into_iter();
-        record.walks =
-            programs.map(|(family, curve)| WalkRecord { name: family.name.into(), levels: Vec::new(), curve }).collect();
+        record.walks = programs
+            .map(|(family, curve)| WalkRecord { name: family.name.into(), levels: Vec::new(), curve })
+            .collect();
         return Ok(vec![record]);
     }
 }
@@ -327,7 +329,11 @@ mod tests {
             (Ok([19, 19]), Err(NoLimit::PaceLimited), Ok([15, 15])),
         ] {
             let unclear = verdict(first, second, witness_end);
-            assert_eq!((unclear.kind, size(unclear)), (VerdictKind::Unclear, None), "{first:?} {second:?} {witness_end:?}");
+            assert_eq!(
+                (unclear.kind, size(unclear)),
+                (VerdictKind::Unclear, None),
+                "{first:?} {second:?} {witness_end:?}"
+            );
         }
         let limited = verdict(Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited));
         assert_eq!((limited.kind, limited.limited_by), (VerdictKind::Limited, Some("load_rate")));

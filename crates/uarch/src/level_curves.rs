@@ -141,8 +141,12 @@ fn measure_curve(
                 Some(earlier) if family.control.is_some() => {
                     let middle = |one: f64, other: f64| (one + other) / 2.0;
                     let cost = middle(earlier.cost, point.cost);
-                    *earlier =
-                        CostPoint { cost, low: earlier.low.min(point.low), high: earlier.high.max(point.high), ..point };
+                    *earlier = CostPoint {
+                        cost,
+                        low: earlier.low.min(point.low),
+                        high: earlier.high.max(point.high),
+                        ..point
+                    };
                 }
                 // Background load takes room and time, and never adds any.
                 Some(earlier) if point.cost < earlier.cost => *earlier = point,
@@ -157,7 +161,9 @@ fn measure_curve(
         if wanted.is_empty() || more > MAX_EXTRA_COUNTS {
             let ends: Vec<LevelEnd> =
                 find_levels(&points, level_criteria(spec)).iter().filter_map(|level| level.upto).collect();
-            if checked_ends.len() == MAX_END_RECHECKS || checked_ends.last().is_some_and(|before| ends_stay(before, &ends)) {
+            if checked_ends.len() == MAX_END_RECHECKS
+                || checked_ends.last().is_some_and(|before| ends_stay(before, &ends))
+            {
                 return Ok(points);
             }
             wanted = counts_around(&points, &ends);

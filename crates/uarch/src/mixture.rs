@@ -237,11 +237,7 @@ impl MixtureGraph<'_> {
             }
             let Some((shares, predicted)) = self.predict_triple(edges, group) else { continue };
             let Some(cost) = self.measure_agreed_cost(&self.class_counts(&shares), predicted)? else { continue };
-            triples.push(ClassTriple {
-                names: group.map(|class| self.mixture.classes[class].name),
-                predicted,
-                cost,
-            });
+            triples.push(ClassTriple { names: group.map(|class| self.mixture.classes[class].name), predicted, cost });
         }
         Ok(triples)
     }

@@ -127,7 +127,8 @@ fn measure_ratios(
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
     let idle = sharing.idle_load;
-    let costs = [costs_with_load(core, idle)?, costs_with_load(core, work.background_load)?, costs_with_load(core, idle)?];
+    let costs =
+        [costs_with_load(core, idle)?, costs_with_load(core, work.background_load)?, costs_with_load(core, idle)?];
     let slowdown = |number: usize| {
         let [before, during, after] = [0, 1, 2].map(|time| costs[time][number]);
         let (before, during, after) = (before?, during?, after?);
@@ -352,7 +353,11 @@ mod tests {
         assert!(both[kinds..].iter().all(|record| record.verdict == VerdictKind::Unclear));
         // Each has its own multiplier.
         let own_multipliers = part(slow(false, NOISE));
-        assert!(own_multipliers[kinds..].iter().all(|record| record.verdict == VerdictKind::None), "{}", own_multipliers[kinds].why);
+        assert!(
+            own_multipliers[kinds..].iter().all(|record| record.verdict == VerdictKind::None),
+            "{}",
+            own_multipliers[kinds].why
+        );
         // Layouts that differ by as much show nothing.
         let noisy = part(slow(true, 0.15));
         assert_eq!((noisy[0].verdict, noisy[0].value.value), (VerdictKind::Unclear, None), "{}", noisy[0].why);
@@ -374,7 +379,8 @@ mod tests {
 
     #[test]
     fn without_another_running_cpu_there_is_no_number() {
-        let verdicts = |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|record| record.verdict).collect::<Vec<_>>();
+        let verdicts =
+            |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|record| record.verdict).collect::<Vec<_>>();
         assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[5], 0.5).iter().all(|verdict| *verdict == VerdictKind::Unclear));

@@ -311,8 +311,9 @@ impl Study for UarchStudy {
                 }
                 Experiment::Sharing(asked) => {
                     let mut others = ReplayableCpus { answers, running: None };
-                    let size =
-                        |name: &str| earlier.iter().find(|result| result.what == name).and_then(EarlierResult::found_size);
+                    let size = |name: &str| {
+                        earlier.iter().find(|result| result.what == name).and_then(EarlierResult::found_size)
+                    };
                     let alone = AloneBaseline { cpu: &cpu, size_of: &size };
                     run_sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
                 }

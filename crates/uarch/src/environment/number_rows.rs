@@ -43,7 +43,10 @@ fn find_number<'a>(earlier: &'a [EarlierResult], what: &str) -> Result<(&'a Earl
     let Some(result) = earlier.iter().find(|result| result.what == what) else {
         return Err(TestVerdict::new(VerdictKind::Unclear, format!("{what} was not measured")));
     };
-    result.found_size().map(|number| (result, number)).ok_or_else(|| TestVerdict::new(result.verdict, result.why.clone()))
+    result
+        .found_size()
+        .map(|number| (result, number))
+        .ok_or_else(|| TestVerdict::new(result.verdict, result.why.clone()))
 }
 
 /// The cost of a load beyond all translations that the core holds.

@@ -205,9 +205,11 @@ mod tests {
                 let steps = variant.family.program(1);
                 let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter();
                 let zeroes = |instruction: &Instruction| {
-                    matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor) && instruction.op0_register() == instruction.op1_register()
+                    matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor)
+                        && instruction.op0_register() == instruction.op1_register()
                 };
-                let zeroed = decode(&steps.init).filter(zeroes).map(|instruction| instruction.op0_register().full_register());
+                let zeroed =
+                    decode(&steps.init).filter(zeroes).map(|instruction| instruction.op0_register().full_register());
                 let mut written: BTreeSet<Register> = zeroed.collect();
                 for instruction in decode(&steps.body) {
                     let used = factory.info(&instruction).used_registers();
@@ -215,7 +217,12 @@ mod tests {
                         let register = register.full_register();
                         let reads = matches!(access, OpAccess::Read | OpAccess::ReadWrite);
                         let own = !known(register) && !written.contains(&register);
-                        assert!(!(reads && own), "{}, {}: {instruction} reads {register:?}", row.name, variant.family.label());
+                        assert!(
+                            !(reads && own),
+                            "{}, {}: {instruction} reads {register:?}",
+                            row.name,
+                            variant.family.label()
+                        );
                     }
                     written.extend(used.iter().map(|used| used.register().full_register()));
                 }

@@ -81,7 +81,10 @@ mod tests {
     fn the_control_has_the_same_instructions_in_another_order() {
         for variant in find_test("stack_engine").rows().iter().flat_map(|row| row.variants) {
             let decoded = |steps: StepLoop| -> Vec<String> {
-                Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|instruction| instruction.to_string()).collect()
+                Decoder::new(64, &steps.body, DecoderOptions::NONE)
+                    .iter()
+                    .map(|instruction| instruction.to_string())
+                    .collect()
             };
             let [mut each, mut last] =
                 [variant.family.program(1), variant.family.control(1).expect("it has a control")].map(decoded);

@@ -148,7 +148,8 @@ mod tests {
             let AreaFill::Bytes(bits) = &steps.memory.areas[0].fill else { panic!("patterns are bytes") };
             let taken = bits.iter().map(|bit| usize::from(*bit)).sum::<usize>();
             assert!(bits.len() == 3200 && taken.abs_diff(1600) < 200, "{taken}");
-            let conditional = all.iter().filter(|instruction| instruction.flow_control() == FlowControl::ConditionalBranch).count();
+            let conditional =
+                all.iter().filter(|instruction| instruction.flow_control() == FlowControl::ConditionalBranch).count();
             assert_eq!((conditional, steps.steps_per_iteration), (branches as usize, branches as usize));
         }
     }

@@ -76,7 +76,8 @@ mod tests {
         assert!(!places.is_sorted());
         places.sort();
         let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
-        let first = all.iter().find(|instruction| instruction.mnemonic() == Mnemonic::Lea).unwrap().ip_rel_memory_address();
+        let first =
+            all.iter().find(|instruction| instruction.mnemonic() == Mnemonic::Lea).unwrap().ip_rel_memory_address();
         let back: Vec<_> = all.iter().filter(|instruction| instruction.is_jmp_short_or_near()).collect();
         assert_eq!(back.iter().map(|jump| (jump.ip() - first) as u32).collect::<Vec<_>>(), places);
         assert!(back.iter().all(|jump| jump.near_branch_target() == steps.body.len() as u64));

@@ -289,8 +289,11 @@ mod tests {
         for body in [add_calls(10).body, lea_calls(10).body] {
             let all: Vec<_> = Decoder::new(64, &body, DecoderOptions::NONE).iter().collect();
             let off = [Mnemonic::Add, Mnemonic::Lea];
-            let targets: Vec<u64> =
-                all.iter().filter(|instruction| off.contains(&instruction.mnemonic())).map(|instruction| instruction.ip()).collect();
+            let targets: Vec<u64> = all
+                .iter()
+                .filter(|instruction| off.contains(&instruction.mnemonic()))
+                .map(|instruction| instruction.ip())
+                .collect();
             let calls: Vec<_> = all.iter().filter(|instruction| instruction.mnemonic() == Mnemonic::Call).collect();
             assert_eq!(calls.iter().map(|call| call.near_branch_target()).collect::<Vec<_>>(), targets);
             assert!(calls.len() == 10 && calls.iter().all(|call| call.near_branch_target() > call.next_ip()));

@@ -25,7 +25,10 @@ const COUNTING: usize = 1;
 
 /// A loop of this number of instructions.
 fn counted_loop(number: usize, instruction: fn(usize) -> Vec<u8>) -> StepLoop {
-    StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(instruction).collect(), number) }
+    StepLoop {
+        steps_per_iteration: number + COUNTING,
+        ..straight_loop((0..number).flat_map(instruction).collect(), number)
+    }
 }
 
 // Instructions per cycle.
@@ -253,7 +256,8 @@ mod tests {
     fn instructions_have_the_greatest_length_and_the_loop_counter_counts() {
         for family in asked().programs {
             let steps = family.program(40);
-            let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|instruction| instruction.len());
+            let lengths =
+                Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|instruction| instruction.len());
             assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", family.name);
             assert_eq!(steps.steps_per_iteration, 41);
         }

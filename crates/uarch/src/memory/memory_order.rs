@@ -145,7 +145,10 @@ mod tests {
         for texts in [&ONE, &OTHER] {
             let decoded = |late: usize| -> Vec<Mnemonic> {
                 let body = run_row(late, texts).body;
-                Decoder::new(64, &body, DecoderOptions::NONE).into_iter().map(|instruction| instruction.mnemonic()).collect()
+                Decoder::new(64, &body, DecoderOptions::NONE)
+                    .into_iter()
+                    .map(|instruction| instruction.mnemonic())
+                    .collect()
             };
             let [mut one, mut other] = [1, 96].map(decoded);
             assert!(96 < texts.runs && one != other);

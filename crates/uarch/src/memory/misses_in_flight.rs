@@ -140,7 +140,9 @@ mod tests {
     /// The displacements of a mnemonic's instructions that use R12.
     fn lines(steps: &StepLoop, mnemonic: Mnemonic) -> Vec<usize> {
         let all = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter();
-        let own = all.filter(|instruction| instruction.mnemonic() == mnemonic && instruction.memory_base() == iced_x86::Register::R12);
+        let own = all.filter(|instruction| {
+            instruction.mnemonic() == mnemonic && instruction.memory_base() == iced_x86::Register::R12
+        });
         own.map(|instruction| instruction.memory_displacement64() as usize).collect()
     }
 

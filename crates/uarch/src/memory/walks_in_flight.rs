@@ -162,10 +162,14 @@ mod tests {
                     self.cell = self.value_of(instruction.op1_register());
                     return None;
                 }
-                _ if instruction.memory_base() == Register::R14 => return Some(self.value_of(instruction.memory_index()) as usize),
+                _ if instruction.memory_base() == Register::R14 => {
+                    return Some(self.value_of(instruction.memory_index()) as usize);
+                }
                 Code::Mov_r32_rm32 | Code::Mov_rm32_r32 => self.value_of(instruction.op1_register()),
                 code => match instruction.mnemonic() {
-                    Mnemonic::Lea => self.value_of(instruction.memory_base()).wrapping_add(instruction.memory_displacement64()),
+                    Mnemonic::Lea => {
+                        self.value_of(instruction.memory_base()).wrapping_add(instruction.memory_displacement64())
+                    }
                     Mnemonic::And => self.value_of(to) & self.second(instruction),
                     Mnemonic::Shr => self.value_of(to) >> self.second(instruction),
                     Mnemonic::Add => self.value_of(to).wrapping_add(self.second(instruction)),

@@ -219,7 +219,8 @@ fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
             Box::new(Rings { machine: SimulatedExecutor::new(Scenario::default(), 5), cost })
         };
         let lines = measured("data_caches_by_page", Vec::new(), &numbers, open);
-        let key_and_cpuid = |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
+        let key_and_cpuid =
+            |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
         lines.iter().map(key_and_cpuid).collect::<Vec<_>>()
     };
     let known = cpuid_figures(|bytes, _| levels(bytes));

@@ -40,7 +40,8 @@ fn find_difference(program: &StepLoop, control: &StepLoop) -> ControlDifference 
         all.sort();
         all
     };
-    let mnemonics = |all: &[Instruction]| all.iter().map(|instruction| instruction.mnemonic()).collect::<Vec<Mnemonic>>();
+    let mnemonics =
+        |all: &[Instruction]| all.iter().map(|instruction| instruction.mnemonic()).collect::<Vec<Mnemonic>>();
     let ordered = |mut all: Vec<Mnemonic>| {
         all.sort();
         all

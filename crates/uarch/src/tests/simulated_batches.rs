@@ -49,7 +49,11 @@ impl SimulatedBatches {
         let room = self.room[usize::from(family.name == batches.programs[1].name)] - batches.uncounted_events;
         let over = (n + before).saturating_sub(room) as f64;
         let waits = if over > 0.0 && !self.paced { 0.8 * event_cost + behind * over } else { 0.0 };
-        let clean = if family.name == batches.single_event.name { event_cost } else { 0.3 * event_cost + each * n as f64 + waits };
+        let clean = if family.name == batches.single_event.name {
+            event_cost
+        } else {
+            0.3 * event_cost + each * n as f64 + waits
+        };
         let burst = if self.random.happens(0.02) { 1.0 + self.random.uniform() } else { 1.0 };
         let cost = clean * burst + self.noise * self.random.normal();
         CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }

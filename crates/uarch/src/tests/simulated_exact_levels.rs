@@ -94,8 +94,7 @@ fn a_test_of_one_structure_has_one_number_with_its_name() {
         run_levels(&mut ExactSets, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
     let [record] = &records[..] else { panic!("{} records", records.len()) };
     assert_eq!((record.what.as_str(), record.verdict, record.value.value), ("l1d_ways", VerdictKind::Found, Some(8.0)));
-    let soft =
-        run_levels(&mut SoftLevel, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
+    let soft = run_levels(&mut SoftLevel, test, spec, spec.count_range[1], &mut Random::new(5)).expect("it has costs");
     assert_eq!((soft[0].what.as_str(), soft[0].verdict), ("l1d_ways", VerdictKind::Unclear), "{}", soft[0].why);
     let flat = run_levels(&mut ExactLevels { only: &[] }, test, spec, spec.count_range[1], &mut Random::new(5));
     assert_eq!(flat.expect("it has costs")[0].verdict, VerdictKind::Unclear, "every core has ways");

@@ -272,8 +272,7 @@ fn a_size_that_the_witness_does_not_shrink_is_unclear() {
         core.sizes[0] = 49152.0;
         core.sizes.truncate(1);
         core.endings[0] = SimulatedEnding::Ordered(12.0);
-        let records =
-            run_levels(&mut Unmoved(core), test, spec, spec.count_range[1], &mut Random::new(seed)).unwrap();
+        let records = run_levels(&mut Unmoved(core), test, spec, spec.count_range[1], &mut Random::new(seed)).unwrap();
         let first = &records[0];
         let [held, why] = [first.witnesses.iter().any(|witness| witness.holds), first.verdict != VerdictKind::Unclear];
         if held || why {
