@@ -36,7 +36,7 @@ pub fn add_study_commands(command: clap::Command, studies: &[StudyInfo]) -> clap
     let plain = studies.iter().filter(|study| study.generic.is_some());
     plain.fold(command, |command, study| {
         let own = GenericArgs::augment_args(clap::Command::new(study.name));
-        command.subcommand(own.about(study.about))
+        command.subcommand(own.about(format!("Measure {}", study.about)))
     })
 }
 
