@@ -8,8 +8,9 @@
 //!
 //! Two calls in each round reject useless rounds. The *width sentinel* detects a busy sibling by the
 //! additions per core cycle. The *wake-up check* is a chain of ANDs in the programs' widest vector
-//! registers. It detects units that are not awake. On Golden Cove, such units run at less than a quarter of their speed. This lasts some
-//! microseconds after a rest, and occasionally a millisecond.
+//! registers. It detects units that are not awake. On Golden Cove, such units run at less than a
+//! quarter of their speed. This lasts some microseconds after a rest, and occasionally a
+//! millisecond.
 
 use crate::forms::form_anatomy::encode_instructions;
 use cyclescope_code::clock::Clock;
