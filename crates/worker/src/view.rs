@@ -23,7 +23,7 @@ pub const SIGNAL_STACK_BYTES: usize = 64 << 10;
 pub const EVICTION_BYTES: usize = EVICTION_PAGES * 4096;
 /// Bytes of the region that FS points into the middle of.
 pub const THREAD_BYTES: usize = 8192;
-/// Bytes of the region with the [`Setup`](super::setup::WorkerSetup).
+/// Bytes of the region with the [`WorkerSetup`](super::setup::WorkerSetup).
 pub const SETUP_BYTES: usize = 1 << 20;
 
 /// Offset of the code arena in the view.

@@ -95,7 +95,7 @@ fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimi
 
 /// Runs a tool until it ends or exceeds a limit, and kills what remains of its group.
 fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd, ToolOutput)> {
-    // SAFETY: `confine` calls only async-signal-safe functions, and allocates nothing.
+    // SAFETY: `confine_child` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(move || confine_child(limits)) };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;

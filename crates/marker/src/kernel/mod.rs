@@ -7,7 +7,7 @@
 //! Limits:
 //!
 //! - There are only the module's two loops ([`find_context`]).
-//! - The module's rounds are bounded (`MOST_WORK`), and so are the loops
+//! - The module's rounds are bounded (`MAX_ROUND_ITERATIONS`), and so are the loops
 //!   ([`MarkerBench::most_loops`]).
 //! - The A/A row compares a function with itself, not with a copy.
 //! - A disabled tracepoint has no probe. The bytes of its site prove that it calls nothing, not the

@@ -129,7 +129,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
     },
     TestSpec {
         name: "copies_in_flight",
-        about: "what a move takes while so many other registers are copies",
+        about: "what a move takes while this many other registers are copies",
         definition: "core cycles by which a chain takes longer for each move in it, beside copies of other \
                      registers that are made anew in each step; none where renaming does all moves",
         source: FOG,

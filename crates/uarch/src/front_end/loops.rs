@@ -120,7 +120,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "loop_rate",
         about: "how many instructions of a loop the core does in a cycle, by its length",
-        definition: "instructions in a core cycle of a loop of so many, and of the two that count it, which are not \
+        definition: "instructions in a core cycle of a loop of this many, and of the two that count it, which are not \
                      counted",
         source: FOG,
         answers: &["loop_buffer", "loop_size"],

@@ -170,7 +170,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "cache_banks",
         about: "how many loads the core does in a cycle whose addresses differ by powers of two",
-        definition: "loads of 8 bytes in a core cycle, each so many bytes behind or before the one before, of four \
+        definition: "loads of 8 bytes in a core cycle, each this many bytes behind or before the one before, of four \
                      lines in turn or of one; fewer than load_rate has where the cache's banks answer one of them \
                      at a time, and with the least and the most where that depends on the place of the code",
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), cache bank conflicts",

@@ -190,7 +190,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
     forwarding_test(
         "forwarding_map",
         "which loads take their bytes from a store before, by their sizes and by where the load begins",
-        "core cycles from a register through a store and a load that begins so many bytes behind it, and back, \
+        "core cycles from a register through a store and a load that begins this many bytes behind it, and back, \
          where that takes least; of a general register what a chain with two multiplications takes longer than these",
         &["store_forwarding"],
         OFFSETS,
@@ -198,7 +198,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
     forwarding_test(
         "forwarding_ends",
         "what a value takes through memory across ends of lines and pages, by where it begins",
-        "core cycles from a register through a store and a load at the same address, so many bytes behind the end \
+        "core cycles from a register through a store and a load at the same address, this many bytes behind the end \
          of a line or page, and back, where that takes least; of a general register as in forwarding_map",
         &[],
         ENDS,

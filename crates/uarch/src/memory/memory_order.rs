@@ -113,7 +113,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how often a load must have had no store before it to its address until it goes ahead of stores \
                 whose addresses come late",
         definition: "runs of one load, counted from one in which a store before it had its address, that wait for \
-                     such a store; none where the load goes ahead at once, or never in so many runs",
+                     such a store; none where the load goes ahead at once, or never in that many runs",
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); Intel 64 and IA-32 Architectures \
                  Optimization Reference Manual, memory disambiguation",
         answers: &[],

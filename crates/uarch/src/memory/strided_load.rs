@@ -85,7 +85,7 @@ const RANDOM: &[ProgramVariant] = &[
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "strided_load",
     about: "how far apart loads may be that prefetchers bring before they are asked for",
-    definition: "core cycles of a load that waits for the one before, so many bytes behind or before it, in rows of \
+    definition: "core cycles of a load that waits for the one before, this many bytes behind or before it, in rows of \
                  64 that begin anywhere in 32 MiB, in pages of 4 KiB; or of one that is anywhere itself, of which \
                  no prefetcher knows and often no translation is at hand",
     source: "Intel 64 and IA-32 Architectures Optimization Reference Manual, section on data prefetching",

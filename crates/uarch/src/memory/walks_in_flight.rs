@@ -96,7 +96,7 @@ const OTHERS: WalkBatch = WalkBatch { load: TO_VECTOR, step: STEPS[1], ..WALKS }
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "walks_in_flight",
     about: "how many page walks the core does at once",
-    definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on \
+    definition: "loads that find no translation at hand and take as long as one of them: this many page walks go on \
                  at once",
     source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation \
              lookaside buffers",
