@@ -1,4 +1,4 @@
-//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed,
+//! Measures cyclescope itself, here and now: known costs, blocks, coverage, additivity, traps, speed,
 //! timing methods, tables of instructions, markers, program comparisons, rivals.
 //!
 //! Each section is a file with a requirement and a function that prints its results. It measures
@@ -7,6 +7,7 @@
 
 mod ab;
 mod additivity;
+mod blocks;
 mod busy_loop;
 mod cost_table;
 mod costs;
@@ -42,6 +43,11 @@ const SECTIONS: &[BenchSection] = &[
         name: "costs",
         proves: "known costs are read, idle and with a busy loop",
         run: costs::check_known_costs,
+    },
+    BenchSection {
+        name: "blocks",
+        proves: "blocks that outrun the decoders cost what a C program's loop of them takes",
+        run: blocks::check_blocks,
     },
     BenchSection { name: "coverage", proves: "intervals have their stated coverage", run: coverage::check_coverage },
     BenchSection {

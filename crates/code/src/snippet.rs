@@ -2,7 +2,7 @@
 
 use crate::asm;
 use crate::context::FloatElement;
-use crate::program::{EntryState, VectorSetup};
+use crate::program::{EntryState, LoopObstacle, LoopPlan, VectorSetup, leaves_straight_line};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{
     Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess, Register,
@@ -22,6 +22,8 @@ pub struct Snippet {
 pub struct SnippetOutline {
     /// Number of instructions in the snippet.
     pub instructions: usize,
+    /// Number of branches, calls and returns in the snippet.
+    pub branches: usize,
     /// Number of instructions that access memory.
     pub memory_accesses: usize,
     /// Whether the snippet or its init code accesses memory.
@@ -64,6 +66,15 @@ impl Snippet {
         &self.text
     }
 
+    /// The loop that copies of the snippet can run in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an iteration can't begin like the first one.
+    pub fn loop_plan(&self) -> Result<LoopPlan, LoopObstacle> {
+        LoopPlan::from_code(&self.code, &self.init)
+    }
+
     /// Analyses the instructions of the snippet and its init code.
     pub fn outline(&self, avx: bool) -> SnippetOutline {
         let mut outline = SnippetOutline::default();
@@ -76,6 +87,7 @@ impl Snippet {
                 outline.touches_memory |= touches;
                 if counted {
                     outline.instructions += 1;
+                    outline.branches += usize::from(leaves_straight_line(&instruction));
                     outline.memory_accesses += usize::from(touches);
                 } else {
                     outline.prepared += usize::from(info.used_memory().iter().any(writes_memory));

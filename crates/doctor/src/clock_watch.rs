@@ -269,7 +269,7 @@ mod tests {
         let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let time = Duration::from_millis(1);
         let how = ClockWatch { clock, step: 1.0, rate: None, imul: None, time, seed: 1 };
-        let fault = Some(SimulatedFault { after: 0, error: RunError::Hung { deadline_ms: 1 } });
+        let fault = Some(SimulatedFault { after: 0, beyond_repeats: 0.0, error: RunError::Hung { deadline_ms: 1 } });
         let mut broken = SimulatedExecutor::new(Scenario { fault, ..Scenario::default() }, 1);
         assert!(watch_core_clock(&mut broken, &how).unwrap_err().contains("did not end"));
         let counting = ClockWatch { clock: Clock::find_named("rdpmc").unwrap(), ..how.clone() };

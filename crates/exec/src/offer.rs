@@ -2,6 +2,7 @@
 
 use super::capabilities::Capabilities;
 use super::executor::Executor;
+use cyclescope_code::program::LoopPlan;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{Error, RunError, Unavailable};
 use cyclescope_core::machine::Machine;
@@ -23,9 +24,8 @@ pub struct ExecutorOffer {
     pub capabilities: fn(&Machine) -> Capabilities,
     /// Checks whether the executor works on this machine; the error gives the reason.
     pub check: fn(&Machine) -> Result<(), Unavailable>,
-    /// Checks whether the executor accepts a snippet on any machine; the flag says whether it is
-    /// looped.
-    pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
+    /// Checks whether the executor accepts a snippet on any machine, in a loop if there is one.
+    pub judge: fn(&Snippet, Option<LoopPlan>) -> Result<(), RunError>,
     /// Opens the executor for the target CPU of a machine.
     pub open: fn(&Machine, &OpenOptions) -> OpenResult,
 }

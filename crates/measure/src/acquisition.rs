@@ -17,6 +17,8 @@ pub struct Acquisition {
     pub warm_up: u32,
     /// Iterations of the ruler's loops, approximate.
     pub ruler_loops: u64,
+    /// Whether the measurement chose the iterations of the loop around the copies.
+    pub loop_is_chosen: bool,
     /// Parameters needed to interpret the durations of rounds.
     pub shape: RoundShape,
     /// Timed rounds in each layout.

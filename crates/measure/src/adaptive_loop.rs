@@ -6,7 +6,7 @@ use super::cost_judgement::{CostJudgement, holds_for_any_pair};
 use super::estimate::{LayoutData, RoundShape, call};
 use super::layouts::SECONDS_A_CYCLE;
 use super::measurement_progress::MeasurementProgress;
-use super::measurement_session::{CYCLES_PER_NS, MEMORY_ACCESSES_LEAST, MeasuredSnippet, MeasurementSession};
+use super::measurement_session::{CYCLES_PER_NS, MeasurementSession};
 use super::plan::Plan;
 use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
@@ -24,25 +24,6 @@ use std::time::Duration;
 const WARM_UP: u32 = 3;
 /// Most untimed rounds. Store-forwarding predictors took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
-/// Fewest instructions in the shortest body: more than any scheduler holds (97 entries on Golden
-/// Cove, 192 in total on Zen 4). A body that fits the scheduler ends differently from a longer one.
-/// With 100 instructions, chains of `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too
-/// little over 300 copies. With 200 or more, no chain was off by more than 0.4.
-const INSTRUCTIONS_LEAST: usize = 200;
-/// Initial bytes of the longest body: inside every op cache and half of a level 1 instruction
-/// cache.
-const BODY_BYTES: usize = 12 << 10;
-/// Most bytes of the longest body after the unit grows.
-const BODY_BYTES_MOST: usize = 128 << 10;
-/// Initial core cycles of a function's shortest body, and the fewest calls in it. The first calls
-/// after other code differ. Eight calls of a hash with a chain of 1 024 cycles took 1 047 cycles
-/// each. Later calls took 911, since their last branch was predicted (Zen 5).
-const ITERATED_CYCLES: f64 = 8_000.0;
-const ITERATIONS_LEAST: usize = 8;
-/// Core cycles of the longest body, initially and after the unit grows: well below a scheduler's
-/// time slice.
-const BODY_CYCLES: f64 = 400_000.0;
-const BODY_CYCLES_MOST: f64 = 4_000_000.0;
 /// With these the ratio of the rulers is accurate to 0.1 % with a clock that steps by 38 ticks.
 const LATENCY_LOOPS: u64 = 400;
 const LATENCY_LAYOUTS: usize = 4;
@@ -74,8 +55,8 @@ const BETWEEN_CYCLES: f64 = 0.24;
 const FREQUENT_SHARE: f64 = 0.1;
 /// Most untimed rounds per timed round.
 const WARM_UP_PER_TIMED: u32 = 4;
-/// Iterations of the loop around the copies in the pilot.
-const PILOT_LOOPS: u64 = 1000;
+/// Most iterations of the loop around the copies in the pilot.
+const PILOT_ITERATIONS_MOST: u64 = 1000;
 /// Repeats of a snippet in its three bodies together, in units: u + 2u + 4u.
 const UNITS_PER_ROUND: f64 = 7.0;
 /// Upper bound on the bodies of a round, as a multiple of the span from u to 4u repeats: 7/3, and
@@ -98,7 +79,8 @@ impl MeasurementSession<'_> {
             self.imul_latency = self.find_imul_latency()?;
         }
         self.run_pilot()?;
-        let units = self.parts.iter().map(|part| self.choose_first_unit(part)).collect();
+        let units: Vec<usize> = self.parts.iter().map(|part| self.choose_first_unit(part)).collect();
+        self.choose_iterations(&units);
         let mut acquisition = self.plan_acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
         // The first batch may have waited for another run on this CPU. That wait does not count as
         // time spent.
@@ -123,15 +105,18 @@ impl MeasurementSession<'_> {
                 continue;
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
-            let longer_units = self.lengthen_units(units);
+            let longer_bodies = self.lengthen_bodies(units);
             let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;
             if any(|found| !found.settled) && more_warm_up && self.has_time() {
                 acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
             } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
-                && longer_units.is_some()
+                && longer_bodies.is_some()
                 && self.has_time()
             {
-                acquisition = self.plan_acquisition(longer_units.unwrap_or_default(), *warm_up);
+                let warm_up = *warm_up;
+                let (units, length) = longer_bodies.unwrap_or_default();
+                self.loop_length = length;
+                acquisition = self.plan_acquisition(units, warm_up);
             } else if let Some(trained) = self.try_training(&acquisition, &found)? {
                 let before = replace(&mut acquisition, trained);
                 untrained = Some(UntrainedResult { judgements: found, acquisition: before });
@@ -290,7 +275,7 @@ impl MeasurementSession<'_> {
         }
         let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], 1);
         acquisition.rounds = 2;
-        acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_LOOPS);
+        acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_ITERATIONS_MOST);
         self.measure_layout(&mut acquisition)?;
         let LayoutData { samples, copies, .. } = &acquisition.layouts[0];
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
@@ -310,62 +295,17 @@ impl MeasurementSession<'_> {
         IMUL_SPAN * self.imul_latency
     }
 
-    fn choose_first_unit(&self, part: &MeasuredSnippet) -> usize {
-        if self.is_cold() {
-            return 1;
-        }
-        if let Some(unit) = self.plan.unit {
-            return unit;
-        }
-        let by_time = (BODY_CYCLES / 4.0 / (part.guess * self.loop_iterations())) as usize;
-        let by_count = INSTRUCTIONS_LEAST.div_ceil(part.outline.instructions.max(1));
-        if self.uses_iterations() {
-            let by_cycles = (ITERATED_CYCLES / part.guess) as usize;
-            return by_cycles.min(by_count).max(ITERATIONS_LEAST).min(by_time).max(1);
-        }
-        let by_memory = match part.outline.memory_accesses {
-            0 => 1,
-            accesses => unit_holding_copies(MEMORY_ACCESSES_LEAST.div_ceil(accesses))
-                .max(part.outline.prepared.div_ceil(accesses)),
-        };
-        let bytes = 4 * self.bytes_per_repeat(part);
-        let (by_bytes, by_bytes_most) = (BODY_BYTES / bytes, BODY_BYTES_MOST / bytes);
-        by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time).max(1)
-    }
-
-    /// Bytes that one more repeat adds to a body, at least 1.
-    fn bytes_per_repeat(&self, part: &MeasuredSnippet) -> usize {
-        if self.uses_iterations() { 1 } else { part.snippet.code().len().max(1) }
-    }
-
-    fn loop_iterations(&self) -> f64 {
-        self.loop_count.unwrap_or(1) as f64
-    }
-
-    /// Doubles the units of snippets whose bodies may grow; `None` if none may.
-    fn lengthen_units(&self, units: &[usize]) -> Option<Vec<usize>> {
-        if self.plan.unit.is_some() || self.is_cold() {
-            return None;
-        }
-        let grows = |(part, unit): (&MeasuredSnippet, &usize)| {
-            let fits = 8 * unit * self.bytes_per_repeat(part) <= BODY_BYTES_MOST;
-            let grows = fits && 8.0 * *unit as f64 * part.guess * self.loop_iterations() <= BODY_CYCLES_MOST;
-            if grows { 2 * unit } else { *unit }
-        };
-        let longer: Vec<usize> = self.parts.iter().zip(units).map(grows).collect();
-        (longer != units).then_some(longer)
-    }
-
     /// Plans an acquisition for these units, without samples.
     fn plan_acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
+        let iterations = self.loop_length.iterations();
         let spans: Vec<f64> = (self.parts.iter().zip(&units))
-            .map(|(part, unit)| 3.0 * *unit as f64 * self.loop_iterations() * part.guess)
+            .map(|(part, unit)| 3.0 * *unit as f64 * iterations as f64 * part.guess)
             .collect();
         let span = spans.iter().copied().fold(0.0, f64::max);
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
         let width = self.plan.adders.map(sentinel_width);
         let shape = RoundShape {
-            loop_count: self.loop_count.unwrap_or(1),
+            loop_count: iterations,
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
@@ -382,6 +322,7 @@ impl MeasurementSession<'_> {
             units,
             warm_up,
             ruler_loops,
+            loop_is_chosen: self.loop_length.is_chosen(),
             shape,
             rounds: self.choose_rounds(round_s, warm_up),
             placements: 1,
@@ -403,9 +344,4 @@ impl MeasurementSession<'_> {
         let in_budget = CYCLES_PER_NS * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
         (in_budget as u32).clamp(least.min(rounds), most)
     }
-}
-
-/// The smallest unit whose bodies hold `least` copies even after they are shortened by a quarter.
-fn unit_holding_copies(least: usize) -> usize {
-    (4 * least).div_ceil(3)
 }

@@ -9,6 +9,7 @@
 
 mod acquisition;
 mod adaptive_loop;
+mod body_length;
 pub mod contrast;
 mod cost_judgement;
 pub mod estimate;
@@ -87,7 +88,7 @@ pub fn measure_with_progress(
     plan: &Plan,
     watch: &mut dyn FnMut(MeasurementProgress),
 ) -> Result<Vec<CostMeasurement>, RunError> {
-    MeasurementSession::new(executor, question, plan, watch).run()
+    MeasurementSession::new(executor, question, plan, watch)?.run()
 }
 
 /// Latency of `imul` in core cycles: from the plan, or measured with a NOP as the snippet.

@@ -7,9 +7,9 @@ use super::plan::{LengthenBy, Plan};
 use super::question::CostQuestion;
 use crate::ruler::RulerPrograms;
 use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::program::{Program, ProgramFrame, ProgramRecipe};
+use cyclescope_code::program::{LoopObstacle, LoopPlan, Program, ProgramFrame, ProgramRecipe};
 use cyclescope_code::snippet::{Snippet, SnippetOutline};
-use cyclescope_core::error::RunError;
+use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;
 use std::time::Duration;
@@ -25,6 +25,9 @@ pub(super) const MEMORY_ACCESSES_LEAST: usize = 128;
 /// pointers. The first accesses find caches and prefetchers as the init code left them. A ring of 2
 /// 048 lines took 4.05 core cycles per line in its first part, and 4.24 over many laps (Zen 5).
 const LAPS: u64 = 4;
+/// Iterations in the pilot of a loop whose length the measurement chooses. A copy that leaves the
+/// virtual machine takes some 30 000 cycles, so there can't be many.
+const PILOT_ITERATIONS: u64 = 64;
 
 /// A snippet of the question, and the common parts of its programs.
 pub(super) struct MeasuredSnippet<'a> {
@@ -33,8 +36,36 @@ pub(super) struct MeasuredSnippet<'a> {
     /// Each instance and its frame. The frame is `None` if anything is cold: evictions depend on
     /// the number of copies.
     instances: Vec<(&'a Snippet, Option<ProgramFrame>)>,
+    /// The loop around the copies.
+    pub(super) looped: Option<LoopPlan>,
     /// Rough cost in core cycles, before it is measured.
     pub(super) guess: f64,
+}
+
+/// Iterations of the loop around the copies in each body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum LoopLength {
+    /// There is no loop.
+    #[default]
+    NoLoop,
+    /// This number.
+    Fixed(u64),
+    /// This number for now: the measurement adapts it.
+    Chosen(u64),
+}
+
+impl LoopLength {
+    /// The number of times that each copy runs in a sample.
+    pub(super) fn iterations(self) -> u64 {
+        match self {
+            LoopLength::NoLoop => 1,
+            LoopLength::Fixed(count) | LoopLength::Chosen(count) => count,
+        }
+    }
+
+    pub(super) fn is_chosen(self) -> bool {
+        matches!(self, LoopLength::Chosen(_))
+    }
 }
 
 /// The state of a running measurement.
@@ -42,8 +73,8 @@ pub(super) struct MeasurementSession<'a> {
     pub(super) executor: &'a mut dyn Executor,
     pub(super) question: &'a CostQuestion,
     pub(super) parts: Vec<MeasuredSnippet<'a>>,
-    /// Iterations of the loop around the copies; `None` without a loop.
-    pub(super) loop_count: Option<u64>,
+    /// Iterations of the loop around the copies.
+    pub(super) loop_length: LoopLength,
     pub(super) plan: &'a Plan,
     /// The memory of all programs.
     pub(super) memory: ProgramMemory,
@@ -73,23 +104,32 @@ impl<'a> MeasurementSession<'a> {
         question: &'a CostQuestion,
         plan: &'a Plan,
         watch: &'a mut dyn FnMut(MeasurementProgress),
-    ) -> MeasurementSession<'a> {
+    ) -> Result<MeasurementSession<'a>, RunError> {
         let started = executor.now();
         let outlines = question.snippets().iter().map(|instances| instances[0].outline(plan.avx));
         let outlines: Vec<SnippetOutline> = outlines.collect();
-        let loop_count = choose_loop_count(plan, &outlines);
-        let parts = question.snippets().iter().zip(outlines);
+        let loops: Vec<Result<LoopPlan, LoopObstacle>> =
+            question.snippets().iter().map(|instances| instances[0].loop_plan()).collect();
+        let loop_length = choose_loop_length(plan, &outlines, &loops)?;
+        let parts = question.snippets().iter().zip(outlines).zip(loops);
         let parts: Vec<MeasuredSnippet> = parts
-            .map(|(instances, outline)| MeasuredSnippet::new(instances, outline, plan, loop_count.is_some()))
+            .map(|((instances, outline), loops)| {
+                let looped = match (plan.lengthen, loop_length) {
+                    (LengthenBy::Iterations, _) => Some(LoopPlan::PLAIN),
+                    (_, LoopLength::NoLoop) => None,
+                    _ => loops.ok(),
+                };
+                MeasuredSnippet::new(instances, outline, plan, looped)
+            })
             .collect();
         let touched = parts.iter().any(|part| part.outline.touches_memory);
         let standard = || ProgramMemory::standard(parts[0].outline.world.element, touched);
-        MeasurementSession {
+        Ok(MeasurementSession {
             executor,
             question,
             memory: plan.memory.clone().unwrap_or_else(standard),
             parts,
-            loop_count,
+            loop_length,
             plan,
             ruler: RulerPrograms::new(plan.clock).into_programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
@@ -101,7 +141,7 @@ impl<'a> MeasurementSession<'a> {
             training_tried: false,
             started,
             watch,
-        }
+        })
     }
 
     pub(super) fn is_cold(&self) -> bool {
@@ -120,13 +160,18 @@ impl<'a> MeasurementSession<'a> {
 }
 
 impl<'a> MeasuredSnippet<'a> {
-    fn new(instances: &'a [Snippet], outline: SnippetOutline, plan: &Plan, in_loop: bool) -> MeasuredSnippet<'a> {
+    fn new(
+        instances: &'a [Snippet],
+        outline: SnippetOutline,
+        plan: &Plan,
+        looped: Option<LoopPlan>,
+    ) -> MeasuredSnippet<'a> {
         let frame = |snippet: &'a Snippet| {
             let recipe = make_recipe(snippet, plan, outline, 0);
-            (!plan.cold.is_any()).then(|| ProgramRecipe { looped: recipe.looped || in_loop, ..recipe }.build_frame())
+            (!plan.cold.is_any()).then(|| ProgramRecipe { looped, ..recipe }.build_frame())
         };
         let framed = instances.iter().map(|snippet| (snippet, frame(snippet))).collect();
-        MeasuredSnippet { snippet: &instances[0], outline, instances: framed, guess: 0.0 }
+        MeasuredSnippet { snippet: &instances[0], outline, instances: framed, looped, guess: 0.0 }
     }
 
     /// Builds the program with `copies` copies for the layout with this number.
@@ -140,13 +185,38 @@ impl<'a> MeasuredSnippet<'a> {
 }
 
 /// Iterations of the loop around the copies: the plan's, or [`LAPS`] if the shortest body then
-/// makes as many accesses as the init code wrote, and more than the minimum. R15 counts the
-/// iterations.
-fn choose_loop_count(plan: &Plan, outlines: &[SnippetOutline]) -> Option<u64> {
-    let chosen = plan.unit.is_none() && plan.lengthen == LengthenBy::Copies && !plan.cold.is_any();
+/// makes as many accesses as the init code wrote, and more than the minimum.
+///
+/// # Errors
+///
+/// Fails if the plan asks for a loop that a snippet can't have.
+fn choose_loop_length(
+    plan: &Plan,
+    outlines: &[SnippetOutline],
+    loops: &[Result<LoopPlan, LoopObstacle>],
+) -> Result<LoopLength, RunError> {
+    if plan.cold.is_any() || plan.lengthen == LengthenBy::Iterations {
+        return Ok(LoopLength::NoLoop);
+    }
+    let obstacle = loops.iter().find_map(|planned| planned.err());
+    match (plan.loop_count, obstacle) {
+        (Some(count), None) => return Ok(LoopLength::Fixed(count)),
+        (Some(_), Some(obstacle)) => {
+            return Err(RunError::Unavailable(Unavailable {
+                what: "a loop around the snippet".to_string(),
+                why: obstacle.to_string(),
+                remedy: "leave out the number of iterations".to_string(),
+            }));
+        }
+        (None, Some(_)) => return Ok(LoopLength::NoLoop),
+        (None, None) => {}
+    }
     let walks = |outline: &SnippetOutline| outline.memory_accesses > 0 && outline.prepared > MEMORY_ACCESSES_LEAST;
-    let laps = chosen && outlines.iter().any(walks) && !outlines.iter().any(|outline| outline.uses_r15);
-    plan.loop_count.or(laps.then_some(LAPS))
+    Ok(match (plan.lengthen, outlines.iter().any(walks) && plan.unit.is_none()) {
+        (_, true) => LoopLength::Fixed(LAPS),
+        (LengthenBy::LoopedCopies, false) => LoopLength::Chosen(PILOT_ITERATIONS),
+        (_, false) => LoopLength::NoLoop,
+    })
 }
 
 fn make_recipe<'a>(snippet: &'a Snippet, plan: &Plan, outline: SnippetOutline, copies: usize) -> ProgramRecipe<'a> {
@@ -156,7 +226,7 @@ fn make_recipe<'a>(snippet: &'a Snippet, plan: &Plan, outline: SnippetOutline, c
         init: snippet.init(),
         snippet: snippet.code(),
         copies,
-        looped: plan.loop_count.is_some() || plan.lengthen == LengthenBy::Iterations,
+        looped: None,
         cold: plan.cold,
         following: &[],
         edit: None,

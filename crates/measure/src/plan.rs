@@ -40,9 +40,14 @@ impl Precision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LengthenBy {
-    /// Copies of the snippet, one after the other.
+    /// Copies of the snippet, one after the other. Each runs once a sample: it costs what code costs
+    /// that the decoders deliver.
     #[default]
     Copies,
+    /// Copies in a loop: the cost in a hot loop, whose instructions come from the cache for decoded
+    /// ones. A snippet that has no loop ([`LoopObstacle`](cyclescope_code::program::LoopObstacle))
+    /// is measured like [`Copies`](LengthenBy::Copies).
+    LoopedCopies,
     /// Iterations of a loop around one copy: the same code at the same address makes all three
     /// bodies. A function called from one place has one branch history. Called from many copies it
     /// has many histories, which compete for the predictors' memory.
@@ -67,7 +72,8 @@ pub struct Plan {
     pub avx: bool,
     /// The unit u; `None` if the measurement chooses it.
     pub unit: Option<usize>,
-    /// Iterations of the loop around the copies; `None` without a loop.
+    /// Iterations of the loop around the copies. With `None` the measurement chooses them for
+    /// [`LengthenBy::LoopedCopies`], and there is no loop otherwise.
     pub loop_count: Option<u64>,
     /// How the three bodies differ.
     #[serde(default)]

@@ -65,7 +65,7 @@ pub fn take_raw_readings(
     acquisition: &Acquisition,
 ) -> Result<RawReadings, RunError> {
     let watch = &mut |_| ();
-    let mut session = MeasurementSession::new(executor, question, plan, watch);
+    let mut session = MeasurementSession::new(executor, question, plan, watch)?;
     let placements = session.placements_per_layout(acquisition.rounds);
     let rounds = if placements > 1 { 1 } else { acquisition.rounds };
     let (schedule, lengths) = session.build_schedule(acquisition, placements, 0, rounds)?;

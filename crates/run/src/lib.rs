@@ -38,8 +38,9 @@ pub struct RunRequest {
     pub unroll: Option<usize>,
     /// Iterations of a loop around the copies.
     pub loop_count: Option<u64>,
-    /// How the three bodies differ, if neither copies nor iterations are given.
-    pub lengthen: LengthenBy,
+    /// How the three bodies differ, if neither copies nor iterations are given: copies in a loop by
+    /// default.
+    pub lengthen: Option<LengthenBy>,
     /// The memory of the programs.
     pub memory: Option<ProgramMemory>,
     /// What is cold when the snippet begins.
@@ -95,11 +96,21 @@ const BUDGET_QUICK: Duration = Duration::from_millis(20);
 impl RunRequest {
     /// The precision that a result must reach, or it counts as too noisy.
     pub fn required_precision(&self) -> Precision {
-        self.required.unwrap_or(match (self.cold.is_any(), self.lengthen) {
+        self.required.unwrap_or(match (self.cold.is_any(), self.chosen_lengthening()) {
             (true, _) => REQUIRED_COLD,
-            (false, LengthenBy::Copies) => REQUIRED_COPIES,
+            (false, LengthenBy::Copies | LengthenBy::LoopedCopies) => REQUIRED_COPIES,
             (false, LengthenBy::Iterations) => REQUIRED_CALL,
         })
+    }
+
+    /// How the three bodies differ. Copies are looped unless only their number is given.
+    fn chosen_lengthening(&self) -> LengthenBy {
+        match (self.unroll, self.loop_count) {
+            _ if self.cold.is_any() => LengthenBy::Copies,
+            (_, Some(_)) => LengthenBy::LoopedCopies,
+            (Some(_), None) => LengthenBy::Copies,
+            (None, None) => self.lengthen.unwrap_or(LengthenBy::LoopedCopies),
+        }
     }
 
     /// Turns the request into a plan for an executor with these capabilities and its machine. Takes
@@ -114,7 +125,7 @@ impl RunRequest {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),
         };
-        let given = self.unroll.is_some() || self.loop_count.is_some();
+        let lengthen = self.chosen_lengthening();
         Ok(Plan {
             clock,
             step: clock.reading_step(&machine.tsc),
@@ -123,7 +134,7 @@ impl RunRequest {
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
             unit: self.unroll,
             loop_count: self.loop_count,
-            lengthen: if given || self.cold.is_any() { LengthenBy::Copies } else { self.lengthen },
+            lengthen,
             memory: self.memory.clone(),
             cold: self.cold,
             warm_up: self.warm_up,
@@ -131,15 +142,15 @@ impl RunRequest {
             rounds_least: self.samples.unwrap_or(ROUNDS_LEAST),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
-            precision: self.aim.or(self.required).unwrap_or(match (self.cold.is_any(), self.lengthen) {
+            precision: self.aim.or(self.required).unwrap_or(match (self.cold.is_any(), lengthen) {
                 (true, _) => REQUIRED_COLD,
-                (false, LengthenBy::Copies) => AIM_COPIES,
+                (false, LengthenBy::Copies | LengthenBy::LoopedCopies) => AIM_COPIES,
                 (false, LengthenBy::Iterations) => AIM_CALL,
             }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(match self.lengthen {
-                LengthenBy::Copies => budget,
-                LengthenBy::Iterations => BUDGETS_CALL * budget,
+                Some(LengthenBy::Iterations) => BUDGETS_CALL * budget,
+                _ => budget,
             }),
             seed: self.seed,
         })
@@ -229,9 +240,14 @@ impl RunOutcome {
         RunOutcome { measurement, caveats, tsc, changed }
     }
 
+    /// Whether the copies ran in a loop.
+    pub fn is_looped(&self) -> bool {
+        self.measurement.acquisition.shape.loop_count > 1
+    }
+
     /// Whether the result has no number.
     fn is_refused(&self) -> bool {
-        let refusing = [CaveatKind::Nonlinear, CaveatKind::Emulated];
+        let refusing = [CaveatKind::Nonlinear, CaveatKind::UpperBound, CaveatKind::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
@@ -320,6 +336,9 @@ impl RunOutcome {
             latency: None,
             latency_by: None,
             counts: None,
+            looped: None,
+            unrolled: None,
+            loop_obstacle: None,
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),
         }

@@ -9,12 +9,14 @@ use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::caveat::check_front_end;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::record::{Quantity, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
-    Acquisition, CODE_MOST, CostFormula, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
+    Acquisition, CODE_MOST, CostFormula, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, require_room,
+    take_raw_readings,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,6 +80,9 @@ pub(super) struct RunPlan {
     /// The name of the function that runs before each call.
     #[serde(default)]
     setup: Option<String>,
+    /// Whether the snippet is measured both in a loop and as copies without one.
+    #[serde(default)]
+    both_figures: bool,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -104,6 +109,7 @@ impl RunStudy {
             serialized: None,
             beside: None,
             setup: None,
+            both_figures: false,
             cpu,
             cpu_model,
             repro,
@@ -145,6 +151,18 @@ impl RunStudy {
             subjects.into_iter().flatten().for_each(SavedSubject::rotate_addresses);
         }
         RunStudy::from_plan(saved, failing_opener())
+    }
+
+    /// Measures a snippet both in a loop and as copies without one, if `wanted`. The plan says which
+    /// of the two is the cost.
+    pub fn with_both_figures(mut self, wanted: bool) -> RunStudy {
+        self.plan.both_figures = wanted;
+        self
+    }
+
+    /// Whether a snippet is measured both in a loop and as copies without one.
+    pub fn wants_both_figures(&self) -> bool {
+        self.plan.both_figures
     }
 
     /// Names the function that runs before each call, as in its snippets.
@@ -191,7 +209,7 @@ impl RunStudy {
         follow: &mut dyn StudyFollower,
     ) -> Result<RunRecord, Error> {
         let result = self.measure_subjects(executor, answers, follow);
-        self.fault = executor.last_fault().cloned();
+        self.fault = result.as_ref().err().and(executor.last_fault().cloned());
         Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
     }
 
@@ -267,8 +285,8 @@ impl RunStudy {
         }
         let costs = SubjectCosts::from_subjects(subjects);
         let question = if self.plan.versus.is_some() { costs.to_comparison_question() } else { costs.to_question() };
-        let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, plan, self.required_precision(), watch)?;
+        let headline = self.measure_headline(&question, executor, answers, follow)?;
+        let HeadlineRuns { runs, plan, obstacle } = &headline;
         let facts = |run: usize| {
             let (snippet, _) = costs.subjects[run].weights().next().expect("a subject has a snippet");
             let snippet = &question.snippets()[snippet][0];
@@ -297,13 +315,101 @@ impl RunStudy {
         if is_of_function {
             record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
         }
+        if self.wants_other_figure() {
+            let other = self.measure_other_figure(&headline, &question, executor, answers, follow)?;
+            record.assign_loop_figures(runs[0].is_looped(), other);
+            record.loop_obstacle = obstacle.clone();
+            record.caveats.extend(check_front_end(&record, question.snippets()[0][0].outline(false).instructions));
+        }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
             record.counts = Some(take_raw_readings(executor, &question, plan, acquisition)?);
         }
-        self.run = runs.into_iter().next();
+        self.run = headline.runs.into_iter().next();
         Ok(record)
     }
+
+    /// Whether the cost in a loop and the cost without one are both measured.
+    fn wants_other_figure(&self) -> bool {
+        let RunPlan { plan, versus, both_figures, .. } = &self.plan;
+        *both_figures
+            && versus.is_none()
+            && !plan.cold.is_any()
+            && !self.is_function_call()
+            && plan.loop_count.is_none()
+    }
+
+    /// Measures what the plan asks for. A snippet that fails in a loop is measured without one: in
+    /// more copies than usual it may leave its memory.
+    fn measure_headline(
+        &self,
+        question: &CostQuestion,
+        executor: &mut dyn Executor,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
+    ) -> Result<HeadlineRuns, Error> {
+        let plan = self.measurement_plan();
+        let required = self.required_precision();
+        let watch = &mut |standing| report_progress(standing, follow);
+        let chosen_loop = plan.lengthen == LengthenBy::LoopedCopies && plan.loop_count.is_none();
+        let obstacle = chosen_loop
+            .then(|| question.snippets().iter().find_map(|instances| instances[0].loop_plan().err()))
+            .flatten();
+        match run_question(answers, executor, question, plan, required, watch) {
+            Err(error @ (RunError::Fault { .. } | RunError::Exception { .. } | RunError::DirtyCanary { .. }))
+                if chosen_loop && obstacle.is_none() =>
+            {
+                let plan = Plan { lengthen: LengthenBy::Copies, ..plan.clone() };
+                let runs = run_question(answers, executor, question, &plan, required, watch)?;
+                Ok(HeadlineRuns { runs, plan, obstacle: Some(format!("in a loop the snippet fails: {error}")) })
+            }
+            runs => {
+                let obstacle = obstacle.map(|obstacle| obstacle.to_string());
+                Ok(HeadlineRuns { runs: runs?, plan: plan.clone(), obstacle })
+            }
+        }
+    }
+
+    /// Measures the cost without a loop if the headline is in one, and the other way round. `None`
+    /// if there is no other figure: the snippet has no loop, or needs one.
+    fn measure_other_figure(
+        &self,
+        headline: &HeadlineRuns,
+        question: &CostQuestion,
+        executor: &mut dyn Executor,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
+    ) -> Result<Option<Quantity>, Error> {
+        let HeadlineRuns { runs, plan, obstacle } = headline;
+        let is_looped = runs[0].is_looped();
+        let lacks_loop = || obstacle.is_some() || question.snippets()[0][0].loop_plan().is_err();
+        if !is_looped && lacks_loop() {
+            return Ok(None);
+        }
+        let lengthen = if is_looped { LengthenBy::Copies } else { LengthenBy::LoopedCopies };
+        let Plan { layouts, budget, .. } = *plan;
+        let plan = Plan { lengthen, unit: None, layouts: layouts.div_ceil(2), budget: budget / 2, ..plan.clone() };
+        let plan = Plan { precision: self.required_precision(), ..plan };
+        let watch = &mut |standing| report_progress(standing, follow);
+        match run_question(answers, executor, question, &plan, self.required_precision(), watch) {
+            Ok(others) if others[0].is_looped() == is_looped => Ok(None),
+            Ok(others) => {
+                let cost = others[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles));
+                Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
+            }
+            Err(error) if error.is_harness_failure() => Err(error.into()),
+            // The headline stands without it.
+            Err(_) => Ok(Some(Quantity::refused(Unit::CoreCycles))),
+        }
+    }
+}
+
+/// The runs of the headline, with the plan that they follow.
+struct HeadlineRuns {
+    runs: Vec<RunOutcome>,
+    plan: Plan,
+    /// Why the snippet was not measured in a loop.
+    obstacle: Option<String>,
 }
 
 fn missing_code_error(error: ContainerError) -> RunError {

@@ -124,7 +124,7 @@ fn a_function_that_fails_in_training_is_measured_without_it() {
     let error = RunError::Hung { deadline_ms: 7 };
     let learning = Some(SimulatedLearning { repeats: 200_000.0, saving: 0.2 });
     let runs = (17..100).filter_map(|after| {
-        let fault = Some(SimulatedFault { after, error: error.clone() });
+        let fault = Some(SimulatedFault { after, beyond_repeats: 0.0, error: error.clone() });
         learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
     });
     // In the trial, which has seventeen batches per layout, and in the layouts after it.
@@ -181,7 +181,7 @@ fn prepared_memory_is_walked_many_times() {
     // Copies that do not read it, copies that use the loop's register, and a given number of
     // copies.
     assert!(laps("imul rax, rax", 2048, &plan()) < 1.0);
-    assert!(laps("mov r15, [r14]", 2048, &plan()) < 3.0);
+    assert!(laps("cmovz rbx, [r14]; test rcx, rdx", 2048, &plan()) < 3.0);
     assert!(laps(chase, 2048, &Plan { unit: Some(10), ..plan() }) < 0.1);
     // If the shortest body walks through all of it, there is no loop.
     assert!(laps(chase, 64, &plan()) < 4.0);
@@ -317,7 +317,7 @@ fn a_mode_within_the_interval_gives_no_caveat() {
 #[test]
 fn faults_are_returned() {
     let error = RunError::Hung { deadline_ms: 5 };
-    let fault = Some(SimulatedFault { after: 1, error: error.clone() });
+    let fault = Some(SimulatedFault { after: 1, beyond_repeats: 0.0, error: error.clone() });
     let scenario = Scenario { fault, ..Scenario::default() };
     let result = measure_cost(&mut SimulatedExecutor::new(scenario, 7), &snippet(), &plan());
     assert_eq!(result.map(|_| ()), Err(error));

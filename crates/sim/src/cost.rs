@@ -57,6 +57,9 @@ impl PlacedBody {
             }
             None => copies * self.copy,
         };
+        if self.kind == SimulatedWorkKind::Snippet {
+            cycles += self.copies * scenario.decoding;
+        }
         if self.looped {
             cycles = match self.kind {
                 SimulatedWorkKind::Sentinel => cycles + SENTINEL_LOOP * iterations,

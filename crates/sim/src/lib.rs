@@ -161,6 +161,19 @@ impl SimulatedExecutor {
     }
 }
 
+/// Most repeats of a snippet in a call of the batch.
+fn most_repeats(batch: &Batch) -> f64 {
+    let repeats = batch.layouts.iter().flat_map(|layout| {
+        layout.round.iter().map(|call| {
+            let program = &batch.programs[layout.code[call.place].program];
+            let snippet = cost::classify_snippet(program.snippet()) == SimulatedWorkKind::Snippet;
+            let iterations = if program.is_looped() { call.loop_count } else { 1 };
+            if snippet { program.copies() as f64 * iterations as f64 } else { 0.0 }
+        })
+    });
+    repeats.fold(0.0, f64::max)
+}
+
 impl Executor for SimulatedExecutor {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -176,7 +189,10 @@ impl Executor for SimulatedExecutor {
     /// would overwrite code.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let scenario = self.instrument.scenario();
-        if let Some(fault) = scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {
+        let fails = |fault: &&SimulatedFault| {
+            self.batches >= fault.after && (fault.beyond_repeats == 0.0 || most_repeats(batch) > fault.beyond_repeats)
+        };
+        if let Some(fault) = scenario.fault.as_ref().filter(fails) {
             return Err(fault.error.clone());
         }
         self.batches += 1;

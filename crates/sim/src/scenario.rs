@@ -41,6 +41,9 @@ pub struct Scenario {
     pub slack: f64,
     /// Smallest duration of a loop's iteration in core cycles; shorter bodies cost no more.
     pub loop_floor: f64,
+    /// Additional core cycles of a copy in the first iteration of each call, while its instructions
+    /// come from the decoders.
+    pub decoding: f64,
     /// A buffer that takes the first copies of a snippet at a lower cost.
     pub buffer: Option<SimulatedBuffer>,
     /// Effect of code placement on a snippet's cost.
@@ -183,6 +186,8 @@ pub enum SimulatedNoise {
 pub struct SimulatedFault {
     /// Number of successful batches before it.
     pub after: u32,
+    /// Batches fail only if a call has more repeats of a snippet than this; with 0 all fail.
+    pub beyond_repeats: f64,
     /// The error that later batches return.
     pub error: RunError,
 }
@@ -207,6 +212,7 @@ impl Default for Scenario {
             adds_per_cycle: 5.0,
             slack: 0.0,
             loop_floor: 0.0,
+            decoding: 0.0,
             buffer: None,
             layout: SimulatedLayoutEffects::default(),
             training: SimulatedTraining::default(),

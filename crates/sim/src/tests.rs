@@ -5,7 +5,7 @@ use cyclescope_code::clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::chains;
 use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::program::{EntryState, Program, ProgramRecipe};
+use cyclescope_code::program::{EntryState, LoopPlan, Program, ProgramRecipe};
 use cyclescope_exec::{DEFAULT_DELAY, PlacedProgram, ProgramCall};
 use cyclescope_measure::ruler;
 use std::time::{Duration, Instant};
@@ -27,6 +27,7 @@ const PROGRAMS: usize = 8;
 const ITERATIONS: u64 = 20;
 
 fn program(snippet: &[u8], copies: usize, looped: bool) -> Program {
+    let looped = looped.then_some(LoopPlan::PLAIN);
     let (clock, world) = (&clock::ALL_CLOCKS[0], EntryState::default());
     ProgramRecipe { world, snippet, copies, looped, ..ProgramRecipe::empty(clock) }.build()
 }
@@ -407,7 +408,7 @@ fn simulated_faults_come_after_their_batch() {
         instruction: None,
         cause: cyclescope_core::error::FaultCause::Other,
     };
-    let fault = Some(SimulatedFault { after: 2, error: error.clone() });
+    let fault = Some(SimulatedFault { after: 2, beyond_repeats: 0.0, error: error.clone() });
     let mut machine = SimulatedExecutor::new(with(|s| s.fault = fault), 19);
     let batch = batch(SNIPPET, 1, 1);
     assert!(machine.run(&batch).is_ok() && machine.run(&batch).is_ok());

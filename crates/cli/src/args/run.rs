@@ -80,7 +80,7 @@ pub struct RunArgs {
     /// [default: chosen for the snippet]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub unroll: Option<u32>,
-    /// Run each body in a loop of N iterations, counted in R15 [default: no loop]
+    /// Run each body in a loop of N iterations [default: chosen]
     #[arg(help_heading = MEASURING_HEADING, long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub loop_count: Option<u64>,
     /// Untimed rounds at the start of each layout [default: until the cost stops changing]

@@ -104,20 +104,21 @@ fn finish_snippet(
         ));
     }
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), join_statements(text));
-    require_loop_register(args, &snippet)?;
+    require_loop(args, &snippet)?;
     let machine = machine()?;
     code.check_features(text, &machine)?;
     init.check_features(init_text, &machine)?;
     Ok((snippet, machine))
 }
 
-/// Fails if the snippet uses the register that counts a loop's iterations.
-pub fn require_loop_register(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
-    if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
-        let remedy = "use another register, or leave --loop out";
-        return Err(Failure::usage("the snippet uses R15, which counts the loop's iterations", Some(remedy)));
+/// Fails if a loop is asked for that the snippet can't have.
+pub fn require_loop(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
+    match snippet.loop_plan() {
+        Err(obstacle) if args.loop_count.is_some() => {
+            Err(Failure::usage(format!("{obstacle}, so it has no loop"), Some("leave --loop out")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Parses the instructions of a text, and fails if this machine lacks one.

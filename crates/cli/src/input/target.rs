@@ -58,7 +58,7 @@ impl RunTarget {
             require_call(&args.call_with)?;
             let machine = machine()?;
             for snippet in regions {
-                source::require_loop_register(args, snippet)?;
+                source::require_loop(args, snippet)?;
                 source::check_machine_code(snippet, &machine)?;
             }
             return Ok(FoundTarget { target: RunTarget::Snippets(regions.clone()), machine, stdin: None });

@@ -8,11 +8,14 @@
 pub mod chains;
 mod cold_start;
 mod entry_state;
+mod loop_plan;
 pub mod memory;
 mod placement_policy;
 
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
+pub(crate) use loop_plan::leaves_straight_line;
+pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;
 
 use crate::asm::{Emitter, Listing, NOMINAL_CONTEXT};
@@ -34,8 +37,8 @@ pub struct ProgramRecipe<'a> {
     pub snippet: &'a [u8],
     /// Number of copies of the snippet in the body.
     pub copies: usize,
-    /// Whether the body runs in a loop counted by R15.
-    pub looped: bool,
+    /// The loop that the body runs in; `None` without a loop.
+    pub looped: Option<LoopPlan>,
     /// What is cold when the body begins.
     pub cold: ColdStart,
     /// Machine code that runs once after the last reading.
@@ -53,7 +56,7 @@ pub struct Program {
     init: Vec<u8>,
     snippet: Vec<u8>,
     copies: usize,
-    looped: bool,
+    looped: Option<LoopPlan>,
     following: Vec<u8>,
     library: bool,
 }
@@ -71,16 +74,16 @@ impl ProgramRecipe<'_> {
             init: &[],
             snippet: &[],
             copies: 0,
-            looped: false,
+            looped: None,
             cold: ColdStart::default(),
             following: &[],
             edit: None,
         }
     }
 
-    /// Recipe for a loop over copies of some code.
+    /// Recipe for a plain loop over copies of some code.
     pub fn with_loop<'a>(clock: &'a Clock, snippet: &'a [u8], copies: usize) -> ProgramRecipe<'a> {
-        ProgramRecipe { snippet, copies, looped: true, ..ProgramRecipe::empty(clock) }
+        ProgramRecipe { snippet, copies, looped: Some(LoopPlan::PLAIN), ..ProgramRecipe::empty(clock) }
     }
 
     /// Builds the program.
@@ -92,15 +95,17 @@ impl ProgramRecipe<'_> {
     ///     mov  rax … r15, [gpr]      ; the snippet's registers; RSP last
     ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     (init)
-    ///     mov  r15, [loop_count]     ; with a loop
+    ///     mov  r15, [loop_count]     ; with a loop, which may have another counter
     ///     mov  [spill], rax …        ; registers that the clock clobbers
     ///     (evictions of a cold start)
     ///     (the clock's start)
     ///     mov  rax, [spill] …
     /// body:
+    ///     test rsp, rsp              ; with a loop, if the snippet reads flags
     ///     (copies of the snippet)
     ///     (NOPs up to a cache line)  ; if its code is cold
     ///     nop                        ; with a loop: keeps the snippet from fusing with the counter
+    ///     (pointers moved back)      ; with a loop, if the snippet moves them
     ///     dec  r15
     ///     jnz  body
     ///     (the clock's end)
@@ -182,8 +187,8 @@ impl ProgramRecipe<'_> {
         // instead of 1 (Raptor Cove).
         emitter.push_on_registers(Code::Test_rm64_r64, Register::RSP, Register::RSP);
         emitter.push_bytes(self.init);
-        if self.looped {
-            emitter.load_field(Code::Mov_r64_rm64, Register::R15, offset_of!(ProgramContext, loop_count));
+        if let Some(looped) = self.looped {
+            emitter.load_field(Code::Mov_r64_rm64, looped.counter(), offset_of!(ProgramContext, loop_count));
         }
     }
 }
@@ -202,7 +207,7 @@ pub struct ProgramFrame {
     tail: Vec<u8>,
     tail_relocations: Vec<u32>,
     init: Vec<u8>,
-    looped: bool,
+    looped: Option<LoopPlan>,
     cold: ColdStart,
     following: Vec<u8>,
     library: bool,
@@ -212,14 +217,19 @@ impl ProgramFrame {
     /// Builds the program with this number of copies of a snippet.
     pub fn build_program(&self, snippet: &[u8], copies: usize) -> Program {
         let start = self.head.len();
-        let loop_end = 16;
-        let mut bytes = Vec::with_capacity(start + snippet.len() * copies + loop_end + self.tail.len());
+        let loop_ends = 32;
+        let mut bytes = Vec::with_capacity(start + snippet.len() * copies + loop_ends + self.tail.len());
         bytes.extend(&self.head);
+        if let Some(looped) = self.looped {
+            let mut emitter = Emitter::starting_at(bytes.len());
+            looped.emit_start(&mut emitter);
+            bytes.extend(emitter.finish().0);
+        }
         append_copies(&mut bytes, snippet, copies);
         append_nops(&mut bytes, self.cold.padding_bytes(snippet.len() * copies));
-        if self.looped {
+        if let Some(looped) = self.looped {
             let mut emitter = Emitter::starting_at(bytes.len());
-            emit_loop_end(&mut emitter, start);
+            looped.emit_end(&mut emitter, start, copies);
             bytes.extend(emitter.finish().0);
         }
         let body = start..bytes.len();
@@ -272,14 +282,6 @@ fn shift_displacement(code: &mut [u8], by: i32) {
     let field = &mut code[..4];
     let displacement = i32::from_le_bytes(field.try_into().expect("four bytes"));
     field.copy_from_slice(&displacement.wrapping_add(by).to_le_bytes());
-}
-
-fn emit_loop_end(emitter: &mut Emitter, start: usize) {
-    emitter.push_without_operands(Code::Nopd);
-    emitter.push_on_register(Code::Dec_rm64, Register::R15);
-    // A short branch reaches 128 bytes back from its own end.
-    let short = emitter.len() + 2 - start <= 128;
-    emitter.push_branch(if short { Code::Jne_rel8_64 } else { Code::Jne_rel32_64 }, start);
 }
 
 /// Encoding number of RSP.
@@ -344,9 +346,14 @@ impl Program {
         self.copies
     }
 
-    /// Whether the body runs in a loop counted by R15.
-    pub fn is_looped(&self) -> bool {
+    /// The loop that the body runs in.
+    pub fn loop_plan(&self) -> Option<LoopPlan> {
         self.looped
+    }
+
+    /// Whether the body runs in a loop.
+    pub fn is_looped(&self) -> bool {
+        self.looped.is_some()
     }
 
     /// The code that runs once after the last reading.

@@ -6,7 +6,7 @@
 use super::round_ruler::{self, RoundRuler, TESTED};
 use crate::TestedClock;
 use cyclescope_code::program::chains::ADD;
-use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_exec::{Executor, PlacedProgram, ProgramCall};
@@ -62,9 +62,10 @@ impl StaircaseBody {
             StaircaseBody::Adds => (ProgramRecipe { snippet: ADD, copies: length as usize, ..empty }.build(), 1),
             // A loop that counts down to zero runs at least once.
             StaircaseBody::Iterations if length == 0 => (ProgramRecipe { snippet: STORE_CODE, ..empty }.build(), 1),
-            StaircaseBody::Iterations => {
-                (ProgramRecipe { snippet: STORE_CODE, copies: 1, looped: true, ..empty }.build(), u64::from(length))
-            }
+            StaircaseBody::Iterations => (
+                ProgramRecipe { snippet: STORE_CODE, copies: 1, looped: Some(LoopPlan::PLAIN), ..empty }.build(),
+                u64::from(length),
+            ),
         }
     }
 }

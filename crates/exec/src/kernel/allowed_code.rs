@@ -2,7 +2,7 @@
 //! all.
 
 use super::refusal::{JudgedCode, RefusalRules, judge_code};
-use cyclescope_code::program::Program;
+use cyclescope_code::program::{LoopPlan, Program};
 use cyclescope_core::error::RunError;
 use std::collections::HashSet;
 
@@ -36,7 +36,9 @@ impl AllowedCodeCache {
 /// keys.
 fn build_cache_key(code: &JudgedCode, rules: RefusalRules) -> Vec<u8> {
     let JudgedCode { init, snippet, copies, looped, following } = *code;
-    let mut key = vec![u8::from(looped), u8::from(rules.lone_cpu)];
+    let mut key = vec![u8::from(looped.is_some()), u8::from(rules.lone_cpu)];
+    key.extend(looped.iter().flat_map(LoopPlan::changed_registers).map(|number| number as u8));
+    key.push(u8::MAX);
     for number in [copies, init.len(), snippet.len()] {
         key.extend(number.to_le_bytes());
     }

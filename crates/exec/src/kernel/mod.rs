@@ -28,8 +28,8 @@ use abi::{CONTEXT_AT, CONTEXT_BYTES, ModuleCall, ModuleOutcome, ModulePiece, sta
 use allowed_code::AllowedCodeCache;
 use areas::KernelAreas;
 use cyclescope_code::context::{self, AREA_REGISTERS, CONSTANT_PART, ProgramContext};
-use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::STANDARD_AREA_BYTES;
+use cyclescope_code::program::{LoopPlan, Program};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
@@ -94,7 +94,7 @@ pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
 }
 
 /// Whether ring 0 would survive a snippet on any machine.
-fn judge_snippet(snippet: &Snippet, looped: bool) -> Result<(), RunError> {
+fn judge_snippet(snippet: &Snippet, looped: Option<LoopPlan>) -> Result<(), RunError> {
     let judged =
         JudgedCode { init: snippet.init(), snippet: snippet.code(), copies: JUDGED_COPIES, looped, following: &[] };
     refusal::judge_code(judged, RefusalRules::default()).map_err(|refusal| refusal.into_error())

@@ -3,6 +3,7 @@
 use super::form_anatomy::{FormAnatomy, encode_instructions};
 use super::instruction_setting;
 use cyclescope_code::asm;
+use cyclescope_code::program::LoopPlan;
 use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalReason, RefusalRules, judge_code};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -39,7 +40,7 @@ pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
 
 /// Why ring 0 refuses `copies` copies of a snippet. `None` if they run.
 pub(crate) fn check_ring_0(init: &[u8], snippet: &[u8], copies: usize) -> Option<RefusalReason> {
-    let judged = JudgedCode { init, snippet, copies, looped: true, following: &[] };
+    let judged = JudgedCode { init, snippet, copies, looped: Some(LoopPlan::PLAIN), following: &[] };
     judge_code(judged, RefusalRules::default()).err().map(|refusal| refusal.reason)
 }
 

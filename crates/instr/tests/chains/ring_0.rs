@@ -2,6 +2,7 @@
 
 use crate::everything::everything;
 use cyclescope_code::asm::forms;
+use cyclescope_code::program::LoopPlan;
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_exec::PrivilegeRing;
 use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalRules, judge_code};
@@ -42,7 +43,7 @@ fn is_refused(experiment: &FormExperiment) -> Option<String> {
         init: &experiment.init,
         snippet: &experiment.period,
         copies: experiment.count_repeats(usize::MAX),
-        looped: true,
+        looped: Some(LoopPlan::PLAIN),
         following: &[],
     };
     judge_code(judged, RefusalRules { lone_cpu: false }).err().map(|refusal| refusal.to_string())

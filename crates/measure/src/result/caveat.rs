@@ -1,6 +1,7 @@
 //! Caveats of a result: the complete list, their checks and their advice.
 
-use crate::estimate::{CostEstimate, LayoutEstimate};
+use super::record::RunRecord;
+use crate::estimate::{CostEstimate, LayoutEstimate, call};
 use crate::{Acquisition, CostMeasurement, Precision};
 use cyclescope_core::statistics::{self, Interval, quartile_deviation, value_range};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub enum CaveatKind {
     Nonlinear,
     /// The number is an upper bound.
     UpperBound,
+    /// The decoders limit the copies, or may limit them: in a loop they cost less.
+    FrontEnd,
     /// Something else uses the core's execution units.
     SiblingBusy,
     /// The cost kept changing from round to round.
@@ -54,7 +57,9 @@ impl CaveatKind {
                 "take the range as the result; aligned code and data of your own have one of these costs"
             }
             CaveatKind::Nonlinear => "give longer bodies with --unroll, or --loop",
-            CaveatKind::UpperBound | CaveatKind::Emulated | CaveatKind::RulersDisagree => return None,
+            CaveatKind::UpperBound | CaveatKind::FrontEnd | CaveatKind::Emulated | CaveatKind::RulersDisagree => {
+                return None;
+            }
             CaveatKind::SiblingBusy => "take another core with --cpu, or stop the background load",
             CaveatKind::NotRepeatable => "give more untimed rounds with --warm-up",
             CaveatKind::PassesDisagree => {
@@ -99,6 +104,16 @@ const MODE_SHARE_LEAST: f64 = 0.05;
 /// exceeds this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
 const LAYOUT_CYCLES: f64 = 0.02;
+/// Core cycles of a loop's longest iteration below which its branch may hide the copies. Cores take
+/// a branch every cycle or every second one, and two copies must be longer than that.
+const HIDDEN_CYCLES: f64 = 4.0;
+/// Decoders limit copies that cost more than in a loop by this share.
+const FRONT_END_SHARE: f64 = 0.02;
+/// Instructions and bytes per cycle from which decoders may be the limit. The narrowest decoders of
+/// cores since 2010 deliver three to four instructions and 16 bytes per cycle (optimisation manuals
+/// of Intel and AMD).
+const DECODED_INSTRUCTIONS: f64 = 2.5;
+const DECODED_BYTES: f64 = 12.0;
 /// A number of copies that every core treats as many.
 const COPIES_MANY: usize = 64;
 /// A machine is noisy if more than this share of the rounds was dropped.
@@ -108,6 +123,7 @@ const DROPPED_SHARE: f64 = 0.2;
 pub fn fall_short(caveats: &[Caveat]) -> bool {
     let short = [
         CaveatKind::Nonlinear,
+        CaveatKind::UpperBound,
         CaveatKind::IntervalNotReached,
         CaveatKind::NotRepeatable,
         CaveatKind::RulersDisagree,
@@ -125,6 +141,7 @@ pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<C
     };
     let found = [
         check_linearity(measurement, estimate),
+        check_loop_slack(measurement, estimate),
         check_repeatability(measurement, estimate),
         check_training(measurement),
         check_interval(&estimate.cost, required),
@@ -152,6 +169,53 @@ fn check_linearity(measurement: &CostMeasurement, estimate: &CostEstimate) -> Op
         estimate.bend.value, measurement.acquisition.units[0]
     );
     new_caveat(CaveatKind::Nonlinear, text)
+}
+
+/// A body that takes few cycles can hide in the time of its loop: an iteration takes as long as the
+/// loop's branch, however little the copies need.
+fn check_loop_slack(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
+    let Acquisition { shape, units, layouts, .. } = &*measurement.acquisition;
+    let [unit] = units.as_slice() else { return None };
+    let longest = 4.0 * *unit as f64 * estimate.cost.value;
+    if shape.loop_count < 2 || longest >= HIDDEN_CYCLES {
+        return None;
+    }
+    let [.., long] = call::snippet_calls(0);
+    let per_copy = layouts.iter().map(|layout| {
+        let mut durations: Vec<f64> = layout.samples.column(long).collect();
+        let copies = layout.copies[0][2] as f64 * shape.loop_count as f64;
+        statistics::median(&mut durations) / copies / estimate.rate[1]
+    });
+    let bound = per_copy.fold(f64::INFINITY, f64::min);
+    let text = format!(
+        "an iteration with {} copies is so short that the loop's own branch may hide them; a copy takes at most \
+         {bound:.3} core cycles: give more copies with --unroll",
+        4 * unit
+    );
+    new_caveat(CaveatKind::UpperBound, text)
+}
+
+/// Returns a caveat if the cost without a loop is the headline, and decoders limit it or may limit
+/// it.
+pub fn check_front_end(record: &RunRecord, instructions: usize) -> Option<Caveat> {
+    let unrolled = record.unrolled.filter(|unrolled| *unrolled == record.cost)?;
+    let (value, low) = (unrolled.value?, unrolled.low?);
+    if let Some((looped, high)) = record.looped.and_then(|looped| looped.value.zip(looped.high)) {
+        let text = format!(
+            "copies that run once take {value:.3} core cycles, and {looped:.3} in a loop: the decoders limit them; \
+             leave out --unroll for the cost in a loop"
+        );
+        return (low > high * (1.0 + FRONT_END_SHARE)).then_some(Caveat { code: CaveatKind::FrontEnd, text });
+    }
+    let bytes = record.bytes.len() as f64 / 2.0;
+    let (of_instructions, of_bytes) = (instructions as f64 / value, bytes / value);
+    let obstacle = record.loop_obstacle.as_ref()?;
+    let fast = of_instructions >= DECODED_INSTRUCTIONS || of_bytes >= DECODED_BYTES;
+    let text = format!(
+        "copies that run once reach {of_instructions:.1} instructions and {of_bytes:.0} bytes per cycle, which may \
+         be the decoders' limit; {obstacle}"
+    );
+    fast.then_some(Caveat { code: CaveatKind::FrontEnd, text })
 }
 
 fn check_repeatability(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
@@ -236,8 +300,9 @@ fn check_layout_spread(measurement: &CostMeasurement, estimate: &CostEstimate) -
 /// instructions, but not those of many. A ring of 64 pages took 14.6, 17.6 or 20 core cycles per
 /// node with 5 to 20 copies, and 14.0 with 16 or more (Zen 5).
 fn few_copies(measurement: &CostMeasurement) -> Option<usize> {
-    let Acquisition { shape, units, .. } = &*measurement.acquisition;
-    units.first().copied().filter(|copies| shape.loop_count > 1 && *copies < COPIES_MANY)
+    let Acquisition { shape, units, loop_is_chosen, .. } = &*measurement.acquisition;
+    let given_loop = shape.loop_count > 1 && !loop_is_chosen;
+    units.first().copied().filter(|copies| given_loop && *copies < COPIES_MANY)
 }
 
 /// Ratio of two variances that chance exceeds once in a hundred, if the true variances are equal.

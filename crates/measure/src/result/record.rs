@@ -161,6 +161,17 @@ pub struct RunRecord {
     /// Readings of one more layout, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<RawReadings>,
+    /// Core cycles per copy in a loop, where instructions come from the cache for decoded ones;
+    /// `None` if not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looped: Option<Quantity>,
+    /// Core cycles per copy without a loop, where each copy comes from the decoders; `None` if not
+    /// measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrolled: Option<Quantity>,
+    /// Why the snippet was not measured in a loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_obstacle: Option<String>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
     /// The command that repeats the measurement.
@@ -184,6 +195,12 @@ impl RunRecord {
         (self.throughput, self.latency) =
             if self.serialized.is_none() { (cost, counterpart) } else { (counterpart, cost) };
         self.latency_by = by.filter(|_| self.latency.is_some());
+    }
+
+    /// Assigns the cost to the looped or the unrolled figure, and the other cost to the other one.
+    pub fn assign_loop_figures(&mut self, is_looped: bool, other: Option<Quantity>) {
+        let cost = Some(self.cost);
+        (self.looped, self.unrolled) = if is_looped { (cost, other) } else { (other, cost) };
     }
 
     /// Whether the result falls short of the request.

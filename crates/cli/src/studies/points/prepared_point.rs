@@ -64,7 +64,7 @@ pub fn prepare_points(
             let request = run::build_request(common, &args)?;
             let FoundTarget { target, machine, .. } =
                 RunTarget::find_target(common, &args, request.seed, libraries, machine)?;
-            run::require_runnable(common, &target, &request)?;
+            run::require_runnable(common, &target)?;
             // All points use the same CPU, including those of a resumed file.
             let common = CommonArgs { cpu: Some(machine.target_cpu()), ..common.clone() };
             let repro = repro::format_repro(run::NAME, &args, &common, request.seed);

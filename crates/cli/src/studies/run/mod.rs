@@ -34,14 +34,15 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let mut libraries = FunctionLibraries::default();
     let FoundTarget { target, machine, stdin } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
-    require_runnable(common, &target, &request)?;
+    require_runnable(common, &target)?;
     let repro = build_repro(common, args, stdin, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
-        drive_study(&RunView, &mut study.with_raw_readings(args.counts), order, output)
+        let mut study = study.with_raw_readings(args.counts).with_both_figures(true);
+        drive_study(&RunView, &mut study, order, output)
     })
 }
 
@@ -120,7 +121,7 @@ pub fn measure_again(
         clock: Some(clock.unwrap_or(plan.clock)),
         unroll: plan.unit,
         loop_count: plan.loop_count,
-        lengthen: plan.lengthen,
+        lengthen: Some(plan.lengthen),
         memory: plan.memory.clone(),
         cold: plan.cold,
         warm_up: plan.warm_up,
@@ -138,16 +139,17 @@ pub fn measure_again(
     let again = ReplayArgs { dir: directory.to_path_buf(), measure: true };
     let repro = repro::format_repro("replay", &again, common, request.seed);
     let target = RunTarget::Snippets(snippets);
-    require_runnable(common, &target, &request)?;
+    require_runnable(common, &target)?;
     let study = build_study(common, &machine, (&target, &[]), &request, &repro)?;
     let order = StudyOrder::new(common, &machine, &repro)?;
-    drive_study(&RunView, &mut study.with_raw_readings(kept.wants_raw_readings()), order, output)
+    let mut study = study.with_raw_readings(kept.wants_raw_readings()).with_both_figures(kept.wants_both_figures());
+    drive_study(&RunView, &mut study, order, output)
 }
 
 /// Fails if the executor can run this snippet on no machine.
-pub fn require_runnable(common: &CommonArgs, target: &RunTarget, request: &RunRequest) -> Result<(), Failure> {
+pub fn require_runnable(common: &CommonArgs, target: &RunTarget) -> Result<(), Failure> {
     let RunTarget::Snippets(snippets) = target else { return Ok(()) };
-    snippets.iter().try_for_each(|snippet| executor::require_runnable(common, snippet, request.loop_count.is_some()))
+    snippets.iter().try_for_each(|snippet| executor::require_runnable(common, snippet))
 }
 
 /// Builds the study of a target, whose functions are loaded.
@@ -161,7 +163,7 @@ pub fn build_study(
     let call = if let RunTarget::Call(_, with) = target { Some(with) } else { None };
     let called = call.map(|with| {
         let memory = Some(with.program_memory());
-        RunRequest { lengthen: LengthenBy::Iterations, memory, ..request.clone() }
+        RunRequest { lengthen: Some(LengthenBy::Iterations), memory, ..request.clone() }
     });
     let request = called.as_ref().unwrap_or(request);
     let plan = request.make_plan(&common.capabilities(machine), machine)?;
@@ -182,7 +184,7 @@ pub fn build_request(common: &CommonArgs, args: &RunArgs) -> Result<RunRequest, 
         clock: common.one_clock()?,
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
-        lengthen: LengthenBy::Copies,
+        lengthen: None,
         memory: None,
         cold: parse_cold(args)?,
         warm_up: args.warm_up,

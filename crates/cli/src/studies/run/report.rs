@@ -21,7 +21,8 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
         output.write_line(format!("    {:<28} {share}", format_interval(&mode.cost, "core cycles")))?;
     }
-    print_named_costs(record, output)?;
+    print_call_costs(record, output)?;
+    print_loop_costs(record, output)?;
     if let Some(versus) = &record.versus {
         print_versus(record, versus, output)?;
     }
@@ -48,12 +49,31 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
 }
 
 /// Prints the costs of overlapping and of serialized calls of a function, if both were measured.
-fn print_named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+fn print_call_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
-    let costs = [
-        ("throughput", throughput, "calls overlap"),
-        ("latency", latency, describe_wait(record.latency_by.unwrap_or(SerializedBy::Fence))),
-    ];
+    let wait = describe_wait(record.latency_by.unwrap_or(SerializedBy::Fence));
+    print_named_costs([("throughput", throughput, "calls overlap"), ("latency", latency, wait)], output)
+}
+
+/// Prints the costs in a loop and without one, if they differ.
+fn print_loop_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    let (Some(looped), Some(unrolled)) = (&record.looped, &record.unrolled) else { return Ok(()) };
+    if is_same_in_loop(looped, unrolled) {
+        return Ok(());
+    }
+    let costs = [("looped", looped, "in a hot loop"), ("unrolled", unrolled, "as copies that run once")];
+    print_named_costs(costs, output)
+}
+
+/// Share of a cost below which the costs in a loop and without one count as the same.
+const SAME_IN_LOOP_SHARE: f64 = 0.01;
+
+fn is_same_in_loop(looped: &Quantity, unrolled: &Quantity) -> bool {
+    let Some((looped, unrolled)) = looped.value.zip(unrolled.value) else { return false };
+    (looped - unrolled).abs() <= SAME_IN_LOOP_SHARE * looped.abs()
+}
+
+fn print_named_costs(costs: [(&str, &Quantity, &str); 2], output: &mut Output) -> Result<(), Failure> {
     output.write_line("")?;
     costs.into_iter().try_for_each(|(name, cost, meaning)| {
         let cost = match cost.value {
@@ -234,6 +254,18 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
             "measured after up to {calls} calls, because earlier calls cost more: branch predictors learn slowly, or \
              the function keeps state; after some thousand calls, a call takes {untrained}"
         ));
+    }
+    if let (Some(looped), Some(unrolled)) = (&record.looped, &record.unrolled)
+        && is_same_in_loop(looped, unrolled)
+    {
+        let (headline, other, place) = match record.cost == *looped {
+            true => ("in a loop", unrolled, "without one"),
+            false => ("without a loop", looped, "in one"),
+        };
+        lines.push(format!("measured {headline}; {place} the same: {}", format_interval(other, "core cycles")));
+    }
+    if let Some(obstacle) = &record.loop_obstacle {
+        lines.push(format!("measured without a loop: {obstacle}"));
     }
     // Rounded, because 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;

@@ -4,13 +4,14 @@
 use super::decode::{DecodedInstruction, LONGEST_INSTRUCTION, OffsetContents, OffsetDecoder, branch_target};
 use super::instruction::{self, is_direct_branch, is_indirect_branch};
 use super::reason::RefusalReason;
-use super::register_facts::{LOOP_COUNTER, RegisterFacts};
+use super::register_facts::RegisterFacts;
+use cyclescope_code::program::LoopPlan;
 use iced_x86::{FlowControl, Mnemonic};
 
 /// A stretch of code with every path through it followed.
 pub(super) struct CodeFlow<'a> {
     bytes: &'a [u8],
-    looped: bool,
+    looped: Option<LoopPlan>,
     offsets: OffsetDecoder<'a>,
     /// The contents of the reached offsets.
     found: Vec<Option<OffsetContents>>,
@@ -28,7 +29,7 @@ pub(super) struct RefusedOffset {
 
 impl<'a> CodeFlow<'a> {
     /// Follows all paths from the stretch's start; a looped one starts again after its end.
-    pub(crate) fn follow_paths(bytes: &'a [u8], looped: bool, entry: RegisterFacts) -> CodeFlow<'a> {
+    pub(crate) fn follow_paths(bytes: &'a [u8], looped: Option<LoopPlan>, entry: RegisterFacts) -> CodeFlow<'a> {
         let mut flow = CodeFlow {
             bytes,
             looped,
@@ -60,8 +61,8 @@ impl<'a> CodeFlow<'a> {
     fn follow_offset(&mut self, offset: usize) {
         let Some(mut facts) = self.facts[offset] else { return };
         if offset == self.bytes.len() {
-            if self.looped {
-                facts.forget_register(LOOP_COUNTER);
+            if let Some(looped) = self.looped {
+                looped.changed_registers().for_each(|number| facts.forget_register(number));
                 self.reach_offset(0, facts);
             }
             return;

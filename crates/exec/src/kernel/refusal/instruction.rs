@@ -3,7 +3,8 @@
 use super::decode::{self, DecodedInstruction};
 use super::lists::{ALLOWED_PRIVILEGED, Msr, READABLE_MSRS, REFUSED_INSTRUCTIONS, WAIT_INSTRUCTIONS, WRITABLE_MSRS};
 use super::reason::RefusalReason;
-use super::register_facts::{LOOP_COUNTER, RegisterFacts};
+use super::register_facts::RegisterFacts;
+use cyclescope_code::program::LoopPlan;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// The vector of a non-maskable interrupt.
@@ -53,7 +54,7 @@ fn check_control_register(instruction: &Instruction, facts: &RegisterFacts) -> O
 
 /// Why an instruction is refused if nothing could end it. Code that only goes forward reaches its
 /// end.
-pub(super) fn find_lone_cpu_reason(decoded: &DecodedInstruction, counted: bool) -> Option<RefusalReason> {
+pub(super) fn find_lone_cpu_reason(decoded: &DecodedInstruction, looped: Option<LoopPlan>) -> Option<RefusalReason> {
     let instruction = &decoded.instruction;
     if is_indirect_branch(instruction) {
         return Some(RefusalReason::LoneIndirect);
@@ -68,7 +69,8 @@ pub(super) fn find_lone_cpu_reason(decoded: &DecodedInstruction, counted: bool) 
     if WAIT_INSTRUCTIONS.contains(&instruction.mnemonic()) {
         return Some(RefusalReason::LoneWait);
     }
-    (counted && decoded.writes & (1 << LOOP_COUNTER) != 0).then_some(RefusalReason::LoneCounter)
+    let counter = looped.map_or(0, |looped| 1 << looped.counter().number());
+    (decoded.writes & counter != 0).then_some(RefusalReason::LoneCounter)
 }
 
 /// Whether the instruction is a direct near branch.

@@ -22,11 +22,11 @@ mod tests;
 pub use reason::RefusalReason;
 
 use cyclescope_code::asm::format_instruction;
-use cyclescope_code::program::Program;
+use cyclescope_code::program::{LoopPlan, Program};
 use cyclescope_core::error::RunError;
 use flow::{CodeFlow, RefusedOffset};
 use iced_x86::{Decoder, DecoderOptions};
-use register_facts::{LOOP_COUNTER, RegisterFacts};
+use register_facts::RegisterFacts;
 use std::fmt;
 
 /// A piece of code that did not come from this library.
@@ -82,8 +82,8 @@ pub struct JudgedCode<'a> {
     pub snippet: &'a [u8],
     /// Number of consecutive copies of the snippet.
     pub copies: usize,
-    /// Whether they run in a loop counted by R15.
-    pub looped: bool,
+    /// The loop that they run in; `None` without a loop.
+    pub looped: Option<LoopPlan>,
     /// Code that runs after the last reading.
     pub following: &'a [u8],
 }
@@ -94,7 +94,7 @@ impl<'a> From<&'a Program> for JudgedCode<'a> {
             init: program.init(),
             snippet: program.snippet(),
             copies: program.copies(),
-            looped: program.is_looped(),
+            looped: program.loop_plan(),
             following: program.following_code(),
         }
     }
@@ -107,7 +107,7 @@ const DECISIVE_COPIES: usize = 4;
 /// Checks whether code may run in ring 0; the error is the first refused instruction.
 pub fn judge_code<'a>(code: impl Into<JudgedCode<'a>>, rules: RefusalRules) -> Result<(), CodeRefusal> {
     let code = code.into();
-    let closed = CodeFlow::follow_paths(code.snippet, false, RegisterFacts::default()).is_closed();
+    let closed = CodeFlow::follow_paths(code.snippet, None, RegisterFacts::default()).is_closed();
     let copies = if closed { code.copies.min(DECISIVE_COPIES) } else { code.copies };
     code.judge_copies(
         rules,
@@ -119,17 +119,17 @@ pub fn judge_code<'a>(code: impl Into<JudgedCode<'a>>, rules: RefusalRules) -> R
 impl JudgedCode<'_> {
     /// Follows the flow of `flowing` copies, and checks every offset of `looked_at` copies.
     fn judge_copies(&self, rules: RefusalRules, flowing: usize, looked_at: usize) -> Result<(), CodeRefusal> {
-        let init = CodeFlow::follow_paths(self.init, false, RegisterFacts::default());
+        let init = CodeFlow::follow_paths(self.init, None, RegisterFacts::default());
         let mut entry = init.facts_at_end();
-        if self.looped {
-            entry.forget_register(LOOP_COUNTER);
+        if let Some(looped) = self.looped {
+            looped.changed_registers().for_each(|number| entry.forget_register(number));
         }
         let body = self.snippet.repeat(flowing);
         let flows = [
             (JudgedPart::Init, init),
             (JudgedPart::Snippet, CodeFlow::follow_paths(&body, self.looped, entry)),
             // The last reading leaves its result in registers.
-            (JudgedPart::Following, CodeFlow::follow_paths(self.following, false, RegisterFacts::default())),
+            (JudgedPart::Following, CodeFlow::follow_paths(self.following, None, RegisterFacts::default())),
         ];
         for (part, flow) in &flows {
             if let Some(at) = flow.find_refused_offset(rules.lone_cpu) {

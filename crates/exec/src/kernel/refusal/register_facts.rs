@@ -26,8 +26,6 @@ pub(super) struct RegisterFacts([RegisterFact; 16]);
 const EAX: usize = 0;
 const ECX: usize = 1;
 const EDX: usize = 2;
-/// R15, which counts a loop's iterations.
-pub(super) const LOOP_COUNTER: usize = 15;
 
 impl RegisterFacts {
     /// Drops the facts that another path does not confirm. Returns whether any were dropped.

@@ -197,7 +197,7 @@ fn nothing_is_faster_than_its_ports() {
         let recipe = ProgramRecipe {
             snippet: &snippet,
             copies: 20,
-            looped: true,
+            looped: Some(LoopPlan::PLAIN),
             ..ProgramRecipe::empty(&clock::ALL_CLOCKS[0])
         };
         let program = recipe.build();

@@ -77,8 +77,12 @@ fn extrapolated_durations_match_full_runs() {
                 snippet.extend(encoder.take_buffer());
             }
         }
-        let recipe =
-            ProgramRecipe { snippet: &snippet, copies: 1, looped: true, ..ProgramRecipe::empty(&clock::ALL_CLOCKS[0]) };
+        let recipe = ProgramRecipe {
+            snippet: &snippet,
+            copies: 1,
+            looped: Some(LoopPlan::PLAIN),
+            ..ProgramRecipe::empty(&clock::ALL_CLOCKS[0])
+        };
         let program = recipe.build();
         let mut core = SimulatedCore::new(CoreModel::from_seed(seed), 1);
         let extrapolated = core.body_cycles(&program, 1000);

@@ -7,7 +7,7 @@ mod measured;
 use super::*;
 use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock;
-use cyclescope_code::program::ProgramRecipe;
+use cyclescope_code::program::{LoopPlan, ProgramRecipe};
 use iced_x86::Instruction;
 
 /// A machine with all properties that matter to the tests.
@@ -43,7 +43,14 @@ fn program(init: &str, snippet: &str, copies: usize) -> Program {
     };
     let (init, snippet) = (bytes(init), bytes(snippet));
     let clock = &clock::ALL_CLOCKS[0];
-    ProgramRecipe { init: &init, snippet: &snippet, copies, looped: true, ..ProgramRecipe::empty(clock) }.build()
+    ProgramRecipe {
+        init: &init,
+        snippet: &snippet,
+        copies,
+        looped: Some(LoopPlan::PLAIN),
+        ..ProgramRecipe::empty(clock)
+    }
+    .build()
 }
 
 /// Core cycles of one copy in a long body.

@@ -50,7 +50,7 @@ fn after_an_indirect_branch_every_offset_is_checked() {
 fn after_an_indirect_branch_the_other_pieces_are_checked_too() {
     let hidden = &hidden_in_immediate(&assemble("hlt"))[2..];
     let ret = assemble("call 1f; jmp 2f; 1: ret; 2: nop");
-    let code = JudgedCode { init: &[], snippet: &ret, copies: 50, looped: true, following: &[] };
+    let code = JudgedCode { init: &[], snippet: &ret, copies: 50, looped: Some(LoopPlan::PLAIN), following: &[] };
     assert_eq!(judge_code(code, RefusalRules::default()), Ok(()));
     assert_eq!(
         judge_code(JudgedCode { init: hidden, ..code }, RefusalRules::default()).unwrap_err().part,
@@ -71,7 +71,7 @@ fn an_instruction_across_two_copies_is_found() {
     // 0f ends a copy, 22 d8 begins the next.
     let ret = assemble("ret; nop");
     let cut = [&[0x22, 0xd8][..], &ret, &[0xb0, 0x0f]].concat();
-    let one = JudgedCode { init: &[], snippet: &cut, copies: 1, looped: false, following: &[] };
+    let one = JudgedCode { init: &[], snippet: &cut, copies: 1, looped: None, following: &[] };
     assert_eq!(judge_code(one, RefusalRules::default()).unwrap_err().reason, RefusalReason::CutOff);
     let refusal = judge_code(JudgedCode { copies: 5, ..one }, RefusalRules::default()).unwrap_err();
     assert_eq!((refusal.reason, refusal.offset, refusal.hidden), (RefusalReason::PageTables, cut.len() - 1, true));
@@ -141,7 +141,7 @@ fn with_one_cpu_code_may_only_go_forward() {
         let bytes = assemble(text);
         let code = snippet(&bytes);
         assert_eq!(judge_code(code, RefusalRules { lone_cpu: true }), Ok(()));
-        let looped = JudgedCode { looped: true, ..code };
+        let looped = JudgedCode { looped: Some(LoopPlan::PLAIN), ..code };
         assert_eq!(judge_code(looped, RefusalRules::default()), Ok(()));
         assert_eq!(
             judge_code(looped, RefusalRules { lone_cpu: true }).unwrap_err().reason,

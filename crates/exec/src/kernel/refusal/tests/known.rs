@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_known_register_number_holds_through_init_and_copies() {
     let (init, rdmsr) = (assemble("mov ecx, 0xe8"), assemble("rdmsr; add rax, rdx"));
-    for looped in [false, true] {
+    for looped in [None, Some(LoopPlan::PLAIN)] {
         let code = JudgedCode { init: &init, snippet: &rdmsr, copies: 1000, looped, following: &[] };
         assert_eq!(judge_code(code, RefusalRules::default()), Ok(()));
         let without = judge_code(JudgedCode { init: &[], ..code }, RefusalRules::default()).unwrap_err();
@@ -19,9 +19,9 @@ fn a_known_register_number_holds_through_init_and_copies() {
 fn later_copies_and_iterations_are_judged_too() {
     let init = assemble("mov ecx, 0xe8");
     let once = assemble("rdmsr; mov ecx, 1");
-    let code = JudgedCode { init: &init, snippet: &once, copies: 1, looped: false, following: &[] };
+    let code = JudgedCode { init: &init, snippet: &once, copies: 1, looped: None, following: &[] };
     assert_eq!(judge_code(code, RefusalRules::default()), Ok(()));
-    for changed in [JudgedCode { copies: 2, ..code }, JudgedCode { looped: true, ..code }] {
+    for changed in [JudgedCode { copies: 2, ..code }, JudgedCode { looped: Some(LoopPlan::PLAIN), ..code }] {
         assert_eq!(judge_code(changed, RefusalRules::default()).unwrap_err().reason, RefusalReason::ModelSpecific);
     }
 }
@@ -29,9 +29,9 @@ fn later_copies_and_iterations_are_judged_too() {
 #[test]
 fn the_loop_counter_is_never_known() {
     let (init, write) = (assemble("mov r15, cr0"), assemble("mov cr0, r15"));
-    let code = JudgedCode { init: &init, snippet: &write, copies: 1, looped: false, following: &[] };
+    let code = JudgedCode { init: &init, snippet: &write, copies: 1, looped: None, following: &[] };
     assert_eq!(judge_code(code, RefusalRules::default()), Ok(()));
-    let looped = judge_code(JudgedCode { looped: true, ..code }, RefusalRules::default());
+    let looped = judge_code(JudgedCode { looped: Some(LoopPlan::PLAIN), ..code }, RefusalRules::default());
     assert_eq!(looped.unwrap_err().reason, RefusalReason::MachineStatus);
 }
 

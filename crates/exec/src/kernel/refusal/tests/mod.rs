@@ -15,7 +15,7 @@ fn assemble(text: &str) -> Vec<u8> {
 }
 
 fn snippet(bytes: &[u8]) -> JudgedCode<'_> {
-    JudgedCode { init: &[], snippet: bytes, copies: 3, looped: false, following: &[] }
+    JudgedCode { init: &[], snippet: bytes, copies: 3, looped: None, following: &[] }
 }
 
 /// The reason why some code is refused; `None` if it may run.
@@ -102,7 +102,7 @@ fn a_refusal_names_the_instruction_and_its_place() {
 fn each_piece_of_code_is_judged() {
     let bad = assemble("nop; hlt");
     let nop = assemble("nop");
-    let empty = JudgedCode { init: &nop, snippet: &nop, copies: 2, looped: true, following: &nop };
+    let empty = JudgedCode { init: &nop, snippet: &nop, copies: 2, looped: Some(LoopPlan::PLAIN), following: &nop };
     let part = |judged: JudgedCode| {
         judge_code(judged, RefusalRules::default()).map_err(|refusal| (refusal.part, refusal.offset))
     };

@@ -9,7 +9,7 @@ fn random_bytes_are_judged_without_a_panic() {
     for _ in 0..100_000 {
         let mut bytes = || (0..random.below(24)).map(|_| random.next_bits() as u8).collect::<Vec<u8>>();
         let (init, snippet, following) = (bytes(), bytes(), bytes());
-        let (copies, looped) = (random.below(6), random.below(2) == 0);
+        let (copies, looped) = (random.below(6), (random.below(2) == 0).then_some(LoopPlan::PLAIN));
         let code = JudgedCode { init: &init, snippet: &snippet, copies, looped, following: &following };
         let rules = RefusalRules { lone_cpu: random.below(2) == 0 };
         if let Err(refusal) = judge_code(code, rules) {
@@ -53,7 +53,7 @@ fn few_copies_give_the_verdict_of_all() {
     for _ in 0..30_000 {
         let mut pieces = |most| (0..random.below(most)).flat_map(|_| piece(&mut random)).collect::<Vec<u8>>();
         let (init, snippet) = (pieces(3), pieces(7));
-        let (copies, looped) = (random.below(40), random.below(2) == 0);
+        let (copies, looped) = (random.below(40), (random.below(2) == 0).then_some(LoopPlan::PLAIN));
         let code = JudgedCode { init: &init, snippet: &snippet, copies, looped, following: &[] };
         let rules = RefusalRules { lone_cpu: random.below(4) == 0 };
         let judged = judge_code(code, rules);
