@@ -37,12 +37,13 @@ fn run_line_has_every_field() {
     is_quantity(&line["ticks"], "tsc_ticks");
     is_quantity(&line["time"], "ns");
     is_quantity(&line["ruler"]["add_link"], "core_cycles");
+    is_quantity(&line["looped"], "core_cycles");
+    is_quantity(&line["unrolled"], "core_cycles");
     for (field, value) in [
         ("snippet", Value::from("imul rax, rax")),
         ("bytes", "48 0f af c0".into()),
         ("init", "".into()),
         ("executor", "user".into()),
-        ("loop", Value::Null),
         ("seed", 7.into()),
         ("confidence", 0.95.into()),
         ("empty_call", Value::Null),
@@ -52,7 +53,7 @@ fn run_line_has_every_field() {
     ] {
         assert_eq!(line[field], value, "{field}");
     }
-    for field in ["unroll", "layouts", "samples", "dropped", "warm_up", "cpu"] {
+    for field in ["unroll", "loop", "layouts", "samples", "dropped", "warm_up", "cpu"] {
         assert!(line[field].is_u64(), "{field}");
     }
     for field in ["clock", "cpu_model", "repro"] {

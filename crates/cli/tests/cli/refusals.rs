@@ -48,7 +48,7 @@ fn invalid_snippets_are_rejected() {
     }
     assert_error(&["--hex", "90 48 0f"], 2, "not complete");
     assert_error(&["nop", "--hex", "90"], 2, "cannot be used with");
-    assert_error(&["--loop", "3", "inc r15"], 2, "R15");
+    assert_error(&["--loop", "3", "cmovz rax, rbx; test rcx, rdx"], 2, "flags");
     assert_error(&["nop\0nop".replace('\0', "\u{1}").as_str()], 2, "no meaning");
 }
 

@@ -299,7 +299,10 @@ impl SnippetWalk {
 
 /// The constant that an instruction adds to a general register, if it does only that.
 fn constant_step(instruction: &Instruction, number: usize) -> Option<i64> {
-    if number == Register::RSP.number() && instruction.is_stack_instruction() && instruction.mnemonic() != Mnemonic::Leave {
+    if number == Register::RSP.number()
+        && instruction.is_stack_instruction()
+        && instruction.mnemonic() != Mnemonic::Leave
+    {
         let pops_it = instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP;
         return (!pops_it && instruction.mnemonic() != Mnemonic::Enter)
             .then(|| i64::from(instruction.stack_pointer_increment()));

@@ -1,6 +1,5 @@
 //! Caveats of a result: the complete list, their checks and their advice.
 
-use super::record::RunRecord;
 use crate::estimate::{CostEstimate, LayoutEstimate, call};
 use crate::{Acquisition, CostMeasurement, Precision};
 use cyclescope_core::statistics::{self, Interval, quartile_deviation, value_range};
@@ -107,13 +106,6 @@ const LAYOUT_CYCLES: f64 = 0.02;
 /// Core cycles of a loop's longest iteration below which its branch may hide the copies. Cores take
 /// a branch every cycle or every second one, and two copies must be longer than that.
 const HIDDEN_CYCLES: f64 = 4.0;
-/// Decoders limit copies that cost more than in a loop by this share.
-const FRONT_END_SHARE: f64 = 0.02;
-/// Instructions and bytes per cycle from which decoders may be the limit. The narrowest decoders of
-/// cores since 2010 deliver three to four instructions and 16 bytes per cycle (optimisation manuals
-/// of Intel and AMD).
-const DECODED_INSTRUCTIONS: f64 = 2.5;
-const DECODED_BYTES: f64 = 12.0;
 /// A number of copies that every core treats as many.
 const COPIES_MANY: usize = 64;
 /// A machine is noisy if more than this share of the rounds was dropped.
@@ -193,29 +185,6 @@ fn check_loop_slack(measurement: &CostMeasurement, estimate: &CostEstimate) -> O
         4 * unit
     );
     new_caveat(CaveatKind::UpperBound, text)
-}
-
-/// Returns a caveat if the cost without a loop is the headline, and decoders limit it or may limit
-/// it.
-pub fn check_front_end(record: &RunRecord, instructions: usize) -> Option<Caveat> {
-    let unrolled = record.unrolled.filter(|unrolled| *unrolled == record.cost)?;
-    let (value, low) = (unrolled.value?, unrolled.low?);
-    if let Some((looped, high)) = record.looped.and_then(|looped| looped.value.zip(looped.high)) {
-        let text = format!(
-            "copies that run once take {value:.3} core cycles, and {looped:.3} in a loop: the decoders limit them; \
-             leave out --unroll for the cost in a loop"
-        );
-        return (low > high * (1.0 + FRONT_END_SHARE)).then_some(Caveat { code: CaveatKind::FrontEnd, text });
-    }
-    let bytes = record.bytes.len() as f64 / 2.0;
-    let (of_instructions, of_bytes) = (instructions as f64 / value, bytes / value);
-    let obstacle = record.loop_obstacle.as_ref()?;
-    let fast = of_instructions >= DECODED_INSTRUCTIONS || of_bytes >= DECODED_BYTES;
-    let text = format!(
-        "copies that run once reach {of_instructions:.1} instructions and {of_bytes:.0} bytes per cycle, which may \
-         be the decoders' limit; {obstacle}"
-    );
-    fast.then_some(Caveat { code: CaveatKind::FrontEnd, text })
 }
 
 fn check_repeatability(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {

@@ -8,6 +8,7 @@ pub mod answers;
 pub mod aperf;
 pub mod caveat;
 pub mod container;
+pub mod front_end;
 pub mod quantity;
 pub mod record;
 pub(crate) mod recording;
