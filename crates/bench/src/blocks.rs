@@ -3,7 +3,7 @@
 //!
 //! The blocks are random: zeroing and eliminated instructions, NOPs, long constants, additions,
 //! and chains among them. The reference program is a loop of C around copies of a block, with its
-//! own ruler, at eight places in a cache line. It shares no code with the library.
+//! own ruler, at sixteen places in a cache line. It shares no code with the library.
 
 mod reference_program;
 

@@ -40,6 +40,9 @@ const ITERATION_BYTES: usize = 6 << 10;
 /// entries: a call with its return and a jump took 4.1 cycles up to 8 copies, 5.3 in 32, and 5.8 in
 /// 64 (Zen 5).
 const ITERATION_BRANCHES: usize = 16;
+/// Most bytes by which an iteration moves a pointer: half of the memory from the middle of an area
+/// to its end.
+const MOVED_BYTES: usize = 256 << 10;
 /// Initial core cycles by which the longest and the shortest looped body differ: hundreds of steps
 /// of any TSC.
 const LOOPED_SPAN_CYCLES: f64 = 24_000.0;
@@ -133,10 +136,11 @@ impl MeasuredSnippet<'_> {
             0 => by_count,
             branches => in_longest(ITERATION_BRANCHES, branches),
         };
-        let most = by_count.min(by_bytes).min(by_branches).max(1);
-        // Pointers move by less than 2 GiB in an iteration.
-        let fits = self.looped.is_none_or(|looped| looped.fits_copies(5 * most));
-        if fits { most } else { 1 }
+        let by_steps = match self.looped.map_or(0, |looped| looped.longest_step()) {
+            0 => by_count,
+            step => in_longest(MOVED_BYTES, step),
+        };
+        by_count.min(by_bytes).min(by_branches).min(by_steps).max(1)
     }
 }
 

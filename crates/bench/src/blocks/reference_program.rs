@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Offsets of a loop's start in a cache line.
-const PLACES: std::ops::Range<usize> = 0..8;
-const PLACE_BYTES: usize = 8;
+/// Places of a loop's start in a cache line, and the bytes between them: no two places are the same.
+const PLACES: std::ops::Range<usize> = 0..16;
+const PLACE_BYTES: usize = 5;
 /// Runs of the program; the middle one counts.
 const PROGRAM_RUNS: usize = 3;
 /// Approximate instructions in the shorter of a block's two loops. The longer has three times as
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn each_block_has_two_loops_at_each_place() {
         let text = write_program(&["nop; nop".to_string(), "xor eax, eax".to_string()]);
-        assert_eq!(text.matches("static void __attribute__((noinline)) block").count(), 2 * 8 * 2);
+        assert_eq!(text.matches("static void __attribute__((noinline)) block").count(), 2 * 16 * 2);
         assert!(text.contains(".rept 100\\n") && text.contains(".rept 600\\n"));
     }
 

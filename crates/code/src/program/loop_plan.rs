@@ -104,23 +104,14 @@ impl LoopPlan {
         self.counter
     }
 
-    /// Whether each copy moves a pointer.
-    pub fn moves_pointers(&self) -> bool {
-        self.moves != [0; 16]
+    /// The most bytes by which a copy moves a pointer, up or down.
+    pub fn longest_step(&self) -> usize {
+        self.moves.iter().map(|step| step.unsigned_abs() as usize).max().unwrap_or(0)
     }
 
     /// Encoding numbers of the registers that the loop changes.
     pub fn changed_registers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..16).filter(|number| *number == self.counter.number() || self.moves[*number] != 0)
-    }
-
-    /// Whether the pointers of this number of copies can be moved back in one step.
-    pub fn fits_copies(&self, copies: usize) -> bool {
-        self.moves.iter().all(|step| self.step_back(*step, copies).is_some())
-    }
-
-    fn step_back(&self, step: i32, copies: usize) -> Option<i32> {
-        i32::try_from(copies as i64).ok()?.checked_mul(step)?.checked_neg()
     }
 
     /// Emits the start of an iteration: `test rsp, rsp` if flags have to be set.
@@ -142,9 +133,14 @@ impl LoopPlan {
         emitter.push_without_operands(Code::Nopd);
         for (number, step) in self.moves.iter().enumerate().filter(|(_, step)| **step != 0) {
             let register = Register::RAX + number as u32;
-            let back = self.step_back(*step, copies).expect("fits_copies was checked");
-            let place = MemoryOperand::with_base_displ(register, i64::from(back));
-            emitter.push(Instruction::with2(Code::Lea_r64_m, register, place));
+            let mut back = -(copies as i64 * i64::from(*step));
+            // A displacement has 32 bits.
+            while back != 0 {
+                let part = back.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+                let place = MemoryOperand::with_base_displ(register, part);
+                emitter.push(Instruction::with2(Code::Lea_r64_m, register, place));
+                back -= part;
+            }
         }
         emitter.push_on_register(Code::Dec_rm64, self.counter);
         // A short branch reaches 128 bytes back from its own end.

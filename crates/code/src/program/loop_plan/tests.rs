@@ -97,5 +97,14 @@ fn the_end_moves_pointers_back_by_all_copies() {
     assert_eq!(instructions[1].memory_displacement64() as i64, -80);
     assert_eq!(instructions[2].op0_register(), Register::R15);
     assert_eq!(instructions[3].near_branch_target(), 0);
-    assert!(plan.fits_copies(1000) && !plan.fits_copies(1 << 29));
+    assert_eq!(plan.longest_step(), 8);
+    // Farther than one displacement reaches.
+    let mut emitter = Emitter::starting_at(0);
+    self::plan("mov rax, [rdi]; add rdi, 0x40000000").unwrap().emit_end(&mut emitter, 0, 3);
+    let moved: i64 = Decoder::new(64, &emitter.finish().0, DecoderOptions::NONE)
+        .into_iter()
+        .filter(|instruction| instruction.mnemonic() == Mnemonic::Lea)
+        .map(|instruction| instruction.memory_displacement64() as i64)
+        .sum();
+    assert_eq!(moved, -3 << 30);
 }
