@@ -175,6 +175,11 @@ impl Schedule {
         Schedule::with_layouts(programs, pace, [PlannedLayout::with_calls_in_order(code, calls, seed).with_data(data)])
     }
 
+    /// The batch, for an executor that prepares for it.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
     /// Returns the batch, for an executor on another CPU.
     pub fn into_batch(self) -> Batch {
         self.batch

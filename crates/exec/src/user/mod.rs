@@ -162,6 +162,14 @@ impl UserExecutor {
         self.worker.as_ref().map(WorkerProcess::pid)
     }
 
+    /// Makes the worker that this batch will run in if it is the next one, and returns its process
+    /// number. A tracer can attach to it first.
+    pub fn prepare(&mut self, batch: &Batch) -> Result<i32, RunError> {
+        batch.memory.check().map_err(RunError::BadBatch)?;
+        self.prepare_worker(batch)?;
+        self.worker_pid().ok_or_else(worker_missing_error)
+    }
+
     fn status_pointer(&self) -> *mut WorkerStatus {
         self.regions.shared_pointers().status_pointer()
     }
@@ -294,9 +302,7 @@ impl UserExecutor {
         };
         word.store(sequence, Ordering::Release);
         process::futex_wake(word);
-        let Some(mut worker) = self.worker.take() else {
-            return Err(RunError::WorkerLost { how: "no worker exists".to_owned() });
-        };
+        let mut worker = self.worker.take().ok_or_else(worker_missing_error)?;
         loop {
             match self.wait_for_worker(&worker, sequence, spin, patience.next_check()) {
                 WaitResult::Done => break,
@@ -356,6 +362,11 @@ impl UserExecutor {
             None => Ok(()),
         }
     }
+}
+
+/// The error where a worker is needed and none exists.
+fn worker_missing_error() -> RunError {
+    RunError::WorkerLost { how: "no worker exists".to_owned() }
 }
 
 /// The error for a worker that exists and does not run.

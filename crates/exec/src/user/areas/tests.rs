@@ -225,6 +225,21 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
 }
 
 #[test]
+fn a_batch_runs_in_the_worker_that_was_prepared_for_it() {
+    for functions in [false, true] {
+        let mut user = one_worker(functions);
+        for bytes in [1 << 16, 1 << 20, 1 << 16] {
+            let batch = batch("nop", &[pointed(MemoryArea::new(bytes, AreaFill::Bytes(vec![1])), RDI)], 1);
+            let before = user.worker_pid();
+            let prepared = user.prepare(&batch).expect("it can run");
+            assert_ne!(Some(prepared), before);
+            assert_eq!(user.run(&batch).map(|samples| samples.len()), Ok(1));
+            assert_eq!(user.worker_pid(), Some(prepared));
+        }
+    }
+}
+
+#[test]
 fn a_memory_with_other_contents_keeps_the_worker() {
     let mut user = one_worker(false);
     let area = |word: u8| pointed(MemoryArea::new(1 << 16, AreaFill::Bytes(vec![word])), RDI);
