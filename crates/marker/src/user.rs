@@ -161,7 +161,7 @@ impl UserBench {
             random,
         };
         for case in (0..bench.cases.len()).rev() {
-            if let Err(why) = bench.attach_tracer(case) {
+            if let Err(why) = bench.try_tracer(case) {
                 skipped.push((bench.leave_out(case), CopyMisfit::Untraced { why }));
             }
         }
@@ -176,12 +176,27 @@ impl UserBench {
         self.cases.remove(case)
     }
 
-    /// Attaches a case's tracer to the current worker, if the case has one.
-    fn attach_tracer(&mut self, case: usize) -> Result<(), Unavailable> {
-        if !self.cases[case].state.traced {
+    /// Attaches a case's tracer, if it has one, to the first worker: an error if that is impossible.
+    fn try_tracer(&mut self, case: usize) -> Result<(), Unavailable> {
+        match self.executors[&0].worker_pid() {
+            Some(worker) if self.cases[case].state.traced => self.attach_tracer(case, worker),
+            _ => Ok(()),
+        }
+    }
+
+    /// Attaches a case's tracer, if it has one, to the worker that will run the schedule. Loops with
+    /// another memory have another worker.
+    fn prepare_traced(&mut self, case: usize, schedule: &Schedule) -> Result<(), RunError> {
+        let state = self.cases[case].state;
+        if !state.traced {
             return Ok(());
         }
-        let Some(worker) = self.executors[&0].worker_pid() else { return Ok(()) };
+        let worker = self.executor_for(&state)?.prepare(schedule.batch())?;
+        self.attach_tracer(case, worker).map_err(tracer_lost_error)
+    }
+
+    /// Attaches a case's tracer to a worker, at all placements.
+    fn attach_tracer(&mut self, case: usize, worker: i32) -> Result<(), Unavailable> {
         let placements = 0..self.offsets.len();
         let addresses: Vec<u64> = placements.flat_map(|placement| self.site_addresses(case, placement)).collect();
         for address in addresses {
@@ -221,11 +236,12 @@ impl UserBench {
             let probes = sites.filter_map(|site| bench.tracers.get(&site));
             probes.map(|(_, uprobe)| uprobe.read_count().map_err(failed)).sum::<Result<u64, RunError>>()
         };
-        let before = counted(self)?;
         let state = self.cases[case].state;
         let [_, site] = self.entries[case][placement];
         let program = build_program(self.clock, site, &self.case_settings(case, placement, &state));
         let once = self.single_call(program, case, placement, loops);
+        self.prepare_traced(case, &once)?;
+        let before = counted(self)?;
         once.run(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(counted(self)? - before)
@@ -349,7 +365,6 @@ impl MarkerBench for UserBench {
     }
 
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.attach_tracer(case).map_err(tracer_lost_error)?;
         let (programs, pairs) = self.visit_programs(case, visits);
         let (arena, further) = (self.executors[&0].arena_len(), RULERS..programs.len());
         let places = schedule::place_programs(&programs, RULERS, further, arena, None, &mut self.random)?;
@@ -363,13 +378,14 @@ impl MarkerBench for UserBench {
         let stages: Vec<PlannedLayout> = stages.collect();
         let pace = BatchPace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..BatchPace::default() };
         let state = self.cases[case].state;
-        let samples = Schedule::with_layouts(programs, pace, stages).measure(self.executor_for(&state)?)?;
+        let schedule = Schedule::with_layouts(programs, pace, stages);
+        self.prepare_traced(case, &schedule)?;
+        let samples = schedule.measure(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(samples)
     }
 
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        self.attach_tracer(case).map_err(tracer_lost_error)?;
         let MarkerCase { design, state, .. } = &self.cases[case];
         if state.traced {
             return self.count_traps(case, placement, loops).map(Some);

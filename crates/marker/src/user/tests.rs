@@ -4,21 +4,21 @@ use super::*;
 use crate::bench::call;
 use crate::survey::PROOF_LOOPS;
 
-/// A bench of one design in one loop.
-fn bench(design: &str, context: &str) -> (UserBench, Vec<SkippedCase>) {
+/// A bench of one design in some loops.
+fn bench(design: &str, contexts: &[&str]) -> (UserBench, Vec<SkippedCase>) {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
     let options = UserOptions { cpu, ..UserOptions::default() };
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("there is this clock");
     let designs: Vec<CompiledDesign> =
         CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == design).collect();
-    UserBench::new(&options, clock, 1.0, &designs, &[context], &[], 1).unwrap()
+    UserBench::new(&options, clock, 1.0, &designs, contexts, &[], 1).unwrap()
 }
 
 /// A swap of the two loops or of the two lengths would fail the test.
 #[test]
 fn a_costly_marker_lengthens_only_its_own_column() {
-    let (mut bench, _) = bench("flag", "empty");
+    let (mut bench, _) = bench("flag", &["empty"]);
     let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
     let visit = |placement| CaseVisit { placement, loops: [100, 400], ruler_loops: 100 };
     let visits: Vec<CaseVisit> = (0..PLACEMENTS).map(visit).collect();
@@ -39,7 +39,7 @@ fn a_costly_marker_lengthens_only_its_own_column() {
 /// Requires root and a kernel with uprobes.
 #[test]
 fn a_tracer_counts_each_iteration_of_its_site_only() {
-    let (mut bench, skipped) = bench("usdt", "empty");
+    let (mut bench, skipped) = bench("usdt", &["empty"]);
     if let Some((_, why)) = skipped.first() {
         return cyclescope_skipped::report_skipped(why);
     }
@@ -57,4 +57,29 @@ fn a_tracer_counts_each_iteration_of_its_site_only() {
     bench.run_visits(traced, &[visit]).unwrap();
     // A timed round, and an untimed one before it.
     assert_eq!(counted(&bench), before + 2 * (10 + 20));
+}
+
+/// Requires root and a kernel with uprobes.
+#[test]
+fn a_tracer_follows_its_site_into_loops_with_other_memory() {
+    let (mut bench, skipped) = bench("usdt", &["empty", "l2", "l3"]);
+    if let Some((_, why)) = skipped.first() {
+        return cyclescope_skipped::report_skipped(why);
+    }
+    let find = |bench: &UserBench, context: &str| {
+        bench.cases.iter().position(|case| case.state.traced && case.context == context).expect("it is there")
+    };
+    let visit = CaseVisit { placement: 3, loops: [10, 20], ruler_loops: 10 };
+    for context in ["l2", "l3", "l3", "empty", "l2"] {
+        let case = find(&bench, context);
+        assert_eq!(bench.count_hits(case, 3, PROOF_LOOPS), Ok(Some(PROOF_LOOPS)), "{context}");
+        let visits = bench.run_visits(case, &[visit]);
+        assert_eq!(visits.map(|visits| visits.len()), Ok(1), "{context}");
+    }
+    // The last worker ran loops with another memory.
+    let [small, large] = ["l2", "l3"].map(|context| find(&bench, context));
+    for case in [large, small] {
+        let visits = bench.run_visits(case, &[visit]);
+        assert_eq!(visits.map(|visits| visits.len()), Ok(1));
+    }
 }
