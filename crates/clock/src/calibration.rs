@@ -118,6 +118,21 @@ impl Scale {
 }
 
 impl Calibration {
+    /// Cycles of a block of the ruler.
+    #[cfg(feature = "std")]
+    pub(crate) fn block(&self) -> CoreCycles {
+        CoreCycles(BLOCK * self.latency.0)
+    }
+
+    /// Time of a reading of the ruler.
+    #[cfg(feature = "std")]
+    pub(crate) fn ruler(&self) -> Ticks {
+        let block = self.block().0 / self.scale.cycles;
+        let round = (SHORTER as f64 + f64::from(self.blocks)) * block + (SHORTER as f64 + 1.0) * self.scale.pair.0;
+        // Both halves.
+        Ticks(2.0 * ROUNDS as f64 * round)
+    }
+
     /// Measures a pair, in some milliseconds. Readings that background load interrupts are left
     /// out.
     pub fn measure<P: Pair>() -> Calibration {

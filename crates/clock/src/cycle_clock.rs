@@ -10,7 +10,7 @@ use crate::chain::{BLOCK, multiplications};
 use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
-use crate::thread::{MOVED, Method, PERIOD, RARE, steady};
+use crate::thread::{MOVED, Method, PERIOD, RARE, longest_reading, steady};
 use crate::unit::{CoreCycles, Ticks};
 use std::cell::Cell;
 use std::vec::Vec;
@@ -146,8 +146,10 @@ impl CycleClock {
         }
         let scale = steady(&self.calibration);
         let ended = Method::end();
-        // A clock with a coarse step needs a long ruler.
-        let pause = PERIOD.max(ended.wrapping_sub(began).saturating_mul(RARE));
+        // A clock with a coarse step needs a long ruler. If another program ran during the reading,
+        // the pause must not grow with it.
+        let took = ended.wrapping_sub(began).min(longest_reading(&self.calibration));
+        let pause = PERIOD.max(took.saturating_mul(RARE));
         self.ruler.set(Some(Ruler { scale, due: ended.wrapping_add(pause) }));
         scale
     }
