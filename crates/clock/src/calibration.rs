@@ -96,6 +96,12 @@ impl Added {
     }
 }
 
+/// The time of each piece of code, by readings of one piece and of `times` pieces.
+#[cfg(feature = "std")]
+pub(crate) fn time_of_each(one: &mut [u64], many: &mut [u64], times: u32, step: Ticks) -> Ticks {
+    Ticks(Added::from_readings(one, many, f64::from(times), step.0).code)
+}
+
 impl Scale {
     /// Reads the ruler, in a tenth of a millisecond.
     pub fn read<P: Pair>(calibration: &Calibration) -> Scale {

@@ -1,22 +1,24 @@
 //! Regions of a program.
 
 use crate::calibration::Scale;
-use crate::pair::Pair;
-use crate::thread::{self, Method, NOWHERE, Nested};
+use crate::chain::multiplications;
+use crate::pair::{Pair, keep};
+use crate::thread::{self, Counts, Method, NOWHERE, Practice, Thread};
 use crate::unit::CoreCycles;
 use core::hint::black_box;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Nested executions per trial. The median trial is the overhead charged to the outer region.
-const WITHIN: u32 = 200;
+/// Pairs of readings per trial of their cost, and trials, of which the median counts.
+const PAIRS: u32 = 200;
 const TRIALS: usize = 11;
 
 /// A part of a program whose executions are timed, by `lfence-rdtsc-lfence`.
 ///
 /// Regions with the same name are one region. Regions may be nested, and run on any number of
-/// threads. Each execution costs as much as the bare pair and some thirty cycles. The ruler takes a
-/// hundredth of the time, and more in a thread's first half second. Its time is in no region.
+/// threads. Each execution costs as much as the bare pair and some thirty cycles, and half as much
+/// again for its conversion to core cycles. The ruler takes a hundredth of the time, and more in a
+/// thread's first half second. Both are in no region.
 ///
 /// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
 /// Don't use them in a signal handler or a child of `fork` either: they may wait for a lock
@@ -32,12 +34,16 @@ pub struct Region {
 #[derive(Debug)]
 #[must_use = "a region ends where this is dropped"]
 pub struct Timed {
-    region: u32,
-    /// At the beginning: regions that this thread had ended, and its ticks outside the program.
-    ended: u32,
-    away: u64,
+    before: Before,
     started: u64,
     here: PhantomData<*const ()>,
+}
+
+/// An execution's region, and the thread's counts before it.
+#[derive(Debug)]
+struct Before {
+    region: u32,
+    counts: Counts,
 }
 
 impl Region {
@@ -49,57 +55,84 @@ impl Region {
     /// Begins an execution.
     #[inline(always)]
     pub fn begin(&self) -> Timed {
+        Timed { before: self.prepare(), started: Method::start(), here: PhantomData }
+    }
+
+    /// Takes the thread's counts.
+    #[inline(always)]
+    fn prepare(&self) -> Before {
         let region = match self.number.load(Ordering::Relaxed) {
             0 => self.first(),
             number => number,
         };
-        Timed::begin(region)
+        Before { region, counts: thread::thread(Thread::counts).unwrap_or_default() }
     }
 
     #[cold]
     #[inline(never)]
     fn first(&self) -> u32 {
-        thread::global().nested.get_or_init(nested);
+        thread::global().practices.get_or_init(|| PRACTICES);
+        thread::global().bare.get_or_init(measure_bare);
         let number = thread::number_of(self.name);
         self.number.store(number, Ordering::Relaxed);
         number
     }
 }
 
-/// Overhead that a nested region adds to the outer one, and time of a bare pair.
-fn nested() -> Nested {
-    let usual = |trial: &dyn Fn() -> u64| {
-        // The first trials fetch the code.
-        let mut trials: [u64; TRIALS] = core::array::from_fn(|_| trial());
-        trials.sort_unstable();
-        let usual = trials.get(TRIALS / 2).copied().unwrap_or_default();
-        let scale = Scale::read::<Method>(&thread::global().calibration).cycles;
-        CoreCycles(usual as f64 / f64::from(WITHIN) * scale)
-    };
-    Nested {
-        region: usual(&|| {
-            let around = Timed::begin(NOWHERE);
-            for _ in 0..WITHIN {
-                Timed::begin(NOWHERE).end();
-            }
-            Method::end().wrapping_sub(around.started).wrapping_sub(around.away())
-        }),
-        pair: usual(&|| {
-            let started = Method::start();
-            for _ in 0..WITHIN {
-                black_box(Method::end().wrapping_sub(Method::start()));
-            }
-            Method::end().wrapping_sub(started)
-        }),
-    }
+/// The region of executions that are only timed for what they add to one around them.
+static PRACTICE: Region = Region { name: "", number: AtomicU32::new(NOWHERE) };
+
+/// Programs that time a number of executions, each around one block of the ruler. Any code between
+/// the fences of two executions takes as long as an instruction needs to pass the core, which belongs
+/// to their overhead. The first program has nothing there, the second one a loop's own code; in the
+/// last one each execution is in a function.
+const PRACTICES: [Practice; thread::PRACTICES] = [
+    |executions| {
+        time(|| {
+            let next = execute_practice;
+            (1..executions).step_by(4).fold(next(1), |value, _| next(next(next(next(value)))))
+        })
+    },
+    |executions| time(|| (0..executions).fold(1, |value, _| execute_practice(value))),
+    |executions| time(|| (0..executions).fold(1, |value, _| call_practice(value))),
+];
+
+/// Ticks of some code.
+#[inline(always)]
+fn time(code: impl FnOnce() -> u64) -> u64 {
+    let started = Method::start();
+    keep(code());
+    Method::end().wrapping_sub(started)
 }
 
-impl Timed {
-    #[inline(always)]
-    fn begin(region: u32) -> Timed {
-        let (ended, away) = thread::thread(|thread| (thread.ended.get(), thread.away.get())).unwrap_or_default();
-        Timed { region, ended, away, started: Method::start(), here: PhantomData }
-    }
+#[inline(always)]
+fn execute_practice(value: u64) -> u64 {
+    let timed = PRACTICE.begin();
+    let product = multiplications(value, 1);
+    keep(product);
+    timed.end();
+    product
+}
+
+#[inline(never)]
+fn call_practice(value: u64) -> u64 {
+    execute_practice(value)
+}
+
+/// Cycles of a pair of readings in a loop of them.
+fn measure_bare() -> CoreCycles {
+    // The first trials fetch the code.
+    let mut trials: [u64; TRIALS] = core::array::from_fn(|_| {
+        let started = Method::start();
+        for _ in 0..PAIRS {
+            black_box(Method::end().wrapping_sub(Method::start()));
+        }
+        Method::end().wrapping_sub(started)
+    });
+    trials.sort_unstable();
+    let median = trials.get(TRIALS / 2).copied().unwrap_or_default();
+    let scale = Scale::read::<Method>(&thread::global().calibration).cycles;
+    CoreCycles(median as f64 / f64::from(PAIRS) * scale)
 }
 
 impl Timed {
@@ -108,28 +141,18 @@ impl Timed {
     pub fn end(self) {}
 }
 
-impl Timed {
-    /// Ticks outside the program since the beginning.
-    fn away(&self) -> u64 {
-        thread::thread(|thread| thread.away.get().wrapping_sub(self.away)).unwrap_or_default()
-    }
-
-    /// Keeps the reading. Out of line, so that the reading before it is inlined. By value, so that
-    /// no store of its arguments is between the readings: four of them took more than a core cycle
+impl Before {
+    /// Keeps the reading. Out of line, so that the reading before it is inlined. Both readings come
+    /// by value, so that no store of them is between them: four stores took more than a core cycle
     /// (Zen 4).
     #[inline(never)]
-    fn ended(region: u32, ended: u32, away: u64, started: u64, now: u64) {
+    fn ended(&self, started: u64, now: u64) {
         let ticks = now.wrapping_sub(started);
         // The clock of another CPU may be behind.
         if ticks > u64::MAX / 2 {
             return thread::lose();
         }
-        let recorded = thread::thread(|thread| {
-            let within = thread.ended.get().wrapping_sub(ended);
-            let away = thread.away.get().wrapping_sub(away);
-            thread.record(region, within, ticks.saturating_sub(away), now);
-        });
-        if recorded.is_none() {
+        if thread::thread(|thread| thread.record(self.region, self.counts, ticks, now)).is_none() {
             thread::lose();
         }
     }
@@ -139,6 +162,6 @@ impl Drop for Timed {
     #[inline(always)]
     fn drop(&mut self) {
         let now = Method::end();
-        Timed::ended(self.region, self.ended, self.away, self.started, now);
+        self.before.ended(self.started, now);
     }
 }

@@ -1,8 +1,9 @@
 //! The report: figures of each region.
 
 use crate::calibration::{BEYOND, Calibration};
+use crate::histogram::Histogram;
 use crate::pair::Pair;
-use crate::thread::{self, Kept, Method};
+use crate::thread::{self, Kept, Method, Overhead};
 use crate::unit::CoreCycles;
 use core::fmt;
 use std::string::{String, ToString};
@@ -23,8 +24,8 @@ const STEPS: f64 = 20.0;
 pub struct Estimate {
     /// The number.
     pub value: CoreCycles,
-    /// Ends of the interval. They cover the errors of the sample and of the ruler, and the part of
-    /// a pair that different code hides.
+    /// Ends of the interval. They cover the errors of the sample and of the ruler, the part of a
+    /// pair that different code hides, and both for each execution of a region within.
     pub interval: [CoreCycles; 2],
 }
 
@@ -35,8 +36,14 @@ pub struct Row {
     pub name: String,
     /// Number of executions.
     pub count: u64,
-    /// Cycles of an undisturbed execution: the mean of those that are not far beyond the median.
+    /// Cycles of an undisturbed execution, with the regions in it but without what timing them
+    /// costs: the mean of executions that are not far beyond the median.
     pub cycles: Estimate,
+    /// The same outside the regions in it. Without any it equals `cycles`. Of regions that overlap,
+    /// neither in the other, it is the lesser part.
+    pub own: Estimate,
+    /// Executions of regions that ended in an execution.
+    pub within: f64,
     /// Mean of all executions.
     pub mean: CoreCycles,
     /// Cycles that 5, 25, 50, 75, 95 and 99 % of the executions do not exceed.
@@ -75,8 +82,11 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Calibration of the timing method on this machine.
     pub calibration: Calibration,
-    /// Cycles that an execution costs the program, and a region around it.
+    /// Cycles that an execution costs the program, with its share of the conversions to core cycles
+    /// and of the ruler, but not of the calibration.
     pub execution: CoreCycles,
+    /// Part of these that fall into a region around it, which does not count them.
+    pub nested: CoreCycles,
     /// Part of these that the two readings alone take.
     pub bare: CoreCycles,
     /// Executions that could not be kept. They ended while others were converted to core cycles or
@@ -89,32 +99,71 @@ pub fn report() -> Report {
     let kept = thread::all();
     let global = thread::global();
     let calibration = global.calibration;
-    let nested = global.nested.get().copied().unwrap_or_default();
-    let executed = kept.iter().filter(|kept| kept.cycles.count > 0);
+    let overhead = thread::overhead();
+    let nested = overhead.mean();
+    let bare = global.bare.get().copied().unwrap_or_default();
+    let executed = || kept.iter().filter(|kept| kept.cycles.count > 0);
+    let executions = executed().map(|kept| kept.cycles.count).sum::<u64>().max(1);
+    let converting = global.converting.load(Ordering::Relaxed) as f64 * calibration.scale.cycles;
     Report {
-        rows: executed.map(|kept| Row::new(kept, &calibration)).collect(),
+        rows: executed().map(|kept| Row::new(kept, &calibration, &overhead, bare)).collect(),
         calibration,
-        execution: nested.region,
-        bare: nested.pair,
+        execution: CoreCycles(nested.0 + converting / executions as f64),
+        nested,
+        bare,
         lost: global.lost.load(Ordering::Relaxed),
     }
 }
 
-impl Row {
-    fn new(kept: &Kept, calibration: &Calibration) -> Row {
-        let Kept { name, cycles, moved, spread } = kept;
-        let quantile = |share| cycles.quantile(share).unwrap_or_default();
-        let number = cycles.count as f64;
-        let median = quantile(0.5);
-        let step = calibration.step.0 * calibration.scale.cycles;
-        // A reading before the pair's own cycles were subtracted.
-        let pair = calibration.pair.0;
-        let usual = cycles.below(BEYOND * (median + pair) - pair + 2.0 * step);
+/// The mean of the executions that are not far beyond the median, and their number.
+struct UsualCycles {
+    estimate: Estimate,
+    count: u64,
+}
+
+impl UsualCycles {
+    /// `added` is the mean of the cycles that were subtracted. `beside` are the cycles by which they
+    /// may be too few and too many, and `spread` is the ruler's error as a share.
+    fn new(cycles: &Histogram, step: f64, added: f64, beside: [f64; 2], spread: f64) -> UsualCycles {
+        let median = cycles.quantile(0.5).unwrap_or_default();
+        let usual = cycles.below(BEYOND * (median + added) - added + 2.0 * step);
         let value = usual.mean;
         let sample = NORMAL * usual.deviation / (usual.count.max(1) as f64).sqrt();
-        let ruler = (value + pair).abs() * spread / number;
+        let ruler = (value + added).abs() * spread;
+        let [few, many] = beside;
+        let interval = [value - few - sample - ruler, value + many + sample + ruler].map(CoreCycles);
+        UsualCycles { estimate: Estimate { value: CoreCycles(value), interval }, count: usual.count }
+    }
+}
+
+impl Row {
+    /// `bare` is what a pair of readings takes alone.
+    fn new(kept: &Kept, calibration: &Calibration, overhead: &Overhead, bare: CoreCycles) -> Row {
+        let Kept { name, cycles, moved, spread, .. } = kept;
+        let quantile = |share| cycles.quantile(share).unwrap_or_default();
+        let number = cycles.count as f64;
+        let [within, direct] = [kept.within, kept.direct].map(|executions| executions as f64 / number);
+        let step = calibration.step.0 * calibration.scale.cycles;
+        let pair = calibration.pair.0;
         let [least, most] = calibration.between;
-        let ends = [value - (most.0 - pair) - sample - ruler, value + (pair - least.0) + sample + ruler];
+        let nested = overhead.mean().0;
+        // By the code that a pair is around, and by the code around executions within.
+        let [fewer, more] = [most.0 - pair, pair - least.0];
+        let [less, greater] = overhead.by_code(bare);
+        let varying = NORMAL * overhead.error();
+        // Each reading of the ruler errs for all executions around it.
+        let ruler = NORMAL * overhead.pair_deviation() * kept.together.sqrt() / number;
+        let ends = |pairs: f64, executions: f64| {
+            [(fewer, greater), (more, less)]
+                .map(|(by_code, around)| ruler + pairs * by_code + executions * (around + varying))
+        };
+        let spread = spread / number;
+        let usual = UsualCycles::new(cycles, step, pair + within * nested, ends(1.0 + within, within), spread);
+        let own = kept.own.as_ref().map(|own| {
+            let around = direct * (nested - pair);
+            UsualCycles::new(own, step, pair + around, ends(1.0, direct), spread).estimate
+        });
+        let value = usual.estimate.value.0;
         let beyond = 1.0 - usual.count as f64 / number;
         let moved = *moved as f64 / number;
         let caveats = [
@@ -126,7 +175,9 @@ impl Row {
         Row {
             name: name.clone(),
             count: cycles.count,
-            cycles: Estimate { value: CoreCycles(value), interval: ends.map(CoreCycles) },
+            cycles: usual.estimate,
+            own: own.unwrap_or(usual.estimate),
+            within,
             mean: CoreCycles(cycles.sum / number),
             quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|share| CoreCycles(quantile(share))),
             most: CoreCycles(cycles.most),
@@ -195,15 +246,22 @@ impl fmt::Display for Report {
             let count = row.count;
             let value = digits(row.cycles.value);
             writeln!(formatter, "{name:<20} {count:>12} {value:>8}  {interval:<18} {median:>8} {p95:>8}")?;
+            if row.within > 0.0 {
+                let Estimate { value: own, interval: [low, high] } = row.own;
+                let [own, low, high] = [own, low, high].map(digits);
+                let within = digits(CoreCycles(row.within));
+                writeln!(formatter, "    self {own} ({low} to {high}), outside {within} regions in it")?;
+            }
             for caveat in &row.caveats {
                 writeln!(formatter, "    {caveat}")?;
             }
         }
         let Calibration { pair, between: [low, high], .. } = self.calibration;
         let [pair, low, high] = [pair, low, high].map(digits);
-        let [execution, bare] = [self.execution, self.bare].map(digits);
-        writeln!(formatter, "In core cycles, without the {pair} of the two readings ({low} to {high} by the code).")?;
-        writeln!(formatter, "An execution costs {execution}, of which the readings alone are {bare}.")?;
+        let [execution, nested, bare] = [self.execution, self.nested, self.bare].map(digits);
+        writeln!(formatter, "Without the {pair} of the two readings ({low} to {high} by the code).")?;
+        writeln!(formatter, "A region includes those in it, without the {nested} that timing each takes there.")?;
+        writeln!(formatter, "An execution costs the program {execution}; the readings alone are {bare}.")?;
         if self.lost > 0 {
             writeln!(formatter, "{} executions could not be kept.", self.lost)?;
         }
@@ -216,15 +274,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_covers_the_error_of_the_readings_of_the_ruler() {
+        const EXECUTIONS: f64 = 1000.0;
+        let calibration = Calibration::measure::<Method>();
+        let mut overhead = Overhead::default();
+        for pair in [70.0, 80.0] {
+            overhead.add([CoreCycles(180.0); thread::PRACTICES], CoreCycles(pair));
+        }
+        let width = |readings: f64| {
+            let mut kept = Kept { together: EXECUTIONS * EXECUTIONS / readings, ..Kept::default() };
+            (0..EXECUTIONS as u32).for_each(|_| kept.cycles.add(150.0));
+            let [low, high] = Row::new(&kept, &calibration, &overhead, CoreCycles(9.0)).cycles.interval;
+            high.0 - low.0
+        };
+        // The standard deviation of a reading is five cycles.
+        let wider = width(1.0) - width(100.0);
+        assert!((wider - 2.0 * NORMAL * 5.0 * 0.9).abs() < 0.01, "{wider}");
+    }
+
+    #[test]
     fn a_table_has_eighty_columns_for_any_numbers() {
         let calibration = Calibration::measure::<Method>();
         let row = |cycles: f64| {
             let mut kept = Kept { name: "a_region_of_20_chars".into(), ..Kept::default() };
             (0..200).for_each(|number| kept.cycles.add(cycles + f64::from(number)));
-            Row::new(&kept, &calibration)
+            kept.own = Some(kept.cycles.clone());
+            kept.within = 1_234_567;
+            Row::new(&kept, &calibration, &Overhead::default(), CoreCycles(9.0))
         };
         let rows: Vec<Row> = [-40.0, 9_900.0, 999_800.0, 1.23e6, 3.4e9, 8e12].map(row).into();
-        let report = Report { rows, calibration, execution: CoreCycles(99.0), bare: CoreCycles(9.0), lost: 1 };
+        let [execution, nested, bare] = [99.0, 77.0, 9.0].map(CoreCycles);
+        let report = Report { rows, calibration, execution, nested, bare, lost: 1 };
         for line in report.to_string().lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -1,7 +1,7 @@
 //! Readings of a thread: kept raw until there are many, then converted to core cycles with the
 //! ruler.
 
-use crate::calibration::{Calibration, Scale};
+use crate::calibration::{Calibration, Scale, time_of_each};
 use crate::histogram::Histogram;
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
@@ -17,8 +17,9 @@ use std::vec::Vec;
 /// The timing method of all regions.
 pub(crate) type Method = LfenceRdtscLfence;
 
-/// Readings that a thread keeps before conversion.
-const KEPT: usize = 1024;
+/// Readings that a thread keeps before conversion, and words of each.
+const KEPT: usize = 512;
+const WORDS: usize = 2;
 /// Least ticks before a clock of cycles reads the ruler again: about a millisecond.
 pub(crate) const PERIOD: u64 = 2_500_000;
 /// Least time between readings of the ruler, as a multiple of their duration.
@@ -35,44 +36,112 @@ const WITH_CONVERSION: f64 = 3.0;
 pub(crate) const MOVED: f64 = 0.01;
 /// Most attempts to read the ruler undisturbed.
 const TRIES: usize = 3;
-/// A region number whose readings are discarded.
-pub(crate) const NOWHERE: u32 = 0;
+/// A region number whose readings are discarded: the largest that a reading has room for.
+pub(crate) const NOWHERE: u32 = 0xffff;
+/// Rounds with which a reading of the ruler times nested executions, and executions of the longer
+/// code of a round. Over them and three programs the mean of readings in steps of 37 ticks varies
+/// by 0.3 ticks.
+const PRACTICE_ROUNDS: usize = 7;
+const PRACTICE_LONGER: u32 = 9;
 
 /// Figures of a region.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     pub name: String,
     pub cycles: Histogram,
+    /// Cycles outside the executions of regions in it; `None` if there were none.
+    pub own: Option<Histogram>,
+    /// Executions that ended in it, and those of them that were in no other one in it.
+    pub within: u64,
+    pub direct: u64,
     /// Executions between differing readings of the ruler.
     pub moved: u64,
     /// Sum of the ruler's spread over executions.
     pub spread: f64,
+    /// Sum of the squares of the numbers of executions between two readings of the ruler. Their
+    /// errors are the same.
+    pub together: f64,
 }
 
-/// Overhead that a nested region adds to the outer one.
+/// Times this number of executions, one more than a multiple of four, each around one block of the
+/// ruler.
+pub(crate) type Practice = fn(u32) -> u64;
+
+/// Programs that time executions, in different code.
+pub(crate) const PRACTICES: usize = 3;
+
+/// Readings of the cycles that an execution adds to one around it: the mean over the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Nested {
-    /// Cycles of a nested region.
-    pub region: CoreCycles,
-    /// Cycles of a region's two readings alone.
-    pub pair: CoreCycles,
+pub(crate) struct Overhead {
+    number: f64,
+    /// Sums of each program's readings, and of the squares of their means.
+    sums: [f64; PRACTICES],
+    squares: f64,
+    /// Sums over the ruler's pairs, and their squares.
+    pairs: f64,
+    pair_squares: f64,
+}
+
+impl Overhead {
+    /// Adds a reading of each program, and of the pair. Returns the mean of the programs.
+    pub(crate) fn add(&mut self, readings: [CoreCycles; PRACTICES], pair: CoreCycles) -> CoreCycles {
+        let mean = readings.iter().map(|reading| reading.0).sum::<f64>() / PRACTICES as f64;
+        self.number += 1.0;
+        self.sums.iter_mut().zip(readings).for_each(|(sum, reading)| *sum += reading.0);
+        self.squares += mean * mean;
+        self.pairs += pair.0;
+        self.pair_squares += pair.0 * pair.0;
+        CoreCycles(mean)
+    }
+
+    /// The mean.
+    pub(crate) fn mean(&self) -> CoreCycles {
+        CoreCycles(self.sums.iter().sum::<f64>() / PRACTICES as f64 / self.number.max(1.0))
+    }
+
+    /// The standard error of the mean.
+    pub(crate) fn error(&self) -> f64 {
+        let number = self.number.max(1.0);
+        ((self.squares / number - self.mean().0.powi(2)).max(0.0) / number).sqrt()
+    }
+
+    /// The standard deviation of the pair over readings of the ruler.
+    pub(crate) fn pair_deviation(&self) -> f64 {
+        let number = self.number.max(1.0);
+        (self.pair_squares / number - (self.pairs / number).powi(2)).max(0.0).sqrt()
+    }
+
+    /// Cycles by which the overhead is less and more than the mean. It is most in one of the
+    /// programs. Slow code around an execution hides all of it but the pair of readings, which takes
+    /// `bare` alone: 157 cycles were left of 176 (Zen 5).
+    pub(crate) fn by_code(&self, bare: CoreCycles) -> [f64; 2] {
+        let [mean, bare] = [self.mean(), bare].map(|cycles| cycles.0);
+        let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
+        let (least, most) = programs.fold((bare, mean), |(least, most), one| (one.min(least), one.max(most)));
+        [(mean - least).max(0.0), most - mean]
+    }
 }
 
 /// State that all threads share.
 #[derive(Debug)]
 pub(crate) struct Global {
     pub calibration: Calibration,
-    pub nested: OnceLock<Nested>,
+    pub practices: OnceLock<[Practice; PRACTICES]>,
+    /// Cycles of a pair of readings in a loop.
+    pub bare: OnceLock<CoreCycles>,
     /// Number of readings that could not be kept.
     pub lost: AtomicU64,
+    /// Ticks of all threads for conversions and the ruler.
+    pub converting: AtomicU64,
     regions: Mutex<Vec<Kept>>,
+    overhead: Mutex<Overhead>,
     threads: Mutex<Vec<Arc<Shared>>>,
 }
 
 /// A thread's readings. Other threads may convert them too.
 #[derive(Debug)]
 struct Shared {
-    readings: Box<[AtomicU64]>,
+    readings: Box<[[AtomicU64; WORDS]]>,
     /// Number of readings. Only the thread itself adds to them.
     number: AtomicUsize,
     consumed: Mutex<Consumed>,
@@ -83,18 +152,54 @@ struct Consumed {
     /// Number of converted readings.
     number: usize,
     /// Last reading of the ruler.
-    scale: Option<Scale>,
+    ruler: Option<Ruler>,
     /// Executions since then, by region.
     since: Vec<u64>,
 }
 
+/// A reading of the ruler.
+#[derive(Debug, Clone, Copy)]
+struct Ruler {
+    scale: Scale,
+    /// What an execution adds to one around it.
+    overhead: CoreCycles,
+}
+
+impl Ruler {
+    /// The cycles of an execution that ended between this reading of the ruler and `later`: with
+    /// the executions in it, and without.
+    fn convert(&self, later: &Ruler, reading: &Reading) -> [CoreCycles; 2] {
+        let cycles = |ticks: u64| self.scale.cycles_to(&later.scale, Ticks(ticks as f64)).0;
+        let overhead = (self.overhead.0 + later.overhead.0) / 2.0;
+        // The ticks of a nested execution contain its pair, and not the rest of the overhead.
+        let pair = -cycles(0);
+        let around = f64::from(reading.direct) * (overhead - pair);
+        let all = cycles(reading.ticks) - f64::from(reading.within) * overhead;
+        [CoreCycles(all), CoreCycles(cycles(reading.ticks.saturating_sub(reading.nested)) - around)]
+    }
+}
+
+/// A thread's counts, at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Executions that have ended: in the lower half all, in the upper half those directly in the
+    /// present one.
+    ended: u64,
+    /// Ticks of those in the upper half.
+    nested: u64,
+    /// Ticks spent here instead of in the program.
+    away: u64,
+}
+
+/// One in the upper half of a count.
+const UPPER: u64 = 1 << 32;
+
 /// The state of a thread.
 pub(crate) struct Thread {
     shared: Arc<Shared>,
-    /// Number of regions that have ended.
-    pub ended: Cell<u32>,
-    /// Ticks spent here instead of in the program.
-    pub away: Cell<u64>,
+    ended: Cell<u64>,
+    nested: Cell<u64>,
+    away: Cell<u64>,
     /// The tick at which the ruler is due again, and the number of its readings.
     due: Cell<u64>,
     read: Cell<u64>,
@@ -130,9 +235,12 @@ pub(crate) fn lose() {
 pub(crate) fn global() -> &'static Global {
     GLOBAL.get_or_init(|| Global {
         calibration: Calibration::measure::<Method>(),
-        nested: OnceLock::new(),
+        practices: OnceLock::new(),
+        bare: OnceLock::new(),
         lost: AtomicU64::new(0),
+        converting: AtomicU64::new(0),
         regions: Mutex::new(Vec::new()),
+        overhead: Mutex::default(),
         threads: Mutex::new(Vec::new()),
     })
 }
@@ -159,39 +267,56 @@ pub(crate) fn all() -> Vec<Kept> {
     locked(&global.regions).clone()
 }
 
-/// A reading, which fits one word.
-#[derive(Clone, Copy)]
+/// What an execution adds to one around it, by all readings so far.
+pub(crate) fn overhead() -> Overhead {
+    *locked(&global().overhead)
+}
+
+/// A reading, which fits two words.
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Reading {
     region: u32,
-    /// Regions that ended within it.
+    /// Executions that ended within it, and those of them that were in no other one in it.
     within: u32,
+    direct: u32,
     ticks: u64,
+    /// Ticks of the direct ones.
+    nested: u64,
 }
 
 impl Reading {
     /// Packs the reading; `None` if a field is too large.
     #[inline(always)]
-    fn packed(self) -> Option<u64> {
-        let fits = self.region <= 0xffff && self.within <= 0xffff && self.ticks <= 0xffff_ffff;
-        fits.then_some(u64::from(self.region) << 48 | u64::from(self.within) << 32 | self.ticks)
+    fn packed(self) -> Option<[u64; WORDS]> {
+        let Reading { region, within, direct, ticks, nested } = self;
+        let fits = (region | within | direct) <= 0xffff && (ticks | nested) <= 0xffff_ffff;
+        let first = u64::from(region) << 48 | u64::from(within) << 32 | ticks;
+        fits.then_some([first, u64::from(direct) << 32 | nested])
     }
 
-    fn from_packed(packed: u64) -> Reading {
-        let part = |from: u32, bits: u32| packed >> from & ((1 << bits) - 1);
-        Reading { region: part(48, 16) as u32, within: part(32, 16) as u32, ticks: part(0, 32) }
+    fn from_packed([first, second]: [u64; WORDS]) -> Reading {
+        let part = |from: u32, bits: u32| first >> from & ((1 << bits) - 1);
+        Reading {
+            region: part(48, 16) as u32,
+            within: part(32, 16) as u32,
+            direct: (second >> 32) as u32,
+            ticks: part(0, 32),
+            nested: second & 0xffff_ffff,
+        }
     }
 }
 
 impl Thread {
     fn new() -> Thread {
         let shared = Arc::new(Shared {
-            readings: (0..KEPT).map(|_| AtomicU64::new(0)).collect(),
+            readings: (0..KEPT).map(|_| Default::default()).collect(),
             number: AtomicUsize::new(0),
             consumed: Mutex::default(),
         });
         Thread {
             shared,
             ended: Cell::new(0),
+            nested: Cell::new(0),
             away: Cell::new(0),
             due: Cell::new(0),
             read: Cell::new(0),
@@ -200,24 +325,44 @@ impl Thread {
         }
     }
 
-    /// Keeps a reading. `now` is the clock at its end.
+    /// The counts at this moment.
     #[inline(always)]
-    pub(crate) fn record(&self, region: u32, within: u32, ticks: u64, now: u64) {
-        self.ended.set(self.ended.get().wrapping_add(1));
-        let kept = self.keep(region, within, ticks);
+    pub(crate) fn counts(&self) -> Counts {
+        Counts { ended: self.ended.get(), nested: self.nested.get(), away: self.away.get() }
+    }
+
+    /// Keeps a reading: `ticks` from the moment of the earlier counts to `now`.
+    #[inline(always)]
+    pub(crate) fn record(&self, region: u32, before: Counts, ticks: u64, now: u64) {
+        let counts = self.counts();
+        let ticks = ticks.saturating_sub(counts.away.wrapping_sub(before.away));
+        let upper = (counts.ended >> 32) as u32;
+        let reading = Reading {
+            region,
+            within: (counts.ended as u32).wrapping_sub(before.ended as u32),
+            direct: upper.wrapping_sub((before.ended >> 32) as u32),
+            ticks,
+            nested: counts.nested.wrapping_sub(before.nested),
+        };
+        // For the execution around, this one replaces those directly in it.
+        let lower = u64::from((counts.ended as u32).wrapping_add(1));
+        self.ended.set((before.ended & !(UPPER - 1)).wrapping_add(UPPER) | lower);
+        self.nested.set(before.nested.wrapping_add(ticks));
+        let kept = self.keep(reading);
         if !kept || now >= self.due.get() {
-            self.full((!kept).then_some(Reading { region, within, ticks }));
+            self.full((!kept).then_some(reading));
         }
     }
 
     /// Keeps a reading if there is room; returns whether there was.
     #[inline(always)]
-    fn keep(&self, region: u32, within: u32, ticks: u64) -> bool {
+    fn keep(&self, reading: Reading) -> bool {
         let shared = &*self.shared;
         let number = shared.number.load(Ordering::Relaxed);
-        let Some(packed) = (Reading { region, within, ticks }).packed() else { return false };
-        let Some(place) = shared.readings.get(number) else { return false };
-        place.store(packed, Ordering::Relaxed);
+        let Some([first, second]) = reading.packed() else { return false };
+        let Some([first_word, second_word]) = shared.readings.get(number) else { return false };
+        first_word.store(first, Ordering::Relaxed);
+        second_word.store(second, Ordering::Relaxed);
         // A thread that sees the number also sees the reading.
         shared.number.store(number + 1, Ordering::Release);
         true
@@ -245,14 +390,16 @@ impl Thread {
             locked(&global.threads).push(self.shared.clone());
         }
         let due = now || began >= self.due.get();
-        self.shared.consume(global, last, Whose::Own { due });
+        self.shared.consume(global, last, Whose::Own { thread: self, due });
         let ended = Method::end();
+        let took = ended.wrapping_sub(began);
+        self.away.set(self.away.get().wrapping_add(took));
+        // More is the time of other programs.
+        let took = took.min(longest_reading(&global.calibration));
         if due {
-            // More is the time of other programs.
-            let took = ended.wrapping_sub(began).min(longest_reading(&global.calibration));
             self.plan_ruler(took, ended);
         }
-        self.away.set(self.away.get().wrapping_add(ended.wrapping_sub(began)));
+        global.converting.fetch_add(took, Ordering::Relaxed);
         self.busy.set(false);
         true
     }
@@ -268,6 +415,41 @@ impl Thread {
         let times = RARE.min(AT_FIRST + read / AS_OFTEN);
         self.due.set(ended.wrapping_add(quickest.saturating_mul(times)));
     }
+
+    /// Reads the ruler, and what an execution now adds to one around it. The list of readings must
+    /// be empty.
+    fn read_ruler(&self, global: &Global) -> Ruler {
+        let scale = steady(&global.calibration);
+        // While the thread ends, executions find no state.
+        let practices = global.practices.get().filter(|_| thread(|_| ()).is_some());
+        let measure = |practice| self.measure_overhead(practice, &global.calibration, &scale);
+        let readings = practices.map(|practices| practices.map(measure));
+        let pair = CoreCycles(scale.pair.0 * scale.cycles);
+        let mut known = locked(&global.overhead);
+        let overhead = readings.map_or(known.mean(), |readings| known.add(readings, pair));
+        Ruler { scale, overhead }
+    }
+
+    /// Measures what an execution adds to one around it, by a program. The list of readings must be
+    /// empty.
+    fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> CoreCycles {
+        let Counts { ended, nested, .. } = self.counts();
+        let due = self.due.replace(u64::MAX);
+        let mut rounds = [[0; 2]; PRACTICE_ROUNDS];
+        rounds.fill_with(|| {
+            [1, PRACTICE_LONGER].map(|executions| {
+                let ticks = practice(executions);
+                self.shared.number.store(0, Ordering::Relaxed);
+                ticks
+            })
+        });
+        self.due.set(due);
+        self.ended.set(ended);
+        self.nested.set(nested);
+        let (mut shorter, mut longer) = (rounds.map(|[one, _]| one), rounds.map(|[_, many]| many));
+        let each = time_of_each(&mut shorter, &mut longer, PRACTICE_LONGER, calibration.step);
+        CoreCycles(each.0 * scale.cycles - calibration.block().0)
+    }
 }
 
 impl Drop for Thread {
@@ -282,27 +464,46 @@ impl Drop for Thread {
 impl Shared {
     /// Converts the thread's readings, and one that found no room. Only the thread itself may reset
     /// the list and read the ruler, which belongs to its CPU.
-    fn consume(&self, global: &Global, last: Option<Reading>, whose: Whose) {
+    fn consume(&self, global: &Global, last: Option<Reading>, whose: Whose<'_>) {
         let mut consumed = locked(&self.consumed);
-        let before = consumed.scale;
-        let read = whose == Whose::Own { due: true } || before.is_none() && whose != Whose::Other;
-        if read {
-            consumed.scale = Some(steady(&global.calibration));
+        let before = consumed.ruler;
+        if before.is_none() && matches!(whose, Whose::Other) {
+            return;
         }
-        let Some(now) = consumed.scale else { return };
-        let before = before.unwrap_or(now);
-        let changed = (now.cycles / before.cycles - 1.0).abs();
-        let spread = before.spread.max(now.spread).max(changed);
-        let nested = global.nested.get().copied().unwrap_or_default().region.0;
         let number = self.number.load(Ordering::Acquire);
-        let mut regions = locked(&global.regions);
         let kept = self.readings.get(consumed.number..number).unwrap_or_default();
-        let kept = kept.iter().map(|reading| Reading::from_packed(reading.load(Ordering::Relaxed)));
-        for reading in kept.chain(last) {
+        let unpacked = |words: &[AtomicU64; WORDS]| {
+            Reading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        };
+        let readings: Vec<Reading> = kept.iter().map(unpacked).chain(last).collect();
+        consumed.number = number;
+        let mut read = false;
+        if let Whose::Own { thread, due } = whose {
+            consumed.number = 0;
+            self.number.store(0, Ordering::Relaxed);
+            read = due || before.is_none();
+            if read {
+                consumed.ruler = Some(thread.read_ruler(global));
+            }
+        }
+        let Some(now) = consumed.ruler else { return };
+        let before = before.unwrap_or(now);
+        let changed = (now.scale.cycles / before.scale.cycles - 1.0).abs();
+        let spread = before.scale.spread.max(now.scale.spread).max(changed);
+        let mut regions = locked(&global.regions);
+        for reading in readings {
             let place = (reading.region as usize).wrapping_sub(1);
             let Some(region) = regions.get_mut(place) else { continue };
-            let within = f64::from(reading.within) * nested;
-            region.cycles.add(before.cycles_to(&now, Ticks(reading.ticks as f64)).0 - within);
+            let [all, own] = before.convert(&now, &reading);
+            if reading.direct > 0 {
+                region.own.get_or_insert_with(|| region.cycles.clone());
+            }
+            if let Some(region) = &mut region.own {
+                region.add(own.0);
+            }
+            region.cycles.add(all.0);
+            region.within += u64::from(reading.within);
+            region.direct += u64::from(reading.direct);
             region.spread += spread;
             if consumed.since.len() <= place {
                 consumed.since.resize(place + 1, 0);
@@ -313,23 +514,19 @@ impl Shared {
         }
         if read {
             let since = std::mem::take(&mut consumed.since);
-            if changed > MOVED {
-                regions.iter_mut().zip(since).for_each(|(region, number)| region.moved += number);
+            for (region, number) in regions.iter_mut().zip(since) {
+                region.together += (number as f64).powi(2);
+                region.moved += if changed > MOVED { number } else { 0 };
             }
-        }
-        consumed.number = number;
-        if whose != Whose::Other {
-            consumed.number = 0;
-            self.number.store(0, Ordering::Relaxed);
         }
     }
 }
 
 /// The thread that converts readings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+#[derive(Clone, Copy)]
+enum Whose<'a> {
     /// The owner of the readings, and whether the ruler is due.
-    Own { due: bool },
+    Own { thread: &'a Thread, due: bool },
     /// Another thread.
     Other,
 }
@@ -359,6 +556,44 @@ pub(crate) fn steady(calibration: &Calibration) -> Scale {
 mod tests {
     use super::*;
 
+    /// The readings that a thread has kept.
+    fn kept(thread: &Thread) -> Vec<Reading> {
+        let number = thread.shared.number.load(Ordering::Relaxed);
+        let words = thread.shared.readings.iter().take(number);
+        words.map(|words| Reading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))).collect()
+    }
+
+    #[test]
+    fn the_cycles_of_a_region_are_its_own_and_those_of_the_regions_in_it() {
+        // A tick is two cycles. A pair takes 40 ticks, and an execution 50 more around it.
+        let (own, pair, around) = ([100, 7, 300], 40, 50);
+        let thread = Thread::new();
+        thread.due.set(u64::MAX);
+        // Twice in the first region: the second, with the third twice in it.
+        let first = thread.counts();
+        for _ in 0..2 {
+            let second = thread.counts();
+            for _ in 0..2 {
+                thread.record(3, thread.counts(), own[2] + pair, 0);
+            }
+            thread.record(2, second, own[1] + pair + 2 * (own[2] + pair + around), 0);
+        }
+        let within = own[1] + 2 * (own[2] + pair + around);
+        // A conversion that took 9 ticks is in the first region only.
+        thread.away.set(9);
+        thread.record(1, first, own[0] + pair + 2 * (within + pair + around) + 9, 0);
+
+        let scale = Scale { cycles: 2.0, pair: Ticks(pair as f64), spread: 0.0 };
+        let ruler = Ruler { scale, overhead: CoreCycles(2.0 * (pair + around) as f64) };
+        let cycles: Vec<_> = kept(&thread).iter().map(|reading| ruler.convert(&ruler, reading)).collect();
+        let expected = [own[2], own[1] + 2 * own[2], own[0] + 2 * own[1] + 4 * own[2]].map(|all| 2.0 * all as f64);
+        let own = own.map(|own| 2.0 * own as f64);
+        let third = [expected[0], own[2]];
+        let second = [expected[1], own[1]];
+        let all = [third, third, second, third, third, second, [expected[2], own[0]]];
+        assert_eq!(cycles, all.map(|pair| pair.map(CoreCycles)));
+    }
+
     #[test]
     fn an_interrupted_reading_of_the_ruler_does_not_postpone_the_next_one() {
         let pause = |took: &[u64]| {
@@ -369,5 +604,23 @@ mod tests {
         assert_eq!(pause(&[100, 100]), 100 * AT_FIRST);
         assert_eq!(pause(&[100, 50_000]), 100 * AT_FIRST);
         assert_eq!(pause(&[50_000, 100]), 100 * AT_FIRST);
+    }
+
+    #[test]
+    fn a_reading_fits_its_words_or_is_not_packed() {
+        let most = Reading { region: 0xffff, within: 0xffff, direct: 0xffff, ticks: 0xffff_ffff, nested: 0xffff_ffff };
+        let some = Reading { region: 1, within: 700, direct: 3, ticks: 5_000, nested: 4_000 };
+        for reading in [most, some] {
+            assert_eq!(reading.packed().map(Reading::from_packed), Some(reading));
+        }
+        for wide in [
+            Reading { region: 0x1_0000, ..some },
+            Reading { within: 0x1_0000, ..some },
+            Reading { direct: 0x1_0000, ..some },
+            Reading { ticks: 1 << 32, ..some },
+            Reading { nested: 1 << 32, ..some },
+        ] {
+            assert_eq!(wide.packed(), None, "{wide:?}");
+        }
     }
 }

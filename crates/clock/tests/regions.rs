@@ -2,7 +2,7 @@
 //! matter.
 #![cfg(feature = "std")]
 
-use cyclescope_clock::{Caveat, Region, Report, Row, hide, keep, report};
+use cyclescope_clock::{Caveat, CoreCycles, Estimate, Region, Report, Row, hide, keep, report};
 use std::hint::black_box;
 
 /// The row of a region; other tests of this program add others.
@@ -77,29 +77,103 @@ fn longer_code_takes_longer_by_its_extra_work() {
     assert!((each - each.round()).abs() < 0.1 * each && each > 1.5, "{each}\n{all}");
 }
 
+/// Whether the intervals of two estimates have a number in common.
+fn agree(one: &Estimate, other: &Estimate) -> bool {
+    let [[low, high], [other_low, other_high]] = [one.interval, other.interval];
+    low <= other_high && other_low <= high
+}
+
+/// Slow code around nested regions hides a part of their overhead.
 #[test]
-fn a_region_excludes_the_overhead_of_nested_regions() {
+fn a_region_excludes_the_overhead_of_nested_regions_in_any_code() {
+    static ALONE: Region = Region::new("alone");
     static AROUND: Region = Region::new("around");
     static WITHIN: Region = Region::new("within");
-    static ALONE: Region = Region::new("alone");
-    let mut value = 3;
-    for _ in 0..20_000 {
-        {
-            let _timed = ALONE.begin();
-            value = (0..8).fold(value, |value, _| multiplications(50, value));
-        }
-        let _timed = AROUND.begin();
-        for _ in 0..8 {
-            let _timed = WITHIN.begin();
-            value = multiplications(50, value);
+    static SLOW_ALONE: Region = Region::new("slow alone");
+    static SLOW_AROUND: Region = Region::new("slow around");
+    const NESTED: u64 = 8;
+    let (number, mut value) = (5_000, 3);
+    for _ in 0..number {
+        for (slow, alone, around) in [(0, &ALONE, &AROUND), (100, &SLOW_ALONE, &SLOW_AROUND)] {
+            let timed = alone.begin();
+            for _ in 0..NESTED {
+                value = multiplications(50, multiplications(slow, value));
+            }
+            timed.end();
+            let timed = around.begin();
+            for _ in 0..NESTED {
+                value = multiplications(slow, value);
+                let _timed = WITHIN.begin();
+                value = multiplications(50, value);
+            }
+            timed.end();
         }
     }
     let all = report();
-    let [alone, around] = ["alone", "around"].map(|name| row(&all, name));
-    assert_eq!((row(&all, "within").count, around.count), (160_000, 20_000));
-    // Eight regions cost as much as the code in them.
-    let more = around.cycles.value.0 / alone.cycles.value.0 - 1.0;
-    assert!(more.abs() < 0.2, "{more}\n{all}");
+    assert_eq!((row(&all, "within").count, row(&all, "around").count), (2 * NESTED * number, number));
+    for (alone, around) in [("alone", "around"), ("slow alone", "slow around")] {
+        let [alone, around] = [alone, around].map(|name| row(&all, name));
+        assert_eq!((alone.within, around.within), (0.0, NESTED as f64));
+        assert!(agree(&alone.cycles, &around.cycles), "{all}");
+        // The interval says something.
+        let [low, high] = around.cycles.interval;
+        assert!(high.0 - low.0 < 0.5 * alone.cycles.value.0, "{all}");
+    }
+}
+
+#[test]
+fn a_region_consists_of_its_own_code_and_the_regions_in_it() {
+    static OUTER: Region = Region::new("outer");
+    static MIDDLE: Region = Region::new("middle");
+    static INNER: Region = Region::new("inner");
+    let mut value = 3;
+    for _ in 0..10_000 {
+        let _timed = OUTER.begin();
+        value = multiplications(400, value);
+        for _ in 0..2 {
+            let _timed = MIDDLE.begin();
+            value = multiplications(200, value);
+            for _ in 0..3 {
+                let _timed = INNER.begin();
+                value = multiplications(100, value);
+            }
+        }
+    }
+    black_box(value);
+    let all = report();
+    let [outer, middle, inner] = ["outer", "middle", "inner"].map(|name| row(&all, name));
+    assert_eq!((outer.within, middle.within, inner.within), (8.0, 3.0, 0.0));
+    assert_eq!(inner.own, inner.cycles);
+    let sum = |own: &Row, number: f64, within: &Row| own.own.value.0 + number * within.cycles.value.0;
+    for (whole, parts) in [(&outer, sum(&outer, 2.0, &middle)), (&middle, sum(&middle, 3.0, &inner))] {
+        assert!((parts / whole.cycles.value.0 - 1.0).abs() < 0.03, "{all}");
+    }
+    // Four times, twice and once the same code.
+    assert!(agree_scaled(&outer.own, 4.0, &inner.own) && agree_scaled(&middle.own, 2.0, &inner.own), "{all}");
+}
+
+/// Whether an estimate agrees with a multiple of another one.
+fn agree_scaled(one: &Estimate, times: f64, other: &Estimate) -> bool {
+    let scaled = |cycles: CoreCycles| CoreCycles(times * cycles.0);
+    agree(one, &Estimate { value: scaled(other.value), interval: other.interval.map(scaled) })
+}
+
+#[test]
+fn a_recursive_region_includes_its_inner_executions() {
+    static RECURSIVE: Region = Region::new("recursive");
+    const DEPTH: u32 = 4;
+    fn recurse(depth: u32, value: u64) -> u64 {
+        let _timed = RECURSIVE.begin();
+        let value = multiplications(100, value);
+        if depth > 1 { recurse(depth - 1, value) } else { value }
+    }
+    let value = (0..5_000).fold(3, |value, _| recurse(black_box(DEPTH), value));
+    black_box(value);
+    let all = report();
+    let recursive = row(&all, "recursive");
+    assert_eq!((recursive.count, recursive.within), (20_000, 1.5));
+    // Executions take once to four times as long as the innermost one: on the average 2.5 times.
+    assert!(agree_scaled(&recursive.cycles, 2.5, &recursive.own), "{all}");
 }
 
 #[test]
