@@ -155,9 +155,12 @@ impl MeasurementSession<'_> {
                 calls.push(ProgramCall { place, loop_count: if iterates { *repeats as u64 } else { loop_count } });
             }
         }
-        let alignment = self.plan.cold.code.then_some(0);
+        let alignment = match self.plan.cold.code {
+            true => 0,
+            false => placement::spread_alignment(self.first_alignment, acquisition.layouts.len()),
+        };
         let (arena, further) = (self.executor.arena_len(), first..programs.len());
-        let code = schedule::place_programs(programs, call::RULERS, further, arena, alignment, &mut self.random)?;
+        let code = schedule::place_programs(programs, call::RULERS, further, arena, Some(alignment), &mut self.random)?;
         let order = self.draw_order();
         let data = placement::displace_data(&self.memory, &mut self.random);
         Ok(PlannedLayout { code, calls, order, data, seed: self.random.next_bits() })

@@ -5,6 +5,7 @@ use super::estimate::call;
 use super::measurement_progress::MeasurementProgress;
 use super::plan::{LengthenBy, Plan};
 use super::question::CostQuestion;
+use crate::placement::CACHE_LINE;
 use crate::ruler::RulerPrograms;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopObstacle, LoopPlan, Program, ProgramFrame, ProgramRecipe};
@@ -81,6 +82,8 @@ pub(super) struct MeasurementSession<'a> {
     pub(super) ruler: [Program; call::RULERS],
     pub(super) imul_latency: f64,
     pub(super) random: Random,
+    /// Alignment of the bodies to the cache line in the first layout.
+    pub(super) first_alignment: usize,
     /// Number of budgets that may be spent: more for training and for layouts measured after it.
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, if its predictors learn slowly.
@@ -111,6 +114,8 @@ impl<'a> MeasurementSession<'a> {
         let loops: Vec<Result<LoopPlan, LoopObstacle>> =
             question.snippets().iter().map(|instances| instances[0].loop_plan()).collect();
         let loop_length = choose_loop_length(plan, &outlines, &loops)?;
+        let mut random = Random::new(plan.seed);
+        let first_alignment = random.below(CACHE_LINE);
         let parts = question.snippets().iter().zip(outlines).zip(loops);
         let parts: Vec<MeasuredSnippet> = parts
             .map(|((instances, outline), loops)| {
@@ -133,7 +138,8 @@ impl<'a> MeasurementSession<'a> {
             plan,
             ruler: RulerPrograms::new(plan.clock).into_programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
-            random: Random::new(plan.seed),
+            random,
+            first_alignment,
             budgets: 1,
             training: None,
             fastest: f64::INFINITY,

@@ -55,7 +55,9 @@ impl CaveatKind {
             CaveatKind::LayoutDependent | CaveatKind::TwoModes => {
                 "take the range as the result; aligned code and data of your own have one of these costs"
             }
-            CaveatKind::Nonlinear => "choose --unroll and --loop: long bodies outgrow buffers, short ones fit the predictors",
+            CaveatKind::Nonlinear => {
+                "choose --unroll and --loop: long bodies outgrow buffers, short ones fit the predictors"
+            }
             CaveatKind::UpperBound | CaveatKind::FrontEnd | CaveatKind::Emulated | CaveatKind::RulersDisagree => {
                 return None;
             }
