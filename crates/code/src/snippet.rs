@@ -2,7 +2,7 @@
 
 use crate::asm;
 use crate::context::FloatElement;
-use crate::program::{EntryState, LoopObstacle, LoopPlan, VectorSetup, leaves_straight_line};
+use crate::program::{EntryState, LoopObstacle, LoopPlan, VectorSetup, is_always_taken};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{
     Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess, Register,
@@ -22,8 +22,8 @@ pub struct Snippet {
 pub struct SnippetOutline {
     /// Number of instructions in the snippet.
     pub instructions: usize,
-    /// Number of branches, calls and returns in the snippet.
-    pub branches: usize,
+    /// Number of jumps, calls and returns in the snippet that are always taken.
+    pub taken_branches: usize,
     /// Number of instructions that access memory.
     pub memory_accesses: usize,
     /// Whether the snippet or its init code accesses memory.
@@ -32,7 +32,7 @@ pub struct SnippetOutline {
     pub prepared: usize,
     /// Processor state that it needs.
     pub world: EntryState,
-    /// Whether it uses R15, which counts the iterations of a looped body.
+    /// Whether it uses R15, which counts the iterations of a plain loop.
     pub uses_r15: bool,
 }
 
@@ -66,13 +66,23 @@ impl Snippet {
         &self.text
     }
 
-    /// The loop that copies of the snippet can run in.
+    /// The loop that copies of the snippet can run in for any number of iterations.
     ///
     /// # Errors
     ///
     /// Fails if an iteration can't begin like the first one.
     pub fn loop_plan(&self) -> Result<LoopPlan, LoopObstacle> {
         LoopPlan::from_code(&self.code, &self.init)
+    }
+
+    /// The loop that copies of the snippet can run in for some iterations: it may move its
+    /// addresses.
+    ///
+    /// # Errors
+    ///
+    /// As for [`loop_plan`](Snippet::loop_plan), except for moving addresses.
+    pub fn loop_plan_with_moves(&self) -> Result<LoopPlan, LoopObstacle> {
+        LoopPlan::from_code_with_moves(&self.code, &self.init)
     }
 
     /// Analyses the instructions of the snippet and its init code.
@@ -87,7 +97,7 @@ impl Snippet {
                 outline.touches_memory |= touches;
                 if counted {
                     outline.instructions += 1;
-                    outline.branches += usize::from(leaves_straight_line(&instruction));
+                    outline.taken_branches += usize::from(is_always_taken(&instruction));
                     outline.memory_accesses += usize::from(touches);
                 } else {
                     outline.prepared += usize::from(info.used_memory().iter().any(writes_memory));

@@ -66,7 +66,7 @@ impl Scope {
     /// [`Error::Unavailable`] if the CPU lacks an instruction. [`Error::Run`] if the snippet is too
     /// long for the code memory, if the executor refuses it, or if it does not end normally.
     pub fn measure(&mut self, snippet: &Snippet) -> Result<RunOutcome, Error> {
-        (self.offer.judge)(snippet, snippet.loop_plan().ok())?;
+        (self.offer.judge)(snippet, snippet.loop_plan_with_moves().ok())?;
         for code in [snippet.code(), snippet.init()] {
             for instruction in Listing::from_bytes(code).instructions() {
                 self.machine().features.require(asm::required_features(instruction))?;

@@ -37,6 +37,19 @@ pub struct Acquisition {
     pub training: Option<u64>,
 }
 
+/// Core cycles of a loop's longest iteration below which its branch may hide the copies. Cores take
+/// a branch every cycle or every second one, and two copies must be longer than that.
+const HIDDEN_CYCLES: f64 = 4.0;
+
+impl Acquisition {
+    /// Whether a loop's branch may hide its copies: an iteration takes as long as the branch,
+    /// however little the copies need. The estimate is the cost of the only snippet.
+    pub fn may_hide_copies(&self, estimate: &CostEstimate) -> bool {
+        let [unit] = self.units.as_slice() else { return false };
+        self.shape.loop_count > 1 && 4.0 * *unit as f64 * estimate.cost.value < HIDDEN_CYCLES
+    }
+}
+
 /// A finished measurement of one cost.
 #[derive(Debug, Clone)]
 pub struct CostMeasurement {

@@ -6,7 +6,7 @@ use super::cost_judgement::{CostJudgement, holds_for_any_pair};
 use super::estimate::{LayoutData, RoundShape, call};
 use super::layouts::SECONDS_A_CYCLE;
 use super::measurement_progress::MeasurementProgress;
-use super::measurement_session::{CYCLES_PER_NS, MeasurementSession};
+use super::measurement_session::{CYCLES_PER_NS, LoopLength, MeasurementSession};
 use super::plan::Plan;
 use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
@@ -57,6 +57,9 @@ const FREQUENT_SHARE: f64 = 0.1;
 const WARM_UP_PER_TIMED: u32 = 4;
 /// Most iterations of the loop around the copies in the pilot.
 const PILOT_ITERATIONS_MOST: u64 = 1000;
+/// Core cycles of a round's copies in the pilot of a loop whose length the measurement chooses:
+/// enough to know a cost within some percent.
+const PILOT_CYCLES: f64 = 20_000.0;
 /// Repeats of a snippet in its three bodies together, in units: u + 2u + 4u.
 const UNITS_PER_ROUND: f64 = 7.0;
 /// Upper bound on the bodies of a round, as a multiple of the span from u to 4u repeats: 7/3, and
@@ -109,7 +112,7 @@ impl MeasurementSession<'_> {
             let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;
             if any(|found| !found.settled) && more_warm_up && self.has_time() {
                 acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
-            } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
+            } else if found.iter().any(|found| !found.linear || found.hidden || self.is_blurred(found))
                 && longer_bodies.is_some()
                 && self.has_time()
             {
@@ -230,7 +233,7 @@ impl MeasurementSession<'_> {
         let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
         let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
         let measurement = |(found, cost): (CostJudgement, &CostFormula)| {
-            let CostJudgement { estimate, linear, settled } = found;
+            let CostJudgement { estimate, linear, settled, .. } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
             CostMeasurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, elapsed }
@@ -273,6 +276,21 @@ impl MeasurementSession<'_> {
             self.parts.iter_mut().for_each(|part| part.guess = COLD_GUESS);
             return Ok(());
         }
+        self.guess_costs()?;
+        if self.loop_length.is_chosen() {
+            // One iteration shows only what is slow. What is not gets more.
+            let slowest = self.parts.iter().map(|part| part.guess).fold(0.0, f64::max);
+            let iterations = PILOT_CYCLES / (UNITS_PER_ROUND * slowest);
+            if iterations >= 2.0 {
+                self.loop_length = LoopLength::Chosen(iterations as u64);
+                self.guess_costs()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a rough cost of each snippet from a single layout with 1, 2 and 4 repeats.
+    fn guess_costs(&mut self) -> Result<(), RunError> {
         let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], 1);
         acquisition.rounds = 2;
         acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_ITERATIONS_MOST);

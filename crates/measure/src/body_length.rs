@@ -36,13 +36,11 @@ const ITERATION_CYCLES: f64 = 64.0;
 /// (optimisation manuals of Intel and AMD).
 const ITERATION_INSTRUCTIONS: usize = 1024;
 const ITERATION_BYTES: usize = 6 << 10;
-/// Most branches in the longest iteration of a loop. More compete for the predictors' fastest
+/// Most taken branches in the longest iteration of a loop, at first and after it grows. More compete for the predictors' fastest
 /// entries: a call with its return and a jump took 4.1 cycles up to 8 copies, 5.3 in 32, and 5.8 in
 /// 64 (Zen 5).
 const ITERATION_BRANCHES: usize = 16;
-/// Most bytes by which an iteration moves a pointer: half of the memory from the middle of an area
-/// to its end.
-const MOVED_BYTES: usize = 256 << 10;
+const ITERATION_BRANCHES_MOST: usize = 256;
 /// Initial core cycles by which the longest and the shortest looped body differ: hundreds of steps
 /// of any TSC.
 const LOOPED_SPAN_CYCLES: f64 = 24_000.0;
@@ -60,7 +58,7 @@ impl MeasurementSession<'_> {
         }
         if self.loop_length.is_chosen() {
             let by_cycles = (ITERATION_CYCLES / part.guess).ceil() as usize;
-            return by_cycles.min(part.most_looped_unit()).max(1);
+            return by_cycles.min(part.most_looped_unit(ITERATION_BRANCHES)).max(1);
         }
         let by_time = (BODY_CYCLES / 4.0 / (part.guess * self.loop_length.iterations() as f64)) as usize;
         let by_count = INSTRUCTIONS_LEAST.div_ceil(part.outline.instructions.max(1));
@@ -108,7 +106,7 @@ impl MeasurementSession<'_> {
         };
         let grow = |(part, unit): (&MeasuredSnippet, &usize)| {
             let fits = match self.loop_length.is_chosen() {
-                true => 2 * unit <= part.most_looped_unit(),
+                true => 2 * unit <= part.most_looped_unit(ITERATION_BRANCHES_MOST),
                 false => 8 * unit * self.bytes_per_repeat(part) <= BODY_BYTES_MOST,
             };
             if fits && in_time(part, 2 * unit, iterations) { 2 * unit } else { *unit }
@@ -126,21 +124,17 @@ impl MeasurementSession<'_> {
 }
 
 impl MeasuredSnippet<'_> {
-    /// The largest unit whose longest body fits the cache of decoded instructions. A quarter of a
-    /// unit may be added to it.
-    fn most_looped_unit(&self) -> usize {
+    /// The largest unit whose longest body fits the cache of decoded instructions, and has at most
+    /// this number of taken branches. A quarter of a unit may be added to it.
+    fn most_looped_unit(&self, branches: usize) -> usize {
         let in_longest = |most: usize, of_copy: usize| most * 4 / 17 / of_copy.max(1);
         let by_count = in_longest(ITERATION_INSTRUCTIONS, self.outline.instructions);
         let by_bytes = in_longest(ITERATION_BYTES, self.snippet.code().len());
-        let by_branches = match self.outline.branches {
+        let by_branches = match self.outline.taken_branches {
             0 => by_count,
-            branches => in_longest(ITERATION_BRANCHES, branches),
+            of_copy => in_longest(branches, of_copy),
         };
-        let by_steps = match self.looped.map_or(0, |looped| looped.longest_step()) {
-            0 => by_count,
-            step => in_longest(MOVED_BYTES, step),
-        };
-        by_count.min(by_bytes).min(by_branches).min(by_steps).max(1)
+        by_count.min(by_bytes).min(by_branches).max(1)
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct CostJudgement {
     pub(super) linear: bool,
     /// Whether the cost has stopped changing.
     pub(super) settled: bool,
+    /// Whether the loop's branch may hide the copies.
+    pub(super) hidden: bool,
 }
 
 impl CostJudgement {
@@ -32,7 +34,8 @@ impl MeasurementSession<'_> {
     pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &CostFormula) -> CostJudgement {
         let estimate = estimate_cost(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = check_linear_and_settled(&estimate);
-        CostJudgement { estimate, linear, settled }
+        let hidden = estimate.as_ref().is_some_and(|estimate| acquisition.may_hide_copies(estimate));
+        CostJudgement { estimate, linear, settled, hidden }
     }
 
     /// Whether the cost has the precision that the plan requests.

@@ -26,9 +26,6 @@ pub(super) const MEMORY_ACCESSES_LEAST: usize = 128;
 /// pointers. The first accesses find caches and prefetchers as the init code left them. A ring of 2
 /// 048 lines took 4.05 core cycles per line in its first part, and 4.24 over many laps (Zen 5).
 const LAPS: u64 = 4;
-/// Iterations in the pilot of a loop whose length the measurement chooses. A copy that leaves the
-/// virtual machine takes some 30 000 cycles, so there can't be many.
-const PILOT_ITERATIONS: u64 = 64;
 
 /// A snippet of the question, and the common parts of its programs.
 pub(super) struct MeasuredSnippet<'a> {
@@ -37,8 +34,6 @@ pub(super) struct MeasuredSnippet<'a> {
     /// Each instance and its frame. The frame is `None` if anything is cold: evictions depend on
     /// the number of copies.
     instances: Vec<(&'a Snippet, Option<ProgramFrame>)>,
-    /// The loop around the copies.
-    pub(super) looped: Option<LoopPlan>,
     /// Rough cost in core cycles, before it is measured.
     pub(super) guess: f64,
 }
@@ -112,7 +107,7 @@ impl<'a> MeasurementSession<'a> {
         let outlines = question.snippets().iter().map(|instances| instances[0].outline(plan.avx));
         let outlines: Vec<SnippetOutline> = outlines.collect();
         let loops: Vec<Result<LoopPlan, LoopObstacle>> =
-            question.snippets().iter().map(|instances| instances[0].loop_plan()).collect();
+            question.snippets().iter().map(|instances| plan_loop(plan, &instances[0])).collect();
         let loop_length = choose_loop_length(plan, &outlines, &loops)?;
         let mut random = Random::new(plan.seed);
         let first_alignment = random.below(CACHE_LINE);
@@ -177,7 +172,7 @@ impl<'a> MeasuredSnippet<'a> {
             (!plan.cold.is_any()).then(|| ProgramRecipe { looped, ..recipe }.build_frame())
         };
         let framed = instances.iter().map(|snippet| (snippet, frame(snippet))).collect();
-        MeasuredSnippet { snippet: &instances[0], outline, instances: framed, looped, guess: 0.0 }
+        MeasuredSnippet { snippet: &instances[0], outline, instances: framed, guess: 0.0 }
     }
 
     /// Builds the program with `copies` copies for the layout with this number.
@@ -188,6 +183,11 @@ impl<'a> MeasuredSnippet<'a> {
             None => make_recipe(snippet, plan, self.outline, copies).build(),
         }
     }
+}
+
+/// The loop that a snippet can have. It may move its addresses for a given number of iterations.
+fn plan_loop(plan: &Plan, snippet: &Snippet) -> Result<LoopPlan, LoopObstacle> {
+    if plan.loop_count.is_some() { snippet.loop_plan_with_moves() } else { snippet.loop_plan() }
 }
 
 /// Iterations of the loop around the copies: the plan's, or [`LAPS`] if the shortest body then
@@ -220,7 +220,7 @@ fn choose_loop_length(
     let walks = |outline: &SnippetOutline| outline.memory_accesses > 0 && outline.prepared > MEMORY_ACCESSES_LEAST;
     Ok(match (plan.lengthen, outlines.iter().any(walks) && plan.unit.is_none()) {
         (_, true) => LoopLength::Fixed(LAPS),
-        (LengthenBy::LoopedCopies, false) => LoopLength::Chosen(PILOT_ITERATIONS),
+        (LengthenBy::LoopedCopies, false) => LoopLength::Chosen(1),
         (_, false) => LoopLength::NoLoop,
     })
 }

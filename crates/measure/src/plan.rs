@@ -73,7 +73,7 @@ pub struct Plan {
     /// The unit u; `None` if the measurement chooses it.
     pub unit: Option<usize>,
     /// Iterations of the loop around the copies. With `None` the measurement chooses them for
-    /// [`LengthenBy::LoopedCopies`], and there is no loop otherwise.
+    /// [`LengthenBy::LoopedCopies`] and for rings of pointers. Otherwise there is no loop.
     pub loop_count: Option<u64>,
     /// How the three bodies differ.
     #[serde(default)]

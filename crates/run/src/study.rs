@@ -315,8 +315,11 @@ impl RunStudy {
         if is_of_function {
             record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
         }
-        if self.wants_other_figure() {
-            let other = self.measure_other_figure(&headline, &question, executor, answers, follow)?;
+        if !is_of_function && !plan.cold.is_any() {
+            let other = match self.wants_other_figure() {
+                true => self.measure_other_figure(&headline, &question, executor, answers, follow)?,
+                false => None,
+            };
             record.assign_loop_figures(runs[0].is_looped(), other);
             record.loop_obstacle = obstacle.clone();
             record.caveats.extend(check_front_end(&record, question.snippets()[0][0].outline(false).instructions));
@@ -339,8 +342,7 @@ impl RunStudy {
             && plan.loop_count.is_none()
     }
 
-    /// Measures what the plan asks for. A snippet that fails in a loop is measured without one: in
-    /// more copies than usual it may leave its memory.
+    /// Measures what the plan asks for. A snippet that fails in a loop is measured without one.
     fn measure_headline(
         &self,
         question: &CostQuestion,
@@ -364,8 +366,12 @@ impl RunStudy {
                 Ok(HeadlineRuns { runs, plan, obstacle: Some(format!("in a loop the snippet fails: {error}")) })
             }
             runs => {
-                let obstacle = obstacle.map(|obstacle| obstacle.to_string());
-                Ok(HeadlineRuns { runs: runs?, plan: plan.clone(), obstacle })
+                let runs = runs?;
+                let is_long = chosen_loop && obstacle.is_none() && !runs[0].is_looped();
+                let too_long =
+                    is_long.then(|| "a copy takes so long that a loop would not change its cost".to_string());
+                let obstacle = obstacle.map(|obstacle| obstacle.to_string()).or(too_long);
+                Ok(HeadlineRuns { runs, plan: plan.clone(), obstacle })
             }
         }
     }

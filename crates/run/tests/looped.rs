@@ -123,8 +123,27 @@ fn a_snippet_that_fails_only_in_a_loop_is_measured_without_one() {
 }
 
 #[test]
-fn a_pointer_that_moves_returns_in_each_iteration() {
-    let record = run(decoding(), plan(LengthenBy::LoopedCopies), &snippet("mov rax, [rdi]; add rdi, 8"));
-    assert_near(Some(record.cost), RENAMED);
-    assert!(record.loop_obstacle.is_none() && record.loop_count.is_some());
+fn an_address_that_moves_has_no_loop_unless_its_iterations_are_given() {
+    let moving = snippet("mov rax, [rdi]; add rdi, 8");
+    let record = run(decoding(), plan(LengthenBy::LoopedCopies), &moving);
+    assert_near(Some(record.cost), DECODED);
+    assert!(record.loop_obstacle.is_some_and(|text| text.contains("RDI")) && record.loop_count.is_none());
+    let fixed = Plan { loop_count: Some(1000), ..plan(LengthenBy::LoopedCopies) };
+    assert_near(Some(run(decoding(), fixed, &moving).cost), RENAMED);
+}
+
+#[test]
+fn a_copy_of_many_cycles_needs_no_loop() {
+    let slow = Scenario { cost: 3e5, ..Scenario::default() };
+    let record = run(slow, plan(LengthenBy::LoopedCopies), &snippet("bswap rax"));
+    assert_near(Some(record.cost), 3e5);
+    assert!(record.loop_obstacle.is_some_and(|text| text.contains("long")));
+}
+
+#[test]
+fn bodies_outgrow_what_the_branch_of_a_chosen_loop_hides() {
+    // An iteration takes eight cycles at least.
+    let scenario = Scenario { cost: 0.5, loop_floor: 8.0, ..Scenario::default() };
+    let record = run(scenario, plan(LengthenBy::LoopedCopies), &snippet("jmp 1f; 1:"));
+    assert_near(Some(record.cost), 0.5);
 }

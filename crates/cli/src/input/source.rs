@@ -113,7 +113,7 @@ fn finish_snippet(
 
 /// Fails if a loop is asked for that the snippet can't have.
 pub fn require_loop(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
-    match snippet.loop_plan() {
+    match snippet.loop_plan_with_moves() {
         Err(obstacle) if args.loop_count.is_some() => {
             Err(Failure::usage(format!("{obstacle}, so it has no loop"), Some("leave --loop out")))
         }

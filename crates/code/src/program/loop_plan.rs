@@ -1,20 +1,17 @@
 //! How copies of a snippet run in a loop, so that each iteration begins like the first.
 //!
 //! A loop needs a register for its counter, and DEC writes all flags but CF. A snippet may leave no
-//! register free, or carry a flag from one copy to the next. Then it has no loop.
-//!
-//! Copies that move a pointer, such as `add rdi, 8`, would leave the memory after many iterations.
-//! At the end of each iteration the loop moves such a pointer back by `lea rdi, [rdi-8*copies]`.
-//! This keeps the dependency on the pointer, unlike a new value.
+//! register free, or carry a flag from one copy to the next. Then it has no loop. Nor has one that
+//! changes an address: after many iterations it would leave its memory, or find other lines.
 //!
 //! The analysis reads the instructions once, in the order of the text. It does not know what
 //! called code outside the snippet does, except that it preserves the registers of the System V
-//! ABI.
+//! ABI. It does not follow addresses through memory.
 
 use crate::asm::Emitter;
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess,
-    OpKind, Register, RflagsBits, UsedRegister,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register, RflagsBits,
 };
 use std::fmt;
 
@@ -22,8 +19,6 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopPlan {
     counter: Register,
-    /// Bytes by which a copy moves each general register that holds an address.
-    moves: [i32; 16],
     /// Whether the iteration begins with `test rsp, rsp`, which sets the flags as at entry.
     sets_flags: bool,
 }
@@ -33,10 +28,13 @@ pub struct LoopPlan {
 pub enum LoopObstacle {
     /// It uses all registers that could count.
     NoCounter,
-    /// A copy reads a flag that the copy before it left, and the counter's DEC would write it.
+    /// It reads a flag from before it that is not the one of entry, and the counter's DEC would
+    /// write it.
     CarriedFlags,
-    /// It changes the register, which holds an address, by an amount that differs between copies.
+    /// It changes the register, which is part of an address.
     MovingAddress(Register),
+    /// It branches to a place that is none of its instructions, nor its end.
+    OddBranch,
     /// Its bytes are not instructions.
     NotDecoded,
 }
@@ -69,49 +67,35 @@ const WRITTEN_BY_TEST: u32 = WRITTEN_BY_DEC | RflagsBits::CF;
 
 impl LoopPlan {
     /// A loop that R15 counts, around code that neither uses it nor depends on flags from before.
-    pub const PLAIN: LoopPlan = LoopPlan { counter: Register::R15, moves: [0; 16], sets_flags: false };
+    pub const PLAIN: LoopPlan = LoopPlan { counter: Register::R15, sets_flags: false };
 
-    /// Plans the loop around copies of a snippet, which `init` precedes.
+    /// Plans the loop around copies of a snippet, which `init` precedes, for any number of
+    /// iterations.
     ///
     /// # Errors
     ///
     /// Fails if an iteration can't begin like the first one.
     pub fn from_code(snippet: &[u8], init: &[u8]) -> Result<LoopPlan, LoopObstacle> {
-        let mut walk = SnippetWalk::default();
-        let mut factory = InstructionInfoFactory::new();
-        let instructions: Vec<Instruction> = Decoder::new(64, snippet, DecoderOptions::NONE).into_iter().collect();
-        if instructions.iter().any(Instruction::is_invalid) {
-            return Err(LoopObstacle::NotDecoded);
+        let walk = SnippetWalk::follow_code(snippet, init)?;
+        match walk.find_moving_address() {
+            Some(register) => Err(LoopObstacle::MovingAddress(register)),
+            None => walk.plan_loop(),
         }
-        let init: Vec<Instruction> = Decoder::new(64, init, DecoderOptions::NONE).into_iter().collect();
-        let moves_down = init.iter().chain(&instructions).any(|instruction| instruction.mnemonic() == Mnemonic::Std);
-        walk.straight = !moves_down && !instructions.iter().any(leaves_straight_line);
-        instructions.iter().for_each(|instruction| walk.follow_instruction(instruction, &mut factory));
-        let init_flags = init.iter().fold(0, |flags, instruction| flags | instruction.rflags_modified());
-        let from_before = walk.flags_read & WRITTEN_BY_DEC;
-        // The values that DEC and TEST write are those of entry, unless some code wrote others.
-        let written = walk.flags_written | init_flags;
-        let sets_flags = from_before != 0;
-        if sets_flags && (written & from_before != 0 || written & walk.flags_read & WRITTEN_BY_TEST != 0) {
-            return Err(LoopObstacle::CarriedFlags);
-        }
-        let counter = COUNTERS.into_iter().find(|register| walk.is_free(*register)).ok_or(LoopObstacle::NoCounter)?;
-        Ok(LoopPlan { counter, moves: walk.find_moves()?, sets_flags })
+    }
+
+    /// Like [`from_code`](LoopPlan::from_code), for so few iterations that the snippet may move its
+    /// addresses.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_code`](LoopPlan::from_code), except for moving addresses.
+    pub fn from_code_with_moves(snippet: &[u8], init: &[u8]) -> Result<LoopPlan, LoopObstacle> {
+        SnippetWalk::follow_code(snippet, init)?.plan_loop()
     }
 
     /// The register that counts the iterations.
     pub fn counter(&self) -> Register {
         self.counter
-    }
-
-    /// The most bytes by which a copy moves a pointer, up or down.
-    pub fn longest_step(&self) -> usize {
-        self.moves.iter().map(|step| step.unsigned_abs() as usize).max().unwrap_or(0)
-    }
-
-    /// Encoding numbers of the registers that the loop changes.
-    pub fn changed_registers(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..16).filter(|number| *number == self.counter.number() || self.moves[*number] != 0)
     }
 
     /// Emits the start of an iteration: `test rsp, rsp` if flags have to be set.
@@ -125,23 +109,11 @@ impl LoopPlan {
     ///
     /// ```text
     ///     nop                        ; keeps the snippet from fusing with the counter
-    ///     lea  rdi, [rdi-8*copies]   ; each moved pointer
     ///     dec  r15
     ///     jnz  start
     /// ```
-    pub(super) fn emit_end(&self, emitter: &mut Emitter, start: usize, copies: usize) {
+    pub(super) fn emit_end(&self, emitter: &mut Emitter, start: usize) {
         emitter.push_without_operands(Code::Nopd);
-        for (number, step) in self.moves.iter().enumerate().filter(|(_, step)| **step != 0) {
-            let register = Register::RAX + number as u32;
-            let mut back = -(copies as i64 * i64::from(*step));
-            // A displacement has 32 bits.
-            while back != 0 {
-                let part = back.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-                let place = MemoryOperand::with_base_displ(register, part);
-                emitter.push(Instruction::with2(Code::Lea_r64_m, register, place));
-                back -= part;
-            }
-        }
         emitter.push_on_register(Code::Dec_rm64, self.counter);
         // A short branch reaches 128 bytes back from its own end.
         let short = emitter.len() + 2 - start <= 128;
@@ -154,66 +126,72 @@ impl fmt::Display for LoopObstacle {
         match self {
             LoopObstacle::NoCounter => write!(formatter, "the snippet leaves no register free to count iterations"),
             LoopObstacle::CarriedFlags => {
-                write!(formatter, "the snippet reads flags from the copy before it, which a loop's counter changes")
+                write!(formatter, "the snippet reads flags from before it, which a loop's counter changes")
             }
             LoopObstacle::MovingAddress(register) => {
                 let register = format!("{register:?}").to_uppercase();
-                write!(formatter, "the snippet changes the address in {register} by amounts that are not known")
+                write!(formatter, "the snippet changes {register}, which is part of an address")
             }
+            LoopObstacle::OddBranch => write!(formatter, "the snippet branches to a place between its instructions"),
             LoopObstacle::NotDecoded => write!(formatter, "the snippet contains bytes that are not instructions"),
         }
     }
 }
 
 /// Whether the instruction after this one may be another than the next in the text.
-pub(crate) fn leaves_straight_line(instruction: &Instruction) -> bool {
+fn leaves_straight_line(instruction: &Instruction) -> bool {
     !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Exception | FlowControl::Interrupt)
+}
+
+/// Whether an instruction is a branch that does not depend on data.
+pub(crate) fn is_always_taken(instruction: &Instruction) -> bool {
+    use FlowControl::{Call, IndirectCall, Return, UnconditionalBranch};
+    matches!(instruction.flow_control(), Call | IndirectCall | Return | UnconditionalBranch)
 }
 
 /// The value of a general register after some instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrackedValue {
-    /// The value at the snippet's start plus a constant.
-    Moved(i64),
+    /// The value of a register at the snippet's start plus a constant.
+    Moved(usize, i64),
     /// Read from memory, such as the next pointer of a ring.
     Loaded,
-    /// Any other value.
-    Computed,
+    /// Any other value, from these registers at the start (one bit each).
+    Computed(u16),
+}
+
+impl TrackedValue {
+    /// The registers at the start that it comes from, as bits.
+    fn origins(self) -> u16 {
+        match self {
+            TrackedValue::Moved(register, _) => 1 << register,
+            TrackedValue::Loaded => 0,
+            TrackedValue::Computed(origins) => origins,
+        }
+    }
 }
 
 /// What the instructions of a snippet do, in the order of the text.
 struct SnippetWalk {
     /// Registers that occur, by number.
     used: [bool; 16],
+    /// Registers that are written, as bits.
+    written: u16,
     values: [TrackedValue; 16],
-    /// Registers whose value at the start is part of an address.
-    addresses: [bool; 16],
+    /// Registers whose value at the start is part of an address, as bits.
+    addresses: u16,
     /// Flags that are read before they are written.
     flags_read: u32,
     flags_written: u32,
     /// Flags that every path has written so far.
     flags_certain: u32,
-    /// Whether all instructions run in the order of the text, and strings upwards.
+    /// Whether all instructions run in the order of the text.
     straight: bool,
+    /// Whether a branch depends on flags or registers.
+    conditional: bool,
     branched: bool,
     /// Whether code outside the snippet may run.
     calls_out: bool,
-}
-
-impl Default for SnippetWalk {
-    fn default() -> SnippetWalk {
-        SnippetWalk {
-            used: [false; 16],
-            values: [TrackedValue::Moved(0); 16],
-            addresses: [false; 16],
-            flags_read: 0,
-            flags_written: 0,
-            flags_certain: 0,
-            straight: true,
-            branched: false,
-            calls_out: false,
-        }
-    }
 }
 
 fn general_number(register: Register) -> Option<usize> {
@@ -226,50 +204,98 @@ fn writes(access: OpAccess) -> bool {
 }
 
 impl SnippetWalk {
+    fn follow_code(snippet: &[u8], init: &[u8]) -> Result<SnippetWalk, LoopObstacle> {
+        let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>();
+        let (instructions, init) = (decode(snippet), decode(init));
+        if instructions.iter().any(Instruction::is_invalid) {
+            return Err(LoopObstacle::NotDecoded);
+        }
+        let ends_or_begins = |target: u64| {
+            target == snippet.len() as u64 || instructions.iter().any(|instruction| instruction.ip() == target)
+        };
+        let is_odd = |instruction: &Instruction| {
+            let near =
+                matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
+            near && !ends_or_begins(instruction.near_branch_target())
+        };
+        if instructions.iter().any(is_odd) {
+            return Err(LoopObstacle::OddBranch);
+        }
+        let mut branches = instructions.iter().filter(|instruction| leaves_straight_line(instruction)).peekable();
+        let mut walk = SnippetWalk {
+            used: [false; 16],
+            written: 0,
+            values: std::array::from_fn(|register| TrackedValue::Moved(register, 0)),
+            addresses: 0,
+            flags_read: 0,
+            flags_written: init.iter().fold(0, |flags, instruction| flags | instruction.rflags_modified()),
+            flags_certain: 0,
+            straight: branches.peek().is_none(),
+            conditional: branches.any(|instruction| !is_always_taken(instruction)),
+            branched: false,
+            calls_out: false,
+        };
+        let mut factory = InstructionInfoFactory::new();
+        instructions.iter().for_each(|instruction| walk.follow_instruction(instruction, &mut factory));
+        Ok(walk)
+    }
+
     fn follow_instruction(&mut self, instruction: &Instruction, factory: &mut InstructionInfoFactory) {
         self.flags_read |= instruction.rflags_read() & !self.flags_certain;
         self.flags_written |= instruction.rflags_modified();
-        if !self.branched {
-            // A shift by a count of zero leaves the flags.
-            let kept = matches!(instruction.op_kind(instruction.op_count().max(1) - 1), OpKind::Register)
-                && instruction.op_register(instruction.op_count().max(1) - 1) == Register::CL;
-            self.flags_certain |= if kept { 0 } else { instruction.rflags_modified() };
+        // A shift by a count of zero leaves the flags.
+        let last = instruction.op_count().max(1) - 1;
+        let may_keep = instruction.op_kind(last) == OpKind::Register && instruction.op_register(last) == Register::CL;
+        if !self.branched && !may_keep {
+            self.flags_certain |= instruction.rflags_modified();
         }
         self.branched |= leaves_straight_line(instruction);
         let leaves_by_register =
             matches!(instruction.flow_control(), FlowControl::IndirectBranch | FlowControl::IndirectCall);
         self.calls_out |= leaves_by_register || instruction.mnemonic() == Mnemonic::Syscall;
         let info = factory.info(instruction);
-        for memory in info.used_memory().iter().filter(|memory| memory.access() != OpAccess::None) {
-            for number in [memory.base(), memory.index()].into_iter().filter_map(general_number) {
-                self.addresses[number] |= matches!(self.values[number], TrackedValue::Moved(_));
-            }
-        }
-        let loads = info.used_memory().iter().any(|memory| matches!(memory.access(), OpAccess::Read));
+        self.note_addresses(instruction, info.used_memory());
+        let reads_memory = info.used_memory().iter().any(|memory| memory.access() == OpAccess::Read);
+        let read: u16 = (info.used_registers().iter())
+            .filter(|used| used.access() != OpAccess::Write)
+            .filter_map(|used| general_number(used.register()))
+            .fold(0, |origins, number| origins | self.values[number].origins());
         let before = self.values;
         for used in info.used_registers() {
-            self.note_register(used, instruction, &before, loads);
+            let Some(number) = general_number(used.register()) else { continue };
+            self.used[number] = true;
+            if writes(used.access()) {
+                self.written |= 1 << number;
+                self.values[number] = match (constant_step(instruction, number), before[number]) {
+                    (Some(step), TrackedValue::Moved(origin, so_far)) => {
+                        TrackedValue::Moved(origin, so_far.wrapping_add(step))
+                    }
+                    (Some(_), other) => other,
+                    (None, _) if reads_memory && loads_only(instruction) => TrackedValue::Loaded,
+                    (None, _) => match copied_register(instruction) {
+                        Some(source) => before[source],
+                        None => TrackedValue::Computed(read),
+                    },
+                };
+            }
         }
     }
 
-    fn note_register(
-        &mut self,
-        used: &UsedRegister,
-        instruction: &Instruction,
-        before: &[TrackedValue; 16],
-        loads: bool,
-    ) {
-        let Some(number) = general_number(used.register()) else { return };
-        self.used[number] = true;
-        if writes(used.access()) {
-            self.values[number] = match constant_step(instruction, number) {
-                Some(step) => match before[number] {
-                    TrackedValue::Moved(so_far) => TrackedValue::Moved(so_far.wrapping_add(step)),
-                    other => other,
-                },
-                None if loads && instruction.mnemonic() == Mnemonic::Mov => TrackedValue::Loaded,
-                None => TrackedValue::Computed,
-            };
+    /// Notes which registers at the start are part of the instruction's addresses.
+    fn note_addresses(&mut self, instruction: &Instruction, memory: &[iced_x86::UsedMemory]) {
+        let named = [instruction.memory_base(), instruction.memory_index()];
+        let is_address = !matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+        let used = memory.iter().flat_map(|memory| [memory.base(), memory.index()]);
+        let registers = used.chain(named.into_iter().filter(|_| is_address));
+        // The bit offset of BT and its kin reaches beyond the operand.
+        let bit_string = matches!(instruction.mnemonic(), Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts)
+            && instruction.op0_kind() == OpKind::Memory
+            && instruction.op1_kind() == OpKind::Register;
+        let offset = bit_string.then(|| instruction.op1_register());
+        for number in registers.chain(offset).filter_map(general_number) {
+            // A branch may have skipped what wrote the register.
+            let unwritten = if self.conditional { 1 << number } else { 0 };
+            self.addresses |= self.values[number].origins() | unwritten;
         }
     }
 
@@ -277,31 +303,44 @@ impl SnippetWalk {
         !self.used[register.number()] && (!self.calls_out || PRESERVED.contains(&register))
     }
 
-    /// The step of each address from copy to copy.
-    fn find_moves(&self) -> Result<[i32; 16], LoopObstacle> {
-        let mut moves = [0; 16];
-        for number in (0..16).filter(|number| self.addresses[*number]) {
-            let obstacle = LoopObstacle::MovingAddress(Register::RAX + number as u32);
-            moves[number] = match self.values[number] {
-                TrackedValue::Moved(0) | TrackedValue::Loaded => 0,
-                // Calls and returns of a snippet are balanced in the order of the text, or not at all.
-                TrackedValue::Moved(step) if self.straight => i32::try_from(step).map_err(|_| obstacle)?,
-                TrackedValue::Moved(_) | TrackedValue::Computed => return Err(obstacle),
-            };
+    /// The first register that is part of an address and does not return to its value.
+    fn find_moving_address(&self) -> Option<Register> {
+        let stays = |number: usize| match self.values[number] {
+            // Without a branch that depends on data, calls and returns are balanced.
+            TrackedValue::Moved(origin, 0) => {
+                let is_balanced_stack = number == Register::RSP.number() && !self.conditional;
+                let is_written = self.written & 1 << number != 0;
+                origin == number && (!is_written || self.straight || is_balanced_stack)
+            }
+            TrackedValue::Loaded => self.straight,
+            TrackedValue::Moved(..) | TrackedValue::Computed(_) => false,
+        };
+        let moving = (0..16).find(|number| self.addresses & 1 << number != 0 && !stays(*number));
+        moving.map(|number| Register::RAX + number as u32)
+    }
+
+    fn plan_loop(&self) -> Result<LoopPlan, LoopObstacle> {
+        let from_before = self.flags_read & WRITTEN_BY_DEC;
+        let sets_flags = from_before != 0;
+        // What TEST writes is the state of entry, unless some code wrote other flags.
+        if sets_flags && self.flags_written & self.flags_read & WRITTEN_BY_TEST != 0 {
+            return Err(LoopObstacle::CarriedFlags);
         }
-        Ok(moves)
+        let counter = COUNTERS.into_iter().find(|register| self.is_free(*register)).ok_or(LoopObstacle::NoCounter)?;
+        Ok(LoopPlan { counter, sets_flags })
     }
 }
 
 /// The constant that an instruction adds to a general register, if it does only that.
 fn constant_step(instruction: &Instruction, number: usize) -> Option<i64> {
-    if number == Register::RSP.number()
-        && instruction.is_stack_instruction()
-        && instruction.mnemonic() != Mnemonic::Leave
-    {
-        let pops_it = instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP;
-        return (!pops_it && instruction.mnemonic() != Mnemonic::Enter)
-            .then(|| i64::from(instruction.stack_pointer_increment()));
+    if number == Register::RSP.number() && instruction.flow_control() == FlowControl::IndirectCall {
+        // The called code returns.
+        return Some(0);
+    }
+    if number == Register::RSP.number() && instruction.is_stack_instruction() {
+        let sets_it = matches!(instruction.mnemonic(), Mnemonic::Leave | Mnemonic::Enter)
+            || (instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP);
+        return (!sets_it).then(|| i64::from(instruction.stack_pointer_increment()));
     }
     let destination = instruction.op0_register();
     let is_destination = instruction.op_count() > 0 && destination.is_gpr64() && destination.number() == number;
@@ -319,16 +358,18 @@ fn constant_step(instruction: &Instruction, number: usize) -> Option<i64> {
         {
             Some(instruction.memory_displacement64() as i64)
         }
-        _ if instruction.is_string_instruction()
-            && !instruction.has_rep_prefix()
-            && !instruction.has_repne_prefix() =>
-        {
-            // With DF clear, as at entry, RSI and RDI move up by the element's size.
-            let moves = [Register::RSI, Register::RDI].iter().any(|register| register.number() == number);
-            moves.then(|| instruction.memory_size().size() as i64)
-        }
         _ => None,
     }
+}
+
+fn loads_only(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Pop)
+}
+
+/// The register that a `mov` of 64 bits copies.
+fn copied_register(instruction: &Instruction) -> Option<usize> {
+    let is_move = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_register().is_gpr64();
+    (is_move && instruction.op1_register().is_gpr64()).then(|| instruction.op1_register().number())
 }
 
 fn is_immediate(kind: OpKind) -> bool {

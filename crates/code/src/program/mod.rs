@@ -14,7 +14,7 @@ mod placement_policy;
 
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
-pub(crate) use loop_plan::leaves_straight_line;
+pub(crate) use loop_plan::is_always_taken;
 pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;
 
@@ -105,7 +105,6 @@ impl ProgramRecipe<'_> {
     ///     (copies of the snippet)
     ///     (NOPs up to a cache line)  ; if its code is cold
     ///     nop                        ; with a loop: keeps the snippet from fusing with the counter
-    ///     (pointers moved back)      ; with a loop, if the snippet moves them
     ///     dec  r15
     ///     jnz  body
     ///     (the clock's end)
@@ -217,7 +216,7 @@ impl ProgramFrame {
     /// Builds the program with this number of copies of a snippet.
     pub fn build_program(&self, snippet: &[u8], copies: usize) -> Program {
         let start = self.head.len();
-        let loop_ends = 32;
+        let loop_ends = 24;
         let mut bytes = Vec::with_capacity(start + snippet.len() * copies + loop_ends + self.tail.len());
         bytes.extend(&self.head);
         if let Some(looped) = self.looped {
@@ -229,7 +228,7 @@ impl ProgramFrame {
         append_nops(&mut bytes, self.cold.padding_bytes(snippet.len() * copies));
         if let Some(looped) = self.looped {
             let mut emitter = Emitter::starting_at(bytes.len());
-            looped.emit_end(&mut emitter, start, copies);
+            looped.emit_end(&mut emitter, start);
             bytes.extend(emitter.finish().0);
         }
         let body = start..bytes.len();

@@ -2,7 +2,7 @@
 //! all.
 
 use super::refusal::{JudgedCode, RefusalRules, judge_code};
-use cyclescope_code::program::{LoopPlan, Program};
+use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use std::collections::HashSet;
 
@@ -36,9 +36,8 @@ impl AllowedCodeCache {
 /// keys.
 fn build_cache_key(code: &JudgedCode, rules: RefusalRules) -> Vec<u8> {
     let JudgedCode { init, snippet, copies, looped, following } = *code;
-    let mut key = vec![u8::from(looped.is_some()), u8::from(rules.lone_cpu)];
-    key.extend(looped.iter().flat_map(LoopPlan::changed_registers).map(|number| number as u8));
-    key.push(u8::MAX);
+    let counter = looped.map_or(u8::MAX, |looped| looped.counter().number() as u8);
+    let mut key = vec![counter, u8::from(rules.lone_cpu)];
     for number in [copies, init.len(), snippet.len()] {
         key.extend(number.to_le_bytes());
     }

@@ -105,9 +105,6 @@ const MODE_SHARE_LEAST: f64 = 0.05;
 /// exceeds this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
 const LAYOUT_CYCLES: f64 = 0.02;
-/// Core cycles of a loop's longest iteration below which its branch may hide the copies. Cores take
-/// a branch every cycle or every second one, and two copies must be longer than that.
-const HIDDEN_CYCLES: f64 = 4.0;
 /// A number of copies that every core treats as many.
 const COPIES_MANY: usize = 64;
 /// A machine is noisy if more than this share of the rounds was dropped.
@@ -169,9 +166,7 @@ fn check_linearity(measurement: &CostMeasurement, estimate: &CostEstimate) -> Op
 /// loop's branch, however little the copies need.
 fn check_loop_slack(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
     let Acquisition { shape, units, layouts, .. } = &*measurement.acquisition;
-    let [unit] = units.as_slice() else { return None };
-    let longest = 4.0 * *unit as f64 * estimate.cost.value;
-    if shape.loop_count < 2 || longest >= HIDDEN_CYCLES {
+    if !measurement.acquisition.may_hide_copies(estimate) {
         return None;
     }
     let [.., long] = call::snippet_calls(0);
@@ -183,8 +178,8 @@ fn check_loop_slack(measurement: &CostMeasurement, estimate: &CostEstimate) -> O
     let bound = per_copy.fold(f64::INFINITY, f64::min);
     let text = format!(
         "an iteration with {} copies is so short that the loop's own branch may hide them; a copy takes at most \
-         {bound:.3} core cycles: give more copies with --unroll",
-        4 * unit
+         {bound:.3} core cycles: give more copies with --unroll and --loop",
+        4 * units[0]
     );
     new_caveat(CaveatKind::UpperBound, text)
 }

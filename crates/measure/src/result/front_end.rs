@@ -16,20 +16,25 @@ const DECODED_BYTES: f64 = 12.0;
 pub fn check_front_end(record: &RunRecord, instructions: usize) -> Option<Caveat> {
     let unrolled = record.unrolled.filter(|unrolled| *unrolled == record.cost)?;
     let (value, low) = (unrolled.value?, unrolled.low?);
-    if let Some((looped, high)) = record.looped.and_then(|looped| looped.value.zip(looped.high)) {
-        let text = format!(
+    let bytes = record.bytes.split_whitespace().count() as f64;
+    let (of_instructions, of_bytes) = (instructions as f64 / value, bytes / value);
+    if of_instructions < DECODED_INSTRUCTIONS && of_bytes < DECODED_BYTES {
+        return None;
+    }
+    let text = if let Some((looped, high)) = record.looped.and_then(|looped| looped.value.zip(looped.high)) {
+        if low <= high * (1.0 + FRONT_END_SHARE) {
+            return None;
+        }
+        format!(
             "copies that run once take {value:.3} core cycles, and {looped:.3} in a loop: the decoders limit them; \
              leave out --unroll for the cost in a loop"
-        );
-        return (low > high * (1.0 + FRONT_END_SHARE)).then_some(Caveat { code: CaveatKind::FrontEnd, text });
-    }
-    let bytes = record.bytes.len() as f64 / 2.0;
-    let (of_instructions, of_bytes) = (instructions as f64 / value, bytes / value);
-    let obstacle = record.loop_obstacle.as_ref()?;
-    let fast = of_instructions >= DECODED_INSTRUCTIONS || of_bytes >= DECODED_BYTES;
-    let text = format!(
-        "copies that run once reach {of_instructions:.1} instructions and {of_bytes:.0} bytes per cycle, which may \
-         be the decoders' limit; {obstacle}"
-    );
-    fast.then_some(Caveat { code: CaveatKind::FrontEnd, text })
+        )
+    } else {
+        record.loop_obstacle.as_ref()?;
+        format!(
+            "copies that run once reach {of_instructions:.1} instructions and {of_bytes:.0} bytes per cycle, which \
+             may be the decoders' limit"
+        )
+    };
+    Some(Caveat { code: CaveatKind::FrontEnd, text })
 }

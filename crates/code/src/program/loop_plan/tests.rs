@@ -15,12 +15,6 @@ fn plan_after(init: &str, text: &str) -> Result<LoopPlan, LoopObstacle> {
     LoopPlan::from_code(&bytes(text), &bytes(init))
 }
 
-fn moves(text: &str) -> Vec<(Register, i32)> {
-    let plan = plan(text).unwrap();
-    let steps = plan.moves.iter().enumerate().filter(|(_, step)| **step != 0);
-    steps.map(|(number, step)| (Register::RAX + number as u32, *step)).collect()
-}
-
 #[test]
 fn a_free_register_counts() {
     assert_eq!(plan("imul rax, rax"), Ok(LoopPlan::PLAIN));
@@ -57,54 +51,63 @@ fn flags_that_nothing_writes_are_set_as_at_entry() {
     assert_eq!(plan_after("stc", "adc rax, rbx"), Ok(LoopPlan::PLAIN));
 }
 
-#[test]
-fn moved_pointers_return() {
-    assert_eq!(moves("mov rax, [rdi]; add rdi, 8"), [(Register::RDI, 8)]);
-    assert_eq!(moves("mov rax, [rdi]; lea rdi, [rdi+16]; dec rdi"), [(Register::RDI, 15)]);
-    assert_eq!(moves("mov rax, [rsi+rcx*8]; sub rcx, -128"), [(Register::RCX, 128)]);
-    assert_eq!(moves("push rax"), [(Register::RSP, -8)]);
-    assert_eq!(moves("lodsd; movsb"), [(Register::RSI, 5), (Register::RDI, 1)]);
-    // No address, no memory to leave.
-    assert_eq!(moves("add rdi, 8"), []);
-    assert_eq!(moves("push rax; pop rbx"), []);
-    assert_eq!(moves("call 1f; jmp 2f; 1: ret; 2: nop"), []);
-    // A ring returns by itself.
-    assert_eq!(moves("mov rax, [rax]"), []);
+fn assert_moving(text: &str, register: Register) {
+    assert_eq!(plan(text), Err(LoopObstacle::MovingAddress(register)), "{text}");
+}
+
+fn assert_plain(text: &str) {
+    assert!(plan(text).is_ok(), "{text}: {:?}", plan(text));
 }
 
 #[test]
-fn pointers_that_move_by_unknown_amounts_prevent_a_loop() {
-    let moving = |register| Err(LoopObstacle::MovingAddress(register));
-    assert_eq!(plan("mov rax, [rdi]; add rdi, rax"), moving(Register::RDI));
-    assert_eq!(plan("rep movsb"), moving(Register::RSI));
-    assert_eq!(plan("mov eax, [rdi]; add edi, 4"), moving(Register::RDI));
-    assert_eq!(plan("std; lodsb"), moving(Register::RSI));
-    assert_eq!(plan("test rax, rax; jz 1f; mov rbx, [rdi]; add rdi, 8; 1: nop"), moving(Register::RDI));
+fn addresses_that_move_prevent_a_loop() {
+    let moving = [
+        ("mov rax, [rdi]; add rdi, 8", Register::RDI),
+        ("add rdi, rcx; mov rax, [rdi]", Register::RDI),
+        ("lea rdi, [rdi+rcx*8]; mov rax, [rdi]", Register::RDI),
+        ("mov rax, rdi; mov rbx, [rax]; inc rdi", Register::RDI),
+        ("mov rax, [rsi+rcx*8]; sub rcx, -128", Register::RCX),
+        ("xchg rdi, rsi; mov rax, [rdi]", Register::RSI),
+        ("prefetcht0 [rdi]; add rdi, 64", Register::RDI),
+        ("bt [rdi], rcx; add rcx, 512", Register::RCX),
+        ("push rax", Register::RSP),
+        ("lodsd", Register::RSI),
+        ("rep movsb", Register::RSI),
+        ("mov eax, [rdi]; add edi, 4", Register::RDI),
+        ("mov ecx, 5; 1: add rdi, 8; mov rax, [rdi]; dec ecx; jnz 1b; sub rdi, 8", Register::RDI),
+        ("test rsp, rsp; jz 1f; push rax; 1: pop rax", Register::RSP),
+        ("test rax, rax; jnz 1f; mov rdi, [rsi]; 1: add rdi, 64; mov rax, [rdi]", Register::RDI),
+    ];
+    moving.into_iter().for_each(|(text, register)| assert_moving(text, register));
+    // A given number of iterations may be few enough.
+    let snippet = asm::parse_assembly("mov rax, [rdi]; add rdi, 8").unwrap();
+    assert_eq!(LoopPlan::from_code_with_moves(snippet.bytes(), &[]), Ok(LoopPlan::PLAIN));
+}
+
+#[test]
+fn addresses_that_return_allow_a_loop() {
+    assert_plain("mov rax, [rdi]; add rdi, 8; sub rdi, 8");
+    assert_plain("push rax; pop rbx");
+    assert_plain("call 1f; jmp 2f; 1: ret; 2: nop");
+    // No address, no memory to leave.
+    assert_plain("add rdi, 8");
+    assert_plain("lea rax, [rdi+8]; add rdi, 8");
+    assert_plain("mov rdi, rsi; mov rax, [rdi]; add rdi, 8");
+    // A ring returns by itself.
+    assert_plain("mov rax, [rax]");
+    assert_plain("mov rbx, [rax]; mov rax, rbx");
+}
+
+#[test]
+fn branches_into_instructions_prevent_a_loop() {
+    // jmp over the first two bytes of a MOV, and beyond the snippet.
+    let inside = [0xeb, 0x02, 0x48, 0xb8, 0x49, 0xff, 0xc7, 0x90, 0x90, 0x90, 0x90, 0x90];
+    assert_eq!(LoopPlan::from_code(&inside, &[]), Err(LoopObstacle::OddBranch));
+    assert_eq!(LoopPlan::from_code(&[0xeb, 0x02], &[]), Err(LoopObstacle::OddBranch));
+    assert_plain("jmp 1f; nop; 1:");
 }
 
 #[test]
 fn undecodable_bytes_prevent_a_loop() {
     assert_eq!(LoopPlan::from_code(&[0x06], &[]), Err(LoopObstacle::NotDecoded));
-}
-
-#[test]
-fn the_end_moves_pointers_back_by_all_copies() {
-    let plan = plan("mov rax, [rdi]; add rdi, 8").unwrap();
-    let mut emitter = Emitter::starting_at(0);
-    plan.emit_end(&mut emitter, 0, 10);
-    let bytes = emitter.finish().0;
-    let instructions: Vec<Instruction> = Decoder::new(64, &bytes, DecoderOptions::NONE).into_iter().collect();
-    assert_eq!(instructions[1].memory_displacement64() as i64, -80);
-    assert_eq!(instructions[2].op0_register(), Register::R15);
-    assert_eq!(instructions[3].near_branch_target(), 0);
-    assert_eq!(plan.longest_step(), 8);
-    // Farther than one displacement reaches.
-    let mut emitter = Emitter::starting_at(0);
-    self::plan("mov rax, [rdi]; add rdi, 0x40000000").unwrap().emit_end(&mut emitter, 0, 3);
-    let moved: i64 = Decoder::new(64, &emitter.finish().0, DecoderOptions::NONE)
-        .into_iter()
-        .filter(|instruction| instruction.mnemonic() == Mnemonic::Lea)
-        .map(|instruction| instruction.memory_displacement64() as i64)
-        .sum();
-    assert_eq!(moved, -3 << 30);
 }

@@ -62,7 +62,7 @@ impl<'a> CodeFlow<'a> {
         let Some(mut facts) = self.facts[offset] else { return };
         if offset == self.bytes.len() {
             if let Some(looped) = self.looped {
-                looped.changed_registers().for_each(|number| facts.forget_register(number));
+                facts.forget_register(looped.counter().number());
                 self.reach_offset(0, facts);
             }
             return;

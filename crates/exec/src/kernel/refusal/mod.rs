@@ -122,7 +122,7 @@ impl JudgedCode<'_> {
         let init = CodeFlow::follow_paths(self.init, None, RegisterFacts::default());
         let mut entry = init.facts_at_end();
         if let Some(looped) = self.looped {
-            looped.changed_registers().for_each(|number| entry.forget_register(number));
+            entry.forget_register(looped.counter().number());
         }
         let body = self.snippet.repeat(flowing);
         let flows = [
