@@ -140,6 +140,7 @@ mod tests {
             "Imul_r64_rm64_imm8 r64, r64, imm8",
             "Jne_rel8_64 rel8",
             "Lea_r64_m r64, [b+i*s+d8]",
+            "Lea_r64_m r64, [b+i+d32]",
             "Addps_xmm_xmmm128 xmm, m128",
             "EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er zmm{k}{z}, zmm, zmm",
             "EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er zmm, zmm, m32{1to16}",

@@ -54,6 +54,8 @@ pub enum AddressShape {
     BaseIndexScale,
     /// `[b+i+d8]`
     BaseIndexDisp8,
+    /// `[b+i+d32]`
+    BaseIndexDisp32,
     /// `[b+i*s+d8]`
     BaseIndexScaleDisp8,
     /// `[b+i*s+d32]`
@@ -65,13 +67,14 @@ pub enum AddressShape {
 }
 
 impl AddressShape {
-    pub(super) const LEA_SHAPES: [(AddressShape, &'static str); 10] = [
+    pub(super) const LEA_SHAPES: [(AddressShape, &'static str); 11] = [
         (AddressShape::Base, "[b]"),
         (AddressShape::BaseDisp8, "[b+d8]"),
         (AddressShape::BaseDisp32, "[b+d32]"),
         (AddressShape::BaseIndex, "[b+i]"),
         (AddressShape::BaseIndexScale, "[b+i*s]"),
         (AddressShape::BaseIndexDisp8, "[b+i+d8]"),
+        (AddressShape::BaseIndexDisp32, "[b+i+d32]"),
         (AddressShape::BaseIndexScaleDisp8, "[b+i*s+d8]"),
         (AddressShape::BaseIndexScaleDisp32, "[b+i*s+d32]"),
         (AddressShape::IndexScaleDisp32, "[i*s+d32]"),

@@ -223,6 +223,7 @@ impl<'a> OperandPicker<'a> {
             AddressShape::BaseIndex => (true, 1, 0),
             AddressShape::BaseIndexScale => (true, 4, 0),
             AddressShape::BaseIndexDisp8 => (true, 1, 0x12),
+            AddressShape::BaseIndexDisp32 => (true, 1, 0x1234),
             AddressShape::BaseIndexScaleDisp8 => (true, 4, 0x12),
             AddressShape::BaseIndexScaleDisp32 | AddressShape::IndexScaleDisp32 => (true, 4, 0x1234),
         };
