@@ -196,8 +196,9 @@ fn find_forms<'a>(
     if operands == ANY_OPERANDS {
         return Ok(named);
     }
-    let asked = reference::spell_operands(operands);
-    let spelt = |target: &&TargetForm| reference::spell_operands(&target.form.describe_operands());
+    let spell = |operands: &str| reference::spell_form(&mnemonic, operands).1;
+    let asked = spell(operands);
+    let spelt = |target: &&TargetForm| spell(&target.form.describe_operands());
     let found: Vec<&TargetForm> = named.iter().copied().filter(|target| spelt(target) == asked).collect();
     if !found.is_empty() {
         return Ok(found);

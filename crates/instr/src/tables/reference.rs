@@ -9,7 +9,7 @@ mod published_figure;
 mod spelling;
 
 pub(crate) use published_figure::PublishedFigure;
-pub(crate) use spelling::{spell_mnemonic, spell_operands};
+pub(crate) use spelling::{spell_form, spell_mnemonic};
 
 use crate::rows::instr_row::LatencyBound;
 use csv::StringRecord;
@@ -161,11 +161,12 @@ impl ReferenceColumns {
             Some(_) => (None, None),
             None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
         };
+        let (mnemonic, operands) = spell_form(name, field("operands").unwrap_or_default());
         Ok(ReferenceEntry {
             line,
             code: field("code").map(str::to_string),
-            mnemonic: spell_mnemonic(name),
-            operands: spell_operands(field("operands").unwrap_or_default()),
+            mnemonic,
+            operands,
             encoding,
             pair,
             latency: latency.map(

@@ -2,6 +2,13 @@
 //!
 //! Both sides of a comparison are normalised, so it only matters that equal forms become equal. An
 //! implied register with a number (`xmm0`) becomes its class, like any other.
+//!
+//! The operands of a string instruction follow from its name. Some tables write all of them (`m8,
+//! al`), some only the register, and most none. All become none.
+
+use cyclescope_code::asm::forms::{self, OperandChoice};
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// Synonyms of a class, before a number of bits.
 const WIDTH_WORDS: [(&str, &str); 6] =
@@ -31,9 +38,43 @@ const CONDITIONS: [(&str, &str); 14] = [
     ("nle", "g"),
 ];
 
-/// The mnemonic in lower case, with a canonical condition name.
+/// Synonyms of prefixes, with the names in the instruction database.
+const PREFIXES: [(&str, &str); 2] = [("repz", "repe"), ("repnz", "repne")];
+
+/// Registers that string instructions imply.
+const STRING_REGISTERS: [&str; 5] = ["al", "ax", "eax", "rax", "dx"];
+
+/// String instructions, with their prefixes.
+static STRING_MNEMONICS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let is_string = |form: &forms::InstructionForm| {
+        form.build_instruction(&OperandChoice::default()).is_some_and(|instruction| instruction.is_string_instruction())
+    };
+    forms::all_forms().filter(is_string).map(|form| form.mnemonic()).collect()
+});
+
+/// The mnemonic and the operands of a form, as equal forms of all tables spell them.
+pub(crate) fn spell_form(mnemonic: &str, operands: &str) -> (String, String) {
+    let (mnemonic, operands) = (spell_mnemonic(mnemonic), spell_operands(operands));
+    // SSE instructions share two of these names. They have vector registers.
+    let follows = STRING_MNEMONICS.contains(&mnemonic) && operands.split(", ").all(is_string_operand);
+    let operands = if follows { String::new() } else { operands };
+    (mnemonic, operands)
+}
+
+/// Whether the operand is one that a string instruction implies. The mnemonic names its prefix too.
+fn is_string_operand(operand: &str) -> bool {
+    let word = operand.split('{').next().unwrap_or_default();
+    let bits = word.strip_prefix('m').is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()));
+    word.is_empty() || bits || STRING_REGISTERS.contains(&word)
+}
+
+/// The mnemonic in lower case, with canonical names of prefix and condition.
 pub(crate) fn spell_mnemonic(text: &str) -> String {
-    let text = text.trim().to_lowercase();
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    if let Some((prefix, rest)) = text.split_once([' ', '_']).filter(|(prefix, _)| prefix.starts_with("rep")) {
+        let known = PREFIXES.iter().find(|(other, _)| *other == prefix).map_or(prefix, |(_, name)| name);
+        text = format!("{known} {rest}");
+    }
     for stem in ["j", "set", "cmov"] {
         let condition = text.strip_prefix(stem).unwrap_or_default();
         if let Some((_, name)) = CONDITIONS.iter().find(|(other, _)| *other == condition) {
@@ -106,6 +147,9 @@ mod tests {
         for (text, ours) in cases {
             assert_eq!(spell_mnemonic(text), ours);
         }
+        for text in ["REPNZ  SCASB", "repne_scasb", "repne scasb"] {
+            assert_eq!(spell_mnemonic(text), "repne scasb");
+        }
         let known: HashSet<String> = cyclescope_code::asm::forms::all_forms().map(|form| form.mnemonic()).collect();
         for (_, name) in CONDITIONS {
             for stem in ["j", "set", "cmov"] {
@@ -115,11 +159,29 @@ mod tests {
     }
 
     #[test]
+    fn string_instructions_have_no_operands() {
+        let cases = [
+            ("lodsb", ["", "al", "AL, mem8", "al, m8"]),
+            ("STOSQ", ["", "rax", "m64, rax", "m64"]),
+            ("repne scasw", ["", "ax{repne}", "ax, m16", "m16"]),
+            ("movsd", ["", "m32, m32", "mem32,mem32", "m32"]),
+            ("outsb", ["", "dx", "dx, m8", "m8"]),
+        ];
+        for (mnemonic, spellings) in cases {
+            for operands in spellings {
+                assert_eq!(spell_form(mnemonic, operands).1, "", "{mnemonic} {operands}");
+            }
+        }
+        assert_eq!(spell_form("movsd", "xmm, m64").1, "xmm, m64", "the SSE instruction");
+        assert_eq!(spell_form("mov", "al, m8").1, "al, m8", "no string instruction");
+    }
+
+    #[test]
     fn different_forms_stay_different() {
         let mut seen = HashMap::new();
         for form in cyclescope_code::asm::forms::all_forms() {
             let written = form.describe_operands();
-            let key = (form.code, spell_operands(&written));
+            let key = (form.code, spell_form(&form.mnemonic(), &written));
             if let Some(other) = seen.insert(key, written.clone()) {
                 panic!("{:?}: `{other}` and `{written}`", form.code);
             }
