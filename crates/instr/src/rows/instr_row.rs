@@ -3,6 +3,7 @@
 //! Rows are plain data, written as JSON lines of kind `instr` and read back. The key of a row is
 //! (`code`, `operands`, `encoding`).
 
+use crate::forms::encoded_constant::EncodedConstant;
 use cyclescope_exec::DEFAULT_OFFER;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
@@ -177,4 +178,30 @@ pub struct InstrRow {
     pub caveats: Vec<Caveat>,
     /// The command that repeats this measurement.
     pub repro: String,
+}
+
+impl InstrRow {
+    /// The row with this immediate's figures as headlines. `None` if it was not measured.
+    pub(crate) fn with_immediate(&self, immediate: i64) -> Option<InstrRow> {
+        let constant = EncodedConstant::Immediate(immediate);
+        if self.immediate == constant.format_immediate() {
+            return Some(self.clone());
+        }
+        let name = constant.to_string();
+        if !self.tried.contains(&name) {
+            return None;
+        }
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.latency.iter().cloned().partition(|latency| latency.variant.as_ref() == Some(&name));
+        let own: Vec<OperandLatency> =
+            own.into_iter().map(|latency| OperandLatency { variant: None, ..latency }).collect();
+        let mut row = InstrRow { latency: own.clone(), ..self.clone() };
+        row.latency.extend(others.into_iter().filter(|latency| !own.iter().any(|one| one.is_same_pair(latency))));
+        if let Some(throughput) = &mut row.throughput
+            && let Some(variant) = throughput.variants.iter().find(|variant| variant.variant == name)
+        {
+            throughput.cost = variant.cost;
+        }
+        Some(row)
+    }
 }

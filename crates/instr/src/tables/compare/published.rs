@@ -20,14 +20,16 @@ pub fn compare_with_reference(rows: &[InstrRow], reference: &ReferenceTable, tol
     let mut covered = vec![RowCoverage::default(); rows.len()];
     let mut strange = HashSet::new();
     for entry in &reference.entries {
-        let places = index.get(&(entry.mnemonic.clone(), entry.operands.clone()));
-        let named: Vec<usize> =
-            places.into_iter().flatten().copied().filter(|place| names_row(entry, &rows[*place])).collect();
+        let find_named = |operands: &str| -> Vec<usize> {
+            let places = index.get(&(entry.mnemonic.clone(), operands.to_string()));
+            places.into_iter().flatten().copied().filter(|place| names_row(entry, &rows[*place])).collect()
+        };
+        let named = find_named(&entry.operands);
         for place in &named {
             covered[*place].named = true;
             search.match_row(*place, &rows[*place], entry, &mut covered[*place]);
         }
-        if named.is_empty() {
+        if named.is_empty() && !search.match_immediate(rows, entry, find_named) {
             search.count_unmatched(entry);
             strange.insert((&entry.code, &entry.mnemonic, &entry.operands, &entry.encoding));
         }
@@ -37,6 +39,16 @@ pub fn compare_with_reference(rows: &[InstrRow], reference: &ReferenceTable, tol
         search.count_missing(row, covered, reference.has_pairs());
     }
     search.comparison.sort_worst_first()
+}
+
+/// The value of a decimal or hexadecimal number.
+fn parse_immediate(text: &str) -> Option<i64> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    value.ok().map(|value| sign * value)
 }
 
 fn names_row(entry: &ReferenceEntry, row: &InstrRow) -> bool {
@@ -62,19 +74,40 @@ struct ReferenceMatcher {
 }
 
 impl ReferenceMatcher {
+    /// Compares a line that has a number in place of an immediate with the form's figures for this
+    /// number. Returns whether a form was measured with it. The shortest immediate counts, as an
+    /// assembler would choose it.
+    fn match_immediate(
+        &mut self,
+        rows: &[InstrRow],
+        entry: &ReferenceEntry,
+        find_named: impl Fn(&str) -> Vec<usize>,
+    ) -> bool {
+        let Some((others, value)) = entry.operands.rsplit_once(", ") else { return false };
+        let Some(value) = parse_immediate(value) else { return false };
+        let sizes = [8, 16, 32, 64].map(|bits| find_named(&format!("{others}, imm{bits}")));
+        let places = sizes.into_iter().find(|places| !places.is_empty()).unwrap_or_default();
+        let with = |place: usize| Some((place, rows[place].with_immediate(value)?));
+        let found: Vec<(usize, InstrRow)> = places.into_iter().filter_map(with).collect();
+        for (place, row) in &found {
+            self.match_row(*place, row, entry, &mut RowCoverage::default());
+        }
+        !found.is_empty()
+    }
+
     fn match_row(&mut self, place: usize, row: &InstrRow, entry: &ReferenceEntry, covered: &mut RowCoverage) {
         if let Some(figure) = entry.latency {
             match &entry.pair {
                 Some(pair) => covered.pairs.insert(pair.clone()),
                 None => std::mem::replace(&mut covered.latency, true),
             };
-            if self.said.insert((Some(place), format!("{:?} {figure}", entry.pair))) {
+            if self.said.insert((Some(place), format!("{} {:?} {figure}", entry.operands, entry.pair))) {
                 self.compare_latency(row, entry, figure);
             }
         }
         if let Some(figure) = entry.throughput {
             covered.throughput = true;
-            if self.said.insert((Some(place), format!("throughput {figure}"))) {
+            if self.said.insert((Some(place), format!("{} throughput {figure}", entry.operands))) {
                 self.compare_throughput(row, entry, figure);
             }
         }
@@ -161,12 +194,14 @@ impl RowCoverage {
 fn pick_nearer(ours: SideClaim, latency: &OperandLatency, theirs: CostSpan) -> SideClaim {
     let Some(regimes) = &latency.regimes else { return ours };
     let Some(value) = regimes.fresh.value else { return ours };
-    let fresh = CostSpan::from_value(value);
-    let off = |span: CostSpan| SpanGap::between(span, theirs).difference.abs();
-    if off(fresh) >= off(ours.span) {
-        return ours;
-    }
-    SideClaim { side: ComparedSide { cost: regimes.fresh, ..ours.side }, span: fresh }
+    let side = ComparedSide { cost: regimes.fresh, ..ours.side.clone() };
+    nearer_claim(ours, SideClaim { side, span: CostSpan::from_value(value) }, theirs)
+}
+
+/// The claim that is nearer to a published figure; the first if both are as near.
+fn nearer_claim(one: SideClaim, other: SideClaim, theirs: CostSpan) -> SideClaim {
+    let off = |claim: &SideClaim| SpanGap::between(claim.span, theirs).difference.abs();
+    if off(&other) < off(&one) { other } else { one }
 }
 
 /// The kind of a published latency.
@@ -223,6 +258,24 @@ mod tests {
         for (published, agree) in [("1.04", 1), ("2", 1), ("3", 0)] {
             let csv = format!("mnemonic,operands,latency_cycles\nvpaddd,\"xmm, xmm\",{published}\n");
             assert_eq!(counts(&compare(&rows, &csv), QuantityKind::LatencyExact), [agree, 1 - agree, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_published_number_is_compared_with_the_figures_of_this_immediate() {
+        let mut adc = row("adc", "r64, imm8", vec![latency("op1", "op1", 2.0, LatencyBound::Exact)], 0.5);
+        adc.immediate = Some("0x13".to_string());
+        adc.tried = vec!["immediate 0x0".to_string(), "immediate -0x1".to_string()];
+        let mut zero = latency("op1", "op1", 1.0, LatencyBound::Exact);
+        zero.variant = Some("immediate 0x0".to_string());
+        adc.latency.push(zero);
+        let long = InstrRow { operands: "r64, imm32".to_string(), ..adc.clone() };
+        let rows = [adc, long];
+        for (operands, latency, counted) in
+            [("r64, 0", 1, [1, 0, 2, 0]), ("r64, -1", 2, [1, 0, 2, 0]), ("r64, 2", 2, [0, 0, 2, 1])]
+        {
+            let csv = format!("mnemonic,operands,latency_cycles\nadc,\"{operands}\",{latency}\n");
+            assert_eq!(counts(&compare(&rows, &csv), QuantityKind::LatencyExact), counted, "{operands}");
         }
     }
 
