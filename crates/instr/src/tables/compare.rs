@@ -3,7 +3,8 @@
 //! A side's claim is a range that contains the true cost. An exact number is a point; an upper
 //! bound has no lower end. Two sides agree if their ranges touch within a tolerance. Only headlines
 //! are compared. A published latency without operands is the one figure that readers plan with. It
-//! is compared with the largest measured latency between explicit operands. Limits: tags, modes and
+//! is compared with the largest measured latency between explicit operands. If an instruction has
+//! implied registers only, it may also mean the time of each repetition. Limits: tags, modes and
 //! variants are not compared. A figure that one side lacks is counted, not judged.
 //!
 //! Between two results, a gap beyond the tolerance is a difference only if chance does not explain

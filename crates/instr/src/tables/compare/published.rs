@@ -128,8 +128,11 @@ impl ReferenceMatcher {
         let kind = QuantityKind::from_bound(latency.bound.max(theirs));
         let pairing = QuantityPairing { row, kind, pair: Some((&latency.from, &latency.to)) };
         let bound = (theirs != LatencyBound::Exact).then_some(theirs).or(entry.bound);
-        let ours =
+        let mut ours =
             pick_nearer(SideClaim { side: ComparedSide::from_latency(row, latency), span }, latency, to_span(figure));
+        if let Some(repeated) = claim_repeated(row, latency).filter(|_| entry.pair.is_none()) {
+            ours = nearer_claim(ours, repeated, to_span(figure));
+        }
         let theirs = SideClaim { side: ComparedSide::from_published(figure, bound, entry.line), span: to_span(figure) };
         self.comparison.judge_pair(&pairing, ours, theirs);
     }
@@ -202,6 +205,19 @@ fn pick_nearer(ours: SideClaim, latency: &OperandLatency, theirs: CostSpan) -> S
 fn nearer_claim(one: SideClaim, other: SideClaim, theirs: CostSpan) -> SideClaim {
     let off = |claim: &SideClaim| SpanGap::between(claim.span, theirs).difference.abs();
     if off(&other) < off(&one) { other } else { one }
+}
+
+/// The time of an instruction that repeats with its implied registers as they are. A table without
+/// operands may list this as latency: instances pass the registers on, but can't come sooner than
+/// their rate. `None` if the headline is not between implied registers, or the rate is no limit.
+fn claim_repeated(row: &InstrRow, headline: &OperandLatency) -> Option<SideClaim> {
+    let repeats = row.implicit.contains(&headline.from) && row.implicit.contains(&headline.to);
+    let (throughput, value) = find_throughput(row)?;
+    if !repeats || headline.cost.value? >= value {
+        return None;
+    }
+    let side = ComparedSide { bound: Some(headline.bound), ..ComparedSide::from_throughput(row, throughput) };
+    Some(SideClaim { side, span: CostSpan::from_value(value) })
 }
 
 /// The kind of a published latency.
@@ -285,6 +301,20 @@ mod tests {
         for operands in ["", "al", "\"al, m8\"", "m8"] {
             let csv = format!("mnemonic,operands,latency_cycles\nLODSB,{operands},4\n");
             assert_eq!(forms(&compare(&rows, &csv)), [1, 0, 0], "{operands}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_string_instruction_is_no_faster_than_its_rate() {
+        let latencies =
+            vec![latency("rdi", "rdi", 1.0, LatencyBound::Exact), latency("rdi", "flags", 5.0, LatencyBound::Exact)];
+        let mut cmps = row("cmpsb", "", latencies, 3.0);
+        cmps.implicit = ["rdi", "rsi"].map(str::to_string).to_vec();
+        let rows = [cmps];
+        for (fields, agree) in [(",,3", 1), (",,1", 1), (",,5", 0), ("rdi,rdi,3", 0), ("rdi,flags,5", 1)] {
+            let csv = format!("mnemonic,operands,from,to,latency_cycles\ncmpsb,,{fields}\n");
+            let found = counts(&compare(&rows, &csv), QuantityKind::LatencyExact);
+            assert_eq!(found[..2], [agree, 1 - agree], "{fields}");
         }
     }
 
