@@ -196,6 +196,11 @@ impl SimulatedForm {
         !self.compute.is_empty() && regime.contains_instruction(self.mnemonic, self.operands.vector)
     }
 
+    /// Whether it has µops of the vector ports.
+    pub(super) fn is_vector_work(&self) -> bool {
+        !self.compute.is_empty() && self.operands.vector
+    }
+
     pub(super) fn uop_count(&self) -> u32 {
         (self.compute.len() + self.memory.len()).max(1) as u32
     }

@@ -61,6 +61,9 @@ pub struct CoreModel {
     pub serialize_latency: u32,
     /// Latencies that grow when many instructions wait, if the machine has this.
     pub regime: Option<SimulatedRegime>,
+    /// Additional half cycles of a vector instruction that waits for two or more results when it
+    /// issues. With an odd number, every second result has one cycle more.
+    pub second_wait_half_cycles: u32,
     /// Every n-th form costs more with some immediates; `None`: no form does.
     pub special_constants: Option<u32>,
 }
@@ -95,6 +98,7 @@ impl CoreModel {
             eliminates_vectors: [false; 3],
             serialize_latency: between(8, 30),
             regime: None,
+            second_wait_half_cycles: 0,
             special_constants: None,
         };
         model.renamed_latency = [None, Some(0), Some(1)][random.below(3)];

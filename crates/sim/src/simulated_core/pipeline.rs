@@ -26,6 +26,8 @@ pub(super) struct Pipeline {
     schedule: PortSchedule,
     stores: StoreBuffer,
     waiting: WaitingInstructions,
+    /// Whether the last instruction that waited for two results had the longer latency.
+    late: bool,
     values: SymbolicRegisters,
     /// Number of writes to each register: memory renaming knows a base register only until the next
     /// one.
@@ -68,6 +70,7 @@ impl Pipeline {
             schedule: PortSchedule::default(),
             stores: StoreBuffer::default(),
             waiting: WaitingInstructions::default(),
+            late: false,
             values: SymbolicRegisters::default(),
             written: [0; RESOURCE_COUNT],
             stored: 0,
@@ -97,6 +100,7 @@ impl Pipeline {
         self.schedule.free_all(&forms.sets, work);
         self.stores.clear();
         self.waiting.clear();
+        self.late = false;
         self.ready.fill(0);
         self.left.fill(0);
         self.values = body.values.clone();
@@ -140,6 +144,13 @@ impl Pipeline {
         self.time_outputs(form, issued, begun, &mut done);
         if let Some(regime) = model.regime.filter(|regime| form.is_in_regime(regime)) {
             let late = self.waiting.enter_instruction(&regime, issued, begun);
+            self.outputs.iter_mut().for_each(|output| *output += late);
+            done += late;
+        }
+        let waits = self.inputs.iter().filter(|ready| **ready > issued).count();
+        if model.second_wait_half_cycles > 0 && form.is_vector_work() && waits > 1 {
+            self.late = !self.late;
+            let late = (model.second_wait_half_cycles + u32::from(self.late)) / 2;
             self.outputs.iter_mut().for_each(|output| *output += late);
             done += late;
         }

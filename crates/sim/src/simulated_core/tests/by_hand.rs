@@ -186,3 +186,13 @@ fn a_chain_with_many_waiting_links_is_slower_in_a_regime() {
         assert_eq!(cost(&model, "imul rax, rax"), 3.0);
     }
 }
+
+#[test]
+fn a_wait_for_a_second_result_is_late_on_some_cores() {
+    for (second_wait_half_cycles, each) in [(0, 1.0), (1, 1.5), (2, 2.0)] {
+        let model = CoreModel { second_wait_half_cycles, ..model() };
+        is(cost(&model, "pand xmm0, xmm5"), 1.0);
+        is(cost(&model, "pand xmm1, xmm0; pand xmm0, xmm1"), 2.0 * each);
+        is(cost(&model, "add rcx, rax; add rax, rcx"), 2.0);
+    }
+}
