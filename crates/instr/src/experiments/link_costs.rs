@@ -101,7 +101,11 @@ impl LinkCosts {
         let pairs = link_circuits::list_two_class_circuits(&has);
         for (circuit, cycles) in pairs.iter().zip(time(&pairs)?) {
             if circuit.links[0] == links::FROM_HIGH {
-                link_costs.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]);
+                let whole = (cycles.value - circuit.links.len() as f64).abs() < WHOLE_CYCLES;
+                match whole {
+                    true => link_costs.share_circuit_cost(&circuit.links, cycles),
+                    false => link_costs.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]),
+                }
                 continue;
             }
             let half = Interval { value: cycles.value / 2.0, low: cycles.low / 2.0, high: cycles.high / 2.0 };

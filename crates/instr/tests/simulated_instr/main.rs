@@ -7,6 +7,7 @@ mod constants;
 #[path = "../chains/everything.rs"]
 mod everything;
 mod memory;
+mod partial_registers;
 mod regimes;
 mod score;
 mod sequences;
