@@ -163,8 +163,10 @@ impl RowAnalysis<'_> {
             }
             // A partial write keeps the rest of the register.
             let (tag, variant) = match self.plan.anatomy.writes_part(to) {
-                true => ("partial_write", "partial write"),
-                false => ("false_dependency", "false dependency"),
+                // Without other inputs, the kept part is all that an instance waits for.
+                true if row.latency.iter().all(|latency| latency.variant.is_some()) => ("partial_write", None),
+                true => ("partial_write", Some("partial write")),
+                false => ("false_dependency", Some("false dependency")),
             };
             row.tags.push(tag.to_string());
             row.latency.push(OperandLatency {
@@ -172,7 +174,7 @@ impl RowAnalysis<'_> {
                 to: to.clone(),
                 cost: Quantity::new(estimate.cost, Unit::CoreCycles),
                 bound: LatencyBound::Exact,
-                variant: Some(variant.to_string()),
+                variant: variant.map(str::to_string),
                 immediate: None,
                 chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
                 regimes: None,
@@ -202,6 +204,27 @@ mod tests {
         readings[index].cycles = vec![cycles; 3];
         readings[index].again = again.iter().map(|(variation, cycles)| (*variation, vec![*cycles; 3])).collect();
         (readings, index)
+    }
+
+    #[test]
+    fn the_kept_part_is_the_latency_of_a_form_without_other_inputs() {
+        for (form, is_headline) in [("Mov_r8_imm8 r8, imm8", true), ("Mov_r8_rm8 r8, r8", false)] {
+            let plan = plan(form);
+            let link_costs = LinkCosts::default();
+            let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+            let same = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::SameDestination { .. });
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            readings[plan.experiments.iter().position(same).unwrap()].cycles = vec![1.0; 3];
+            let mut row = super::super::instr_table::tests::row("mov", "r8", Vec::new(), 0.25);
+            if !is_headline {
+                row.latency.push(super::super::instr_table::tests::latency("op2", "op1", 1.0, LatencyBound::Exact));
+            }
+            analysis.add_false_dependency(&[readings], Some(0.25), &mut row);
+            let found = row.latency.last().unwrap();
+            assert_eq!((found.from.as_str(), found.to.as_str(), found.bound), ("op1", "op1", LatencyBound::Exact));
+            assert_eq!(found.variant.is_none(), is_headline, "{form}");
+            assert_eq!(row.tags, ["partial_write"]);
+        }
     }
 
     #[test]

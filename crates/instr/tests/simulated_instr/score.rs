@@ -95,6 +95,8 @@ impl Score {
             }
             match latency.variant.as_deref() {
                 Some("false dependency" | "partial write") => {}
+                // A form without other inputs that keeps a part of its output.
+                None if row.tags.iter().any(|tag| tag == "partial_write") && row.latency.len() == 1 => {}
                 // The model's latencies apply to memory that is not renamed.
                 Some("renamed") if model.renamed_latency.is_some() => {}
                 _ => self.latency(row, latency, plan, model),
