@@ -9,6 +9,7 @@ use crate::experiments::experiment::{BOUND_SHARE, ChainVariation, ExperimentMean
 use crate::experiments::program_reading::ProgramReading;
 use cyclescope_code::asm::Listing;
 use cyclescope_core::unit::Unit;
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 
 /// With a false dependency, one destination costs at least this multiple of several.
@@ -181,6 +182,23 @@ impl RowAnalysis<'_> {
             });
         }
     }
+
+    /// Turns exact latencies between two whole numbers into upper bounds: a result is ready at the
+    /// end of a cycle, so these are means of several latencies, or contain waits for units.
+    pub(super) fn mark_fractions(row: &mut InstrRow) {
+        let is_exact = |latency: &&mut OperandLatency| latency.bound == LatencyBound::Exact;
+        for latency in row.latency.iter_mut().filter(is_exact) {
+            let Quantity { value: Some(value), .. } = latency.cost else { continue };
+            let is_whole = (value - value.round()).abs() <= SAME_CYCLES.max(PASS_SHARE * value.abs());
+            if is_whole || latency.regimes.is_some() {
+                continue;
+            }
+            let text =
+                format!("{} to {}: {value:.3} core cycles is between two whole numbers", latency.from, latency.to);
+            row.caveats.push(Caveat { code: CaveatKind::UpperBound, text });
+            latency.make_upper_bound(value);
+        }
+    }
 }
 
 /// Sorts latencies: headlines before variants.
@@ -240,6 +258,20 @@ mod tests {
         };
         assert_eq!(found(&quicker), Some(ChainVariation::Longer(8)));
         assert_eq!(found(&[]), None, "a variation in one pass only is chance");
+    }
+
+    #[test]
+    fn latencies_between_two_whole_numbers_are_upper_bounds_unless_short_chains_differ() {
+        use super::super::instr_row::LatencyRegimes;
+        use super::super::instr_table::tests::{cost, latency, row};
+        let exact = |value| latency("op2", "op1", value, LatencyBound::Exact);
+        let mut two = exact(1.28);
+        two.regimes = Some(LatencyRegimes { fresh: cost(1.0), saturated: cost(1.28), knee: cost(50.0) });
+        let mut found = row("x", "", vec![exact(1.28), two, exact(1.99), exact(40.3), exact(13.5)], 0.5);
+        RowAnalysis::mark_fractions(&mut found);
+        let bounds: Vec<bool> = found.latency.iter().map(|one| one.bound == LatencyBound::Upper).collect();
+        assert_eq!(bounds, [true, false, false, false, true]);
+        assert_eq!(found.caveats.len(), 2);
     }
 
     #[test]

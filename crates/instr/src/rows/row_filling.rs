@@ -15,6 +15,7 @@ impl RowAnalysis<'_> {
         self.add_constants(passes, row);
         self.add_operands(passes, rthroughput, row);
         self.add_false_dependency(passes, rthroughput, row);
+        Self::mark_fractions(row);
         Self::mark_wide(row);
         row.caveats.extend(self.shared_core_caveat(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
