@@ -12,7 +12,7 @@ use crate::forms::gather;
 use crate::forms::instruction_setting;
 use cyclescope_code::asm::access::{is_atomic, is_non_temporal_store};
 use cyclescope_code::asm::registers::HIGH_BYTES;
-use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use iced_x86::{Code, EncodingKind, Instruction, MemoryOperand, Register};
 
 /// Upper limit of registers through which a value travels, and through which another result
 /// rotates.
@@ -65,6 +65,9 @@ pub enum ChainRegisters {
     /// Distinct, and flags that an instance may keep are not reset before it. Resetting them takes
     /// resources that the chain may need.
     FlagsKept,
+    /// Distinct, and the vector and MMX registers that an instance reads and writes outside the
+    /// chain are zeroed before it. It then waits for one operand only.
+    Cleared,
     /// All operands of the chain's bank use one register.
     Same,
 }
@@ -419,9 +422,37 @@ impl ChainBuilder<'_> {
         let (before, after) = balance_instance(&anatomy.sample);
         into.extend(before);
         into.extend(gather::restore_mask(anatomy, assignment));
+        if self.registers == ChainRegisters::Cleared {
+            into.extend(self.build_clearing(assignment)?);
+        }
         into.push(anatomy.build_instance(assignment)?);
         into.extend(after);
         Some(())
+    }
+
+    /// Zeroes the registers that an instance reads and writes, except the chain's input. `None` if
+    /// there are none.
+    fn build_clearing(&self, assignment: &RegisterAssignment) -> Option<Vec<Instruction>> {
+        let anatomy = self.anatomy;
+        let vex = anatomy.sample.op_code().encoding() != EncodingKind::Legacy;
+        let mut clearing = Vec::new();
+        for slot in anatomy.slots() {
+            let place = OperandPlace::Slot(slot);
+            if place == self.from.place || !anatomy.reads_place(place) || !anatomy.writes_place(place) {
+                continue;
+            }
+            let number = u32::from(assignment.get(slot)?);
+            let (xmm, mm) = (Register::XMM0 + number, Register::MM0 + number % 8);
+            let zeroing = match (anatomy.place_bank(place), vex) {
+                (RegisterBank::Vector, true) => Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, xmm, xmm, xmm),
+                (RegisterBank::Vector, false) => Instruction::with2(Code::Pxor_xmm_xmmm128, xmm, xmm),
+                (RegisterBank::Mmx, _) => Instruction::with2(Code::Pxor_mm_mmm64, mm, mm),
+                _ => continue,
+            };
+            // An instance of the same form would count as part of the chain.
+            clearing.push(zeroing.ok().filter(|zeroing| zeroing.code() != anatomy.code())?);
+        }
+        (!clearing.is_empty()).then_some(clearing)
     }
 
     fn push_links(&self, assignment: &RegisterAssignment, into: &mut Vec<Instruction>) -> Option<()> {

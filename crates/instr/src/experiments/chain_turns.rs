@@ -15,20 +15,28 @@ pub(super) struct ChainTurns<'a> {
     period: &'a [u8],
     /// Start offset of each instruction in the period, and the end of the last.
     starts: Vec<usize>,
-    /// Instructions per turn.
+    /// Instructions per turn that may wait in the scheduler.
     pub(super) each: usize,
+    /// All instructions per turn.
+    all: usize,
 }
 
 impl ChainTurns<'_> {
     /// Divides a period into this many turns. `None` if they differ in length.
     pub(super) fn from_period(period: &[u8], copies: usize) -> Option<ChainTurns<'_>> {
+        ChainTurns::with_cleared(period, copies, 0)
+    }
+
+    /// Divides a period into this many turns, of which this many instructions clear registers and
+    /// never wait.
+    pub(super) fn with_cleared(period: &[u8], copies: usize, cleared: usize) -> Option<ChainTurns<'_>> {
         let mut starts = vec![0];
         for instruction in Listing::from_bytes(period).instructions() {
             starts.push(starts.last()? + instruction.len());
         }
         let count = starts.len() - 1;
         let whole = count > 0 && count.is_multiple_of(copies);
-        whole.then(|| ChainTurns { period, starts, each: count / copies })
+        whole.then(|| ChainTurns { period, starts, each: count / copies - cleared, all: count / copies })
     }
 
     /// Numbers of turns for chains of about these numbers of instructions, strictly increasing.
@@ -44,7 +52,7 @@ impl ChainTurns<'_> {
     /// Machine code of LFENCE and this many turns.
     pub(super) fn build_fenced_code(&self, turns: usize) -> Vec<u8> {
         let count = self.starts.len() - 1;
-        let instructions = turns * self.each;
+        let instructions = turns * self.all;
         let mut code = LFENCE_CODE.to_vec();
         (0..instructions / count).for_each(|_| code.extend(self.period));
         code.extend(&self.period[..self.starts[instructions % count]]);

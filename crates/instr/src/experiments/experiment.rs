@@ -111,6 +111,10 @@ pub enum ChainVariation {
     /// that, and they push instances to others. On Golden Cove, chains of 512-bit instructions
     /// alone alternate between units of different latency.
     Beside(usize),
+    /// The other operands that an instance reads and writes are zeroed before it. Some schedulers
+    /// are late if an instruction waits for two results: op2 to op1 of `vpternlogd` takes a cycle
+    /// more on Zen 5, and at times on Zen 4.
+    Cleared,
 }
 
 /// A program and the quantity that it measures.

@@ -6,7 +6,7 @@
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
 use super::program_reading::{ProgramReading, layout_cost};
-use super::regimes;
+use super::regimes::{self, DIFFERENT_CYCLES};
 use super::survey_effort::SurveyEffort;
 use super::timing::{LoopedProgram, ProgramTimer, ProgramTiming, TimingSize};
 use crate::forms::instruction_setting;
@@ -98,6 +98,7 @@ impl FormMeasurement<'_> {
         if self.effort.decoders && self.plan.least_rthroughput(&readings) < DECODED_BELOW {
             self.measure_decoders(executor, &mut readings, random)?;
         }
+        self.clear_operands(executor, &mut readings, random)?;
         if self.effort.regimes {
             regimes::measure_regimes(self.timer, self.plan, executor, &mut readings, random)?;
         }
@@ -275,6 +276,7 @@ impl FormMeasurement<'_> {
             let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
             let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE_CYCLES + chance;
             let mut variations = self.earlier_variations(index);
+            variations.retain(|variation| *variation != ChainVariation::Cleared);
             variations.extend((bound || odd).then_some(ChainVariation::Longer(more)));
             // Cores combine their units for 512 bits in several ways.
             let wide = self.plan.surroundings.vectors == VectorSetup::Zmm && cycles > 1.0 + WHOLE_CYCLES;
@@ -291,17 +293,67 @@ impl FormMeasurement<'_> {
             variations.dedup();
             for variation in variations {
                 let Some(experiment) = self.plan.vary_chain(index, variation) else { continue };
-                let timed = self.prepare_program(&experiment, usize::MAX);
                 let each = cycles + if let ChainVariation::Longer(more) = variation { more as f64 } else { 0.0 };
-                let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
-                programs.push(LoopedProgram { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
+                programs.push(self.prepare_variation(&experiment, each));
                 chosen.push((index, variation));
             }
         }
+        self.time_variations(executor, &programs, chosen, readings, random)
+    }
+
+    /// Measures chains with cleared operands if they are slower than another chain to the same
+    /// output, which may be because an instance waits for two operands.
+    fn clear_operands(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let direct = |index: usize| match &self.plan.experiments[index].meaning {
+            ExperimentMeaning::Latency { to, variant: None, links, .. } if links.is_empty() => Some(to),
+            _ => None,
+        };
+        let cost = |index: usize| {
+            let cycles = &readings[index].cycles;
+            (!cycles.is_empty()).then(|| median(&mut cycles.clone()))
+        };
+        let (mut chosen, mut programs) = (Vec::new(), Vec::new());
+        for index in 0..readings.len() {
+            let (Some(to), Some(cycles)) = (direct(index), cost(index)) else { continue };
+            let others = (0..readings.len()).filter(|other| direct(*other) == Some(to)).filter_map(cost);
+            let is_slower = cycles > others.fold(cycles, f64::min) + DIFFERENT_CYCLES;
+            let is_odd = (cycles - cycles.round()).abs() > DIFFERENT_CYCLES;
+            let repeated = self.earlier_variations(index).contains(&ChainVariation::Cleared);
+            if !repeated && !is_slower && !is_odd {
+                continue;
+            }
+            let Some(experiment) = self.plan.vary_chain(index, ChainVariation::Cleared) else { continue };
+            programs.push(self.prepare_variation(&experiment, cycles));
+            chosen.push((index, ChainVariation::Cleared));
+        }
+        self.time_variations(executor, &programs, chosen, readings, random)
+    }
+
+    /// The program of a chain's variation that takes about this many core cycles per instance.
+    fn prepare_variation(&self, experiment: &FormExperiment, cycles: f64) -> LoopedProgram {
+        let timed = self.prepare_program(experiment, usize::MAX);
+        let loops = (self.effort.cycles / 4.0 / (cycles * timed.copies as f64)) as u64;
+        LoopedProgram { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed }
+    }
+
+    /// Times these variations, each of the chain at an index, and adds them to its reading.
+    fn time_variations(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[LoopedProgram],
+        chosen: Vec<(usize, ChainVariation)>,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
         if chosen.is_empty() {
             return Ok(());
         }
-        let timings = self.time_layouts(executor, &programs, self.effort.layouts, random)?;
+        let timings = self.time_layouts(executor, programs, self.effort.layouts, random)?;
         for (at, (index, variation)) in chosen.into_iter().enumerate() {
             let mut other = ProgramReading::default();
             timings.iter().for_each(|layout| other.add_layout(&layout[at]));

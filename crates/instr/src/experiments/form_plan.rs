@@ -326,9 +326,10 @@ impl FormPlan {
             return None;
         };
         let (from, to, registers) = &**ports;
+        let mut registers = *registers;
         let (links, fillers) = match variation {
             // Links need distinct registers.
-            ChainVariation::Longer(_) if matches!(*registers, ChainRegisters::Same | ChainRegisters::Alternating) => {
+            ChainVariation::Longer(_) if matches!(registers, ChainRegisters::Same | ChainRegisters::Alternating) => {
                 return None;
             }
             ChainVariation::Longer(more) => (pad_route(&self.anatomy, from.place, to.place, links, more)?, None),
@@ -339,8 +340,15 @@ impl FormPlan {
                 }
                 (links.clone(), Some(ChainFillers { link: FILLER_LINK, count }))
             }
+            ChainVariation::Cleared => {
+                if registers != ChainRegisters::Distinct || !links.is_empty() {
+                    return None;
+                }
+                registers = ChainRegisters::Cleared;
+                (links.clone(), None)
+            }
         };
-        let chain = LatencyChain::with_fillers(&self.anatomy, ChainEnds { from, to }, &links, *registers, fillers)?;
+        let chain = LatencyChain::with_fillers(&self.anatomy, ChainEnds { from, to }, &links, registers, fillers)?;
         let (period, mut init) = (encode_instructions(&chain.period)?, self.build_init()?);
         init.extend(encode_instructions(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;

@@ -57,6 +57,11 @@ pub struct ConstantReadings {
 }
 
 impl ProgramReading {
+    /// The layouts of a variation of the chain.
+    pub(crate) fn find_variation(&self, variation: ChainVariation) -> Option<&[f64]> {
+        self.again.iter().find(|(other, _)| *other == variation).map(|(_, cycles)| cycles.as_slice())
+    }
+
     /// Adds a layout, unless it has no usable round or its cost is not proportional to the
     /// iterations.
     pub(crate) fn add_layout(&mut self, timing: &ProgramTiming) {

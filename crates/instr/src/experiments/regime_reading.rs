@@ -1,10 +1,14 @@
 //! Readings of short chains behind a fence.
 
+use super::experiment::ChainVariation;
 use serde::{Deserialize, Serialize};
 
 /// Costs of short chains behind a fence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RegimeReading {
+    /// The variation of the chain. Null for the planned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<ChainVariation>,
     /// Instructions in a turn of the chain.
     pub instructions: u32,
     /// Core cycles per further turn in a short chain, by layout.

@@ -14,7 +14,7 @@
 //! Slow chains and chains that store are excluded, because LFENCE does not wait for stores.
 
 use super::chain_turns::{ChainTurns, FENCE_CYCLES};
-use super::experiment::{ExperimentMeaning, FormExperiment};
+use super::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
@@ -22,8 +22,9 @@ use crate::forms::form_anatomy::OperandPlace;
 use cyclescope_code::program::EntryState;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
-use cyclescope_core::statistics::{mean, welch_interval};
+use cyclescope_core::statistics::{mean, median, welch_interval};
 use cyclescope_exec::Executor;
+use std::borrow::Cow;
 
 /// Approximate instructions of the two screening chains. The shorter exceeds what starts during the
 /// fence; the longer fits the scheduler of most cores. A unit's own queue may be smaller: 14
@@ -106,6 +107,14 @@ pub(super) struct ShortChainTimer<'a> {
 /// Costs of a chain by layout and length. Null if a layout has no figure.
 type ChainCurve = Vec<Vec<Option<f64>>>;
 
+/// Core cycles per further turn between two lengths.
+fn find_slope(layout: &[Option<f64>], lengths: &[usize]) -> Option<f64> {
+    match layout {
+        [Some(short), Some(long)] => Some((long - short) / (lengths[1] - lengths[0]) as f64),
+        _ => None,
+    }
+}
+
 impl ShortChainTimer<'_> {
     /// Core cycles per further turn in short chains, by chain and layout. Adds layouts until the
     /// verdict is clear.
@@ -129,12 +138,8 @@ impl ShortChainTimer<'_> {
         let pairs: Vec<(&LongChain, &[usize])> =
             chains.iter().copied().zip(lengths.iter().map(Vec::as_slice)).collect();
         let curves = self.measure_curves(&pairs, SCREENING_SIZE)?;
-        let slope = |layout: &[Option<f64>], lengths: &[usize]| match layout {
-            [Some(short), Some(long)] => Some((long - short) / (lengths[1] - lengths[0]) as f64),
-            _ => None,
-        };
         let slopes = |(curve, lengths): (&ChainCurve, &Vec<usize>)| {
-            curve.iter().filter_map(|layout| slope(layout, lengths)).collect()
+            curve.iter().filter_map(|layout| find_slope(layout, lengths)).collect()
         };
         Ok(curves.iter().zip(&lengths).map(slopes).collect())
     }
@@ -178,15 +183,16 @@ pub(super) fn measure_regimes(
     random: &mut Random,
 ) -> Result<(), RunError> {
     let mut fenced = ShortChainTimer { timer, surroundings: plan.surroundings, executor, random };
-    let cycles: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
-    let chain = |index: usize| Some((index, find_long_chain(plan, index, &cycles[index])?));
-    let mut open: Vec<(usize, LongChain)> = (0..plan.experiments.len()).filter_map(chain).collect();
+    let chosen: Vec<ChosenChain> = (0..readings.len()).map(|at| ChosenChain::new(plan, at, &readings[at])).collect();
+    let long = |index: usize| Some((index, chosen[index].find_long_chain(plan, index)?));
+    let mut open: Vec<(usize, LongChain)> = (0..chosen.len()).filter_map(long).collect();
     for _ in 0..CONFIRMATIONS {
         let chains: Vec<&LongChain> = open.iter().map(|(_, chain)| chain).collect();
         let mut slopes = fenced.screen_chains(&chains)?.into_iter();
         open.retain(|(index, chain)| {
             let slopes = slopes.next().unwrap_or_default();
             let reading = readings[*index].regimes.get_or_insert_default();
+            reading.variation = chosen[*index].variation;
             reading.instructions = chain.turns.each as u32;
             reading.short.extend(&slopes);
             chain.judge_short(&slopes) == RegimeVerdict::Quicker
@@ -201,15 +207,52 @@ pub(super) fn measure_regimes(
     Ok(())
 }
 
-/// The chain of an experiment, if short ones can be measured.
-fn find_long_chain<'a>(plan: &'a FormPlan, index: usize, cycles: &'a [f64]) -> Option<LongChain<'a>> {
-    let FormExperiment { meaning, period, copies, init, world, .. } = &plan.experiments[index];
-    let is_chain = matches!(meaning, ExperimentMeaning::Latency { ports: Some(_), .. });
-    let stores = plan.is_through_memory(index) || plan.anatomy.writes_place(OperandPlace::Memory);
-    if !is_chain || stores || plan.surroundings.emptied || cycles.len() < 2 {
-        return None;
+/// The chain of an experiment that is compared with short ones.
+struct ChosenChain<'a> {
+    experiment: Cow<'a, FormExperiment>,
+    variation: Option<ChainVariation>,
+    /// Core cycles per turn of the long chain, by layout.
+    cycles: Vec<f64>,
+}
+
+impl<'a> ChosenChain<'a> {
+    /// The chain with cleared operands if it is quicker, otherwise the planned one.
+    fn new(plan: &'a FormPlan, index: usize, reading: &ProgramReading) -> ChosenChain<'a> {
+        let planned = || ChosenChain {
+            experiment: Cow::Borrowed(&plan.experiments[index]),
+            variation: None,
+            cycles: reading.cycles.clone(),
+        };
+        let middle = |cycles: &[f64]| median(&mut cycles.to_vec());
+        let cleared = reading.again.iter().find(|(variation, _)| *variation == ChainVariation::Cleared);
+        let Some((variation, cycles)) = cleared.filter(|(_, cycles)| !cycles.is_empty()) else { return planned() };
+        let quicker = !reading.cycles.is_empty() && middle(cycles) < middle(&reading.cycles) - DIFFERENT_CYCLES;
+        match plan.vary_chain(index, *variation).filter(|_| quicker) {
+            Some(experiment) => {
+                let experiment = Cow::Owned(experiment);
+                ChosenChain { experiment, variation: Some(*variation), cycles: cycles.clone() }
+            }
+            None => planned(),
+        }
     }
-    let chain = LongChain { turns: ChainTurns::from_period(period, *copies)?, init, world: *world, cycles };
-    let range = TURN_LEAST..=SLOW_CYCLES * chain.turns.each as f64;
-    range.contains(&mean(cycles)).then_some(chain)
+
+    /// The chain, if short ones can be measured.
+    fn find_long_chain(&self, plan: &FormPlan, index: usize) -> Option<LongChain<'_>> {
+        let FormExperiment { period, copies, init, world, .. } = &*self.experiment;
+        let planned = &plan.experiments[index];
+        let is_chain = matches!(planned.meaning, ExperimentMeaning::Latency { ports: Some(_), .. });
+        let stores = plan.is_through_memory(index) || plan.anatomy.writes_place(OperandPlace::Memory);
+        if !is_chain || stores || plan.surroundings.emptied || self.cycles.len() < 2 {
+            return None;
+        }
+        let mut turns = ChainTurns::from_period(period, *copies)?;
+        if self.variation == Some(ChainVariation::Cleared) {
+            // Instructions that only clear registers never wait.
+            let waiting = ChainTurns::from_period(&planned.period, planned.copies)?.each;
+            turns = ChainTurns::with_cleared(period, *copies, turns.each - waiting)?;
+        }
+        let range = TURN_LEAST..=SLOW_CYCLES * turns.each as f64;
+        let chain = LongChain { turns, init, world: *world, cycles: &self.cycles };
+        range.contains(&mean(&self.cycles)).then_some(chain)
+    }
 }

@@ -12,6 +12,8 @@ use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 
+/// The variant of a latency whose instances wait for two operands.
+const SECOND_WAIT: &str = "two operands awaited";
 /// With a false dependency, one destination costs at least this multiple of several.
 const FALSE_DEPENDENCY_SHARE: f64 = 1.2;
 
@@ -94,6 +96,8 @@ impl RowAnalysis<'_> {
                 latency.widen_to(range);
             }
         }
+        let awaited: Vec<OperandLatency> =
+            found.iter().filter_map(|(latency, _, index)| self.find_second_wait(passes, *index, latency)).collect();
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
             // If a variation was quicker, the two latencies of the planned chain don't apply.
             let same = |regimes: &LatencyRegimes| {
@@ -103,6 +107,7 @@ impl RowAnalysis<'_> {
             latency.regimes = self.find_regimes(passes, index).filter(same);
             latency
         }));
+        row.latency.extend(awaited);
         renamed_memory::add_fallbacks(row);
         // Equal registers break a dependency only if different registers have one.
         let waits = |one: &OperandLatency| {
@@ -112,6 +117,22 @@ impl RowAnalysis<'_> {
             row.tags.retain(|tag| tag != "dependency_breaking");
         }
         sort_headlines(&mut row.latency);
+    }
+
+    /// The latency by the planned chain, as a variant, if the chain that counts has cleared the
+    /// other operands.
+    fn find_second_wait(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        latency: &OperandLatency,
+    ) -> Option<OperandLatency> {
+        let meaning = &self.plan.experiments[index].meaning;
+        let (counts, _) = self.find_quickest(passes, index, meaning)?;
+        let mut all = self.estimate_variations(passes, index, meaning).into_iter();
+        let (_, (planned, ..)) = all.find(|(variation, _)| variation.is_none())?;
+        let cleared = counts == Some(ChainVariation::Cleared) && latency.variant.is_none();
+        cleared.then(|| OperandLatency { variant: Some(SECOND_WAIT.to_string()), ..planned })
     }
 
     /// Makes a latency an upper bound if its chain has no dependency or is limited by throughput.

@@ -85,18 +85,29 @@ fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Two
     (TwoLineFit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
 }
 
+/// The first reading with a curve.
+fn find_drawn<'a>(passes: &[&'a ProgramReading]) -> Option<&'a RegimeReading> {
+    passes.iter().filter_map(|reading| reading.regimes.as_ref()).find(|reading| !reading.turns.is_empty())
+}
+
 /// The numbers of turns, the instructions per turn, and all complete curves of all passes.
 fn collect_curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> {
     let drawn = || passes.iter().filter_map(|reading| reading.regimes.as_ref());
-    let RegimeReading { turns, instructions, .. } = drawn().find(|reading| !reading.turns.is_empty())?;
-    let layouts = drawn().filter(|reading| reading.turns == *turns).flat_map(|reading| &reading.curve);
+    let RegimeReading { turns, instructions, variation, .. } = find_drawn(passes)?;
+    let alike = |reading: &&RegimeReading| reading.turns == *turns && reading.variation == *variation;
+    let layouts = drawn().filter(alike).flat_map(|reading| &reading.curve);
     let curves = layouts.filter_map(|layout| layout.iter().copied().collect()).collect();
     Some((turns.iter().map(|turns| f64::from(*turns)).collect(), f64::from(*instructions), curves))
 }
 
 /// Both costs of a turn, if short chains are quicker and their curve consists of two lines.
 fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCosts, Interval)> {
-    let long: Vec<f64> = passes.iter().flat_map(|reading| reading.cycles.clone()).collect();
+    let variation = find_drawn(passes)?.variation;
+    let long = passes.iter().flat_map(|reading| match variation {
+        None => reading.cycles.clone(),
+        Some(variation) => reading.find_variation(variation).unwrap_or_default().to_vec(),
+    });
+    let long: Vec<f64> = long.collect();
     let saturated = estimate_largest_mode(&long, confidence)?.cost;
     let (turns, instructions, curves) = collect_curves(passes)?;
     // Uses the median curve: a disturbance of a few layouts is not a property of the chain.
@@ -158,6 +169,7 @@ pub(super) mod tests {
         };
         let slope = (cycles(24.0) - cycles(8.0)) / 16.0;
         let regimes = RegimeReading {
+            variation: None,
             instructions: 2,
             short: [-0.02, 0.0, 0.03].map(|off| slope + off).to_vec(),
             turns: TURNS.to_vec(),

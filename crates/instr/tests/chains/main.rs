@@ -123,9 +123,9 @@ impl Tally {
         // Each way to break a recipe's dependencies has its own program. One of them must have no
         // dependency.
         let mut recipes: BTreeMap<String, (usize, Others)> = BTreeMap::new();
-        // Variations that are measured only if a chain's cost is not a whole number or is near its
-        // instances' rate.
-        let variations = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
+        // Variations that are measured only if a chain's cost is not a whole number, is near its
+        // instances' rate, or exceeds another chain's.
+        let variations = [ChainVariation::Longer(8), ChainVariation::Beside(3), ChainVariation::Cleared];
         let again = (0..plan.experiments.len())
             .flat_map(|index| variations.map(|variation| (index, variation)))
             .filter_map(|(index, variation)| plan.vary_chain(index, variation));

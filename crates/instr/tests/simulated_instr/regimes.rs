@@ -8,7 +8,7 @@ use cyclescope_instr::experiments::experiment::ExperimentMeaning;
 use cyclescope_instr::experiments::form_plan::FormPlan;
 use cyclescope_instr::rows::instr_row::{LatencyBound, LatencyRegimes, OperandLatency};
 use cyclescope_sim::{CoreModel, RegimeClass, SimulatedRegime};
-use iced_x86::Mnemonic;
+use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// Tolerance of a latency, in core cycles.
 const OFF: f64 = 0.05;
@@ -121,4 +121,61 @@ fn two_latencies_are_found_only_where_simulated() {
         found.wrong.iter().for_each(|line| println!("  {line}"));
         assert!(found.wrong.is_empty() && found.two > 0 && found.one > 10, "{} are wrong", found.wrong.len());
     }
+}
+
+/// A core whose vector instructions are late if they wait for two results.
+fn late_core(half_cycles: u32) -> CoreModel {
+    let zeroing = Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, Register::XMM1, Register::XMM1, Register::XMM1);
+    let zeroing = zeroing.expect("three registers");
+    let models = (1..).map(CoreModel::from_seed);
+    let mut models = models.filter(|model| model.is_zero_idiom(&zeroing));
+    CoreModel { second_wait_half_cycles: half_cycles, ..models.next().expect("most cores know this idiom") }
+}
+
+#[test]
+fn a_latency_does_not_contain_the_wait_for_another_operand() {
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for half_cycles in [1, 2] {
+        let model = late_core(half_cycles);
+        let three = |form: &InstructionForm| {
+            let operands = form.describe_operands();
+            ["vpternlogd", "vpaddb", "vpermt2d"].contains(&form.mnemonic().as_str()) && !operands.contains('m')
+                || operands == "xmm{k}, xmm, xmm"
+        };
+        let forms: Vec<InstructionForm> = forms::all_forms().filter(three).step_by(5).collect();
+        for (row, plan) in survey(&model, model.seed, &forms) {
+            let Some(plan) = plan else { continue };
+            for from in ["op2", "op3"] {
+                let name = format!("{} {} {from}, {half_cycles} half cycles", row.code, row.operands);
+                let sample = &plan.anatomy.sample;
+                let own = |from: &str| model.latency(sample, from, "op1");
+                let (Some(own), Some(other)) = (own(from), own("op1")) else { continue };
+                // A chain is suspect if it is slower than another one, which such an instruction hides.
+                if own < other {
+                    continue;
+                }
+                let latency = |variant: Option<&str>| {
+                    let fits = |one: &&OperandLatency| {
+                        one.from == from && one.to == "op1" && one.variant.as_deref() == variant
+                    };
+                    row.latency.iter().find(fits)
+                };
+                let is = |latency: Option<&OperandLatency>, cycles: f64, bound: LatencyBound| {
+                    latency.is_some_and(|one| {
+                        (one.cost.value.unwrap_or(f64::NAN) - cycles).abs() <= OFF && one.bound == bound
+                    })
+                };
+                let late = f64::from(own) + f64::from(half_cycles) / 2.0;
+                let bound = if half_cycles == 2 { LatencyBound::Exact } else { LatencyBound::Upper };
+                checked += 1;
+                let right = is(latency(None), own.into(), LatencyBound::Exact)
+                    && is(latency(Some("two operands awaited")), late, bound);
+                if !right {
+                    wrong.push(format!("{name}: {own}, {:?}", row.latency));
+                }
+            }
+        }
+    }
+    wrong.iter().for_each(|line| println!("{line}"));
+    assert!(wrong.is_empty() && checked > 10, "{} of {checked} are wrong", wrong.len());
 }

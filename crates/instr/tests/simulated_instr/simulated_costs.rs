@@ -22,6 +22,7 @@ pub fn origin(plan: &FormPlan, latency: &OperandLatency) -> Option<FormExperimen
     };
     let again = || {
         let variations = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
+        let variations = variations.chain([ChainVariation::Cleared]);
         let all = variations.flat_map(|variation| (0..plan.experiments.len()).map(move |index| (index, variation)));
         all.filter_map(|(index, variation)| plan.vary_chain(index, variation)).find(is_it)
     };
