@@ -19,7 +19,7 @@ use super::chain_turns::ChainTurns;
 use super::link_circuits::{self, LinkCircuit, encode_init};
 use super::modes::estimate_largest_mode;
 use super::program_reading::{ProgramReading, layout_cost};
-use super::regimes::{LongChain, RegimeVerdict, ShortChainTimer};
+use super::regimes::{DIFFERENT_CYCLES, LongChain, RegimeVerdict, ShortChainTimer};
 use super::store_load_trip::StoreLoadTrip;
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::bodies::links::{self, Link};
@@ -29,7 +29,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::random::Random;
-use cyclescope_core::statistics::Interval;
+use cyclescope_core::statistics::{Interval, mean};
 use cyclescope_exec::Executor;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +72,8 @@ pub struct LinkCosts {
     nop_cycles: f64,
     /// Links that cost the same in a short chain behind a fence.
     steady: BTreeSet<Link>,
+    /// Costs in a short chain, if other and certain: whole numbers of core cycles.
+    fresh: BTreeMap<Link, f64>,
 }
 
 impl LinkCosts {
@@ -155,8 +157,14 @@ impl LinkCosts {
             let chain = LongChain { turns, init: &init, world, cycles: &[*cost; 2] };
             let mut fenced = ShortChainTimer { timer, surroundings, executor: &mut *executor, random: &mut *random };
             let slopes = fenced.screen_chains(&[&chain])?.remove(0);
-            if chain.judge_short(&slopes) == RegimeVerdict::Alike {
-                self.steady.extend(&circuit.links);
+            let equal = circuit.links.iter().all(|link| *link == circuit.links[0]);
+            let each = mean(&slopes) / circuit.links.len() as f64;
+            match chain.judge_short(&slopes) {
+                RegimeVerdict::Alike => self.steady.extend(&circuit.links),
+                RegimeVerdict::Quicker if equal && (each - each.round()).abs() <= DIFFERENT_CYCLES => {
+                    self.fresh.insert(circuit.links[0], each.round());
+                }
+                RegimeVerdict::Quicker | RegimeVerdict::Unclear => {}
             }
         }
         Ok(())
@@ -165,6 +173,13 @@ impl LinkCosts {
     /// Whether these links are known to cost the same in short chains.
     pub(crate) fn is_steady(&self, links: &[Link]) -> bool {
         links.iter().all(|link| self.steady.contains(link))
+    }
+
+    /// Core cycles of these links in a short chain. `None` if one has no certain cost there.
+    pub(crate) fn sum_fresh(&self, links: &[Link]) -> Option<f64> {
+        let certain = |link: &Link| self.costs.get(link).filter(|cost| cost.certain && self.steady.contains(link));
+        let fresh = |link: &Link| self.fresh.get(link).copied().or(certain(link).map(|cost| cost.cycles));
+        links.iter().map(fresh).sum()
     }
 
     /// Divides the cost of a circuit within one class evenly. It is certain if each link takes one
@@ -238,7 +253,8 @@ impl LinkCosts {
     #[cfg(test)]
     pub(crate) fn from_ones(links: &[Link]) -> LinkCosts {
         let cost = LinkEstimate { cycles: 1.0, certain: true, margin: 0.0 };
-        LinkCosts { costs: links.iter().map(|link| (*link, cost)).collect(), nop_cycles: 0.2, ..LinkCosts::default() }
+        let costs = links.iter().map(|link| (*link, cost)).collect();
+        LinkCosts { costs, nop_cycles: 0.2, steady: links.iter().copied().collect(), ..LinkCosts::default() }
     }
 
     /// The same costs with this trip for all these stores and loads.

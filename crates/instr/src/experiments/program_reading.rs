@@ -35,6 +35,10 @@ pub struct ProgramReading {
     /// Variations of the chain, measured if it may be slow for another reason than its latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(ChainVariation, Vec<f64>)>,
+    /// Core cycles per further turn in short chains of a variation, by layout. Measured if the rate
+    /// of its instances limits the chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_variation: Option<(ChainVariation, Vec<f64>)>,
     /// Only in the first experiment: the rate of its instances from the decoders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decoded: Vec<f64>,

@@ -14,7 +14,7 @@
 //! Slow chains and chains that store are excluded, because LFENCE does not wait for stores.
 
 use super::chain_turns::{ChainTurns, FENCE_CYCLES};
-use super::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
+use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
@@ -47,6 +47,8 @@ const CURVE_SIZE: TimingSize = TimingSize { layouts: 4, warm_up: 1, rounds: 3 };
 const CALL_CYCLES: f64 = 5_000.0;
 /// A turn is slow if it takes more than this many core cycles per instruction.
 const SLOW_CYCLES: f64 = 64.0;
+/// Upper limit of links in short chains of a variation.
+const LINKS_MOST: usize = 16;
 /// Lower limit of a turn's core cycles if its instructions wait for each other.
 const TURN_LEAST: f64 = 0.95;
 /// Least difference between turns of short and long chains, in core cycles and as a share.
@@ -203,6 +205,41 @@ pub(super) fn measure_regimes(
         let reading = readings[*index].regimes.get_or_insert_default();
         reading.turns = lengths.iter().map(|turns| *turns as u32).collect();
         reading.curve = fenced.measure_curves(&[(chain, &lengths)], CURVE_SIZE)?.remove(0);
+    }
+    measure_short_variations(&mut fenced, plan, readings)
+}
+
+/// Measures short chains that are longer by some links, for chains that the rate of their instances
+/// limits. With the links, a turn takes longer than an instance's rate allows.
+fn measure_short_variations(
+    fenced: &mut ShortChainTimer,
+    plan: &FormPlan,
+    readings: &mut [ProgramReading],
+) -> Result<(), RunError> {
+    let rthroughput = plan.least_rthroughput(readings);
+    let more = rthroughput.ceil().max(1.0) as usize;
+    let variation = ChainVariation::Longer(more);
+    let limited = |index: &usize| {
+        let cycles = &readings[*index].cycles;
+        let middle = if cycles.is_empty() { f64::NAN } else { median(&mut cycles.clone()) };
+        more <= LINKS_MOST && middle > 1.0 + BOUND_SHARE && middle <= rthroughput * (1.0 + BOUND_SHARE)
+    };
+    let varied = |index: usize| {
+        let experiment = plan.vary_chain(index, variation)?;
+        let cycles = readings[index].cycles.iter().map(|cycles| cycles + more as f64).collect();
+        Some((index, ChosenChain { experiment: Cow::Owned(experiment), variation: Some(variation), cycles }))
+    };
+    let chosen: Vec<(usize, ChosenChain)> = (0..readings.len()).filter(limited).filter_map(varied).collect();
+    let open: Vec<(usize, LongChain)> =
+        chosen.iter().filter_map(|(index, chosen)| Some((*index, chosen.find_long_chain(plan, *index)?))).collect();
+    let chains: Vec<(&LongChain, Vec<usize>)> =
+        open.iter().map(|(_, chain)| (chain, chain.turns.choose_lengths(&SCREENING_LENGTHS))).collect();
+    let pairs: Vec<(&LongChain, &[usize])> =
+        chains.iter().map(|(chain, lengths)| (*chain, lengths.as_slice())).collect();
+    let curves = fenced.measure_curves(&pairs, CURVE_SIZE)?;
+    for (((index, _), (_, lengths)), curve) in open.iter().zip(&chains).zip(&curves) {
+        let slopes = curve.iter().filter_map(|layout| find_slope(layout, lengths)).collect();
+        readings[*index].short_variation = Some((variation, slopes));
     }
     Ok(())
 }

@@ -12,12 +12,14 @@ use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::store_load_trip::{MemoryRenaming, RENAMED_SHARE, StoreLoadTrip};
 use crate::forms::form_anatomy::{OperandPlace, RegisterSlot};
 use cyclescope_code::asm::Listing;
-use cyclescope_core::statistics::Interval;
+use cyclescope_core::statistics::{Interval, t_interval};
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
 /// Two chains have the same cost within this many core cycles.
 pub(super) const SAME_CYCLES: f64 = 0.05;
+/// Half a core cycle tells two whole numbers apart.
+const HALF_CYCLE: f64 = 0.5;
 /// An open chain, in which no instance waits, is faster than its links by more than this many core
 /// cycles.
 const OPEN_CYCLES: f64 = 0.5;
@@ -192,8 +194,25 @@ impl RowAnalysis<'_> {
         let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
             raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
         };
-        let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
+        let confirmed = all.iter().any(same) || self.confirms_short(passes, index, latency_cycles(&least.0));
+        let raw = if confirmed { f64::INFINITY } else { least.2 };
         Some((least.0, least.1, raw))
+    }
+
+    /// Whether short chains with further links leave only the whole number of core cycles that a
+    /// chain near the rate of its instances shows. A closed chain is never quicker than its latency.
+    fn confirms_short(&self, passes: &[Vec<ProgramReading>], index: usize, cost: f64) -> bool {
+        let readings = passes.iter().filter_map(|pass| pass.get(index)?.short_variation.as_ref());
+        let Some((variation, _)) = readings.clone().next() else { return false };
+        let slopes: Vec<f64> =
+            readings.filter(|(other, _)| other == variation).flat_map(|(_, slopes)| slopes.clone()).collect();
+        let links = self.plan.vary_chain(index, *variation).and_then(|one| match one.meaning {
+            ExperimentMeaning::Latency { links, .. } => self.link_costs.sum_fresh(&links),
+            _ => None,
+        });
+        let Some((turn, links)) = t_interval(&slopes, self.confidence).zip(links) else { return false };
+        let whole = (cost - cost.round()).abs() <= SAME_CYCLES;
+        whole && turn.low - links > cost.round() - HALF_CYCLE && turn.value - links < cost.round() + HALF_CYCLE
     }
 
     /// Lower limit of a chain through memory, without its other links, if memory is not renamed.

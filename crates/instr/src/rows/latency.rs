@@ -246,6 +246,32 @@ mod tests {
     }
 
     #[test]
+    fn short_chains_with_links_show_whether_the_rate_hides_a_lower_latency() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+        let variation = ChainVariation::Longer(2);
+        let bound = |short: f64| {
+            // The long chain with links is slower for another reason.
+            let (mut readings, index) = read(&plan, 2.01, &[(ChainVariation::Longer(8), 14.0)]);
+            let meaning = &plan.experiments[index].meaning;
+            let Some(FormExperiment { meaning: ExperimentMeaning::Latency { links, .. }, .. }) =
+                plan.vary_chain(index, variation)
+            else {
+                panic!("the chain can be longer")
+            };
+            let turn = short + links.len() as f64;
+            readings[index].short_variation = Some((variation, [-0.05, 0.0, 0.1].map(|off| turn + off).to_vec()));
+            let (mut latency, _, raw) = analysis.estimate_latency(&[readings], index, meaning).unwrap();
+            let mut row = super::super::instr_table::tests::row("imul", "r64, r64", Vec::new(), 0.0);
+            analysis.judge_latency(&mut latency, raw, Some(2.0), &mut row);
+            latency.bound
+        };
+        let found = [2.0, 1.0, 1.5, 3.0].map(bound);
+        assert_eq!(found, [LatencyBound::Exact, LatencyBound::Upper, LatencyBound::Upper, LatencyBound::Upper]);
+    }
+
+    #[test]
     fn the_kept_part_is_the_latency_of_a_form_without_other_inputs() {
         for (form, is_headline) in [("Mov_r8_imm8 r8, imm8", true), ("Mov_r8_rm8 r8, r8", false)] {
             let plan = plan(form);
