@@ -134,9 +134,10 @@ fn explain_own_constant(
                 trials.push(explain_rate(trial, best == Some(index), first_look));
             }
             ExperimentMeaning::Latency { .. } => {
-                let trial = ProgramTrial { curve: summarize_curve(&readings), ..trial };
+                let trial = ProgramTrial { curve: summarize_curve(&readings, None), ..trial };
                 trials.push(explained.explain_chain(trial, meaning, values, raw));
                 trials.extend(explained.explain_variations(index, &readings));
+                trials.extend(explained.explain_short_variation(index, &readings));
             }
             ExperimentMeaning::SameDestination { to } => trials.push(explain_false_dependency(trial, row, to, raw)),
             ExperimentMeaning::Operands { .. } => trials.push(trial),
@@ -165,9 +166,33 @@ impl RowExplainer<'_> {
             };
             let layouts: Vec<Vec<f64>> = readings.iter().filter_map(figures).collect();
             let (trial, raw) = build_trial(&experiment, &layouts, self.confidence);
+            let trial = ProgramTrial { curve: summarize_curve(readings, Some(variation)), ..trial };
             Some(self.explain_chain(trial, &experiment.meaning, None, raw))
         };
         variations.into_iter().filter_map(explain).collect()
+    }
+
+    /// The trial of short chains with links, if the rate of its instances limits the chain.
+    fn explain_short_variation(&self, index: usize, readings: &[&ProgramReading]) -> Option<ProgramTrial> {
+        let short = || readings.iter().filter_map(|reading| reading.short_variation.as_ref());
+        let experiment = self.plan.vary_chain(index, short().next()?.0)?;
+        let layouts: Vec<Vec<f64>> = short().map(|(_, slopes)| slopes.clone()).collect();
+        let (trial, raw) = build_trial(&experiment, &layouts, self.confidence);
+        let ExperimentMeaning::Latency { links, .. } = &experiment.meaning else { return None };
+        let fresh = self.link_costs.sum_fresh(links);
+        let mut trial = self.explain_chain(trial, &experiment.meaning, None, raw);
+        for (shown, link) in trial.links.iter_mut().zip(links) {
+            shown.cycles = self.link_costs.sum_fresh(&[*link]);
+            shown.certain = shown.cycles.is_some();
+        }
+        Some(ProgramTrial {
+            recipe: "short chains of this form and links behind a fence, each further turn".to_string(),
+            cost: raw.zip(fresh).map(|(raw, fresh)| raw - fresh),
+            taken: false,
+            why: "a turn takes longer than the rate of instances allows, so it shows a latency that the rate hides"
+                .to_string(),
+            ..trial
+        })
     }
 
     /// A trial of a latency. `values` describes special operand values.
@@ -271,10 +296,10 @@ fn find_spread(cycles: &[f64]) -> Option<PassSpread> {
     Some(PassSpread { layouts: known.len(), min, median: median(&mut known), max })
 }
 
-/// Costs of short chains, from all passes that measured them.
-fn summarize_curve(readings: &[&ProgramReading]) -> Vec<ShortChainCost> {
-    let curves: Vec<&RegimeReading> =
-        readings.iter().filter_map(|one| one.regimes.as_ref()).filter(|one| !one.turns.is_empty()).collect();
+/// Costs of short chains of a variation, from all passes that measured them.
+fn summarize_curve(readings: &[&ProgramReading], variation: Option<ChainVariation>) -> Vec<ShortChainCost> {
+    let drawn = |one: &&RegimeReading| !one.turns.is_empty() && one.variation == variation;
+    let curves: Vec<&RegimeReading> = readings.iter().filter_map(|one| one.regimes.as_ref()).filter(drawn).collect();
     let Some(first) = curves.first() else { return Vec::new() };
     let layouts = || curves.iter().flat_map(|reading| &reading.curve);
     let length = |(at, turns): (usize, &u32)| {
@@ -410,6 +435,21 @@ mod tests {
     use crate::selection::{FormCriteria, list_forms};
     use crate::tables::compare::headline_latencies;
     use cyclescope_core::machine::Machine;
+
+    #[test]
+    fn a_curve_belongs_to_the_variation_that_it_was_measured_with() {
+        let regimes = |variation| RegimeReading {
+            variation,
+            turns: vec![6],
+            curve: vec![vec![Some(25.0)]],
+            ..Default::default()
+        };
+        for drawn in [None, Some(ChainVariation::Cleared)] {
+            let reading = ProgramReading { regimes: Some(regimes(drawn)), ..ProgramReading::default() };
+            let has_curve = |asked| !summarize_curve(&[&reading], asked).is_empty();
+            assert_eq!([None, Some(ChainVariation::Cleared)].map(has_curve), [drawn.is_none(), drawn.is_some()]);
+        }
+    }
 
     #[test]
     fn every_figure_of_a_row_has_a_taken_program() {
