@@ -30,7 +30,7 @@ use std::borrow::Cow;
 /// fence; the longer fits the scheduler of most cores. A unit's own queue may be smaller: 14
 /// entries in Zen 1, 16 in Zen 2. Its knee then lies between the two lengths, and the slope between
 /// both costs. Only a large difference is found in this case.
-const SCREENING_LENGTHS: [usize; 2] = [8, 24];
+pub(crate) const SCREENING_LENGTHS: [usize; 2] = [8, 24];
 /// Approximate instructions of the chains on a curve. All these programs share a round.
 const CURVE_LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
 /// Number of times that a difference must be found.

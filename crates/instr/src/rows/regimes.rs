@@ -3,13 +3,14 @@
 //! A chain of n turns behind a fence takes a constant plus n times the fresh cost, up to the knee.
 //! Beyond it, each further turn takes the saturated cost, which is that of the long loop. Two lines
 //! that meet at the knee are fitted to each layout's curve. If the median curve does not match
-//! them, something else bends it, and no latencies are reported.
+//! them, something else bends it, and no latencies are reported. The fresh cost is the slope well
+//! below the knee.
 
 use super::instr_row::LatencyRegimes;
 use crate::experiments::modes::estimate_largest_mode;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
-use crate::experiments::regimes::{DIFFERENT_CYCLES, DIFFERENT_SHARE};
+use crate::experiments::regimes::{DIFFERENT_CYCLES, DIFFERENT_SHARE, SCREENING_LENGTHS};
 use cyclescope_core::statistics::{self, Interval, median, t_interval};
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
@@ -24,6 +25,10 @@ const OFF_SHARE: f64 = 0.08;
 const OFF_CYCLES: f64 = 3.0;
 /// A chain with shorter turns does not wait for itself: its start hides behind the fence.
 const TURN_LEAST: f64 = 0.95;
+/// The longer chain of a screening has at least this many turns.
+const SCREENED_TURNS: f64 = 3.0;
+/// Chains up to this share of the knee's length are well below it.
+const EARLY_SHARE: f64 = 0.7;
 /// A knee is reported only if its interval is within this share to either side.
 const KNEE_SHARE: f64 = 0.25;
 
@@ -85,6 +90,17 @@ fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Two
     (TwoLineFit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
 }
 
+/// The slope of a curve well below the knee: some chains bend a little before they reach the second
+/// line. `None` with too few lengths there.
+fn find_early_slope(turns: &[f64], cycles: &[f64], knee: f64) -> Option<f64> {
+    let early = turns.iter().filter(|turns| **turns <= EARLY_SHARE * knee).count();
+    let (turns, cycles) = (turns.get(..early.max(FRESH_LEAST))?, cycles.get(..early)?);
+    let deviations = |values: &[f64]| values.iter().map(|value| value - statistics::mean(values)).collect::<Vec<f64>>();
+    let (x, y) = (deviations(turns), deviations(cycles));
+    let sum = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(one, other)| one * other).sum::<f64>();
+    (early >= FRESH_LEAST).then(|| sum(&x, &y) / sum(&x, &x))
+}
+
 /// The first reading with a curve.
 fn find_drawn<'a>(passes: &[&'a ProgramReading]) -> Option<&'a RegimeReading> {
     passes.iter().filter_map(|reading| reading.regimes.as_ref()).find(|reading| !reading.turns.is_empty())
@@ -117,19 +133,40 @@ fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCos
     }
     let middle: Vec<f64> = (0..turns.len()).map(length).collect();
     fit_lines(&turns, &middle, saturated.value)?;
-    let fitting: Vec<TwoLineFit> =
-        curves.iter().filter_map(|cycles| fit_lines(&turns, cycles, saturated.value)).collect();
+    let fit = |cycles: &Vec<f64>| {
+        let fit = fit_lines(&turns, cycles, saturated.value)?;
+        let fresh = find_early_slope(&turns, cycles, fit.knee).unwrap_or(fit.fresh);
+        Some(TwoLineFit { fresh, ..fit })
+    };
+    let fitting: Vec<TwoLineFit> = curves.iter().filter_map(fit).collect();
     let all = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
-    let fresh = t_interval(&all(|fit| fit.fresh), confidence)?;
-    if fresh.value < TURN_LEAST || !is_quicker(fresh, saturated) {
-        return None;
-    }
+    let fitted = t_interval(&all(|fit| fit.fresh), confidence)?;
     // The effect of the remaining distances on slope and knee.
     let [off, fresh_off] = [all(|fit| fit.off), all(|fit| fit.fresh_off)].map(|distances| statistics::mean(&distances));
     let knee = t_interval(&all(|fit| fit.knee), confidence)?;
-    let fresh = fresh.widen_by(2.0 * fresh_off / knee.value);
+    let fitted = fitted.widen_by(2.0 * fresh_off / knee.value);
+    // The start of some chains hides behind the fence, others bend before the knee. The estimate
+    // that varies less between layouts counts.
+    let screened = estimate_screened(passes, knee.low * instructions, confidence);
+    let counts = |cost: &Interval| cost.value >= TURN_LEAST && cost.half_width() < fitted.half_width();
+    let fresh = screened.filter(counts).unwrap_or(fitted);
+    if fresh.value < TURN_LEAST || !is_quicker(fresh, saturated) {
+        return None;
+    }
     let knee = knee.widen_by(off / (saturated.value - fresh.value));
     Some((TurnCosts { fresh, knee, instructions }, saturated))
+}
+
+/// The cost of a turn between the two lengths of the screening, if both are below a knee at this
+/// number of instructions.
+fn estimate_screened(passes: &[&ProgramReading], knee: f64, confidence: f64) -> Option<Interval> {
+    let first = find_drawn(passes)?;
+    let screened = passes.iter().filter_map(|reading| reading.regimes.as_ref());
+    let slopes = screened.filter(|one| one.variation == first.variation).flat_map(|one| one.short.clone());
+    let least = SCREENED_TURNS * f64::from(first.instructions);
+    let longest = SCREENING_LENGTHS.map(|length| length as f64).into_iter().fold(least, f64::max);
+    let mode = estimate_largest_mode(&slopes.collect::<Vec<f64>>(), confidence)?;
+    (longest < knee).then_some(mode.cost)
 }
 
 /// Both latencies and the knee as shown in a row, without the cost of links.
@@ -167,7 +204,8 @@ pub(super) mod tests {
             let off = 0.1 * f64::from(number % 3) - 0.1;
             TURNS.iter().map(|turns| Some(cycles(f64::from(*turns)) + off)).collect()
         };
-        let slope = (cycles(24.0) - cycles(8.0)) / 16.0;
+        // Chains of 8 and 24 instructions.
+        let slope = (cycles(12.0) - cycles(4.0)) / 8.0;
         let regimes = RegimeReading {
             variation: None,
             instructions: 2,
@@ -196,6 +234,16 @@ pub(super) mod tests {
             let cycles = |turns: f64| 18.0 + fresh * turns + (saturated - fresh) * (turns - knee).max(0.0);
             assert_eq!(found(&cycles, saturated), Some([fresh - 1.0, saturated - 1.0, 2.0 * knee]));
         }
+    }
+
+    #[test]
+    fn a_curve_that_bends_before_its_knee_has_the_slope_of_its_short_chains() {
+        let bent = |turns: f64| 18.0 + 2.0 * turns + 0.5 * (turns - 38.0).max(0.0) + 0.5 * (turns - 56.0).max(0.0);
+        let [fresh, saturated, _] = found(&bent, 3.0).unwrap();
+        assert_eq!([fresh, saturated], [1.0, 2.0]);
+        let turns = TURNS.map(f64::from);
+        let slope = find_early_slope(&turns, &turns.map(bent), 50.0).unwrap();
+        assert!((slope - 2.0).abs() < 1e-9 && find_early_slope(&turns, &turns.map(bent), 10.0).is_none(), "{slope}");
     }
 
     #[test]
