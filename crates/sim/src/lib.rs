@@ -15,6 +15,7 @@
 mod cost;
 mod instrument;
 mod memory;
+mod memory_hierarchy;
 mod presets;
 mod scenario;
 mod simulated_core;
@@ -22,6 +23,7 @@ mod simulated_core;
 mod tests;
 mod timeline;
 
+pub use self::memory_hierarchy::{CacheSibling, HeldShares, MemoryHierarchy, SimulatedCache, SimulatedTranslations};
 pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedRegime};
 pub use scenario::{
     Scenario, SimulatedBuffer, SimulatedFault, SimulatedFrequency, SimulatedGaps, SimulatedHits,
