@@ -34,6 +34,26 @@ pub(super) struct ProbedKnee {
     pub knee: KneeEdges,
 }
 
+/// The end has stayed if the overlap is at least this before it, and less behind it.
+const HALF_OVERLAP: f64 = 0.5;
+
+impl ProbedKnee {
+    /// The present knee: the same one if the overlap still ends there, or else that of another
+    /// search.
+    pub(super) fn recheck<E>(
+        &self,
+        mut measure: impl FnMut(&OverlapProbe, &[usize]) -> Result<Vec<OverlapReading>, E>,
+    ) -> Result<Option<KneeEdges>, E> {
+        let ProbedKnee { probe, max_fillers: most, knee } = self;
+        let points = measure(probe, &[knee.low, knee.high + 1])?;
+        let here: Vec<bool> = points.iter().map(|point| point.overlap >= HALF_OVERLAP).collect();
+        if here == [true, false] {
+            return Ok(Some(*knee));
+        }
+        Ok(search_knee(*most, |counts| measure(probe, counts))?.knee.ok())
+    }
+}
+
 /// Searches up to `most` fillers. `measure` measures the overlap at some counts.
 pub(super) fn search_knee<E>(
     most: usize,

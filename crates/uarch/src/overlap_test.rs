@@ -7,8 +7,8 @@ use super::overlap::{MeasureOverlaps, OverlapProbe};
 use super::record::{FillerRecord, UarchRecord};
 use super::spec::{Experiment, FillerSpec, FirstChain, OverlapSpec, SQRTSD, TestSpec};
 use super::verdict::{
-    FillerKnee, FillerResult, StructureEnd, VerdictKind, WitnessResult, classify_fillers, find_agreeing_group,
-    is_same_knee, judge_structure,
+    FillerKnee, FillerResult, StructureEnd, TestVerdict, VerdictKind, WitnessResult, classify_fillers,
+    find_agreeing_group, is_same_knee, judge_structure, occupied_structures,
 };
 use super::window::reorder_buffer::NOP;
 use cyclescope_core::error::RunError;
@@ -32,15 +32,61 @@ pub(super) struct OverlapTester<'a> {
 }
 
 /// Where the structures of tests are full.
-pub(super) type StructureEnds = BTreeMap<&'static str, StructureEnd>;
+///
+/// What another thread holds changes, so an end is measured again when another result depends on
+/// it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StructureEnds {
+    known: BTreeMap<&'static str, KnownEnd>,
+}
+
+/// Where a structure is full, and the experiment that shows it; resumed ends have none.
+#[derive(Debug, Clone, Copy)]
+struct KnownEnd {
+    end: StructureEnd,
+    probed: Option<ProbedKnee>,
+}
+
+impl StructureEnds {
+    pub(super) fn new() -> StructureEnds {
+        StructureEnds::default()
+    }
+
+    /// Where the structure of a test is full, as far as known.
+    pub(super) fn get(&self, test: &str) -> Option<StructureEnd> {
+        self.known.get(test).map(|known| known.end)
+    }
+
+    /// Measures the end of a test's structure again, and keeps the new one. Returns whether it is
+    /// still there.
+    pub(super) fn recheck(&mut self, core: &mut dyn MeasureOverlaps, test: &str) -> Result<bool, RunError> {
+        let Some(known) = self.known.get_mut(test) else { return Ok(true) };
+        let (StructureEnd::At(_), Some(probed)) = (known.end, &mut known.probed) else { return Ok(true) };
+        let found = probed.recheck(|probe, counts| core.measure_overlaps(probe, counts))?;
+        let stays = found.is_some_and(|knee| is_same_knee(knee, probed.knee));
+        if let Some(knee) = found.filter(|_| !stays) {
+            probed.knee = knee;
+            known.end = StructureEnd::At(knee.high);
+        }
+        Ok(stays)
+    }
+}
+
+impl FromIterator<(&'static str, StructureEnd)> for StructureEnds {
+    fn from_iter<T: IntoIterator<Item = (&'static str, StructureEnd)>>(ends: T) -> StructureEnds {
+        let known = ends.into_iter().map(|(test, end)| (test, KnownEnd { end, probed: None }));
+        StructureEnds { known: known.collect() }
+    }
+}
 
 /// Records where the structure of a test is full: at the knee of agreeing fillers if the verdict is
-/// `found`, or else somewhere beyond the first of the knees.
+/// `found`, or else somewhere beyond the first of the knees. `probed` measures the end again.
 pub(super) fn record_structure_end(
     knees: &mut StructureEnds,
     test: &'static TestSpec,
     filled: &[FillerResult],
     kind: VerdictKind,
+    probed: Option<ProbedKnee>,
 ) {
     let Experiment::Overlap(window) = &test.experiment else { return };
     if filled.is_empty() {
@@ -53,12 +99,12 @@ pub(super) fn record_structure_end(
             StructureEnd::AtLeast(filled.iter().filter_map(|filled| filled.min_room(window)).min().unwrap_or_default())
         }
     };
-    knees.insert(test.name, end);
+    knees.known.insert(test.name, KnownEnd { end, probed });
 }
 
 /// Fillers that agree on the end of the structure.
 fn agreeing_fillers(knees: &StructureEnds, filled: &[FillerResult]) -> Vec<FillerKnee> {
-    find_agreeing_group(&classify_fillers(filled, &|name| knees.get(name).copied()).own)
+    find_agreeing_group(&classify_fillers(filled, &|name| knees.get(name)).own)
 }
 
 impl<'a> OverlapTester<'a> {
@@ -76,7 +122,7 @@ impl<'a> OverlapTester<'a> {
     ) -> Result<UarchRecord, RunError> {
         let is_unclear = |(record, _): &(UarchRecord, _)| record.verdict == VerdictKind::Unclear;
         let (record, filled) = RETRY_ONCE.retry_while(is_unclear, || self.measure_once(test, window, fillers))?;
-        record_structure_end(self.knees, test, &filled, record.verdict);
+        record_structure_end(self.knees, test, &filled, record.verdict, record.probed_knee);
         Ok(record)
     }
 
@@ -93,17 +139,36 @@ impl<'a> OverlapTester<'a> {
         }
         let filled: Vec<FillerResult> =
             found.iter().map(|(probe, found)| FillerResult::new(probe.filler, found.knee)).collect();
+        let moved = self.find_moved_limit(&filled)?;
         let group = agreeing_fillers(self.knees, &filled);
         let ending = group.first().and_then(|first| {
             let (probe, _) = found.iter().find(|(probe, _)| probe.filler.name == first.name)?;
             Some(ProbedKnee { probe: *probe, max_fillers: window.max_fillers, knee: first.knee })
         });
         let witnesses = self.measure_witnesses(window, heads, fillers, &group)?;
-        let others = |name: &str| self.knees.get(name).copied();
-        let verdict = judge_structure(test, window, &filled, &witnesses, &others);
+        let others = |name: &str| self.knees.get(name);
+        let verdict = match moved {
+            Some(other) => {
+                let why = format!("{other} ended elsewhere before: which of both is full is not known");
+                TestVerdict::new(VerdictKind::Unclear, why)
+            }
+            None => judge_structure(test, window, &filled, &witnesses, &others),
+        };
         let fillers = found.into_iter().map(|(probe, found)| FillerRecord::new(probe.filler, found)).collect();
         let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         Ok((UarchRecord { fillers, witnesses, probed_knee: ending, ..record }, filled))
+    }
+
+    /// Measures the ends of other structures again that fillers also take. Returns the test of one
+    /// that has moved: the fillers may have met its former end.
+    fn find_moved_limit(&mut self, filled: &[FillerResult]) -> Result<Option<&'static str>, RunError> {
+        let mut moved = None;
+        for test in occupied_structures(filled) {
+            if !self.knees.recheck(self.core, test)? {
+                moved = Some(test);
+            }
+        }
+        Ok(moved)
     }
 
     /// The first chains of a test that overlap on this core.

@@ -33,6 +33,14 @@ pub struct UarchRecord {
     pub verdict: VerdictKind,
     /// The number: a size in entries or bytes, a cost in core cycles, or a rate per core cycle.
     pub value: Quantity,
+    /// The size while no other thread of the core holds a part of the structure, if checks at other
+    /// times found another size: the largest one.
+    #[serde(default)]
+    pub alone: Option<Quantity>,
+    /// The size with the part that another thread of the core held: the least and the largest such
+    /// end.
+    #[serde(default)]
+    pub as_tenant: Option<Quantity>,
     /// What the number counts.
     #[serde(default)]
     pub definition: Cow<'static, str>,
@@ -164,6 +172,8 @@ impl UarchRecord {
             part: test.part,
             verdict: verdict.kind,
             value,
+            alone: None,
+            as_tenant: None,
             definition: test.definition.into(),
             limited_by: verdict.limited_by.map(Cow::from),
             why: verdict.why,

@@ -96,8 +96,9 @@ mod tests {
         for (verdict, end) in [("found", StructureEnd::At(392)), ("unclear", StructureEnd::AtLeast(392))] {
             let lines = [json!({ "verdict": verdict, "fillers": curves })];
             let mut knees = StructureEnds::new();
-            record_structure_end(&mut knees, rob, &read_filler_results(rob, &lines), read_verdict_kind(&lines));
-            assert_eq!(knees.get("rob"), Some(&end));
+            let (filled, kind) = (read_filler_results(rob, &lines), read_verdict_kind(&lines));
+            record_structure_end(&mut knees, rob, &filled, kind, None);
+            assert_eq!(knees.get("rob"), Some(end));
         }
     }
 

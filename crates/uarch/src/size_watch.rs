@@ -6,20 +6,21 @@
 //! trace of the sibling. A test takes less time than that. So the records of sizes wait until all
 //! tests are done. Between tests, the overlap at the edges of a size is measured again. A size that
 //! has moved is searched for again. The interval spans all ends that were found, and the largest is
-//! the value: other threads only make a structure smaller.
+//! the value: other threads only make a structure smaller. If the end has moved, the record also has
+//! the size alone, the largest, and as a tenant, with what the other thread held. Checks beside a
+//! busy sibling count for the latter only.
 
 use super::conditions::BusyShare;
 use super::knee::KneeEdges;
-use super::knee_search::{ProbedKnee, search_knee};
+use super::knee_search::ProbedKnee;
 use super::overlap::MeasureOverlaps;
 use super::record::UarchRecord;
 use super::verdict::{VerdictKind, WitnessResult, is_same_knee};
 use cyclescope_core::error::RunError;
+use cyclescope_measure::result::record::Quantity;
 
 /// Sizes to check between two tests.
 const SIZES_PER_CHECK: usize = 2;
-/// The end has stayed if the overlap is at least this before it, and less behind it.
-const HALF_OVERLAP: f64 = 0.5;
 
 /// A size and its rechecks.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct WatchedSize {
     recheck_count: usize,
     /// Knees elsewhere.
     other_knees: Vec<KneeEdges>,
+    /// Knees beside a busy sibling.
+    shared_knees: Vec<KneeEdges>,
 }
 
 /// The sizes of completed tests.
@@ -45,7 +48,8 @@ impl SizeWatch {
         for record in records {
             match record.probed_knee.filter(|_| record.verdict == VerdictKind::Found) {
                 Some(ending) => {
-                    self.sizes.push(WatchedSize { record, ending, recheck_count: 0, other_knees: Vec::new() })
+                    let (other_knees, shared_knees) = Default::default();
+                    self.sizes.push(WatchedSize { record, ending, recheck_count: 0, other_knees, shared_knees })
                 }
                 None => rest.push(record),
             }
@@ -62,6 +66,11 @@ impl SizeWatch {
         after.iter_mut().chain(before).take(together).collect()
     }
 
+    /// A test's size, with the ends of all checks so far.
+    pub(super) fn present_size(&self, test: &str) -> Option<Quantity> {
+        self.sizes.iter().find(|size| size.record.what == test).map(WatchedSize::present_size)
+    }
+
     /// The records, with the results of all rechecks.
     pub(super) fn into_records(self) -> Vec<UarchRecord> {
         self.sizes.into_iter().map(WatchedSize::into_record).collect()
@@ -71,38 +80,78 @@ impl SizeWatch {
 impl WatchedSize {
     /// The present knee.
     pub(super) fn recheck_knee(&self, core: &mut dyn MeasureOverlaps) -> Result<Option<KneeEdges>, RunError> {
-        let ProbedKnee { probe, max_fillers: most, knee } = self.ending;
-        let points = core.measure_overlaps(&probe, &[knee.low, knee.high + 1])?;
-        let here: Vec<bool> = points.iter().map(|point| point.overlap >= HALF_OVERLAP).collect();
-        if here == [true, false] {
-            return Ok(Some(knee));
-        }
-        Ok(search_knee(most, |counts| core.measure_overlaps(&probe, counts))?.knee.ok())
+        self.ending.recheck(|probe, counts| core.measure_overlaps(probe, counts))
     }
 
-    /// Records a recheck. It ignores curves without a knee, and measurements with a busy sibling.
+    /// Records a recheck. It ignores curves without a knee.
     pub(super) fn record_recheck(&mut self, knee: Option<KneeEdges>, busy: BusyShare) {
-        let Some(knee) = knee.filter(|_| !busy.is_significant()) else { return };
+        let Some(knee) = knee else { return };
+        if busy.is_significant() {
+            self.shared_knees.push(knee);
+            return;
+        }
         self.recheck_count += 1;
         if !is_same_knee(knee, self.ending.knee) {
             self.other_knees.push(knee);
         }
     }
 
+    /// The size, with the ends of all checks on an idle core: the interval spans them.
+    pub(super) fn present_size(&self) -> Quantity {
+        let found = self.record.value;
+        self.other_knees.iter().fold(found, |value, knee| {
+            let [low, one, high] = self.sizes_at(*knee);
+            Quantity {
+                low: value.low.zip(low).map(|(least, low)| least.min(low)),
+                value: value.value.zip(one).map(|(most, one)| most.max(one)),
+                high: value.high.zip(high).map(|(most, high)| most.max(high)),
+                ..value
+            }
+        })
+    }
+
+    /// The size and its interval if the structure ends at this knee. A size includes the knee, and
+    /// the entries of the chains and their links.
+    fn sizes_at(&self, knee: KneeEdges) -> [Option<f64>; 3] {
+        let more = knee.high as f64 - self.ending.knee.high as f64;
+        let Quantity { low, value, high, .. } = self.record.value;
+        [low, value, high].map(|edge| edge.map(|edge| edge + more))
+    }
+
+    /// The size with what the other thread held, and how many checks saw it: the ends before the
+    /// largest one.
+    fn tenant_size(&self) -> Option<(Quantity, usize)> {
+        let ends = || [self.ending.knee].into_iter().chain(self.other_knees.iter().chain(&self.shared_knees).copied());
+        let largest =
+            [self.ending.knee].into_iter().chain(self.other_knees.iter().copied()).max_by_key(|knee| knee.high)?;
+        let less = |knee: &KneeEdges| knee.high < largest.high && !is_same_knee(*knee, largest);
+        let least = ends().filter(less).min_by_key(|knee| knee.high)?;
+        let most = ends().filter(less).max_by_key(|knee| knee.high)?;
+        let ([low, value, _], [.., high]) = (self.sizes_at(least), self.sizes_at(most));
+        // Checks that found the first end again are not listed.
+        let again = if less(&self.ending.knee) { self.recheck_count - self.other_knees.len() } else { 0 };
+        let times = again + ends().skip(1).filter(less).count();
+        Some((Quantity { low, value, high, ..self.record.value }, times))
+    }
+
     fn into_record(self) -> UarchRecord {
-        let WatchedSize { mut record, ending, recheck_count: looks, other_knees: others } = self;
+        let present = self.present_size();
+        let tenant = self.tenant_size();
+        let WatchedSize { mut record, recheck_count: looks, other_knees: others, shared_knees: shared, .. } = self;
+        if let Some((held, _)) = tenant {
+            record.alone = Some(Quantity { low: present.value, ..present });
+            record.as_tenant = Some(held);
+        }
+        record.value = present;
+        let moved = others.len();
+        if let (Some(alone), Some((held, times))) = (present.value, tenant) {
+            let [least, most] = [held.value, held.high].map(Option::unwrap_or_default);
+            let held = if least < most { format!("{least} to {most}") } else { format!("{least}") };
+            let checks = looks + shared.len();
+            record.told = Some(format!("{alone} alone, {held} as a tenant, at {times} of {checks} other times"));
+        }
         if looks == 0 {
             return record;
-        }
-        let moved = others.len();
-        let found = record.value;
-        for knee in others {
-            // A size includes the knee, and the entries of the chains and their links.
-            let more = knee.high as f64 - ending.knee.high as f64;
-            let value = &mut record.value;
-            value.low = value.low.zip(found.low).map(|(least, low)| least.min(low + more));
-            value.value = value.value.zip(found.value).map(|(most, one)| most.max(one + more));
-            value.high = value.high.zip(found.high).map(|(most, high)| most.max(high + more));
         }
         let text = match moved {
             0 => format!("it ended there at {looks} other times too"),
@@ -113,7 +162,6 @@ impl WatchedSize {
         };
         if moved > 0 {
             record.why = format!("{}; {text}", record.why);
-            record.told = Some(format!("elsewhere at {moved} of {looks} other times"));
         }
         record.witnesses.push(WitnessResult { name: "other times".into(), holds: moved == 0, text });
         record
@@ -181,7 +229,11 @@ mod tests {
             record.why.ends_with("elsewhere at 2 of 3 other times: what another thread of the core holds is not spare")
         );
         assert!(!record.witnesses.last().unwrap().holds);
-        assert_eq!(record.told.as_deref(), Some("elsewhere at 2 of 3 other times"));
+        assert_eq!(record.told.as_deref(), Some("46 alone, 34 to 40 as a tenant, at 2 of 3 other times"));
+        let edges = |size: Option<Quantity>| size.map(|size| [size.low, size.value, size.high].map(Option::unwrap));
+        assert_eq!([edges(record.alone), edges(record.as_tenant)], [Some([46.0; 3]), Some([34.0, 34.0, 40.0])]);
+        let stable = after(&[40, 40]);
+        assert!(stable.alone.is_none() && stable.as_tenant.is_none() && stable.told.is_none());
     }
 
     #[test]
@@ -225,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_with_a_busy_sibling_is_ignored() {
+    fn a_check_with_a_busy_sibling_shows_a_tenants_size_only() {
         let mut watch = SizeWatch::default();
         watch.take_sizes(vec![after(&[])]);
         for size in watch.due_sizes() {
@@ -235,6 +287,9 @@ mod tests {
         }
         let record = watch.into_records().pop().unwrap();
         assert_eq!((interval(&record), record.witnesses.len()), ([Some(40.0); 3], after(&[]).witnesses.len()));
+        let values = [record.alone, record.as_tenant].map(|size| size.and_then(|size| size.value));
+        assert_eq!(values, [Some(40.0), Some(20.0)]);
+        assert_eq!(record.told.as_deref(), Some("40 alone, 20 as a tenant, at 1 of 1 other times"));
     }
 
     #[test]

@@ -283,7 +283,8 @@ impl Study for UarchStudy {
             let kept: Vec<Value> =
                 self.resumed_lines.iter().filter(|line| line["test"] == test.name).cloned().collect();
             if !kept.is_empty() {
-                record_structure_end(&mut knees, test, &read_filler_results(test, &kept), read_verdict_kind(&kept));
+                let (filled, kind) = (read_filler_results(test, &kept), read_verdict_kind(&kept));
+                record_structure_end(&mut knees, test, &filled, kind, None);
                 earlier.extend(kept.iter().filter_map(EarlierResult::from_line));
                 kept.iter().try_for_each(|line| {
                     check_stop(follow.accept_record(ResultRecord::from_resumed_line(NAME, line)))
@@ -312,7 +313,10 @@ impl Study for UarchStudy {
                 Experiment::Sharing(asked) => {
                     let mut others = ReplayableCpus { answers, running: None };
                     let size = |name: &str| {
-                        earlier.iter().find(|result| result.what == name).and_then(EarlierResult::found_size)
+                        let result = earlier.iter().find(|result: &&EarlierResult| result.what == name)?;
+                        // What another thread held when the test ran may have been free since.
+                        let value = watch.present_size(name).unwrap_or(result.value);
+                        EarlierResult { value, ..result.clone() }.found_size()
                     };
                     let alone = AloneBaseline { cpu: &cpu, size_of: &size };
                     run_sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?

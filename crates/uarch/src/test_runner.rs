@@ -47,6 +47,9 @@ pub(super) fn run_test(
         }
         Experiment::Contrast(events) => run_contrast(core, test, events, cpu.has)?,
         Experiment::Rates(done) => {
+            if let Some((other, _)) = done.required_entries {
+                knees.recheck(core, other)?;
+            }
             let room = done
                 .required_entries
                 .map(|(other, entries)| (other, entries, knees.get(other).map(|end| end.min_entries())));

@@ -10,6 +10,7 @@ use super::spec::{FillerSpec, OverlapSpec, TestSpec};
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Share, and number of entries, by which two equal knees may differ.
 const SAME_SHARE: f64 = 0.02;
@@ -72,6 +73,12 @@ impl FillerResult {
             Err(_) => None,
         }
     }
+}
+
+/// Tests of the structures in which fillers with a knee take entries, or may take some.
+pub(super) fn occupied_structures(filled: &[FillerResult]) -> BTreeSet<&'static str> {
+    let ended = filled.iter().filter(|filler| filler.knee.is_ok());
+    ended.flat_map(|filler| filler.also_occupies.iter().chain(filler.may_occupy)).copied().collect()
 }
 
 /// An experiment that would disagree if the size were wrong.

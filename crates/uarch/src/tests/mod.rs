@@ -13,4 +13,5 @@ mod simulated_sibling;
 mod simulated_structures;
 mod simulated_units;
 pub(crate) mod simulated_window;
+mod simulated_wrong_sizes;
 mod test_table;
