@@ -12,7 +12,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::{median, quartiles};
+use cyclescope_core::statistics::quartiles;
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, RulerRounds, select_unshared};
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
@@ -41,10 +41,29 @@ pub struct CostPoint {
     pub high: f64,
 }
 
+impl CostPoint {
+    /// The cost without that of a control. The spread is that of the program.
+    pub(super) fn minus(&self, control: &CostPoint) -> CostPoint {
+        let [cost, low, high] = [self.cost, self.low, self.high].map(|cost| cost - control.cost);
+        CostPoint { n: self.n, cost, low, high }
+    }
+}
+
 /// Measures the cost of steps on a core.
 pub(super) trait MeasureCosts {
     /// The cost of a program's step at a count; `None` if all layouts were disturbed.
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
+
+    /// The cost of a program's step at a count and that of its control, whose difference
+    /// [`MeasureCosts::measure_cost`] is. Without a control, or if only the difference is known, the
+    /// second one is missing.
+    fn measure_with_control(
+        &mut self,
+        family: &ProgramFamily,
+        n: usize,
+    ) -> Result<Option<(CostPoint, Option<CostPoint>)>, RunError> {
+        Ok(self.measure_cost(family, n)?.map(|point| (point, None)))
+    }
 
     /// How the cost of a step at a count is spread over rounds, if it can be measured. The cost of
     /// the control is included.
@@ -105,16 +124,19 @@ fn summarize_layouts(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
 
 impl MeasureCosts for MeasuredCore<'_> {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let mut all = self.measure_layout_costs(&family.program(n))?;
-        if let Some(control) = family.control(n) {
-            let mut others = self.measure_layout_costs(&control)?;
-            if others.is_empty() {
-                return Ok(None);
-            }
-            let rest = median(&mut others);
-            all.iter_mut().for_each(|cost| *cost -= rest);
-        }
-        Ok(summarize_layouts(n, all))
+        let measured = self.measure_with_control(family, n)?;
+        Ok(measured.map(|(point, control)| control.map_or(point, |control| point.minus(&control))))
+    }
+
+    fn measure_with_control(
+        &mut self,
+        family: &ProgramFamily,
+        n: usize,
+    ) -> Result<Option<(CostPoint, Option<CostPoint>)>, RunError> {
+        let point = summarize_layouts(n, self.measure_layout_costs(&family.program(n))?);
+        let Some(control) = family.control(n) else { return Ok(point.map(|point| (point, None))) };
+        let control = summarize_layouts(n, self.measure_layout_costs(&control)?);
+        Ok(point.zip(control).map(|(point, control)| (point, Some(control))))
     }
 
     fn measure_spread(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostSpread>, RunError> {

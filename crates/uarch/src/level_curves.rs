@@ -6,7 +6,7 @@
 
 use super::cost::{CostPoint, MeasureCosts};
 use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
-use super::numbering::{ends_overlap, is_agreed, number_levels};
+use super::numbering::{NumberedLevel, ends_overlap, ends_rising, number_levels};
 use super::plateau::{
     CurveLevel, LevelCriteria, LevelEnd, counts_to_refine, find_levels, reaches_next_level, still_rises,
 };
@@ -16,6 +16,7 @@ use super::verdict::{VerdictKind, WitnessResult};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_measure::sibling::SiblingPolicy;
+use std::collections::BTreeMap;
 use std::mem::replace;
 
 /// Ratio of neighbouring counts in the first pass.
@@ -27,9 +28,20 @@ const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingP
 /// How often the counts around ends are measured again at most. One repetition is not enough: with
 /// a sibling busy for a quarter of the time, an end was a sixth too early in one of five programs
 /// (Genoa, family 25, model 17).
-const MAX_END_RECHECKS: usize = 3;
+const MAX_END_RECHECKS: usize = 5;
+/// The share of ends that may be early because all repetitions were disturbed.
+const MISSED_SHARE: f64 = 0.01;
+/// Share by which a repetition differs if one of both was disturbed.
+const DISTURBED_SHARE: f64 = 0.08;
 /// Range around a level's end in which counts are measured again, as a factor.
 const RECHECK_FACTOR: f64 = 1.1;
+/// Range before the likely end of a wide interval in which counts are measured again, as a factor.
+const WIDE_RECHECK_FACTOR: f64 = 1.5;
+
+/// How often the counts between ends are measured again on which programs disagree.
+const MAX_SETTLING_ROUNDS: usize = 2;
+/// The largest number of counts added to a curve each time.
+const MAX_SETTLING_COUNTS: usize = 12;
 
 /// Measures the test up to a count, and judges it.
 pub(super) fn run_levels(
@@ -49,21 +61,22 @@ pub(super) fn run_levels(
     if !spec.fallback_programs.is_empty() && describe_ends(&find_family_levels(&curves, spec)).is_empty() {
         blind = replace(&mut curves, self::measure_curves(core, spec.fallback_programs, spec, most, random)?);
     }
+    settle_disagreements(core, &mut curves, spec, random)?;
     let found = find_family_levels(&curves, spec);
-    let (sizes, _) = number_levels(spec, &found);
-    let first = sizes.first().filter(|group| is_agreed(group, &found)).map(|group| group[0].2);
+    let first = first_agreed_end(spec, &found);
     let witness = match (&spec.witness, first) {
         // A witness that occupies only a small part of a level or its edges can't move its end.
         (Some(program), Some(first)) if program.can_move_end(first.low, first.high) => {
-            Some(measure_witness(core, spec, program, first, most, random)?)
+            Some(measure_witness(core, spec, program, &mut curves, first, most, random)?)
         }
         _ => None,
     };
+    let found = find_family_levels(&curves, spec);
     // The largest count that all curves have.
-    let measured = curves.iter().map(|(_, points)| points.last().map_or(0, |point| point.n)).min();
-    let rising = curves.iter().any(|(_, points)| still_rises(points, level_criteria(spec)));
+    let measured = curves.iter().map(|walk| walk.points.last().map_or(0, |point| point.n)).min();
+    let rising = curves.iter().any(|walk| still_rises(&walk.points, level_criteria(spec)));
     let another =
-        curves[..curves.len().min(2)].iter().any(|(_, points)| reaches_next_level(points, level_criteria(spec)));
+        curves[..curves.len().min(2)].iter().any(|walk| reaches_next_level(&walk.points, level_criteria(spec)));
     let course = CurveExtent { max_count: measured.unwrap_or(most), rising, reaches_next_level: another };
     let mut records = judge_levels(test, spec, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
@@ -77,124 +90,289 @@ pub(super) fn run_levels(
             }
         }
     }
-    let walked = curves.into_iter().chain(blind).map(|(family, curve)| WalkRecord {
-        name: family.name.into(),
-        levels: find_levels(&curve, level_criteria(spec)),
-        curve,
+    let walked = curves.into_iter().chain(blind).map(|walk| WalkRecord {
+        name: walk.family.name.into(),
+        levels: find_levels(&walk.points, level_criteria(spec)),
+        curve: walk.points,
     });
     records[0].walks = walked.collect();
     Ok(records)
 }
 
-/// Programs and their curves.
-type FamilyCurves = Vec<(&'static ProgramFamily, Vec<CostPoint>)>;
-
+/// The curves of some programs. Their counts are measured in one random order, so that changes of
+/// the background load affect all of them.
 fn measure_curves(
     core: &mut dyn MeasureCosts,
     all: &'static [ProgramFamily],
     spec: &LevelsSpec,
     most: usize,
     random: &mut Random,
-) -> Result<FamilyCurves, RunError> {
-    all.iter().map(|family| Ok((family, measure_curve(core, family, spec, most, random)?))).collect()
+) -> Result<Vec<CurveWalk<'static>>, RunError> {
+    let mut walks: Vec<CurveWalk> = all.iter().map(|family| CurveWalk::new(family, spec, most)).collect();
+    measure_walks(core, &mut walks, spec, random)?;
+    Ok(walks)
 }
 
 /// The levels of each program.
-fn find_family_levels(curves: &FamilyCurves, spec: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
-    curves.iter().map(|(family, points)| (family.name, find_levels(points, level_criteria(spec)))).collect()
+fn find_family_levels(walks: &[CurveWalk<'static>], spec: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
+    walks.iter().map(|walk| (walk.family.name, find_levels(&walk.points, level_criteria(spec)))).collect()
 }
 
 fn level_criteria(spec: &LevelsSpec) -> LevelCriteria {
-    LevelCriteria { min_rise: spec.min_rise, min_ratio: spec.min_ratio, fills_randomly: spec.fills_randomly }
-}
-
-/// The curve of a program.
-fn measure_curve(
-    core: &mut dyn MeasureCosts,
-    family: &ProgramFamily,
-    spec: &LevelsSpec,
-    most: usize,
-    random: &mut Random,
-) -> Result<Vec<CostPoint>, RunError> {
-    let [least, _] = spec.count_range;
-    let steps = ((most as f64 / least as f64).ln() / COUNT_FACTOR.ln()).ceil().max(1.0);
-    let mut wanted: Vec<usize> = (0..=steps as usize)
-        .map(|step| (least as f64 * (most as f64 / least as f64).powf(step as f64 / steps)).round() as usize)
-        .collect();
-    wanted.dedup();
-    let (mut points, mut more, mut checked_ends) = (Vec::<CostPoint>::new(), 0, Vec::<Vec<LevelEnd>>::new());
-    loop {
-        random.shuffle(&mut wanted);
-        // The smallest count first: if it is unavailable, all are.
-        if points.is_empty() {
-            wanted.sort_by_key(|n| *n != least);
-        }
-        for n in wanted {
-            let point = match POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_cost(family, n)) {
-                // This much memory is unavailable: the counts measured so far are enough.
-                Err(RunError::Unavailable(_)) if !points.is_empty() => None,
-                tried => tried?,
-            };
-            let Some(point) = point else { continue };
-            match points.iter_mut().find(|point| point.n == n) {
-                // A disturbed control makes the difference too small.
-                Some(earlier) if family.control.is_some() => {
-                    let middle = |one: f64, other: f64| (one + other) / 2.0;
-                    let cost = middle(earlier.cost, point.cost);
-                    *earlier = CostPoint {
-                        cost,
-                        low: earlier.low.min(point.low),
-                        high: earlier.high.max(point.high),
-                        ..point
-                    };
-                }
-                // Background load takes room and time, and never adds any.
-                Some(earlier) if point.cost < earlier.cost => *earlier = point,
-                Some(_) => {}
-                None => points.push(point),
-            }
-        }
-        points.sort_by_key(|point| point.n);
-        wanted = counts_to_refine(&points, level_criteria(spec));
-        wanted.retain(|n| points.iter().all(|point| point.n != *n));
-        more += wanted.len();
-        if wanted.is_empty() || more > MAX_EXTRA_COUNTS {
-            let ends: Vec<LevelEnd> =
-                find_levels(&points, level_criteria(spec)).iter().filter_map(|level| level.upto).collect();
-            if checked_ends.len() == MAX_END_RECHECKS
-                || checked_ends.last().is_some_and(|before| ends_stay(before, &ends))
-            {
-                return Ok(points);
-            }
-            wanted = counts_around(&points, &ends);
-            checked_ends.push(ends);
-        }
+    LevelCriteria {
+        min_rise: spec.min_rise,
+        min_ratio: spec.min_ratio,
+        fills_randomly: spec.fills_randomly,
+        ends_rising: ends_rising(spec),
     }
 }
 
-/// Whether the first level ends earlier by the part that the witness occupies.
+/// A program's curve while it is measured.
+struct CurveWalk<'a> {
+    family: &'a ProgramFamily,
+    /// The result of each count.
+    points: Vec<CostPoint>,
+    /// The lowest costs of each count: of the program, and of its control.
+    lowest: BTreeMap<usize, (CostPoint, Option<CostPoint>)>,
+    /// Counts to measure next.
+    wanted: Vec<usize>,
+    /// Number of counts that were added.
+    added: usize,
+    /// Number of repeated measurements, and of those that differ from the lowest cost before.
+    repeated: usize,
+    disturbed: usize,
+    /// The ends at each time that counts around them were measured again.
+    checked_ends: Vec<Vec<LevelEnd>>,
+}
+
+impl<'a> CurveWalk<'a> {
+    fn new(family: &'a ProgramFamily, spec: &LevelsSpec, most: usize) -> CurveWalk<'a> {
+        let [least, _] = spec.count_range;
+        let steps = ((most as f64 / least as f64).ln() / COUNT_FACTOR.ln()).ceil().max(1.0);
+        let mut wanted: Vec<usize> = (0..=steps as usize)
+            .map(|step| (least as f64 * (most as f64 / least as f64).powf(step as f64 / steps)).round() as usize)
+            .collect();
+        wanted.dedup();
+        CurveWalk {
+            family,
+            points: Vec::new(),
+            lowest: BTreeMap::new(),
+            wanted,
+            added: 0,
+            repeated: 0,
+            disturbed: 0,
+            checked_ends: Vec::new(),
+        }
+    }
+
+    /// Finds the counts to measure next: between those whose costs differ, then around ends, until
+    /// no end moves.
+    fn choose_counts(&mut self, rises: LevelCriteria) {
+        self.wanted = counts_to_refine(&self.points, rises);
+        self.wanted.retain(|n| self.points.iter().all(|point| point.n != *n));
+        self.added += self.wanted.len();
+        if !self.wanted.is_empty() && self.added <= MAX_EXTRA_COUNTS {
+            return;
+        }
+        self.wanted.clear();
+        let ends: Vec<LevelEnd> = find_levels(&self.points, rises).iter().filter_map(|level| level.upto).collect();
+        let needed = self.needed_rechecks();
+        let mut before = self.checked_ends.iter().rev().take(needed);
+        let stay = before.len() == needed && before.all(|before| ends_stay(before, &ends));
+        if !stay && self.checked_ends.len() < MAX_END_RECHECKS {
+            self.wanted = self.counts_around(&ends);
+            self.checked_ends.push(ends);
+        }
+    }
+
+    /// Number of repetitions in a row that must not move an end: more if many were disturbed.
+    fn needed_rechecks(&self) -> usize {
+        let share = self.disturbed as f64 / self.repeated.max(1) as f64;
+        let needed = (MISSED_SHARE.ln() / share.ln()).ceil();
+        if share >= 1.0 { MAX_END_RECHECKS } else { (needed as usize).clamp(1, MAX_END_RECHECKS) }
+    }
+
+    /// The counts that determine where levels end. A count before an end that costs as much as the
+    /// level can't get cheaper. A difference can: its control may have been disturbed.
+    fn counts_around(&self, ends: &[LevelEnd]) -> Vec<usize> {
+        let before = if self.family.control.is_some() { RECHECK_FACTOR } else { 1.0 };
+        let is_near = |n: usize| {
+            // Counts far before the likely end of a wide interval do not move it.
+            let low = |end: &LevelEnd| (end.low as f64).max(end.value as f64 / WIDE_RECHECK_FACTOR);
+            let edges = |end: &LevelEnd| low(end) / before..=end.high as f64 * RECHECK_FACTOR;
+            ends.iter().any(|end| edges(end).contains(&(n as f64)))
+        };
+        self.points.iter().map(|point| point.n).filter(|n| is_near(*n)).collect()
+    }
+
+    /// Adds a measurement of a program and of its control. Background load takes room and time, and
+    /// never adds any: the lowest cost of each is kept. If only a difference is known, a disturbed
+    /// control makes it too small, and the middle is kept.
+    fn add_point(&mut self, point: CostPoint, control: Option<CostPoint>, rises: LevelCriteria) {
+        let lower = |one: CostPoint, other: CostPoint| {
+            if rises.quiet_cost(&other) < rises.quiet_cost(&one) { other } else { one }
+        };
+        let middle = |one: CostPoint, other: CostPoint| CostPoint {
+            cost: (one.cost + other.cost) / 2.0,
+            low: one.low.min(other.low),
+            high: one.high.max(other.high),
+            ..one
+        };
+        let only_difference = self.family.control.is_some() && control.is_none();
+        if let Some((earlier, _)) = self.lowest.get(&point.n) {
+            let [one, other] = [earlier, &point].map(|point| rises.quiet_cost(point));
+            self.repeated += 1;
+            self.disturbed += usize::from((one - other).abs() > DISTURBED_SHARE * one.min(other).abs());
+        }
+        let kept = match self.lowest.get(&point.n) {
+            Some((earlier, _)) if only_difference => (middle(*earlier, point), None),
+            Some((earlier, rest)) => (lower(*earlier, point), rest.zip(control).map(|(one, other)| lower(one, other))),
+            None => (point, control),
+        };
+        self.lowest.insert(point.n, kept);
+        let result = |(point, control): &(CostPoint, Option<CostPoint>)| {
+            control.as_ref().map_or(*point, |control| point.minus(control))
+        };
+        self.points = self.lowest.values().map(result).collect();
+    }
+}
+
+/// Measures curves until no end moves.
+fn measure_walks(
+    core: &mut dyn MeasureCosts,
+    walks: &mut [CurveWalk],
+    spec: &LevelsSpec,
+    random: &mut Random,
+) -> Result<(), RunError> {
+    while walks.iter().any(|walk| !walk.wanted.is_empty()) {
+        measure_wanted(core, walks, spec, random)?;
+        walks
+            .iter_mut()
+            .filter(|walk| !walk.points.is_empty())
+            .for_each(|walk| walk.choose_counts(level_criteria(spec)));
+    }
+    Ok(())
+}
+
+/// Measures the wanted counts of all programs in one random order.
+fn measure_wanted(
+    core: &mut dyn MeasureCosts,
+    walks: &mut [CurveWalk],
+    spec: &LevelsSpec,
+    random: &mut Random,
+) -> Result<(), RunError> {
+    let mut wanted: Vec<(usize, usize)> = Vec::new();
+    for (place, walk) in walks.iter_mut().enumerate() {
+        wanted.extend(replace(&mut walk.wanted, Vec::new()).into_iter().map(|n| (place, n)));
+    }
+    random.shuffle(&mut wanted);
+    // The smallest counts first: if one is unavailable, all are.
+    let least = wanted.iter().map(|(_, n)| *n).min();
+    wanted.sort_by_key(|(place, n)| !walks[*place].points.is_empty() || Some(*n) != least);
+    for (place, n) in wanted {
+        let walk = &mut walks[place];
+        let measured = POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_with_control(walk.family, n));
+        let measured = match measured {
+            // This much memory is unavailable: the counts measured so far are enough.
+            Err(RunError::Unavailable(_)) if !walk.points.is_empty() => None,
+            tried => tried?,
+        };
+        if let Some((point, control)) = measured {
+            walk.add_point(point, control, level_criteria(spec));
+        }
+    }
+    Ok(())
+}
+
+/// Measures the counts between the ends again on which programs disagree.
+fn settle_disagreements(
+    core: &mut dyn MeasureCosts,
+    walks: &mut [CurveWalk<'static>],
+    spec: &LevelsSpec,
+    random: &mut Random,
+) -> Result<(), RunError> {
+    for _ in 0..MAX_SETTLING_ROUNDS {
+        let found = find_family_levels(walks, spec);
+        let (sizes, open) = number_levels(spec, &found);
+        let is_settled = |(number, size): &(usize, &NumberedLevel)| size.has_size(spec, *number);
+        let disputed = sizes.iter().enumerate().filter(|size| !is_settled(size)).flat_map(|(_, size)| size.all_ends());
+        let disputed: Vec<LevelEnd> = disputed.map(|(.., end)| *end).chain(open).collect();
+        let Some(low) = disputed.iter().map(|end| end.low).min() else { break };
+        let high = disputed.iter().map(|end| end.high).max().unwrap_or(low);
+        let zone = LevelEnd { low, value: low, high, sharp: false };
+        remeasure_zone(core, walks, spec, zone, random)?;
+    }
+    Ok(())
+}
+
+/// Measures the counts of a zone again, and more counts where ends have moved.
+fn remeasure_zone(
+    core: &mut dyn MeasureCosts,
+    walks: &mut [CurveWalk],
+    spec: &LevelsSpec,
+    zone: LevelEnd,
+    random: &mut Random,
+) -> Result<(), RunError> {
+    for walk in walks.iter_mut() {
+        walk.wanted = walk.counts_around(&[zone]);
+    }
+    measure_wanted(core, walks, spec, random)?;
+    for walk in walks.iter_mut() {
+        walk.wanted = counts_to_refine(&walk.points, level_criteria(spec));
+        walk.wanted.retain(|n| walk.points.iter().all(|point| point.n != *n));
+        walk.wanted.truncate(MAX_SETTLING_COUNTS);
+    }
+    measure_wanted(core, walks, spec, random)
+}
+
+/// The end of the first level, if programs agree on it.
+fn first_agreed_end(spec: &LevelsSpec, found: &[(&'static str, Vec<CurveLevel>)]) -> Option<LevelEnd> {
+    let (sizes, _) = number_levels(spec, found);
+    sizes.first().filter(|level| level.is_agreed()).map(|level| level.ends[0].2)
+}
+
+/// Whether the first level ends earlier by the part that the witness occupies. If it does not,
+/// background load may have held a part while either of both ran: both ends are measured again.
 fn measure_witness(
     core: &mut dyn MeasureCosts,
     spec: &LevelsSpec,
     program: &'static WitnessProgram,
+    curves: &mut [CurveWalk<'static>],
     first: LevelEnd,
     most: usize,
     random: &mut Random,
 ) -> Result<WitnessResult, RunError> {
-    let points = measure_curve(core, &program.family, spec, most.min(WITNESS_MAX_FACTOR * first.high), random)?;
-    let found = find_levels(&points, level_criteria(spec)).first().and_then(|level| level.upto);
+    let mut walks = [CurveWalk::new(&program.family, spec, most.min(WITNESS_MAX_FACTOR * first.high))];
+    measure_walks(core, &mut walks, spec, random)?;
+    let (mut first, mut witness) = (first, judge_witness(&walks[0], spec, program, first));
+    for _ in 0..MAX_SETTLING_ROUNDS {
+        if witness.holds {
+            break;
+        }
+        let ends = find_levels(&walks[0].points, level_criteria(spec));
+        let end = ends.first().and_then(|level| level.upto).unwrap_or(first);
+        let zone = |low: usize, high: usize| LevelEnd { low, value: low, high, sharp: false };
+        let expected = [first.low, first.high].map(|n| n.saturating_sub(program.occupied));
+        remeasure_zone(core, &mut walks, spec, zone(end.low.min(expected[0]), end.high.max(expected[1])), random)?;
+        let shown = [end.low, end.high].map(|n| n + program.occupied);
+        remeasure_zone(core, curves, spec, zone(first.low.min(shown[0]), first.high.max(shown[1])), random)?;
+        first = first_agreed_end(spec, &find_family_levels(curves, spec)).unwrap_or(first);
+        witness = judge_witness(&walks[0], spec, program, first);
+    }
+    Ok(witness)
+}
+
+/// Judges the end of the witness's first level.
+fn judge_witness(walk: &CurveWalk, spec: &LevelsSpec, program: &WitnessProgram, first: LevelEnd) -> WitnessResult {
+    let found = find_levels(&walk.points, level_criteria(spec)).first().and_then(|level| level.upto);
     let name = program.family.name;
     let Some(found) = found else {
-        return Ok(WitnessResult { name: name.into(), holds: false, text: "its first level has no end".to_string() });
+        return WitnessResult { name: name.into(), holds: false, text: "its first level has no end".to_string() };
     };
     let [low, value, high] = [found.low, found.value, found.high].map(|n| n + program.occupied);
     let shifted = LevelEnd { low, value, high, ..found };
-    let holds = ends_overlap(shifted, first);
-    Ok(WitnessResult {
-        name: name.into(),
-        holds,
-        text: format!("{} and {} are {}", describe_end(found), program.occupied, describe_end(shifted)),
-    })
+    let text = format!("{} and {} are {}", describe_end(found), program.occupied, describe_end(shifted));
+    WitnessResult { name: name.into(), holds: ends_overlap(shifted, first), text }
 }
 
 /// The largest count of a witness, as a multiple of the first level's end.
@@ -203,14 +381,4 @@ const WITNESS_MAX_FACTOR: usize = 2;
 /// Whether all ends have stayed.
 fn ends_stay(before: &[LevelEnd], ends: &[LevelEnd]) -> bool {
     before.len() == ends.len() && before.iter().zip(ends).all(|(one, other)| ends_overlap(*one, *other))
-}
-
-/// The counts that determine where levels end.
-fn counts_around(points: &[CostPoint], ends: &[LevelEnd]) -> Vec<usize> {
-    let around = |n: usize| {
-        let near =
-            |end: &LevelEnd| (end.low as f64 / RECHECK_FACTOR..=end.high as f64 * RECHECK_FACTOR).contains(&(n as f64));
-        ends.iter().any(near)
-    };
-    points.iter().map(|point| point.n).filter(|n| around(*n)).collect()
 }

@@ -1,8 +1,10 @@
 //! What the programs of a test of levels prove: sizes and costs of the levels with a number.
 //!
-//! A size is proven if the ends of the first two programs overlap.
+//! A size is proven if the ends of two programs overlap. The interval is that of the narrow ends: a
+//! wide end confirms them. If all are wide, it spans them. The cost of a level needs only a second
+//! program that costs as much at the same counts, whatever the level's end is.
 
-use super::numbering::{EndedLevel, LevelGroup, find_unshared_levels, is_agreed, levels_behind, number_levels};
+use super::numbering::{NumberedLevel, ends_rising, is_narrow, levels_behind, number_levels};
 use super::plateau::{CurveLevel, LevelEnd};
 use super::record::UarchRecord;
 use super::spec::{LevelsSpec, TestSpec};
@@ -28,7 +30,7 @@ pub(super) fn counts_within_levels(
     let mut from = least;
     let mut all = Vec::new();
     for (number, group) in numbered.iter().enumerate() {
-        let end = group[0].2;
+        let end = group.ends[0].2;
         let middle = (from as f64 * end.low as f64).sqrt().round() as usize;
         all.push((cost_key(test, number), middle));
         from = end.high;
@@ -103,7 +105,7 @@ struct LevelReport<'a> {
     test: &'static TestSpec,
     spec: &'a LevelsSpec,
     found: &'a [(&'a str, Vec<CurveLevel>)],
-    numbered: Vec<LevelGroup<'a>>,
+    numbered: Vec<NumberedLevel<'a>>,
     course: CurveExtent,
 }
 
@@ -117,32 +119,50 @@ impl LevelReport<'_> {
                 Some(WitnessResult { name, text, .. }) => {
                     TestVerdict::new(VerdictKind::Unclear, format!("{name}: {text}"))
                 }
-                None => judge_size(spec, group, found),
+                None => judge_size(spec, number, group, found),
             };
             records.push(self.size_record(number, verdict));
-            // Programs with different ends may still agree on the cost of the level.
-            let same = levels_behind(found, number.checked_sub(1).map(|before| &numbered[before]));
-            records.extend(self.cost_record(cost_key(self.test, number), &same));
+            records.extend(self.cost_record(cost_key(self.test, number), &self.levels_with_number(number)));
         }
         records
     }
 
+    /// The level of each program with this number: those behind the end of the level before, those
+    /// that end with it, and those of other programs that cost as much at the same counts.
+    fn levels_with_number(&self, number: usize) -> Vec<(&str, &CurveLevel)> {
+        let LevelReport { found, numbered, .. } = self;
+        let mut levels = levels_behind(found, number.checked_sub(1).map(|before| &numbered[before]));
+        let ended = numbered.get(number).into_iter().flat_map(NumberedLevel::all_ends);
+        let missing = |levels: &[(&str, &CurveLevel)], name: &str| levels.iter().all(|(own, _)| *own != name);
+        for (name, level, _) in ended {
+            if missing(&levels, name) {
+                levels.push((*name, *level));
+            }
+        }
+        levels.sort_by_key(|(name, _)| found.iter().position(|(own, _)| own == name));
+        if let Some((_, first)) = levels.first().copied() {
+            for (name, own) in found.iter().filter(|(name, _)| missing(&levels, name)).collect::<Vec<_>>() {
+                let same = own.iter().find(|level| level.meets(first) && self.is_same_cost(first.cost, level.cost));
+                levels.extend(same.map(|level| (*name, level)));
+            }
+        }
+        levels
+    }
+
+    fn is_same_cost(&self, cost: f64, other: f64) -> bool {
+        (cost - other).abs() <= (COST_TOLERANCE * cost).max(self.spec.min_rise)
+    }
+
     /// The level behind those with a number, if there is one and its end is unknown.
     fn next_level_records(&self) -> Vec<UarchRecord> {
-        let LevelReport { spec, found, numbered, course, .. } = self;
-        let behind = match find_unshared_levels(numbered, found) {
-            Some(levels) => Some((format!("one program alone has an end there: {}", describe_ends(found)), levels)),
-            None if course.reaches_next_level => {
-                Some((describe_rise(course.max_count), levels_behind(found, numbered.last())))
-            }
-            None => None,
-        };
+        let LevelReport { spec, numbered, course, .. } = self;
         let number = numbered.len();
-        let Some((why, levels)) = behind.filter(|_| number > 0 && !spec.single_structure) else {
+        if !course.reaches_next_level || number == 0 || spec.single_structure || ends_rising(spec) {
             return Vec::new();
-        };
-        let size = self.size_record(number, TestVerdict::new(VerdictKind::Unclear, why));
+        }
+        let size = self.size_record(number, TestVerdict::new(VerdictKind::Unclear, describe_rise(course.max_count)));
         // Up to its end, a step in all programs costs as much as in this level.
+        let levels = self.levels_with_number(number);
         std::iter::once(size).chain(self.cost_record(cost_key(self.test, number), &levels)).collect()
     }
 
@@ -205,8 +225,7 @@ impl LevelReport<'_> {
         let definition = self.spec.cost_definition?;
         let (_, first) = *levels.first()?;
         let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
-        let near = |cost: f64| (cost - first.cost).abs() <= (COST_TOLERANCE * first.cost).max(self.spec.min_rise);
-        let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
+        let agree = levels[1..].iter().any(|(_, level)| self.is_same_cost(first.cost, level.cost));
         let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
         let why = each.collect::<Vec<_>>().join(", ");
         let verdict = match levels.len() {
@@ -235,20 +254,46 @@ pub(super) fn describe_ends(found: &[(&str, Vec<CurveLevel>)]) -> String {
 }
 
 /// The size on which programs agree.
-fn judge_size(spec: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> TestVerdict {
-    if !is_agreed(group, found) {
-        let why = format!("no other program has an end at {}: {}", describe_end(group[0].2), describe_ends(found));
+fn judge_size(
+    spec: &LevelsSpec,
+    number: usize,
+    group: &NumberedLevel,
+    found: &[(&str, Vec<CurveLevel>)],
+) -> TestVerdict {
+    if !group.has_size(spec, number) {
+        let why = match group.ends.len() + group.dissenting.len() {
+            1 => format!("one program alone has an end at {}: {}", describe_end(group.ends[0].2), describe_ends(found)),
+            _ => format!("programs end at different counts: {}", describe_ends(found)),
+        };
         return TestVerdict::new(VerdictKind::Unclear, why);
     }
-    let edges = || group.iter().map(|(_, _, end)| end);
-    let low = edges().map(|end| end.low).min().unwrap_or_default() as f64;
-    let high = edges().map(|end| end.high).max().unwrap_or_default() as f64;
-    let value = group[0].2.value as f64;
-    let each = group.iter().map(|(name, _, end)| format!("{name} {}", describe_end(*end)));
-    let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
+    if !group.is_agreed() {
+        return judge_shared_size(group);
+    }
+    let mut edges: Vec<LevelEnd> = group.ends.iter().map(|(.., end)| *end).collect();
+    if edges.iter().any(|end| is_narrow(spec, *end)) {
+        edges.retain(|end| is_narrow(spec, *end));
+    }
+    let low = edges.iter().map(|end| end.low).min().unwrap_or_default() as f64;
+    let high = edges.iter().map(|end| end.high).max().unwrap_or_default() as f64;
+    let value = edges[0].value as f64;
+    let each = group.ends.iter().map(|(name, _, end)| format!("{name} {}", describe_end(*end)));
+    let earlier = group.dissenting.iter().map(|(name, _, end)| format!("; {name} {} is earlier", describe_end(*end)));
+    let why = format!("{} agree{}", each.collect::<Vec<_>>().join(", "), earlier.collect::<String>());
     if spec.single_structure && high > SINGLE_STRUCTURE_WIDTH * low {
         return TestVerdict::new(VerdictKind::Unclear, format!("noise hides where it ends: {why}"));
     }
+    TestVerdict { size: Some(Interval { value, low, high }), ..TestVerdict::new(VerdictKind::Found, why) }
+}
+
+/// The size of a level that ends at different counts because others use it too.
+fn judge_shared_size(group: &NumberedLevel) -> TestVerdict {
+    let ends = || group.all_ends().map(|(.., end)| end);
+    let low = ends().map(|end| end.low).min().unwrap_or_default() as f64;
+    let high = ends().map(|end| end.high).max().unwrap_or_default() as f64;
+    let value = ends().map(|end| end.value).max().unwrap_or_default() as f64;
+    let each = group.all_ends().map(|(name, _, end)| format!("{name} {}", describe_end(*end)));
+    let why = format!("{}: what others leave of it changes", each.collect::<Vec<_>>().join(", "));
     TestVerdict { size: Some(Interval { value, low, high }), ..TestVerdict::new(VerdictKind::Found, why) }
 }
 

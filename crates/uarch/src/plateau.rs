@@ -41,6 +41,9 @@ const NOISE_MOST: f64 = 0.15;
 /// in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
+/// The part of the least rise to the next level above which the cost has surely begun to rise.
+const START_PART: f64 = 0.1;
+
 /// The factor of counts within which noise may hide the start of a sharp rise.
 const NOISE_COUNTS: f64 = 1.03;
 
@@ -72,6 +75,9 @@ pub struct CurveLevel {
     /// The upper quartile of its points.
     #[serde(deserialize_with = "nan_for_null")]
     pub high: f64,
+    /// The first and the last count of its first stretch, and of its last one.
+    #[serde(skip)]
+    stretches: [[usize; 2]; 2],
     /// The index of its first point.
     #[serde(skip)]
     from: usize,
@@ -81,6 +87,20 @@ pub struct CurveLevel {
     /// The median distance of its points from that cost.
     #[serde(skip)]
     noise: f64,
+}
+
+impl CurveLevel {
+    /// Whether a step costs as much at all of these counts.
+    pub(super) fn spans(&self, low: usize, high: usize) -> bool {
+        self.stretches.iter().any(|[from, to]| *from <= low && high <= *to)
+    }
+
+    /// Whether another level has some of its counts.
+    pub(super) fn meets(&self, other: &CurveLevel) -> bool {
+        let [[from, _], [_, to]] = self.stretches;
+        let [[other_from, _], [_, other_to]] = other.stretches;
+        from <= other_to && other_from <= to
+    }
 }
 
 /// The criteria that separate levels.
@@ -93,9 +113,17 @@ pub(super) struct LevelCriteria {
     /// Whether items fill sets by chance. If not known, the soft end of a level begins where its
     /// cost begins to rise.
     pub fills_randomly: bool,
+    /// Whether a rise up to the largest count ends the last level.
+    pub ends_rising: bool,
 }
 
 impl LevelCriteria {
+    /// The cost of a step in the quieter layouts if others use the level too: their load on a cache
+    /// lasts for whole layouts, and never makes a load cheaper.
+    pub(super) fn quiet_cost(&self, point: &CostPoint) -> f64 {
+        if self.fills_randomly { point.low } else { point.cost }
+    }
+
     /// The share of its first cost within which a stretch stays.
     fn tolerance(&self) -> f64 {
         TOLERANCE.min(RATIO_PART * (self.min_ratio - 1.0))
@@ -104,7 +132,7 @@ impl LevelCriteria {
 
 /// The levels of a curve whose counts ascend.
 pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<CurveLevel> {
-    let costs = fit_rising_curve(points);
+    let costs = fit_rising_curve(points, rises);
     let mut levels: Vec<CurveLevel> = Vec::new();
     for (from, to) in find_stretches(points, &costs, rises) {
         let level = summarize_level(&points[from..=to], from);
@@ -112,17 +140,27 @@ pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<Cur
             // A slow rise starts no new level at any length. A new level has to exceed the cost
             // that it has reached.
             Some(last) if level.cost < min_next_cost(last, rises) => {
-                *last = CurveLevel { foot: level.foot, noise: level.noise, ..*last };
+                let stretches = [last.stretches[0], level.stretches[1]];
+                *last = CurveLevel { foot: level.foot, noise: level.noise, stretches, ..*last };
             }
             _ => levels.push(level),
         }
     }
-    for number in 1..levels.len() {
-        levels[number - 1].upto = Some(
-            EndMarks::from_levels(points, &costs, &levels[number - 1..]).to_level_end(points, rises.fills_randomly),
-        );
+    for number in 0..levels.len() {
+        if let Some(next) = next_cost(&levels, number, &costs, rises) {
+            let marks = EndMarks::from_level(points, &costs, &levels[number], next, rises);
+            levels[number].upto = Some(marks.to_level_end(points, rises.fills_randomly));
+        }
     }
     levels
+}
+
+/// The cost behind a level, if it has an end. The last level ends if the largest count costs as
+/// much as another one: its size is at most the count at which the largest part of that rise is
+/// done.
+fn next_cost(levels: &[CurveLevel], number: usize, costs: &[f64], rises: LevelCriteria) -> Option<f64> {
+    let last = costs.last().copied().filter(|cost| rises.ends_rising && *cost >= min_next_cost(&levels[number], rises));
+    levels.get(number + 1).map(|level| level.cost).or(last)
 }
 
 /// The least cost of a step in the level behind this one.
@@ -132,21 +170,21 @@ fn min_next_cost(level: &CurveLevel, LevelCriteria { min_rise: rise, min_ratio: 
 
 /// Whether the cost still rises at the largest count, beyond all levels.
 pub(super) fn still_rises(points: &[CostPoint], rises: LevelCriteria) -> bool {
-    let last = fit_rising_curve(points).last().copied().unwrap_or_default();
+    let last = fit_rising_curve(points, rises).last().copied().unwrap_or_default();
     let Some(level) = find_levels(points, rises).last().copied() else { return true };
     last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.min_rise
 }
 
 /// Whether the largest count costs as much as another level, which has no stretch yet.
 pub(super) fn reaches_next_level(points: &[CostPoint], rises: LevelCriteria) -> bool {
-    let last = fit_rising_curve(points).last().copied().unwrap_or_default();
+    let last = fit_rising_curve(points, rises).last().copied().unwrap_or_default();
     let Some(level) = find_levels(points, rises).last().copied() else { return true };
     last >= min_next_cost(&level, rises)
 }
 
 /// Counts to measure next: between neighbours whose costs differ, and around the ends of levels.
 pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Vec<usize> {
-    let costs = fit_rising_curve(points);
+    let costs = fit_rising_curve(points, rises);
     let mut wanted: Vec<usize> = Vec::new();
     for number in 1..points.len() {
         let [before, after] = [costs[number - 1], costs[number]];
@@ -157,8 +195,9 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
         }
     }
     let levels = find_levels(points, rises);
-    for number in 1..levels.len() {
-        let marks = EndMarks::from_levels(points, &costs, &levels[number - 1..]);
+    for (number, level) in levels.iter().enumerate() {
+        let Some(next) = next_cost(&levels, number, &costs, rises) else { continue };
+        let marks = EndMarks::from_level(points, &costs, level, next, rises);
         // The edges of a soft end may be as far apart as a part of its width.
         let near = 1.0 + FINE.max(WIDTH_PART * (marks.rise_width(points) - 1.0));
         for place in marks.edge_places() {
@@ -185,8 +224,8 @@ fn middle_count(low: usize, high: usize) -> usize {
 }
 
 /// The highest curve that never falls and is nowhere above medians of neighbours.
-fn fit_rising_curve(points: &[CostPoint]) -> Vec<f64> {
-    let cost = |at: usize| points[at].cost;
+fn fit_rising_curve(points: &[CostPoint], rises: LevelCriteria) -> Vec<f64> {
+    let cost = |at: usize| rises.quiet_cost(&points[at]);
     let last = points.len().saturating_sub(1);
     let middle = |at: usize| match at {
         _ if last < 2 || at == 0 => cost(at),
@@ -231,11 +270,14 @@ fn summarize_level(points: &[CostPoint], from: usize) -> CurveLevel {
         [|point: &CostPoint| point.low, |point: &CostPoint| point.cost, |point: &CostPoint| point.high]
             .map(|part| median(&mut points.iter().map(part).collect::<Vec<f64>>()));
     let noise = median(&mut points.iter().map(|point| (point.cost - cost).abs()).collect::<Vec<f64>>());
-    CurveLevel { upto: None, cost, low, high, from, foot: cost, noise }
+    let stretches = [[points[0].n, points[points.len() - 1].n]; 2];
+    CurveLevel { upto: None, cost, low, high, stretches, from, foot: cost, noise }
 }
 
 /// The last points at which a level's cost has not risen by more than certain shares.
 struct EndMarks {
+    /// The last point before any rise that the next level may cause.
+    start: usize,
     /// The first sharp edge, or the last point within noise.
     first: usize,
     sharp: [usize; 2],
@@ -243,9 +285,14 @@ struct EndMarks {
 }
 
 impl EndMarks {
-    /// Of the first of these levels, from the next level's cost.
-    fn from_levels(points: &[CostPoint], costs: &[f64], levels: &[CurveLevel]) -> EndMarks {
-        let (level, next) = (&levels[0], levels[1].cost);
+    /// Of a level, from the cost behind it.
+    fn from_level(
+        points: &[CostPoint],
+        costs: &[f64],
+        level: &CurveLevel,
+        next: f64,
+        rises: LevelCriteria,
+    ) -> EndMarks {
         let whole = next - level.foot;
         let noise = NOISE_DISTANCES * level.noise;
         let noise = if noise > NOISE_MOST * whole { 0.0 } else { noise };
@@ -255,7 +302,14 @@ impl EndMarks {
         };
         let [first, half] = SHARP_EDGES;
         let beyond = |share: f64| place(noise.max(share * whole));
-        EndMarks { first: place(first * whole), sharp: [beyond(first), beyond(half)], soft: SOFT_EDGES.map(beyond) }
+        // A short level may hide in the rise: its part of the rise is unknown, and at least this.
+        let least = START_PART * (min_next_cost(level, rises) - level.foot);
+        EndMarks {
+            start: place(noise.max(least.min(first * whole))),
+            first: place(first * whole),
+            sharp: [beyond(first), beyond(half)],
+            soft: SOFT_EDGES.map(beyond),
+        }
     }
 
     /// The factor from the first count above the level's cost to half of the rise: the least
@@ -284,12 +338,14 @@ impl EndMarks {
             return LevelEnd { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
-        // A rise slower than chance makes belongs to at least two levels, one of them too short to
-        // be seen.
-        let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
+        // A rise slower than chance makes has another cause too: missing translations, or another
+        // level that is too short to be seen. The level ends anywhere from its begin on.
+        let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * n(self.start) as f64;
         // Counts are farther apart here.
-        let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
-        LevelEnd { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
+        let high = n((last + 1).min(points.len() - 1));
+        let low = n(if fits { fit } else { self.start });
+        let likely = if by_chance { n(fit) } else { low };
+        LevelEnd { low, value: (likely as f64 * high as f64).sqrt() as usize, high, sharp: false }
     }
 }
 
@@ -303,7 +359,8 @@ mod tests {
         LevelEnd { low: n, value: n, high: next - 1, sharp: true }
     }
 
-    const RISES: LevelCriteria = LevelCriteria { min_rise: 3.0, min_ratio: 1.8, fills_randomly: true };
+    const RISES: LevelCriteria =
+        LevelCriteria { min_rise: 3.0, min_ratio: 1.8, fills_randomly: true, ends_rising: true };
 
     fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
         let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);
@@ -336,10 +393,16 @@ mod tests {
         };
         let levels = find_levels(&curve(cost), RISES);
         assert_eq!(levels.len(), 2, "{levels:?}");
+        // The slow rise before it makes the interval wide; the most likely end stays.
         let end = levels[0].upto.unwrap();
+        assert!(!end.sharp && (450_000..700_000).contains(&end.low) && end.high < 2_600_000, "{end:?}");
+        assert!((1_500_000..2_600_000).contains(&end.value), "{end:?}");
         // By chance, from 0.4 to 0.65 of the rise.
+        let chance = |n: f64| cost(n).max(20.0);
+        let end = find_levels(&curve(chance), RISES)[0].upto.unwrap();
         assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
-        let whole = self::find_levels(&curve(cost), LevelCriteria { fills_randomly: false, ..RISES })[0].upto.unwrap();
+        let whole =
+            self::find_levels(&curve(chance), LevelCriteria { fills_randomly: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
     }
 

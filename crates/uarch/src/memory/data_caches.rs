@@ -46,7 +46,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "data_caches",
         about: "how large each level of the data caches is, and how long a load takes",
-        definition: "bytes over which loads in random order find all in this level or a nearer one",
+        definition: "bytes over which loads in random order find all in this level or a nearer one; the interval of a \
+                     gradual end holds it",
         source: SAAVEDRA,
         answers: &["cache_latency"],
         part: TestedPart::Memory,
@@ -79,7 +80,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "data_caches_by_page",
         about: "how large each level of the data caches is where loads need few translations",
         definition: "bytes over which loads, of all lines of a page in random order before those of another page, \
-                     find all in this level or a nearer one",
+                     find all in this level or a nearer one; the interval of a gradual end holds it",
         source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
@@ -105,7 +106,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "data_caches_huge",
         about: "how large each level of the data caches is in pages of 2 MiB, and how long a load takes",
         definition: "bytes over which loads in random order, in pages of 2 MiB, find all in this level or a nearer \
-                     one",
+                     one; the interval of a gradual end holds it",
         source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,

@@ -6,6 +6,7 @@ mod simulated_costless;
 mod simulated_drift;
 mod simulated_exact_levels;
 mod simulated_false_ends;
+mod simulated_hierarchy;
 mod simulated_levels;
 mod simulated_score;
 mod simulated_sharing;

@@ -8,15 +8,16 @@ use crate::test_list::TESTS;
 use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use std::collections::BTreeMap;
 
 /// A core with the same cost at all counts, which rises with each measurement: as when background
 /// load begins, or when the instrument drifts.
 struct DriftingCore {
-    measured: usize,
+    /// Measurements of each program.
+    measured: BTreeMap<&'static str, usize>,
     /// The measurement of a program from which on a step costs twice as much; `None` if the cost
     /// rises gradually.
     at: Option<usize>,
-    family: &'static str,
 }
 
 /// Number of measurements in which a gradual rise doubles the cost.
@@ -25,13 +26,11 @@ const DOUBLED: f64 = 40.0;
 impl MeasureCosts for DriftingCore {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         // Each program meets the same drift, so programs agree on its effect.
-        if self.family != family.name {
-            (self.family, self.measured) = (family.name, 0);
-        }
-        self.measured += 1;
+        let measured = self.measured.entry(family.name).or_default();
+        *measured += 1;
         let later = match self.at {
-            Some(at) => f64::from(u8::from(self.measured > at)),
-            None => self.measured as f64 / DOUBLED,
+            Some(at) => f64::from(u8::from(*measured > at)),
+            None => *measured as f64 / DOUBLED,
         };
         let cost = 20.0 * (1.0 + later);
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
@@ -43,7 +42,7 @@ fn found(at: Option<usize>, seed: u64) -> Vec<String> {
     let mut all = Vec::new();
     for test in TESTS {
         let Experiment::Levels(spec) = &test.experiment else { continue };
-        let mut core = DriftingCore { measured: 0, at, family: "" };
+        let mut core = DriftingCore { measured: BTreeMap::new(), at };
         let records =
             run_levels(&mut core, test, spec, spec.count_range[1], &mut Random::new(seed)).expect("all is simulated");
         let is_size = |record: &&UarchRecord| !record.what.ends_with("cost") && record.verdict == VerdictKind::Found;

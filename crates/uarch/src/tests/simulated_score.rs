@@ -63,7 +63,8 @@ impl RecoveryScore {
         let is_size = |record: &&UarchRecord| record.what == core.test.name || record.what.ends_with(".size");
         let found = || records.iter().filter(is_size).filter(|record| record.verdict == VerdictKind::Found);
         let hidden = core.hidden.contains(core.test.name);
-        let limited = || records.iter().filter(is_size).find(|record| record.verdict == VerdictKind::Limited);
+        let all_limited = || records.iter().filter(is_size).filter(|record| record.verdict == VerdictKind::Limited);
+        let limited = || all_limited().next();
         // If the second program sees another size, or one program another first level, there is
         // nothing to agree on. This also applies to a structure that may be full first.
         let seen = spec.also_occupies.iter().all(|(other, _)| {
@@ -71,7 +72,21 @@ impl RecoveryScore {
             other.second == 1.0 && other.early.is_none()
         });
         let agreed = seen && *second == 1.0;
+        // Nothing tells a level from another structure that is full at the same count.
+        let is_ambiguous = |size: f64| {
+            let full = |(other, each): &(&str, usize)| {
+                core.levels[other].sizes.iter().any(|full| {
+                    let ratio = size * *each as f64 / full;
+                    (1.0 / AMBIGUOUS..=AMBIGUOUS).contains(&ratio)
+                })
+            };
+            spec.also_occupies.iter().any(full)
+        };
         for (number, size) in sizes.iter().enumerate().skip(usize::from(early.is_some())).filter(|_| agreed) {
+            let said = all_limited().any(|record| level_number(record) == Some(number + 1));
+            if number > 0 && said && is_ambiguous(*size) {
+                continue;
+            }
             let record = match hidden && number == 0 {
                 true => limited(),
                 false => found().find(|record| inside(record, *size)),
@@ -79,13 +94,16 @@ impl RecoveryScore {
             self.visible += 1;
             match record {
                 Some(_) => self.right += 1,
-                None => self.missed.push(format!("{size} of {sizes:?}: {}", records[0].why)),
+                None => {
+                    let why = records.iter().filter(is_size).map(|record| record.why.as_str());
+                    self.missed.push(format!("{size} of {sizes:?}: {}", why.collect::<Vec<_>>().join(" | ")));
+                }
             }
         }
         // The level that the record refers to. A hidden level has no size.
         let number = |record: &UarchRecord| match spec.single_structure {
             true => Some(0),
-            false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
+            false => level_number(record)?.checked_sub(1),
         };
         let simulated = |record: &&UarchRecord| {
             let its = |place: usize| number(record) == Some(place);
@@ -223,6 +241,14 @@ impl RecoveryScore {
         "rates"
     }
 }
+
+/// The number in a level's key.
+fn level_number(record: &UarchRecord) -> Option<usize> {
+    record.what.split('.').nth(1)?.parse().ok()
+}
+
+/// The largest ratio of two sizes whose gradual ends may overlap: 0.65 and 0.4 of a rise.
+const AMBIGUOUS: f64 = 1.4;
 
 /// Extra entries of the other structures, which then hide nothing.
 const ROOM: usize = 50;
