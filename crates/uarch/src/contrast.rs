@@ -1,14 +1,15 @@
 //! What an event costs: the difference between a program with the event and its control, which has
 //! all but the event.
 
-use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
+use super::cost::{CostPoint, MeasureCosts};
 use super::record::UarchRecord;
-use super::spec::{ContrastSpec, ProgramFamily, TestRow, TestSpec};
+use super::shared_figures::{find_families, measure_settled_costs};
+use super::spec::{ContrastSpec, TestRow, TestSpec};
+use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, value_range};
 use cyclescope_core::unit::Unit;
-use iced_x86::CpuidFeature;
 use std::fmt::Display;
 
 /// Measures the programs of each event that this CPU can run, and judges them.
@@ -16,11 +17,11 @@ pub(super) fn run_contrast(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
     contrast: &'static ContrastSpec,
-    has: &dyn Fn(&CpuidFeature) -> bool,
+    cpu: &CpuResources,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let of_row = |row: &TestRow| {
-        let families: Vec<&ProgramFamily> = row.runnable_variants(has).map(|variant| &variant.family).collect();
-        let verdict = match measure_median_costs(core, &families, row.n) {
+        let families = find_families(row, cpu.has);
+        let verdict = match measure_settled_costs(core, &families, row.n, cpu.passes_of(test, row)) {
             Err(RunError::Unavailable(reason)) => {
                 return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, Unit::CoreCycles));
             }
@@ -32,7 +33,8 @@ pub(super) fn run_contrast(
                 judge_event(&found, families.len(), contrast, row)
             }
         };
-        Ok(UarchRecord::new(test, row.record_key(test.name), verdict, Unit::CoreCycles))
+        let told = cpu.describe_times(test, row).filter(|_| verdict.kind == VerdictKind::Found);
+        Ok(UarchRecord { told, ..UarchRecord::new(test, row.record_key(test.name), verdict, Unit::CoreCycles) })
     };
     contrast.rows.iter().map(of_row).collect()
 }
@@ -95,7 +97,7 @@ fn judge_event<N: Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Experiment, StepLoop};
+    use crate::spec::{Experiment, ProgramFamily, StepLoop};
     use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
@@ -118,7 +120,8 @@ mod tests {
             _ => None,
         });
         let (test, contrast) = found.unwrap();
-        super::run_contrast(&mut Core(costs, 0), test, contrast, &|_| true).unwrap().remove(0)
+        let cpu = CpuResources { has: &|_| true, memory: 0, shared: None };
+        super::run_contrast(&mut Core(costs, 0), test, contrast, &cpu).unwrap().remove(0)
     }
 
     #[test]
@@ -158,7 +161,8 @@ mod tests {
         }
         let test = *TESTS.iter().find(|test| test.name == "huge_pages").unwrap();
         let Experiment::Contrast(contrast) = &test.experiment else { panic!("it is a contrast") };
-        let found = super::run_contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
+        let cpu = CpuResources { has: &|_| true, memory: 0, shared: None };
+        let found = super::run_contrast(&mut Without, test, contrast, &cpu).unwrap().remove(0);
         assert_eq!((found.verdict, found.value.value), (VerdictKind::None, None));
         assert_eq!(found.why, "pages of 2 MiB: none came");
     }

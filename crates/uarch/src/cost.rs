@@ -94,7 +94,16 @@ pub(super) trait MeasureMixtures {
 }
 
 /// Measurements of a cost that belongs to no curve.
-const SETTLING_RUNS: usize = 3;
+pub(super) const SETTLING_RUNS: usize = 3;
+
+/// The cost of each of these programs' steps at a count.
+pub(super) fn measure_costs_once(
+    core: &mut dyn MeasureCosts,
+    families: &[&ProgramFamily],
+    n: usize,
+) -> Result<Vec<Option<CostPoint>>, RunError> {
+    families.iter().map(|family| core.measure_cost(family, n)).collect()
+}
 
 /// The median cost of these programs' steps at a count. The programs take turns: changes during the
 /// measurement affect all of them.

@@ -193,7 +193,7 @@ mod tests {
     fn a_partly_running_cpu_proves_nothing() {
         let size = |_: &str| Some(Interval { value: 100.0, low: 100.0, high: 100.0 });
         let missing = |shares: [f64; 2], said: &str| {
-            let cpu = CpuResources { has: &|_| false, memory: 0 };
+            let cpu = CpuResources { has: &|_| false, memory: 0, shared: None };
             let alone = AloneBaseline { cpu: &cpu, size_of: &size };
             let (mut core, mut others) = (SimulatedWindow::new(1), Others(shares, false));
             let verdicts = measure_partitions(&mut core, &mut others, asked(), 5, &alone).expect("all is simulated");

@@ -6,15 +6,16 @@
 //! nothing exceeds the core's rate. If one program is faster than all others there is no number,
 //! except for instructions that some cores pack. A cost is the smaller of two, for the same reason.
 
-use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
+use super::cost::{CostPoint, MeasureCosts};
 use super::record::{RateRecord, UarchRecord};
+use super::shared_figures::{CostPass, measure_settled_costs};
 use super::spec::{ProgramFamily, ProgramVariant, RatesSpec, TestRow, TestSpec};
+use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
-use iced_x86::CpuidFeature;
 use std::fmt::Display;
 
 /// The least tolerance for equal numbers, in items per cycle or core cycles. The test's share
@@ -38,15 +39,13 @@ pub(super) fn run_rates(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
     rates: &'static RatesSpec,
-    memory: u64,
-    has: &dyn Fn(&CpuidFeature) -> bool,
+    cpu: &CpuResources,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut records = Vec::new();
     for row in rates.rows {
-        let variants: Vec<&ProgramVariant> = row.runnable_variants(has).collect();
-        let room = (row.n * rates.bytes_per_n) as u64 <= memory;
-        let done = if room {
-            measure_row(core, row, rates.unit, &variants)?
+        let variants: Vec<&ProgramVariant> = row.runnable_variants(cpu.has).collect();
+        let done = if rates.has_room(row, cpu.memory) {
+            measure_row(core, row, rates.unit, &variants, cpu.passes_of(test, row))?
         } else {
             Err("there is not so much memory".to_string())
         };
@@ -59,6 +58,7 @@ pub(super) fn run_rates(
         let each = done.into_iter().flatten();
         let of_one = |(name, rate)| RateRecord { name, n: row.n, rate: Quantity::new(rate, rates.unit) };
         record.rates = each.map(of_one).collect();
+        record.told = cpu.describe_times(test, row).filter(|_| record.verdict == VerdictKind::Found);
         records.push(record);
     }
     Ok(records)
@@ -70,9 +70,10 @@ fn measure_row(
     row: &TestRow,
     unit: Unit,
     variants: &[&'static ProgramVariant],
+    earlier: &[CostPass],
 ) -> Result<Result<Vec<MeasuredRate>, String>, RunError> {
     let families: Vec<&ProgramFamily> = variants.iter().map(|variant| &variant.family).collect();
-    let points = match measure_median_costs(core, &families, row.n) {
+    let points = match measure_settled_costs(core, &families, row.n, earlier) {
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
     };
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
     use crate::spec::{Experiment, StepLoop, TestedPart, straight_loop};
     use crate::test_list::TESTS;
-    use iced_x86::{Decoder, DecoderOptions};
+    use iced_x86::{CpuidFeature, Decoder, DecoderOptions};
 
     fn nothing(_: usize) -> StepLoop {
         straight_loop(Vec::new(), 1)
@@ -159,6 +160,7 @@ mod tests {
         bounding_test: None,
         may_be_hidden: false,
         varies_by_place: false,
+        uses_shared_memory: false,
     };
     const SIMULATED_RATES: RatesSpec = RatesSpec { bytes_per_n: 1, ..RatesSpec::new(Unit::BytesPerCycle, &[ROW]) };
     static SIMULATED: TestSpec = TestSpec {
@@ -184,7 +186,8 @@ mod tests {
 
     fn record(costs: &'static [(&'static str, f64)], avx: bool, memory: u64) -> UarchRecord {
         let Experiment::Rates(asked) = &SIMULATED.experiment else { panic!("it is one of rates") };
-        run_rates(&mut Core(costs), &SIMULATED, asked, memory, &|_| avx).unwrap().remove(0)
+        let cpu = CpuResources { has: &|_| avx, memory, shared: None };
+        run_rates(&mut Core(costs), &SIMULATED, asked, &cpu).unwrap().remove(0)
     }
 
     #[test]

@@ -312,7 +312,7 @@ mod tests {
             let value = sizes[0] as f64;
             Some(Interval { value, low: value, high: value })
         };
-        let cpu = CpuResources { has: &|_| false, memory: 0 };
+        let cpu = CpuResources { has: &|_| false, memory: 0, shared: None };
         let alone = AloneBaseline { cpu: &cpu, size_of: &size };
         run_sharing(&mut core, &mut Cpus(running, busy), test, asked, cpus, &alone).unwrap()
     }

@@ -17,6 +17,7 @@ use super::record::UarchRecord;
 use super::remotes::RemoteExecutors;
 use super::reported_machine::ReportedMachine;
 use super::resumed_tests::{count_complete_lines, read_filler_results, read_verdict_kind};
+use super::shared_figures::SharedFigures;
 use super::sharing::run_sharing;
 use super::size_watch::SizeWatch;
 use super::spec::{Experiment, TestSpec};
@@ -276,7 +277,7 @@ impl Study for UarchStudy {
         let mut executor = answers.open_executor(|| (self.open)())?;
         let tests = self.tests_to_run();
         let (mut knees, mut earlier, mut conditions) = (StructureEnds::new(), Vec::new(), RunConditions::default());
-        let mut watch = SizeWatch::default();
+        let (mut watch, mut figures) = (SizeWatch::default(), SharedFigures::default());
         let begun = (executor.now(), self.read_kernel_counts(answers)?);
         let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
         for (number, test) in tests.iter().enumerate() {
@@ -300,7 +301,10 @@ impl Study for UarchStudy {
                 MeasuredCore { executor, plan, random, zmm, retries: Retries::NONE, conditions: &mut conditions };
             recheck_sizes(&mut watch, &mut core)?;
             core.retries = sibling_retries(test);
-            let cpu = CpuResources { has: &|feature| self.has_feature(feature), memory: self.memory };
+            let has = |feature: &CpuidFeature| self.has_feature(feature);
+            let cpu = CpuResources { has: &has, memory: self.memory, shared: None };
+            figures.measure_due(&mut core, &tests, number, &cpu)?;
+            let cpu = CpuResources { shared: Some(&figures), ..cpu };
             let mut records = match &test.experiment {
                 Experiment::Environment { .. } => {
                     let (then, counted) = &begun;

@@ -11,6 +11,7 @@ use super::overlap_test::{OverlapTester, StructureEnds};
 use super::queues::run_queues;
 use super::rates::run_rates;
 use super::record::UarchRecord;
+use super::shared_figures::SharedFigures;
 use super::spec::{Experiment, FillerSpec, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
@@ -23,6 +24,8 @@ pub(super) struct CpuResources<'a> {
     pub has: &'a dyn Fn(&CpuidFeature) -> bool,
     /// Bytes that the programs of a test may use.
     pub memory: u64,
+    /// Earlier passes over figures of shared memory.
+    pub shared: Option<&'a SharedFigures>,
 }
 
 impl CpuResources<'_> {
@@ -45,7 +48,7 @@ pub(super) fn run_test(
         Experiment::Overlap(window) => {
             vec![OverlapTester::new(core, knees).run(test, window, &cpu.runnable_fillers(test))?]
         }
-        Experiment::Contrast(events) => run_contrast(core, test, events, cpu.has)?,
+        Experiment::Contrast(events) => run_contrast(core, test, events, cpu)?,
         Experiment::Rates(done) => {
             if let Some((other, _)) = done.required_entries {
                 knees.recheck(core, other)?;
@@ -62,7 +65,7 @@ pub(super) fn run_test(
                     };
                     done.rows.iter().map(verdict).collect()
                 }
-                _ => run_rates(core, test, done, cpu.memory, cpu.has)?,
+                _ => run_rates(core, test, done, cpu)?,
             }
         }
         Experiment::Levels(spec) => run_levels(core, test, spec, spec.max_count(cpu.memory), order)?,
@@ -114,7 +117,7 @@ mod tests {
             };
             let kinds = |end: Option<StructureEnd>| {
                 let mut knees: StructureEnds = end.map(|end| (*other, end)).into_iter().collect();
-                let cpu = CpuResources { has: &|_| true, memory: u64::MAX };
+                let cpu = CpuResources { has: &|_| true, memory: u64::MAX, shared: None };
                 let records = run_test(&mut Same, &mut knees, test, &cpu, &mut Random::new(1));
                 records.expect("all is simulated").iter().map(|record| record.verdict).collect::<Vec<_>>()
             };

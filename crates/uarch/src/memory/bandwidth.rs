@@ -143,8 +143,8 @@ const fn bandwidth_rows(variants: &'static [ProgramVariant]) -> [TestRow; 5] {
         bandwidth_row("16_KiB", 16 << 10, variants),
         bandwidth_row("128_KiB", 128 << 10, variants),
         bandwidth_row("1_MiB", 1 << 20, variants),
-        bandwidth_row("8_MiB", 8 << 20, variants),
-        bandwidth_row("64_MiB", 64 << 20, variants),
+        bandwidth_row("8_MiB", 8 << 20, variants).in_shared_memory(),
+        bandwidth_row("64_MiB", 64 << 20, variants).in_shared_memory(),
     ]
 }
 

@@ -140,7 +140,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                     ProgramVariant::new("another line of each page", other_line_of_many_pages)
                         .less_generated(|count| in_huge_pages(other_line_of_many_pages(count))),
                 ],
-            )],
+            )
+            .in_shared_memory()],
             tolerance: 3.0,
             // As for levels of caches; physical pages differ each time too.
             tolerance_share: 0.25,

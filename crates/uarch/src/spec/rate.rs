@@ -28,6 +28,11 @@ impl RatesSpec {
     pub(crate) const fn new(unit: Unit, rows: &'static [TestRow]) -> RatesSpec {
         RatesSpec { rows, unit, bytes_per_n: 0, tolerance_share: 0.05, allow_outlier: false, required_entries: None }
     }
+
+    /// Whether the programs of a row need no more than this memory.
+    pub(crate) fn has_room(&self, row: &TestRow, memory: u64) -> bool {
+        (row.n * self.bytes_per_n) as u64 <= memory
+    }
 }
 
 /// A test of what events cost.
@@ -64,6 +69,9 @@ pub(crate) struct TestRow {
     /// Whether it depends on the place of code or data. All programs have to show it, and the
     /// interval spans them and their layouts.
     pub varies_by_place: bool,
+    /// Whether it depends on caches or memory that other CPUs use too. It is measured at several
+    /// times of a run, and the interval spans them.
+    pub uses_shared_memory: bool,
 }
 
 impl TestRow {
@@ -91,6 +99,7 @@ impl TestRow {
             bounding_test: None,
             may_be_hidden: false,
             varies_by_place: false,
+            uses_shared_memory: false,
         }
     }
 
@@ -112,6 +121,11 @@ impl TestRow {
     /// Allows results that depend on the place of code or data.
     pub(crate) const fn varying_by_place(self) -> TestRow {
         TestRow { varies_by_place: true, ..self }
+    }
+
+    /// Measures it at several times of a run: other CPUs use the same caches or memory.
+    pub(crate) const fn in_shared_memory(self) -> TestRow {
+        TestRow { uses_shared_memory: true, ..self }
     }
 
     /// Restricts it to CPUs with these features.

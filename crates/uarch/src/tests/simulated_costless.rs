@@ -5,6 +5,7 @@ use crate::contrast::run_contrast;
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::spec::{Experiment, ProgramFamily, StepLoop};
 use crate::test_list::TESTS;
+use crate::test_runner::CpuResources;
 use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_measure::Plan;
@@ -68,7 +69,8 @@ fn no_event_is_found_on_a_core_without_event_costs() {
         let mut core = CostlessCore::new(seed);
         for test in TESTS {
             let Experiment::Contrast(events) = &test.experiment else { continue };
-            let records = run_contrast(&mut core, test, events, &|_| true).expect("all is simulated");
+            let cpu = CpuResources { has: &|_| true, memory: 0, shared: None };
+            let records = run_contrast(&mut core, test, events, &cpu).expect("all is simulated");
             for record in records.iter().filter(|record| !takes(&record.what)) {
                 assert_eq!(record.verdict, VerdictKind::None, "{seed} {}: {}", record.what, record.why);
             }

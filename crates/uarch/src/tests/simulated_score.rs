@@ -270,7 +270,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
     for seed in 0..SEEDS {
         let mut core = SimulatedStructures::new(seed);
         let (mut knees, mut known) = (StructureEnds::new(), Vec::new());
-        let cpu = CpuResources { has: &|_| true, memory: u64::MAX };
+        let cpu = CpuResources { has: &|_| true, memory: u64::MAX, shared: None };
         let mut order = Random::new(seed);
         for test in TESTS {
             core.test = test;

@@ -61,7 +61,7 @@ fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) 
     };
     let (test, asked) = TESTS.iter().find_map(find).expect("a test asks for no structures");
     let course = Cell::new(LoadCourse::default());
-    let cpu = CpuResources { has: &|_| false, memory: 0 };
+    let cpu = CpuResources { has: &|_| false, memory: 0, shared: None };
     let alone = AloneBaseline { cpu: &cpu, size_of: &|_| None };
     let (mut core, mut other) = (SharingCore(&course, asked, cost), SimulatedOtherCpu(&course, asked, share));
     run_sharing(&mut core, &mut other, test, asked, &[5], &alone).expect("all is simulated").remove(0)
