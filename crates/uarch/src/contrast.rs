@@ -2,10 +2,10 @@
 //! all but the event.
 
 use super::cost::{CostPoint, MeasureCosts};
+use super::cpu_resources::CpuResources;
 use super::record::UarchRecord;
 use super::shared_figures::{find_families, measure_settled_costs};
 use super::spec::{ContrastSpec, TestRow, TestSpec};
-use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, value_range};

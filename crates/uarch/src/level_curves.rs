@@ -17,7 +17,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::BTreeMap;
-use std::mem::replace;
+use std::mem::{replace, take};
 
 /// Ratio of neighbouring counts in the first pass.
 const COUNT_FACTOR: f64 = 1.26;
@@ -263,7 +263,7 @@ fn measure_wanted(
 ) -> Result<(), RunError> {
     let mut wanted: Vec<(usize, usize)> = Vec::new();
     for (place, walk) in walks.iter_mut().enumerate() {
-        wanted.extend(replace(&mut walk.wanted, Vec::new()).into_iter().map(|n| (place, n)));
+        wanted.extend(take(&mut walk.wanted).into_iter().map(|n| (place, n)));
     }
     random.shuffle(&mut wanted);
     // The smallest counts first: if one is unavailable, all are.

@@ -28,6 +28,7 @@ mod contrast;
 mod cost;
 mod cost_map;
 mod cost_spread;
+mod cpu_resources;
 mod earlier_result;
 mod environment;
 mod exchange;

@@ -5,11 +5,11 @@
 //! it.
 
 use super::cost::BackgroundCpus;
+use super::cpu_resources::CpuResources;
 use super::overlap::MeasureOverlaps;
 use super::overlap_test::{OverlapTester, StructureEnds};
 use super::spec::{Experiment, SharingSpec};
 use super::test_list::TESTS;
-use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;

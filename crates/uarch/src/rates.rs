@@ -7,10 +7,10 @@
 //! except for instructions that some cores pack. A cost is the smaller of two, for the same reason.
 
 use super::cost::{CostPoint, MeasureCosts};
+use super::cpu_resources::CpuResources;
 use super::record::{RateRecord, UarchRecord};
 use super::shared_figures::{CostPass, measure_settled_costs};
 use super::spec::{ProgramFamily, ProgramVariant, RatesSpec, TestRow, TestSpec};
-use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;

@@ -8,7 +8,6 @@
 
 use super::cost::{CostPoint, MeasureCosts, SETTLING_RUNS, measure_costs_once, measure_median_costs};
 use super::spec::{Experiment, ProgramFamily, TestRow, TestSpec};
-use super::test_runner::CpuResources;
 use cyclescope_core::error::RunError;
 use iced_x86::CpuidFeature;
 use std::collections::BTreeMap;
@@ -31,14 +30,15 @@ impl SharedFigures {
         core: &mut dyn MeasureCosts,
         tests: &[&'static TestSpec],
         place: usize,
-        cpu: &CpuResources,
+        memory: u64,
+        has: &dyn Fn(&CpuidFeature) -> bool,
     ) -> Result<(), RunError> {
         for (own, test) in tests.iter().enumerate().skip(place + 1) {
-            for row in test.rows().iter().filter(|row| row.uses_shared_memory && has_room(test, row, cpu.memory)) {
+            for row in test.rows().iter().filter(|row| row.uses_shared_memory && has_room(test, row, memory)) {
                 let due = (SETTLING_RUNS * (place + 1) / (own + 1)).min(SETTLING_RUNS - 1);
                 let done = self.passes.entry(row.record_key(test.name)).or_default();
                 if done.len() < due {
-                    match measure_costs_once(core, &find_families(row, cpu.has), row.n) {
+                    match measure_costs_once(core, &find_families(row, has), row.n) {
                         // The row's own test reports it.
                         Err(RunError::Unavailable(_)) => {}
                         pass => done.push(pass?),
@@ -66,19 +66,6 @@ fn has_room(test: &TestSpec, row: &TestRow, memory: u64) -> bool {
 /// The programs of a row that this CPU can run.
 pub(super) fn find_families(row: &TestRow, has: &dyn Fn(&CpuidFeature) -> bool) -> Vec<&'static ProgramFamily> {
     row.runnable_variants(has).map(|variant| &variant.family).collect()
-}
-
-impl CpuResources<'_> {
-    /// Earlier passes over a row of a test.
-    pub(super) fn passes_of(&self, test: &TestSpec, row: &TestRow) -> &[CostPass] {
-        self.shared.map_or(&[], |shared| shared.passes_of(test, row))
-    }
-
-    /// What a row's number says about the times of its passes.
-    pub(super) fn describe_times(&self, test: &TestSpec, row: &TestRow) -> Option<String> {
-        let alone = row.uses_shared_memory && self.passes_of(test, row).is_empty();
-        alone.then(|| ONE_TIME.to_string())
-    }
 }
 
 /// The settled costs of programs at a count: the median of some measurements, or of earlier passes
@@ -114,12 +101,14 @@ fn span_passes(passes: &[CostPass]) -> CostPass {
 }
 
 /// What a number says whose passes all ran at one time.
-const ONE_TIME: &str = "at one time only: it depends on what others do in this memory, which a whole run spans better";
+pub(super) const ONE_TIME: &str =
+    "at one time only: it depends on what others do in this memory, which a whole run spans better";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::contrast::run_contrast;
+    use crate::cpu_resources::CpuResources;
     use crate::rates::run_rates;
     use crate::record::UarchRecord;
     use crate::test_list::TESTS;
@@ -156,8 +145,7 @@ mod tests {
         let has = |_: &CpuidFeature| true;
         for place in 0..tests.len() {
             core.place = place;
-            let cpu = CpuResources { has: &has, memory: u64::MAX, shared: None };
-            figures.measure_due(&mut core, tests, place, &cpu).expect("all is simulated");
+            figures.measure_due(&mut core, tests, place, u64::MAX, &has).expect("all is simulated");
         }
         let cpu = CpuResources { has: &has, memory: u64::MAX, shared: Some(&figures) };
         let records = run_rows(&mut core, tests[others], &cpu);
@@ -193,8 +181,7 @@ mod tests {
         let mut core = SlowerMemory { place: 0, measured: 0 };
         let mut figures = SharedFigures::default();
         for before in 0..=place {
-            let cpu = CpuResources { has: &|_| true, memory: u64::MAX, shared: None };
-            figures.measure_due(&mut core, TESTS, before, &cpu).expect("all is simulated");
+            figures.measure_due(&mut core, TESTS, before, u64::MAX, &|_| true).expect("all is simulated");
         }
         for row in TESTS[place].rows() {
             assert_eq!(figures.passes_of(TESTS[place], row).len(), SETTLING_RUNS - 1, "{}", row.name);

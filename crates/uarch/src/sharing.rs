@@ -185,10 +185,10 @@ fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> Te
 mod tests {
     use super::*;
     use crate::cost::CostPoint;
+    use crate::cpu_resources::CpuResources;
     use crate::overlap::{OverlapProbe, OverlapReading};
     use crate::spec::Experiment;
     use crate::test_list::TESTS;
-    use crate::test_runner::CpuResources;
     use crate::tests::simulated_window::SimulatedWindow;
     use cyclescope_code::program::VectorSetup;
     use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};

@@ -4,6 +4,7 @@
 use super::agner_scripts::AGNER;
 use super::conditions::{KernelCounts, RunConditions, retry_if_shared};
 use super::cost::BackgroundCpus;
+use super::cpu_resources::CpuResources;
 use super::earlier_result::EarlierResult;
 use super::environment::{BackgroundActivity, environment_records};
 use super::exchange::{TimeBudget, exchange_records, run_exchanges};
@@ -22,7 +23,7 @@ use super::sharing::run_sharing;
 use super::size_watch::SizeWatch;
 use super::spec::{Experiment, TestSpec};
 use super::test_list::TESTS;
-use super::test_runner::{CpuResources, run_test};
+use super::test_runner::run_test;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
@@ -302,9 +303,8 @@ impl Study for UarchStudy {
             recheck_sizes(&mut watch, &mut core)?;
             core.retries = sibling_retries(test);
             let has = |feature: &CpuidFeature| self.has_feature(feature);
-            let cpu = CpuResources { has: &has, memory: self.memory, shared: None };
-            figures.measure_due(&mut core, &tests, number, &cpu)?;
-            let cpu = CpuResources { shared: Some(&figures), ..cpu };
+            figures.measure_due(&mut core, &tests, number, self.memory, &has)?;
+            let cpu = CpuResources { has: &has, memory: self.memory, shared: Some(&figures) };
             let mut records = match &test.experiment {
                 Experiment::Environment { .. } => {
                     let (then, counted) = &begun;

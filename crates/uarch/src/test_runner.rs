@@ -4,6 +4,7 @@ use super::batches::run_batches;
 use super::contrast::run_contrast;
 use super::cost::{MeasureCosts, MeasureMixtures};
 use super::cost_map::run_cost_map;
+use super::cpu_resources::CpuResources;
 use super::level_curves::run_levels;
 use super::mixture::run_mixture;
 use super::overlap::MeasureOverlaps;
@@ -11,29 +12,10 @@ use super::overlap_test::{OverlapTester, StructureEnds};
 use super::queues::run_queues;
 use super::rates::run_rates;
 use super::record::UarchRecord;
-use super::shared_figures::SharedFigures;
-use super::spec::{Experiment, FillerSpec, TestRow, TestSpec};
+use super::spec::{Experiment, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
-use iced_x86::CpuidFeature;
-
-/// The CPU's features and memory that a test needs.
-pub(super) struct CpuResources<'a> {
-    /// Whether the CPU has a feature.
-    pub has: &'a dyn Fn(&CpuidFeature) -> bool,
-    /// Bytes that the programs of a test may use.
-    pub memory: u64,
-    /// Earlier passes over figures of shared memory.
-    pub shared: Option<&'a SharedFigures>,
-}
-
-impl CpuResources<'_> {
-    /// The fillers of a test that the CPU can run.
-    pub(super) fn runnable_fillers(&self, test: &'static TestSpec) -> Vec<&'static FillerSpec> {
-        test.fillers().iter().filter(|filler| filler.required_features.iter().all(self.has)).collect()
-    }
-}
 
 /// Measures a test, with its counts in random order. Experiments that use only other tests' results
 /// return no records.

@@ -3,9 +3,9 @@
 
 use crate::contrast::run_contrast;
 use crate::cost::{CostPoint, MeasureCosts};
+use crate::cpu_resources::CpuResources;
 use crate::spec::{Experiment, ProgramFamily, StepLoop};
 use crate::test_list::TESTS;
-use crate::test_runner::CpuResources;
 use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_measure::Plan;

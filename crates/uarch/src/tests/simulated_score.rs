@@ -3,6 +3,7 @@
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
 use super::simulated_structures::SimulatedStructures;
+use crate::cpu_resources::CpuResources;
 use crate::earlier_result::EarlierResult;
 use crate::level_limit;
 use crate::overlap_test::StructureEnds;
@@ -10,7 +11,7 @@ use crate::queues::{pair_key, waiting_count};
 use crate::record::UarchRecord;
 use crate::spec::{BatchesSpec, ContrastSpec, CostMapSpec, Experiment, LevelsSpec, MixtureSpec, QueuesSpec, RatesSpec};
 use crate::test_list::TESTS;
-use crate::test_runner::{CpuResources, run_test};
+use crate::test_runner::run_test;
 use crate::verdict::VerdictKind;
 use cyclescope_core::random::Random;
 use std::collections::BTreeMap;

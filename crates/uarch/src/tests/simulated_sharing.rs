@@ -1,13 +1,13 @@
 //! Work with load on another CPU, if programs or their controls differ.
 
 use crate::cost::{BackgroundCpus, CostPoint, MeasureCosts};
+use crate::cpu_resources::CpuResources;
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
 use crate::partition::AloneBaseline;
 use crate::record::UarchRecord;
 use crate::sharing::run_sharing;
 use crate::spec::{Experiment, ProgramFamily, SharingSpec, TestSpec};
 use crate::test_list::TESTS;
-use crate::test_runner::CpuResources;
 use crate::verdict::VerdictKind;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
