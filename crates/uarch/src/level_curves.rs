@@ -31,11 +31,12 @@ const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingP
 const MAX_END_RECHECKS: usize = 5;
 /// The share of ends that may be early because all repetitions were disturbed.
 const MISSED_SHARE: f64 = 0.01;
-/// Share by which a repetition differs if one of both was disturbed.
-const DISTURBED_SHARE: f64 = 0.08;
+/// Share by which a repetition differs if one of both was disturbed. Other physical pages change a
+/// gradual rise by some 10 % (Turin, family 26, model 2).
+const DISTURBED_SHARE: f64 = 0.15;
 /// Range around a level's end in which counts are measured again, as a factor.
 const RECHECK_FACTOR: f64 = 1.1;
-/// Range before the likely end of a wide interval in which counts are measured again, as a factor.
+/// Range around the likely end of a wide interval in which counts are measured again, as a factor.
 const WIDE_RECHECK_FACTOR: f64 = 1.5;
 
 /// How often the counts between ends are measured again on which programs disagree.
@@ -197,9 +198,10 @@ impl<'a> CurveWalk<'a> {
     fn counts_around(&self, ends: &[LevelEnd]) -> Vec<usize> {
         let before = if self.family.control.is_some() { RECHECK_FACTOR } else { 1.0 };
         let is_near = |n: usize| {
-            // Counts far before the likely end of a wide interval do not move it.
+            // Counts far from the likely end of a wide interval do not move it.
             let low = |end: &LevelEnd| (end.low as f64).max(end.value as f64 / WIDE_RECHECK_FACTOR);
-            let edges = |end: &LevelEnd| low(end) / before..=end.high as f64 * RECHECK_FACTOR;
+            let high = |end: &LevelEnd| (end.high as f64).min(end.value as f64 * WIDE_RECHECK_FACTOR);
+            let edges = |end: &LevelEnd| low(end) / before..=high(end) * RECHECK_FACTOR;
             ends.iter().any(|end| edges(end).contains(&(n as f64)))
         };
         self.points.iter().map(|point| point.n).filter(|n| is_near(*n)).collect()
