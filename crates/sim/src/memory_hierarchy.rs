@@ -2,14 +2,15 @@
 //! a random share of each level.
 //!
 //! The cost of a load is the expected one: cycles of the cache that has its line, and the extra
-//! cycles of the level that has its translation. Three rules give the share of loads that miss a
+//! cycles of the level that has its translation. Four rules give the share of loads that miss a
 //! level:
 //!
 //! - Sets that fill evenly miss from the first line without room on, until no set fits.
 //! - Sets that physical pages fill by chance miss by the Poisson distribution.
+//! - Where any line is replaced instead of the oldest, only the lines that are too many evict others.
 //! - Loads in random order from pages of many lines find a translation by chance.
 //!
-//! Limits: replacement is the oldest first, and no level excludes what another one has.
+//! Limits: no level excludes what another one has.
 
 use cyclescope_code::program::memory::{
     AreaFill, HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PageSize, PointerRing, ProgramMemory, RingOrder,
@@ -30,6 +31,8 @@ pub struct SimulatedCache {
     pub cost: f64,
     /// Whether physical addresses select the sets, so that small pages fill them by chance.
     pub physical: bool,
+    /// Whether it replaces any line of a set, not the oldest one.
+    pub replaces_any: bool,
 }
 
 /// A simulated level of translations.
@@ -96,7 +99,11 @@ impl MemoryHierarchy {
         let second = kib(draw(512.0, 2560.0));
         let third = (second * draw(10.0, 24.0) / 1048576.0).round() * 1048576.0;
         let [near, far] = [draw(12.0, 17.0).round(), draw(44.0, 75.0).round()];
-        let cache = |bytes, ways: f64, cost, physical| SimulatedCache { bytes, ways: ways as usize, cost, physical };
+        let replaces_any = draw(0.0, 1.0) < 0.5;
+        let cache = |bytes, ways: f64, cost, physical| {
+            let replaces_any = physical && replaces_any;
+            SimulatedCache { bytes, ways: ways as usize, cost, physical, replaces_any }
+        };
         let level = |entries: f64, ways: f64, cost| SimulatedTranslations { entries, ways: ways as usize, cost };
         let entries = draw(64.0, 112.0).round();
         MemoryHierarchy {
@@ -201,10 +208,13 @@ impl SimulatedCache {
     fn missing_share(&self, rings: &[RingFootprint], room: f64) -> f64 {
         let lines: f64 = rings.iter().map(|ring| ring.count_per_set(self)).sum();
         let lines = lines / room;
-        if self.physical && !rings.iter().all(|ring| ring.contiguous) {
-            return overfull_share(lines, self.ways);
+        let by_chance = self.physical && !rings.iter().all(|ring| ring.contiguous);
+        match (by_chance, self.replaces_any) {
+            (true, true) => any_line_share(lines, self.ways),
+            (true, false) => overfull_share(lines, self.ways),
+            (false, true) => missing_of_set(lines / self.ways as f64),
+            (false, false) => (lines - self.ways as f64).clamp(0.0, 1.0),
         }
-        (lines - self.ways as f64).clamp(0.0, 1.0)
     }
 }
 
@@ -234,13 +244,33 @@ fn overfull_share(mean: f64, ways: usize) -> f64 {
     1.0 - room
 }
 
+/// The share of loads that miss in a set with this many times its ways, if any line is replaced. A
+/// line stays for a round if none of the misses of that round hits it.
+fn missing_of_set(lines: f64) -> f64 {
+    if lines <= 1.0 {
+        return 0.0;
+    }
+    (0..60).fold(1.0, |missing, _| 1.0 - f64::exp(-lines * missing))
+}
+
+/// The share of lines that miss in sets with this many lines on average, if any line is replaced.
+fn any_line_share(mean: f64, ways: usize) -> f64 {
+    let (mut term, mut missing) = ((-mean).exp(), 0.0);
+    let most = (mean + 8.0 * mean.sqrt()) as usize + ways;
+    for others in 0..most {
+        missing += term * missing_of_set((others + 1) as f64 / ways as f64);
+        term *= mean / (others + 1) as f64;
+    }
+    missing.min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A hierarchy of round numbers.
     fn hierarchy() -> MemoryHierarchy {
-        let cache = |bytes, ways, cost, physical| SimulatedCache { bytes, ways, cost, physical };
+        let cache = |bytes, ways, cost, physical| SimulatedCache { bytes, ways, cost, physical, replaces_any: false };
         let level = |entries, ways, cost| SimulatedTranslations { entries, ways, cost };
         MemoryHierarchy {
             caches: vec![
@@ -283,6 +313,18 @@ mod tests {
         // Every other line fills half of the sets at the same number of bytes.
         let costs = [16384, 32768, 36864, 131072].map(|bytes| cost(bytes, 128, RingOrder::RandomByLine));
         assert!(near(costs, [4.0, 4.0, 14.0, 14.0]), "{costs:?}");
+    }
+
+    #[test]
+    fn the_oldest_line_is_replaced_or_any() {
+        // As many lines as places.
+        let shares = [4, 8, 16].map(|ways| [overfull_share(ways as f64, ways), any_line_share(ways as f64, ways)]);
+        assert!(
+            shares.iter().all(|[oldest, any]| (0.5..0.58).contains(oldest) && (0.15..0.35).contains(any)),
+            "{shares:?}"
+        );
+        assert!(missing_of_set(1.0) == 0.0 && (missing_of_set(1.25) - 0.37).abs() < 0.01);
+        assert!(any_line_share(48.0, 16) > 0.9);
     }
 
     #[test]

@@ -35,8 +35,11 @@ impl<'a> NumberedLevel<'a> {
     /// Whether two programs agree on the end. Background load takes room and never gives any, so a
     /// program that ends a little earlier contradicts nothing.
     pub(super) fn is_agreed(&self) -> bool {
-        let least = self.ends.iter().map(|(.., end)| end.low).min().unwrap_or_default();
-        let earlier = |end: &LevelEnd| end.high < least && least as f64 <= NEAR_FACTOR[1] * end.high as f64;
+        let least = self.ends.iter().map(|(.., end)| end.value).min().unwrap_or_default() as f64;
+        let earlier = |end: &LevelEnd| {
+            let value = end.value as f64;
+            self.ends.iter().all(|(.., own)| end.high < own.low) && least <= NEAR_FACTOR[1] * value
+        };
         self.ends.len() > 1 && self.dissenting.iter().all(|(.., end)| earlier(end))
     }
 

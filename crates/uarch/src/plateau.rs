@@ -18,6 +18,10 @@ const TOLERANCE: f64 = 0.12;
 const RATIO_PART: f64 = 0.5;
 /// It also stays within this share of the least rise between levels.
 const RISE_PART: f64 = 0.25;
+/// The largest factor by which slow rises raise a cost, as a multiple of the least ratio of levels.
+/// Missing translations raise that of a load from memory by 1.8, from 523 to 919 cycles (Turin,
+/// family 26, model 2).
+const DRIFT_FACTOR: f64 = 1.4;
 /// The least factor of counts that a stretch spans.
 const MIN_SPAN: f64 = 1.4;
 /// The least number of points of a stretch.
@@ -28,16 +32,22 @@ const SHARP_FACTOR: f64 = 1.2;
 /// the first line that does not fit. It costs as much as the next level if no set fits.
 const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
 /// Shares of the rise at the edges of a soft end. If sets fill by chance, as by physical pages, and
-/// there are as many lines as places, about half of the steps miss: 0.50 to 0.57 by the Poisson
-/// distribution, in sets of four ways and more.
-const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
+/// there are as many lines as places, about half of the steps miss where the oldest line is
+/// replaced: 0.50 to 0.57 by the Poisson distribution, in sets of four ways and more. Where any line
+/// is replaced, only the lines that are too many evict others: 0.18 to 0.33. (A Turin, family 26,
+/// model 2, has 40 % misses at 1.06 to 1.19 times its second cache of 16 ways.) If the sets of such a
+/// cache fill evenly, as in whole huge pages, 3 % miss 1.5 % behind its size.
+const SOFT_EDGES: [f64; 2] = [0.03, 0.65];
+/// The share of the rise at which a soft end by chance alone is at most [`SOFT_BEGIN`] behind its
+/// start.
+const SOFT_MIDDLE: f64 = 0.4;
 
 /// A cost that is higher by this many median distances is beyond the level.
 const NOISE_DISTANCES: f64 = 5.0;
 /// The largest share of a rise that this noise limit may be. Above that, the start of the rise is
 /// unknown, and the end is as soft as the points show.
 const NOISE_MOST: f64 = 0.15;
-/// The largest factor from the start of a soft rise to its first edge if sets fill by chance: 2.4
+/// The largest factor from the start of a soft rise to its middle if sets fill by chance: 2.4
 /// in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
@@ -139,7 +149,7 @@ pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<Cur
         match levels.last_mut() {
             // A slow rise starts no new level at any length. A new level has to exceed the cost
             // that it has reached.
-            Some(last) if level.cost < min_next_cost(last, rises) => {
+            Some(last) if level.cost < min_next_cost(last, rises) && level.cost < max_drift(last, rises) => {
                 let stretches = [last.stretches[0], level.stretches[1]];
                 *last = CurveLevel { foot: level.foot, noise: level.noise, stretches, ..*last };
             }
@@ -166,6 +176,12 @@ fn next_cost(levels: &[CurveLevel], number: usize, costs: &[f64], rises: LevelCr
 /// The least cost of a step in the level behind this one.
 fn min_next_cost(level: &CurveLevel, LevelCriteria { min_rise: rise, min_ratio: ratio, .. }: LevelCriteria) -> f64 {
     (level.foot + rise).max(ratio * level.foot)
+}
+
+/// The cost up to which slow rises may add up within a level. Stretches within the rise to the next
+/// level, as a sibling makes them, must not join both.
+fn max_drift(level: &CurveLevel, LevelCriteria { min_rise: rise, min_ratio: ratio, .. }: LevelCriteria) -> f64 {
+    (DRIFT_FACTOR * ratio * level.cost).max(level.cost + 2.0 * rise)
 }
 
 /// Whether the cost still rises at the largest count, beyond all levels.
@@ -282,6 +298,7 @@ struct EndMarks {
     first: usize,
     sharp: [usize; 2],
     soft: [usize; 2],
+    middle: usize,
 }
 
 impl EndMarks {
@@ -309,6 +326,7 @@ impl EndMarks {
             first: place(first * whole),
             sharp: [beyond(first), beyond(half)],
             soft: SOFT_EDGES.map(beyond),
+            middle: beyond(SOFT_MIDDLE),
         }
     }
 
@@ -338,9 +356,10 @@ impl EndMarks {
             return LevelEnd { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
+        let middle = n(self.middle) as f64;
         // A rise slower than chance makes has another cause too: missing translations, or another
         // level that is too short to be seen. The level ends anywhere from its begin on.
-        let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * n(self.start) as f64;
+        let fits = by_chance && middle <= SOFT_BEGIN * n(self.start) as f64;
         // Counts are farther apart here.
         let high = n((last + 1).min(points.len() - 1));
         let low = n(if fits { fit } else { self.start });
@@ -396,11 +415,11 @@ mod tests {
         // The slow rise before it makes the interval wide; the most likely end stays.
         let end = levels[0].upto.unwrap();
         assert!(!end.sharp && (450_000..700_000).contains(&end.low) && end.high < 2_600_000, "{end:?}");
-        assert!((1_500_000..2_600_000).contains(&end.value), "{end:?}");
-        // By chance, from 0.4 to 0.65 of the rise.
+        assert!((1_200_000..2_600_000).contains(&end.value), "{end:?}");
+        // By chance, from 0.03 to 0.65 of the rise.
         let chance = |n: f64| cost(n).max(20.0);
         let end = find_levels(&curve(chance), RISES)[0].upto.unwrap();
-        assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
+        assert!(!end.sharp && end.low > 900_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
         let whole =
             self::find_levels(&curve(chance), LevelCriteria { fills_randomly: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
