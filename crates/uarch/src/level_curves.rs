@@ -28,7 +28,7 @@ const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingP
 /// How often the counts around ends are measured again at most. One repetition is not enough: with
 /// a sibling busy for a quarter of the time, an end was a sixth too early in one of five programs
 /// (Genoa, family 25, model 17).
-const MAX_END_RECHECKS: usize = 5;
+const MAX_END_RECHECKS: usize = 3;
 /// The share of ends that may be early because all repetitions were disturbed.
 const MISSED_SHARE: f64 = 0.01;
 /// Share by which a repetition differs if one of both was disturbed. Other physical pages change a

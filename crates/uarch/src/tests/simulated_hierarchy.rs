@@ -102,7 +102,7 @@ fn score_tests(tests: &[&str], sibling: Option<CacheSibling>) -> BTreeMap<String
     let mut scores = BTreeMap::<String, KeyScore>::new();
     for seed in 0..SEEDS {
         let mut hierarchy = MemoryHierarchy { sibling, ..MemoryHierarchy::from_seed(seed) };
-        // Its slower rises and a sibling together still merge levels of one core in thirty.
+        // With a sibling too, their slower rises still make 5 of 60 second caches too large.
         hierarchy.caches.iter_mut().for_each(|cache| cache.replaces_any &= sibling.is_none());
         let numbers = simulated_numbers(&hierarchy);
         for name in tests {
