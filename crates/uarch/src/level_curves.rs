@@ -29,6 +29,9 @@ const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingP
 /// a sibling busy for a quarter of the time, an end was a sixth too early in one of five programs
 /// (Genoa, family 25, model 17).
 const MAX_END_RECHECKS: usize = 3;
+/// Number of repeated measurements after which no more counts around ends are measured again: where
+/// costs differ all the time, more of them show little.
+const MAX_REPEATED: usize = 100;
 /// The share of ends that may be early because all repetitions were disturbed.
 const MISSED_SHARE: f64 = 0.01;
 /// Share by which a repetition differs if one of both was disturbed. Other physical pages change a
@@ -41,6 +44,8 @@ const WIDE_RECHECK_FACTOR: f64 = 1.5;
 
 /// How often the counts between ends are measured again on which programs disagree.
 const MAX_SETTLING_ROUNDS: usize = 2;
+/// The largest number of counts measured again in each curve each time.
+const MAX_ZONE_COUNTS: usize = 16;
 /// The largest number of counts added to a curve each time.
 const MAX_SETTLING_COUNTS: usize = 12;
 
@@ -180,7 +185,7 @@ impl<'a> CurveWalk<'a> {
         let needed = self.needed_rechecks();
         let mut before = self.checked_ends.iter().rev().take(needed);
         let stay = before.len() == needed && before.all(|before| ends_stay(before, &ends));
-        if !stay && self.checked_ends.len() < MAX_END_RECHECKS {
+        if !stay && self.checked_ends.len() < MAX_END_RECHECKS && self.repeated < MAX_REPEATED {
             self.wanted = self.counts_around(&ends);
             self.checked_ends.push(ends);
         }
@@ -316,7 +321,9 @@ fn remeasure_zone(
     random: &mut Random,
 ) -> Result<(), RunError> {
     for walk in walks.iter_mut() {
-        walk.wanted = walk.counts_around(&[zone]);
+        let all = walk.counts_around(&[zone]);
+        let step = all.len().div_ceil(MAX_ZONE_COUNTS).max(1);
+        walk.wanted = all.into_iter().step_by(step).collect();
     }
     measure_wanted(core, walks, spec, random)?;
     for walk in walks.iter_mut() {
