@@ -7,7 +7,8 @@
 //!
 //! - Sets that fill evenly miss from the first line without room on, until no set fits.
 //! - Sets that physical pages fill by chance miss by the Poisson distribution.
-//! - Where any line is replaced instead of the oldest, only the lines that are too many evict others.
+//! - Where any line is replaced instead of the oldest, only the lines that are too many evict
+//!   others.
 //! - Loads in random order from pages of many lines find a translation by chance.
 //!
 //! Limits: no level excludes what another one has.
@@ -305,8 +306,8 @@ mod tests {
         };
         let costs = [16384, 32768, 36864, 131072].map(by_line);
         assert!(near(costs, [4.0, 4.0, 14.0, 14.0]), "{costs:?}");
-        // Half of the sets of a cache with physical addresses are overfull, and of 256 pages 192 lack
-        // a near translation.
+        // Half of the sets of a cache with physical addresses are overfull, and 192 of 256 pages
+        // lack a near translation.
         let expected = 14.0 + 36.0 * overfull_share(8.0, 8) + 7.0 * 0.75;
         assert!((by_line(1 << 20) - expected).abs() < 1e-9, "{} {expected}", by_line(1 << 20));
         assert!(by_line(256 << 20) > 300.0 + 30.0);

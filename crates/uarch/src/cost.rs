@@ -55,8 +55,8 @@ pub(super) trait MeasureCosts {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
 
     /// The cost of a program's step at a count and that of its control, whose difference
-    /// [`MeasureCosts::measure_cost`] is. Without a control, or if only the difference is known, the
-    /// second one is missing.
+    /// [`MeasureCosts::measure_cost`] is. Without a control, or if only the difference is known,
+    /// the second one is missing.
     fn measure_with_control(
         &mut self,
         family: &ProgramFamily,

@@ -9,8 +9,8 @@
 //!   `level_curves`, `level_records`)
 //! - costs of events, as the difference from a control (`contrast`), and costs by place
 //!   (`cost_map`)
-//! - rates and latencies, from the cost of a step (`rates`); those of memory that others use too, at
-//!   several times (`shared_figures`)
+//! - rates and latencies, from the cost of a step (`rates`); those of memory that others use too,
+//!   at several times (`shared_figures`)
 //! - events in flight at once, from the cost of batches (`batches`)
 //! - queues and units that classes of instructions share (`queues`, `mixture`)
 //! - resources that two CPUs share (`sharing`, `partition`), and the time of a line from one CPU to

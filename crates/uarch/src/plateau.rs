@@ -33,10 +33,10 @@ const SHARP_FACTOR: f64 = 1.2;
 const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
 /// Shares of the rise at the edges of a soft end. If sets fill by chance, as by physical pages, and
 /// there are as many lines as places, about half of the steps miss where the oldest line is
-/// replaced: 0.50 to 0.57 by the Poisson distribution, in sets of four ways and more. Where any line
-/// is replaced, only the lines that are too many evict others: 0.18 to 0.33. (A Turin, family 26,
-/// model 2, has 40 % misses at 1.06 to 1.19 times its second cache of 16 ways.) If the sets of such a
-/// cache fill evenly, as in whole huge pages, 3 % miss 1.5 % behind its size.
+/// replaced: 0.50 to 0.57 by the Poisson distribution, in sets of four ways and more. Where any
+/// line is replaced, only the lines that are too many evict others: 0.18 to 0.33. (A Turin, family 26,
+/// model 2, has 40 % misses at 1.06 to 1.19 times its second cache of 16 ways.) If the sets of such
+/// a cache fill evenly, as in whole huge pages, 3 % miss 1.5 % behind its size.
 const SOFT_EDGES: [f64; 2] = [0.03, 0.65];
 /// The share of the rise at which a soft end by chance alone is at most [`SOFT_BEGIN`] behind its
 /// start.

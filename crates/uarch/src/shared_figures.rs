@@ -1,7 +1,7 @@
 //! Figures of memory that other CPUs use too. They are measured at several times of a run.
 //!
 //! The third cache and memory have other users, and what they leave changes within minutes. Layouts
-//! that follow each other do not show it: on a guest of a busy machine, figures of two runs differed
+//! that follow each other do not show it: on a guest of a busy machine, figures of runs differed
 //! by 10 to 40 %, and intervals of one run were a few percent wide. So a row's passes are spread
 //! from the begin of the run to the row's own test, and the interval spans all of them. A test that
 //! runs alone has all passes at one time, and its numbers say so.

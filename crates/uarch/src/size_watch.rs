@@ -6,8 +6,8 @@
 //! trace of the sibling. A test takes less time than that. So the records of sizes wait until all
 //! tests are done. Between tests, the overlap at the edges of a size is measured again. A size that
 //! has moved is searched for again. The interval spans all ends that were found, and the largest is
-//! the value: other threads only make a structure smaller. If the end has moved, the record also has
-//! the size alone, the largest, and as a tenant, with what the other thread held. Checks beside a
+//! the value: other threads only make a structure smaller. If the end has moved, the record also
+//! has the size alone, the largest, and as a tenant, with what the other thread held. Checks beside a
 //! busy sibling count for the latter only.
 
 use super::conditions::BusyShare;

@@ -10,8 +10,8 @@ fn line_of_each_page(pages: usize) -> StepLoop {
     chase_loop(pages, PAGE_BYTES as usize + LINE, RingOrder::RandomByLine)
 }
 
-/// As many lines in as few pages as possible: with more of them, the control's own translations would
-/// no longer fit the first level.
+/// As many lines in as few pages as possible: with more of them, the control's own translations
+/// would no longer fit the first level.
 fn as_many_lines(lines: usize) -> StepLoop {
     chase_loop(lines, LINE, RingOrder::RandomByLine)
 }
