@@ -236,5 +236,6 @@ fn make_recipe<'a>(snippet: &'a Snippet, plan: &Plan, outline: SnippetOutline, c
         cold: plan.cold,
         following: &[],
         edit: None,
+        lead: 0,
     }
 }

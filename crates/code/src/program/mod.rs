@@ -41,6 +41,10 @@ pub struct ProgramRecipe<'a> {
     pub looped: Option<LoopPlan>,
     /// What is cold when the body begins.
     pub cold: ColdStart,
+    /// Instructions between the clock's start and the loop, each waiting for the one before. They
+    /// change the state in which the core meets the loop: its places in the groups that are
+    /// dispatched together, and its queues. Their own time is the same for any number of iterations.
+    pub lead: usize,
     /// Machine code that runs once after the last reading.
     pub following: &'a [u8],
     /// A clock step to omit or repeat.
@@ -57,6 +61,7 @@ pub struct Program {
     snippet: Vec<u8>,
     copies: usize,
     looped: Option<LoopPlan>,
+    lead: usize,
     following: Vec<u8>,
     library: bool,
 }
@@ -64,6 +69,9 @@ pub struct Program {
 /// Registers that a System V function must preserve.
 const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
+
+/// `lea r15, [r15]`: it keeps the loop's counter and the flags.
+const LEAD_INSTRUCTION: [u8; 4] = [0x4d, 0x8d, 0x7f, 0];
 
 impl ProgramRecipe<'_> {
     /// Recipe for a pair of readings with an empty body and no other code.
@@ -76,6 +84,7 @@ impl ProgramRecipe<'_> {
             copies: 0,
             looped: None,
             cold: ColdStart::default(),
+            lead: 0,
             following: &[],
             edit: None,
         }
@@ -100,6 +109,7 @@ impl ProgramRecipe<'_> {
     ///     (evictions of a cold start)
     ///     (the clock's start)
     ///     mov  rax, [spill] …
+    ///     lea  r15, [r15] …          ; the lead of a loop
     /// body:
     ///     test rsp, rsp              ; with a loop, if the snippet reads flags
     ///     (copies of the snippet)
@@ -135,6 +145,9 @@ impl ProgramRecipe<'_> {
             self.cold.emit_evictions(&mut emitter, self.snippet.len() * self.copies);
         }
         self.emit_start(&clobbers, &mut emitter);
+        if self.looped.is_some() {
+            emitter.push_bytes(&LEAD_INSTRUCTION.repeat(self.lead));
+        }
         let (head, head_relocations) = emitter.finish();
         let mut emitter = Emitter::starting_at(0);
         self.clock.emit_side(ClockSide::End, self.edit, &mut emitter);
@@ -148,6 +161,7 @@ impl ProgramRecipe<'_> {
             tail_relocations,
             init: self.init.to_vec(),
             looped: self.looped,
+            lead: self.lead,
             cold: self.cold,
             following: self.following.to_vec(),
             library: self.clock.calls_system(),
@@ -207,6 +221,7 @@ pub struct ProgramFrame {
     tail_relocations: Vec<u32>,
     init: Vec<u8>,
     looped: Option<LoopPlan>,
+    lead: usize,
     cold: ColdStart,
     following: Vec<u8>,
     library: bool,
@@ -247,6 +262,7 @@ impl ProgramFrame {
             snippet: snippet.to_vec(),
             copies,
             looped: self.looped,
+            lead: self.lead,
             following: self.following.clone(),
             library: self.library,
         }
@@ -304,6 +320,11 @@ impl Program {
     /// Whether there is no code; a program always has some.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// Number of instructions in front of the loop: see [`ProgramRecipe::lead`].
+    pub fn lead(&self) -> usize {
+        self.lead
     }
 
     /// Range of the body in the code.
