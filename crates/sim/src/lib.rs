@@ -24,7 +24,7 @@ mod tests;
 mod timeline;
 
 pub use self::memory_hierarchy::{CacheSibling, HeldShares, MemoryHierarchy, SimulatedCache, SimulatedTranslations};
-pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedRegime};
+pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedDispatch, SimulatedRegime};
 pub use scenario::{
     Scenario, SimulatedBuffer, SimulatedFault, SimulatedFrequency, SimulatedGaps, SimulatedHits,
     SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedNoise, SimulatedSibling, SimulatedTraining,

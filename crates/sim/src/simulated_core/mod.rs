@@ -15,6 +15,7 @@
 mod address;
 mod body;
 mod body_durations;
+mod dispatch;
 mod form;
 mod form_key;
 mod model;
@@ -29,6 +30,7 @@ mod store_buffer;
 mod tests;
 mod truth;
 
+pub use dispatch::SimulatedDispatch;
 pub use model::CoreModel;
 pub use regime::{RegimeClass, SimulatedRegime};
 
@@ -67,6 +69,16 @@ pub struct SimulatedCore {
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
+}
+
+/// A call of a program in a layout.
+#[derive(Debug, Clone, Copy)]
+struct SimulatedCall {
+    /// Core cycles of its body at the best rate.
+    cycles: f64,
+    kind: SimulatedWorkKind,
+    /// Whether its loop begins at a good place of a dispatch group.
+    at_good_place: bool,
 }
 
 impl SimulatedCore {
@@ -141,7 +153,7 @@ impl SimulatedCore {
         &mut self,
         batch: &Batch,
         layout: &Layout,
-        calls: &[(f64, SimulatedWorkKind)],
+        calls: &[SimulatedCall],
         samples: &mut Vec<Sample>,
         deadline: f64,
     ) -> bool {
@@ -149,8 +161,12 @@ impl SimulatedCore {
         let fixed = scenario.overhead + scenario.boundary;
         let mut delays = Random::new(layout.seed);
         for round in 0..batch.warm_up + batch.rounds {
-            for (cycles, kind) in calls {
-                let sample = self.instrument.sample_call(fixed, *cycles, *kind, &mut delays);
+            for SimulatedCall { cycles, kind, at_good_place } in calls {
+                let factor = match self.forms.model.dispatch.filter(|_| *kind == SimulatedWorkKind::Snippet) {
+                    Some(dispatch) => dispatch.factor_in_round(*at_good_place, round),
+                    None => 1.0,
+                };
+                let sample = self.instrument.sample_call(fixed, *cycles * factor, *kind, &mut delays);
                 if round >= batch.warm_up {
                     samples.push(sample);
                 }
@@ -188,12 +204,17 @@ impl Executor for SimulatedCore {
                 let number = layout.code[call.place].program;
                 let program = &batch.programs[number];
                 let slower = self.layout_factor(program, layout);
-                (
-                    paces[number].iteration_cycles(program, call.loop_count) * slower,
-                    cost::classify_snippet(program.snippet()),
-                )
+                SimulatedCall {
+                    cycles: paces[number].iteration_cycles(program, call.loop_count) * slower,
+                    kind: cost::classify_snippet(program.snippet()),
+                    at_good_place: self
+                        .forms
+                        .model
+                        .dispatch
+                        .is_some_and(|dispatch| dispatch.is_at_good_place(program, self.seed)),
+                }
             };
-            let calls: Vec<(f64, SimulatedWorkKind)> = layout.round.iter().map(body).collect();
+            let calls: Vec<SimulatedCall> = layout.round.iter().map(body).collect();
             if !self.run_layout(batch, layout, &calls, &mut samples, deadline) {
                 return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
             }

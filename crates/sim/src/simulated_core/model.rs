@@ -1,5 +1,6 @@
 //! The parameters of the simulated core.
 
+use super::dispatch::SimulatedDispatch;
 use super::ports::{PortCounts, PortSets};
 use super::regime::SimulatedRegime;
 use cyclescope_core::random::Random;
@@ -66,6 +67,8 @@ pub struct CoreModel {
     pub second_wait_half_cycles: u32,
     /// Every n-th form costs more with some immediates; `None`: no form does.
     pub special_constants: Option<u32>,
+    /// Scheduling modes of loops, if the machine has them.
+    pub dispatch: Option<SimulatedDispatch>,
 }
 
 impl CoreModel {
@@ -100,6 +103,7 @@ impl CoreModel {
             regime: None,
             second_wait_half_cycles: 0,
             special_constants: None,
+            dispatch: None,
         };
         model.renamed_latency = [None, Some(0), Some(1)][random.below(3)];
         model.stack_engine = random.happens(0.8);
