@@ -185,7 +185,7 @@ impl<'a> FormSurvey<'a> {
                 let last = pass + 1 >= passes;
                 let row = last.then(|| self.build_row(form, &plan, &outcomes[form]));
                 let event = match row {
-                    Some(row) if !self.needs_further_pass(&row, pass) => {
+                    Some(row) if !self.needs_further_pass(&plan, &outcomes[form], &row) => {
                         complete[form] = true;
                         outcomes[form] = Vec::new();
                         SurveyEvent::Row(Box::new(row))
@@ -213,10 +213,30 @@ impl<'a> FormSurvey<'a> {
         }
     }
 
-    /// Whether a form needs a further pass because its passes disagree.
-    fn needs_further_pass(&self, row: &InstrRow, pass: u32) -> bool {
+    /// Whether a form needs a further pass: its passes disagree, or one layout had a better rate than
+    /// the proved one.
+    fn needs_further_pass(
+        &self,
+        plan: &Result<FormPlan, FormOutcome>,
+        outcomes: &[FormOutcome],
+        row: &InstrRow,
+    ) -> bool {
+        if outcomes.len() as u32 >= self.effort.passes + FURTHER_PASSES || self.effort.passes < 2 {
+            return false;
+        }
         let disputed = row.caveats.iter().any(|caveat| caveat.code == CaveatKind::NotRepeatable);
-        disputed && pass + 1 < self.effort.passes + FURTHER_PASSES
+        let unproved =
+            plan.as_ref().is_ok_and(|plan| self.analyze_plan(plan).has_unproved_rate(&collect_readings(outcomes), row));
+        disputed || unproved
+    }
+
+    fn analyze_plan<'p>(&'p self, plan: &'p FormPlan) -> RowAnalysis<'p> {
+        RowAnalysis {
+            plan,
+            link_costs: &self.link_costs,
+            confidence: self.confidence,
+            nop_cycles: self.link_costs.nop_cycles(),
+        }
     }
 
     /// Measures one form in as many passes as it needs. Returns its row and the outcome of each
@@ -235,7 +255,7 @@ impl<'a> FormSurvey<'a> {
                 continue;
             }
             let row = self.build_row(form, &plan, &outcomes);
-            if !self.needs_further_pass(&row, pass) {
+            if !self.needs_further_pass(&plan, &outcomes, &row) {
                 return Ok((row, outcomes));
             }
         }
@@ -287,11 +307,7 @@ impl<'a> FormSurvey<'a> {
         // The checks for ring 0 cover the plan's own constant only.
         let constants = self.effort.constants && !self.capabilities.is_privileged();
         let effort = SurveyEffort { constants, ..self.effort };
-        let measured = |outcome: &FormOutcome| match outcome {
-            FormOutcome::Measured(readings) => Some(readings.clone()),
-            FormOutcome::Skipped(_) | FormOutcome::Failed(_) => None,
-        };
-        let earlier: Vec<Vec<ProgramReading>> = earlier.iter().filter_map(measured).collect();
+        let earlier = collect_readings(earlier);
         let measurement = FormMeasurement { timer: &self.timer, effort, plan, earlier: &earlier };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
@@ -338,13 +354,7 @@ impl<'a> FormSurvey<'a> {
             return row;
         }
         if let Ok(plan) = plan {
-            let analysis = RowAnalysis {
-                plan,
-                link_costs: &self.link_costs,
-                confidence: self.confidence,
-                nop_cycles: self.link_costs.nop_cycles(),
-            };
-            analysis.fill_row(&mut row, &passes);
+            self.analyze_plan(plan).fill_row(&mut row, &passes);
             if !self.forms[form].throughput {
                 row.throughput = None;
             }
@@ -382,6 +392,15 @@ impl<'a> FormSurvey<'a> {
             repro: String::new(),
         }
     }
+}
+
+/// The readings of all measured passes.
+fn collect_readings(outcomes: &[FormOutcome]) -> Vec<Vec<ProgramReading>> {
+    let measured = |outcome: &FormOutcome| match outcome {
+        FormOutcome::Measured(readings) => Some(readings.clone()),
+        FormOutcome::Skipped(_) | FormOutcome::Failed(_) => None,
+    };
+    outcomes.iter().filter_map(measured).collect()
 }
 
 /// Hashes the name of a form.

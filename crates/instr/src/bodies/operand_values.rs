@@ -286,6 +286,8 @@ fn build_throughput(
         destinations: 24,
         copies,
         nop_after: None,
+        companions: None,
+        lead: 0,
         addresses: AddressPattern::Adjacent(8),
         breaking,
     };

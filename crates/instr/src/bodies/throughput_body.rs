@@ -10,11 +10,11 @@ use super::register_allocator::RegisterAllocator;
 use crate::forms::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterBank, RegisterSlot};
 use crate::forms::gather;
 use crate::forms::instruction_setting;
-use iced_x86::{Code, Instruction, Register};
+use iced_x86::{Code, EncodingKind, Instruction, Register};
 
 /// How the registers and flags that every instance reads and writes get a new value before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum DependencyBreaking {
+pub enum DependencyBreaking {
     /// Not at all: dependencies stay.
     None,
     /// XOR of a register with itself, which also sets the flags. FXCH for the top of the x87 stack.
@@ -27,7 +27,7 @@ pub(crate) enum DependencyBreaking {
 
 /// The addresses of the memory operands in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum AddressPattern {
+pub enum AddressPattern {
     /// One address for all.
     One,
     /// This many adjacent addresses.
@@ -74,19 +74,47 @@ impl AddressPattern {
     }
 }
 
+/// Vector instructions that run beside the instances. A core chooses the port of an instruction
+/// when it dispatches it. Few instructions of another kind change the choices for their neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VectorCompanions {
+    /// Number of instances between them.
+    pub after: usize,
+    /// Number of companions in one place.
+    pub count: usize,
+}
+
 /// A recipe for a throughput program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ThroughputRecipe {
+pub struct ThroughputRecipe {
     /// Upper limit of registers that results rotate through.
     pub destinations: usize,
     /// Approximate number of instances in the body.
     pub copies: usize,
     /// Number of instances between two NOPs.
     pub nop_after: Option<usize>,
+    /// Other instructions between the instances.
+    pub companions: Option<VectorCompanions>,
+    /// Instructions in front of the loop: see [`ProgramRecipe::lead`].
+    ///
+    /// [`ProgramRecipe::lead`]: cyclescope_code::program::ProgramRecipe::lead
+    pub lead: usize,
     /// Addresses of the memory operands.
     pub addresses: AddressPattern,
     /// How unavoidable dependencies are broken.
     pub breaking: DependencyBreaking,
+}
+
+impl ThroughputRecipe {
+    /// Whether other instructions change how instances are dispatched.
+    pub(crate) fn is_steered(&self) -> bool {
+        self.nop_after.is_some() || self.needs_search()
+    }
+
+    /// Whether the program only serves to find another scheduling mode.
+    pub(crate) fn needs_search(&self) -> bool {
+        self.companions.is_some() || self.lead > 0
+    }
 }
 
 /// The body of a throughput program.
@@ -117,14 +145,30 @@ const fn new_recipe(
     nop_after: Option<usize>,
     addresses: AddressPattern,
 ) -> ThroughputRecipe {
-    ThroughputRecipe { destinations, copies, nop_after, addresses, breaking: DependencyBreaking::Copy }
+    ThroughputRecipe {
+        destinations,
+        copies,
+        nop_after,
+        companions: None,
+        lead: 0,
+        addresses,
+        breaking: DependencyBreaking::Copy,
+    }
+}
+
+const fn add_lead(lead: usize) -> ThroughputRecipe {
+    ThroughputRecipe { lead, ..new_recipe(6, 240, None, AddressPattern::One) }
+}
+
+const fn add_companions(recipe: ThroughputRecipe, after: usize, count: usize) -> ThroughputRecipe {
+    ThroughputRecipe { companions: Some(VectorCompanions { after, count }), ..recipe }
 }
 
 /// The recipes tried for every form, the most informative first.
 ///
 /// Golden Cove loads twice per cycle from one address or from lines 64 bytes apart, but three times
 /// from adjacent addresses.
-pub(crate) const RECIPES: [ThroughputRecipe; 8] = [
+pub(crate) const RECIPES: [ThroughputRecipe; 9] = [
     new_recipe(24, 96, None, AddressPattern::Adjacent(8)),
     new_recipe(8, 192, None, AddressPattern::One),
     new_recipe(12, 120, Some(2), AddressPattern::Adjacent(24)),
@@ -133,6 +177,28 @@ pub(crate) const RECIPES: [ThroughputRecipe; 8] = [
     new_recipe(10, 160, Some(3), AddressPattern::One),
     new_recipe(4, 128, None, AddressPattern::Adjacent(4)),
     new_recipe(16, 200, None, AddressPattern::Lines(8)),
+    new_recipe(24, 192, None, AddressPattern::Adjacent(8)),
+];
+
+/// Recipes that steer the core to other scheduling modes.
+///
+/// Some rates depend on the choice of ports at dispatch, which the code alone does not determine.
+/// On Zen 5, compares of masks with memory take 0.50 or 0.58 cycles, depending on the place of the
+/// loop's first instruction among eight. So the leads go through all places of a core that is eight
+/// wide, in a loop that returns to few of them: 240 instances and three instructions at its end. There, conversions of two µops (`vcvtpd2dq xmm, ymm`) take 0.80 cycles by themselves, and
+/// 0.67 with one other vector instruction for eight of them. `btc r64, imm8` takes 0.86, and 0.75
+/// with two of them for seven.
+pub(crate) const STEERED_RECIPES: [ThroughputRecipe; 10] = [
+    add_lead(1),
+    add_lead(2),
+    add_lead(3),
+    add_lead(4),
+    add_lead(5),
+    add_lead(6),
+    add_lead(7),
+    add_companions(new_recipe(24, 96, None, AddressPattern::Adjacent(8)), 8, 1),
+    add_companions(new_recipe(8, 192, None, AddressPattern::One), 8, 1),
+    add_companions(new_recipe(4, 196, None, AddressPattern::Adjacent(4)), 7, 2),
 ];
 
 impl ThroughputBody {
@@ -149,6 +215,15 @@ impl ThroughputBody {
             Some(1) => ", a nop after each".to_string(),
             Some(n) => format!(", a nop after every {n}"),
         };
+        let companions = match recipe.companions {
+            None => String::new(),
+            Some(VectorCompanions { after, count: 1 }) => format!(", a vpand after every {after}"),
+            Some(VectorCompanions { after, count }) => format!(", {count} vpand after every {after}"),
+        };
+        let lead = match recipe.lead {
+            0 => String::new(),
+            lead => format!(", {lead} lea before the loop"),
+        };
         let addresses = if on_memory { format!(", {}", recipe.addresses.describe()) } else { String::new() };
         let masks = if self.masks { ", each given its mask" } else { "" };
         let breaking = match recipe.breaking {
@@ -158,7 +233,7 @@ impl ThroughputBody {
             DependencyBreaking::Copy => ", dependencies broken by copies",
             DependencyBreaking::Once => ", addresses put back at times",
         };
-        format!("{instances} copies in a loop{destinations}{nops}{addresses}{masks}{breaking}")
+        format!("{instances} copies in a loop{destinations}{nops}{companions}{addresses}{masks}{breaking}{lead}")
     }
 }
 
@@ -221,6 +296,10 @@ impl ThroughputBody {
             true => Some(allocator.allocate_constant(RegisterBank::General)?),
             false => None,
         };
+        let companion = match recipe.companions {
+            Some(_) => Some(build_companion(anatomy, &mut allocator)?),
+            None => None,
+        };
         let mut fixed = RegisterAssignment::default();
         let mut written: Vec<RegisterSlot> = Vec::new();
         for slot in anatomy.slots() {
@@ -265,7 +344,8 @@ impl ThroughputBody {
             // Stack tops and advancing addresses rotate too.
             copies = copies.max(PERIOD_LEAST.next_multiple_of(destinations));
         }
-        while copies % recipe.nop_after.unwrap_or(1) != 0 {
+        let steps = [recipe.nop_after.unwrap_or(1), recipe.companions.map_or(1, |companions| companions.after)];
+        while steps.iter().any(|step| copies % step != 0) {
             copies += destinations;
         }
         // A location that is read and written needs time until its next use.
@@ -297,6 +377,11 @@ impl ThroughputBody {
             if recipe.nop_after.is_some_and(|after| copy % after == after - 1) {
                 period.push(build_nop());
             }
+            if let (Some(VectorCompanions { after, count }), Some(companion)) = (recipe.companions, companion)
+                && copy % after == after - 1
+            {
+                period.extend(std::iter::repeat_n(companion, count));
+            }
         }
         let mut init: Vec<Instruction> =
             restored.iter().map(|(register, constant)| copy_register(*constant, *register)).collect();
@@ -323,6 +408,21 @@ impl ThroughputBody {
 /// `mov to, from`. `to` is the number of a general register.
 pub(super) fn copy_register(to: u8, from: Register) -> Instruction {
     Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from).expect("two general registers")
+}
+
+/// An AND of a vector register with itself that no instance uses. Legacy code stays without VEX.
+/// `None` if the form itself is this instruction.
+fn build_companion(anatomy: &FormAnatomy, allocator: &mut RegisterAllocator) -> Option<Instruction> {
+    // The lowest number left: VEX has sixteen.
+    let number = *allocator.allocate_rotation(RegisterBank::Vector, 1)?.first().filter(|number| **number < 16)?;
+    let register = Register::XMM0 + u32::from(number);
+    let companion = match anatomy.sample.op_code().encoding() {
+        EncodingKind::Legacy | EncodingKind::D3NOW => {
+            Instruction::with2(Code::Pand_xmm_xmmm128, register, register).ok()
+        }
+        _ => Instruction::with3(Code::VEX_Vpand_xmm_xmm_xmmm128, register, register, register).ok(),
+    };
+    companion.filter(|companion| companion.code() != anatomy.code())
 }
 
 pub(super) fn build_nop() -> Instruction {

@@ -2,6 +2,7 @@
 
 use crate::bodies::chain::ChainRegisters;
 use crate::bodies::links::Link;
+use crate::bodies::throughput_body::ThroughputRecipe;
 use crate::forms::form_anatomy::{OperandPlace, OperandPort};
 use cyclescope_code::program::EntryState;
 
@@ -22,6 +23,8 @@ pub enum ExperimentMeaning {
         /// Whether each instance needs extra instructions that add to its cost: pushes and pops of
         /// the x87 stack.
         burdened: bool,
+        /// The recipe of its body, unless the form needs a special one.
+        program: Option<ThroughputRecipe>,
         /// The name of a special variant. `None` for a candidate for the headline.
         variant: Option<String>,
     },
@@ -55,6 +58,14 @@ pub enum ExperimentMeaning {
 }
 
 impl ExperimentMeaning {
+    /// The recipe of a candidate for the reciprocal throughput.
+    pub(crate) fn recipe(&self) -> Option<&ThroughputRecipe> {
+        match self {
+            ExperimentMeaning::Throughput { program, .. } => program.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether it measures a reciprocal throughput, not a chain.
     pub(crate) fn is_throughput(&self) -> bool {
         match self {

@@ -9,6 +9,7 @@ use super::program_reading::{ProgramReading, layout_cost};
 use super::regimes::{self, DIFFERENT_CYCLES};
 use super::survey_effort::SurveyEffort;
 use super::timing::{LoopedProgram, ProgramTimer, ProgramTiming, TimingSize};
+use crate::bodies::throughput_body::ThroughputRecipe;
 use crate::forms::instruction_setting;
 use cyclescope_code::program::VectorSetup;
 use cyclescope_core::error::RunError;
@@ -50,6 +51,22 @@ const DECODED_BELOW: f64 = 1.5;
 const CONFIDENCE: f64 = 0.95;
 /// Attempts of a first look without a reading: wide units can be half asleep for a millisecond.
 const FIRST_LOOK_TRIES: usize = 20;
+/// Calls are too short if the cost allows more than this many times their iterations.
+const SHORT_FACTOR: u64 = 2;
+/// Layouts of throughput programs in the first of several passes: of those that search for
+/// scheduling modes, and of others. Then those of the best programs in later passes. The rounds of a
+/// layout are trials of their own.
+const SEARCH_LAYOUTS: usize = 2;
+const RATE_LAYOUTS: usize = 3;
+const BEST_LAYOUTS: usize = 4;
+/// Slower instructions than this, in core cycles, have no search: they leave ports idle.
+const SEARCHED_BELOW: f64 = 8.0;
+/// A rate is no simple fraction if it is further than this share from those with a denominator up to
+/// the number below.
+const UNEVEN_SHARE: f64 = 0.01;
+const SIMPLE_DENOMINATOR: u32 = 6;
+/// Steered programs must be faster than others by this share to be measured again.
+const STEERED_SHARE: f64 = 0.01;
 /// Retries of programs with too few layouts that were undisturbed and linear.
 const LAYOUT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
@@ -74,23 +91,15 @@ impl FormMeasurement<'_> {
     ) -> Result<Vec<ProgramReading>, RunError> {
         let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
         let mut open = self.take_first_look(executor, &mut readings, random)?;
-        let (mut wanted, mut retries) = (self.effort.layouts, LAYOUT_RETRY_POLICY.start_retries());
+        let mut retries = LAYOUT_RETRY_POLICY.start_retries();
         loop {
-            let programs: Vec<LoopedProgram> = open.iter().map(|(_, timed)| timed.clone()).collect();
-            let timings = self.time_layouts(executor, &programs, wanted, random)?;
-            for layout in &timings {
-                for (timing, (index, _)) in layout.iter().zip(&open) {
-                    readings[*index].add_layout(timing);
-                }
-            }
+            self.measure_missing_layouts(executor, &mut open, &mut readings, random)?;
             // Programs get further layouts if every round was disturbed or a layout was not linear.
             let lacks = |index: usize| {
-                let extra = self.plan.experiments[index].meaning.is_extra();
-                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
+                !self.plan.experiments[index].meaning.is_extra() && self.count_missing(index, &readings[index]) > 0
             };
-            open.retain(|(index, _)| lacks(*index) > 0);
-            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
-            if wanted == 0 || !retries.use_retry() {
+            open.retain(|(index, _)| lacks(*index));
+            if open.is_empty() || !retries.use_retry() {
                 break;
             }
         }
@@ -126,6 +135,73 @@ impl FormMeasurement<'_> {
     ) -> Result<Vec<Vec<ProgramTiming>>, RunError> {
         let size = TimingSize { layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
         self.timer.time_programs(executor, programs, size, self.plan.surroundings, random)
+    }
+
+    /// Adds a layout to the reading of an experiment.
+    fn add_layout(&self, index: usize, timing: &ProgramTiming, reading: &mut ProgramReading) {
+        match self.plan.experiments[index].meaning.is_throughput() {
+            true => reading.add_rate_layout(timing),
+            false => reading.add_layout(timing),
+        }
+    }
+
+    /// Measures the layouts that these programs lack. If a program looked slow at first, because units
+    /// were not awake for example, its calls are too short. They are lengthened, and its layouts are
+    /// missing still.
+    fn measure_missing_layouts(
+        &self,
+        executor: &mut dyn Executor,
+        open: &mut ChosenPrograms,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let missing: Vec<usize> = open.iter().map(|(index, _)| self.count_missing(*index, &readings[*index])).collect();
+        let mut counts = missing.clone();
+        counts.sort_unstable();
+        counts.dedup();
+        for layouts in counts {
+            let group: Vec<usize> = (0..open.len()).filter(|at| missing[*at] == layouts).collect();
+            let programs: Vec<LoopedProgram> = group.iter().map(|at| open[*at].1.clone()).collect();
+            let timings = self.time_layouts(executor, &programs, layouts, random)?;
+            for (place, at) in group.into_iter().enumerate() {
+                let (index, timed) = &mut open[at];
+                let layouts: Vec<&ProgramTiming> = timings.iter().map(|layout| &layout[place]).collect();
+                let costs: Vec<f64> = layouts.iter().map(|timing| layout_cost(timing)).collect();
+                let longer = self.choose_loops(timed, least_finite(&costs));
+                if longer > SHORT_FACTOR * timed.loops {
+                    timed.loops = longer;
+                    continue;
+                }
+                layouts.into_iter().for_each(|timing| self.add_layout(*index, timing, &mut readings[*index]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Iterations of a program's shortest call, given its cost per instance.
+    fn choose_loops(&self, timed: &LoopedProgram, cost: f64) -> u64 {
+        let wanted = self.effort.cycles / 4.0 / (cost * timed.copies as f64);
+        (wanted as u64).clamp(1, LOOPS_MOST)
+    }
+
+    /// Number of layouts that an experiment lacks. A search tries many throughput programs in few
+    /// layouts.
+    fn count_missing(&self, index: usize, reading: &ProgramReading) -> usize {
+        let wanted = match &self.plan.experiments[index].meaning {
+            ExperimentMeaning::Throughput { variant: None, .. } if self.searches_rates() => {
+                match self.needs_search(index) {
+                    true => SEARCH_LAYOUTS,
+                    false => RATE_LAYOUTS,
+                }
+            }
+            ExperimentMeaning::Throughput { variant: None, .. } if !self.earlier.is_empty() => BEST_LAYOUTS,
+            _ => self.effort.layouts,
+        };
+        wanted.min(self.effort.layouts).saturating_sub(reading.cycles.len())
+    }
+
+    fn needs_search(&self, index: usize) -> bool {
+        self.plan.experiments[index].meaning.recipe().is_some_and(ThroughputRecipe::needs_search)
     }
 
     /// A first look at all programs: chooses iterations, and drops throughput programs that are
@@ -171,23 +247,33 @@ impl FormMeasurement<'_> {
                 let cost = layout_cost(timing);
                 let known = &mut readings[*index].first_look;
                 *known = known.or(Some(cost).filter(|cost| *cost > 0.0));
-                let wanted = self.effort.cycles / 4.0 / (known.unwrap_or(f64::INFINITY) * timed.copies as f64);
-                timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
+                let loops = self.choose_loops(timed, known.unwrap_or(f64::INFINITY));
+                timed.loops = if slow { loops } else { loops.max(LOOPS_LEAST) };
             }
             if chosen.iter().all(|(index, _)| readings[*index].first_look.is_some()) {
                 break;
             }
         }
         let left = self.find_slower(readings);
-        chosen.retain(|(index, _)| !left.contains(index));
+        let idle = |index: usize| readings[index].first_look.is_none_or(|cycles| cycles >= SEARCHED_BELOW);
+        chosen.retain(|(index, _)| !left.contains(index) && (!self.needs_search(*index) || !idle(*index)));
         Ok(chosen)
     }
 
-    /// The throughput programs that need no further layouts. The first of several passes measures
-    /// all programs, because one layout can't show which is best. Later passes measure the best
-    /// known by then.
+    /// Whether this pass measures all throughput programs. The first of several passes does, because
+    /// one layout can't show which is best. The second does too if the best rate so far is no simple
+    /// fraction: then units may be unequally busy in all modes met so far.
+    fn searches_rates(&self) -> bool {
+        let experiments = self.plan.experiments.iter().enumerate();
+        let rates =
+            experiments.filter(|(_, one)| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. }));
+        let best = || rates.filter_map(|(index, _)| self.earlier_cost(index)).fold(f64::INFINITY, f64::min);
+        self.effort.passes > 1 && (self.earlier.is_empty() || self.earlier.len() == 1 && is_uneven(best()))
+    }
+
+    /// The throughput programs that need no further layouts: all but the best known by now.
     fn find_slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
-        if self.earlier.is_empty() && self.effort.passes > 1 {
+        if self.searches_rates() {
             return Vec::new();
         }
         let rated = |experiment: &FormExperiment| {
@@ -202,18 +288,19 @@ impl FormMeasurement<'_> {
             .filter(|(_, (experiment, _))| rated(experiment))
             .map(|(index, (_, reading))| {
                 let looked = reading.first_look.unwrap_or(f64::INFINITY);
-                (index, self.earlier_cost(index).unwrap_or(looked))
+                let cost = self.earlier_cost(index).unwrap_or(looked);
+                (index, if self.needs_search(index) { cost * (1.0 + STEERED_SHARE) } else { cost })
             })
             .collect();
         rates.sort_by(|a, b| a.1.total_cmp(&b.1));
         rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
     }
 
-    /// An experiment's median cost in earlier passes.
+    /// An experiment's lowest cost in earlier passes. A single layout does not prove a rate, but it
+    /// is reason enough to measure the program again.
     fn earlier_cost(&self, index: usize) -> Option<f64> {
         let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
-        let mut cycles: Vec<f64> = readings.flat_map(|reading| reading.cycles.clone()).collect();
-        (!cycles.is_empty()).then(|| median(&mut cycles))
+        readings.flat_map(|reading| reading.cycles.iter().copied()).min_by(f64::total_cmp)
     }
 
     /// Variations of a chain that earlier passes measured.
@@ -225,7 +312,9 @@ impl FormMeasurement<'_> {
     /// A program with at most `most` instances in its body.
     pub(super) fn prepare_program(&self, experiment: &FormExperiment, most: usize) -> LoopedProgram {
         let repeats = experiment.count_repeats(most);
-        let program = self.timer.build_program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let FormExperiment { meaning, world, init, period, .. } = experiment;
+        let lead = meaning.recipe().map_or(0, |recipe| recipe.lead);
+        let program = self.timer.build_led_program(*world, init, period, repeats, lead);
         let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.timer.step / SCOUT_STEP) as u64 };
         LoopedProgram { program, copies: repeats * experiment.copies, loops }
     }
@@ -241,7 +330,7 @@ impl FormMeasurement<'_> {
         let timed = [LoopedProgram { loops: 1, ..self.prepare_program(&experiment, usize::MAX) }];
         let timings = self.time_layouts(executor, &timed, self.effort.layouts, random)?;
         let mut decoded = ProgramReading::default();
-        timings.iter().for_each(|layout| decoded.add_layout(&layout[0]));
+        timings.iter().for_each(|layout| decoded.add_rate_layout(&layout[0]));
         readings[0].decoded = decoded.cycles;
         Ok(())
     }
@@ -363,6 +452,20 @@ impl FormMeasurement<'_> {
     }
 }
 
+/// Whether a rate is far from all simple fractions of a cycle.
+fn is_uneven(cycles: f64) -> bool {
+    let is_far = |denominator: u32| {
+        let steps = f64::from(denominator);
+        ((cycles * steps).round() / steps - cycles).abs() > UNEVEN_SHARE * cycles
+    };
+    cycles < SEARCHED_BELOW && (1..=SIMPLE_DENOMINATOR).all(is_far)
+}
+
+/// The least finite figure. Infinite without any.
+fn least_finite(figures: &[f64]) -> f64 {
+    figures.iter().copied().filter(|figure| figure.is_finite()).fold(f64::INFINITY, f64::min)
+}
+
 /// Whether a slow form can do without an experiment.
 fn is_spare(experiment: &FormExperiment) -> bool {
     let meaning = &experiment.meaning;
@@ -377,6 +480,12 @@ mod tests {
     use crate::selection::{FormCriteria, list_forms};
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
+
+    #[test]
+    fn rates_between_simple_fractions_are_searched_longer() {
+        assert!([0.25, 0.502, 0.667, 0.6, 1.0, 3.0, 20.3].into_iter().all(|cycles| !is_uneven(cycles)));
+        assert!([0.577, 0.593, 0.852, 1.71].into_iter().all(is_uneven));
+    }
 
     #[test]
     fn the_first_pass_measures_all_programs_and_later_passes_the_best() {

@@ -12,7 +12,7 @@ use crate::bodies::links::{self, Link};
 use crate::bodies::operand_values::{self, ValueCandidate};
 use crate::bodies::route::{find_routes, pad_route};
 use crate::bodies::throughput_body::{
-    AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, ThroughputBody, ThroughputRecipe,
+    AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, STEERED_RECIPES, ThroughputBody, ThroughputRecipe,
 };
 use crate::bodies::x87;
 use crate::forms::encoded_constant::EncodedConstant;
@@ -197,14 +197,21 @@ impl FormPlan {
                 recipes.extend([0, 1, 3].map(|index| ThroughputRecipe { breaking: *breaking, ..RECIPES[index] }));
             }
         }
+        if matches!(anatomy.form.prefix, FormPrefix::None) {
+            recipes.extend(STEERED_RECIPES);
+        }
         let on_memory = anatomy.slots().contains(&RegisterSlot::Base);
         for recipe in recipes {
             let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
             let balance = balance_instance(&anatomy.sample);
             let burdened = !balance.0.is_empty() || !balance.1.is_empty();
-            let meaning =
-                ExperimentMeaning::Throughput { recipe: body.describe(instances, on_memory), burdened, variant: None };
+            let meaning = ExperimentMeaning::Throughput {
+                recipe: body.describe(instances, on_memory),
+                burdened,
+                program: Some(recipe),
+                variant: None,
+            };
             self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -219,8 +226,12 @@ impl FormPlan {
             let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
             let variant = variant.map(str::to_string);
-            let meaning =
-                ExperimentMeaning::Throughput { recipe: body.describe(instances, true), burdened: false, variant };
+            let meaning = ExperimentMeaning::Throughput {
+                recipe: body.describe(instances, true),
+                burdened: false,
+                program: None,
+                variant,
+            };
             self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -407,6 +418,8 @@ impl FormPlan {
             destinations: 1,
             copies: 96,
             nop_after: None,
+            companions: None,
+            lead: 0,
             addresses: AddressPattern::One,
             breaking: DependencyBreaking::Copy,
         };
@@ -426,7 +439,7 @@ impl FormPlan {
             let Some(pattern) = gather::write_indices(&anatomy, instance, name) else { continue };
             let init = [body.init.as_slice(), &pattern].concat();
             let (recipe, variant) = (body.describe(instances, true), Some(name.to_string()));
-            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, variant };
+            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant };
             self.add_program(meaning, &body.period, body.copies, RECIPES[0].copies, &init);
         }
     }
@@ -437,7 +450,8 @@ impl FormPlan {
         let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
         for other in control_variants::build_variants(self.anatomy.code(), &body.period) {
             let recipe = body.describe(instances, false);
-            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, variant: Some(other.name) };
+            let meaning =
+                ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: Some(other.name) };
             let init = [body.init.as_slice(), &other.init].concat();
             self.add_program(meaning, &other.period, body.copies, RECIPES[0].copies, &init);
         }
@@ -465,7 +479,7 @@ impl FormPlan {
         {
             let variant = Some(operand_values::SUBNORMAL.to_string());
             self.add_program(
-                ExperimentMeaning::Throughput { recipe, burdened: false, variant },
+                ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant },
                 &period,
                 copies,
                 body,
@@ -475,7 +489,7 @@ impl FormPlan {
         for candidate in operand_values::build_candidates(&anatomy, features, latency) {
             let ValueCandidate { chain, recipe, values, period, copies, body_copies: body, init } = candidate;
             let quantity = match chain {
-                None => ExperimentMeaning::Throughput { recipe, burdened: false, variant: None },
+                None => ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: None },
                 Some((from, to, chain)) => {
                     let Some(turn) = encode_instructions(&period[..chain.turn]) else { continue };
                     let (from, to) = (from.name, to.name);

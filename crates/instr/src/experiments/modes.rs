@@ -12,8 +12,9 @@ const MODE_CYCLES: f64 = 0.005;
 /// successive figures. In a wide spread, a smaller gap may be chance.
 const GAP_FACTOR: f64 = 8.0;
 
-/// A mode counts if it has this share of the layouts.
-const FAIR_SHARE: f64 = 0.25;
+/// A rate is proved if this many layouts sustained it. A single layout may be an accident of the
+/// instrument. Slower layouts say nothing against it.
+const PROVED_LAYOUTS: usize = 2;
 
 /// Systematic error of a cost in all layouts, as a share. See `ruler::INSTRUMENT_CYCLES`, for
 /// rulers of several thousand cycles.
@@ -28,26 +29,36 @@ pub(crate) struct ModeEstimate {
     pub others: Vec<f64>,
 }
 
-/// The lowest mode with a fair share of the layouts: the best sustained throughput.
+/// The lowest proved mode: the best sustained throughput.
 pub(crate) fn estimate_lowest_mode(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
     let modes = split_modes(values);
-    let chosen = find_fair_mode(&modes);
+    let chosen = find_proved_mode(&modes);
     estimate_mode(&modes, chosen, confidence)
 }
 
-/// The range of the lowest fair mode, or of all layouts without such a mode. `None` without
+/// The range of the lowest proved mode, or of all layouts without such a mode. `None` without
 /// layouts.
 pub(crate) fn find_lowest_mode(values: &[f64]) -> Option<Interval> {
     let modes = split_modes(values);
-    let mode = find_fair_mode(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());
+    let mode = find_proved_mode(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());
     Some(Interval { value: mean(&mode), low: *mode.first()?, high: *mode.last()? })
 }
 
-/// The index of the lowest mode with a fair share of the layouts.
-fn find_fair_mode(modes: &[Vec<f64>]) -> Option<usize> {
+/// Each mode's mean and its share of the layouts, the lowest mode first.
+pub(crate) fn list_modes(values: &[f64]) -> Vec<(f64, f64)> {
+    let modes = split_modes(values);
     let all: usize = modes.iter().map(Vec::len).sum();
-    let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
-    modes.iter().position(|mode| mode.len() >= least)
+    modes.iter().map(|mode| (mean(mode), mode.len() as f64 / all as f64)).collect()
+}
+
+/// Whether any mode is proved.
+pub(crate) fn is_proved(values: &[f64]) -> bool {
+    find_proved_mode(&split_modes(values)).is_some()
+}
+
+/// The index of the lowest proved mode.
+fn find_proved_mode(modes: &[Vec<f64>]) -> Option<usize> {
+    modes.iter().position(|mode| mode.len() >= PROVED_LAYOUTS)
 }
 
 /// The mode with the most layouts, the lower one of a tie: the cost of a chain.
@@ -66,7 +77,7 @@ fn sort_finite(values: &[f64]) -> Vec<f64> {
 }
 
 /// The maximum distance of a mode's next figure from this one.
-fn mode_width(from: f64) -> f64 {
+pub(crate) fn mode_width(from: f64) -> f64 {
     MODE_SHARE * from.abs() + MODE_CYCLES
 }
 

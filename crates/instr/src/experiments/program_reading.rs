@@ -20,6 +20,9 @@ const ROUND_SHARE: f64 = 0.02;
 pub struct ProgramReading {
     /// Core cycles per instance, including links and other code of its turn.
     pub cycles: Vec<f64>,
+    /// Core cycles per instance in each round of a throughput program, in all layouts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<f64>,
     /// Number of rejected layouts: the cost was not proportional to the number of instances.
     pub bent: u32,
     /// Number of layouts without a usable round: the clock moved, the ruler was slow, or wide units
@@ -86,6 +89,44 @@ impl ProgramReading {
     }
 }
 
+impl ProgramReading {
+    /// Adds a layout of a throughput program by the best rate that one of its rounds sustained. The
+    /// scheduling mode can change from call to call. Then the calls of a round don't fit together: a
+    /// slow short call makes the difference between calls too small. The difference is therefore
+    /// used only if the cost is proportional to the iterations and the longest call alone allows
+    /// it. Otherwise the longest call gives the cost, which it can't understate.
+    pub(crate) fn add_rate_layout(&mut self, timing: &ProgramTiming) {
+        let alone = !timing.cycles.is_empty();
+        let (all, bends, wholes, floors) = match alone {
+            true => (&timing.cycles, &timing.bend, &timing.whole, &timing.floor),
+            false => (&timing.shared, &timing.shared_bend, &timing.shared_whole, &timing.shared_floor),
+        };
+        if all.is_empty() {
+            self.void += 1;
+            return;
+        }
+        let round = |at: usize| {
+            let (cycles, bend) = (all[at], bends[at]);
+            let is_sound = cycles >= floors[at] && bend.abs() <= BEND_CYCLES.max(BEND_SHARE * cycles);
+            if is_sound { cycles.min(wholes[at]) } else { wholes[at] }
+        };
+        let is_plausible = |cycles: &f64| *cycles > CYCLES_LEAST && cycles.is_finite();
+        let mut sound: Vec<f64> = (0..all.len()).map(round).filter(is_plausible).collect();
+        sound.sort_by(f64::total_cmp);
+        let Some(least) = sound.first().copied() else {
+            self.bent += 1;
+            return;
+        };
+        let best: Vec<f64> = sound.iter().copied().filter(|cycles| *cycles <= (1.0 + ROUND_SHARE) * least).collect();
+        if alone {
+            self.cycles.push(mean(&best));
+            self.rounds.extend(sound);
+        } else {
+            self.shared.push(mean(&best));
+        }
+    }
+}
+
 /// A layout's cost, even with a busy sibling.
 pub(crate) fn layout_cost(timing: &ProgramTiming) -> f64 {
     mean_near_median(if timing.cycles.is_empty() { &timing.shared } else { &timing.cycles })
@@ -119,6 +160,31 @@ mod tests {
         }
         reading.add_layout(&ProgramTiming::default());
         assert_eq!((reading.cycles, reading.bent, reading.void), (vec![1.0], 5, 1));
+    }
+
+    #[test]
+    fn a_rate_is_the_best_sound_round() {
+        let rounds = |rounds: &[[f64; 3]]| {
+            let mut reading = ProgramReading::default();
+            reading.add_rate_layout(&ProgramTiming {
+                cycles: rounds.iter().map(|round| round[0]).collect(),
+                bend: rounds.iter().map(|round| round[1]).collect(),
+                whole: rounds.iter().map(|round| round[2]).collect(),
+                floor: rounds.iter().map(|round| 0.97 * if round[2] < 9.0 { round[2] } else { 0.5 }).collect(),
+                ..ProgramTiming::default()
+            });
+            reading
+        };
+        // The mode changes from round to round.
+        let two = rounds(&[[0.577, 0.0, 0.58], [0.5, 0.0, 0.503], [0.578, 0.0, 0.58]]);
+        assert_eq!((two.cycles, two.rounds.len()), (vec![0.5], 3));
+        // A slow short call, as the bend or the longest call shows.
+        let mixed = rounds(&[[0.577, 0.0, 0.58], [0.42, 0.1, 0.503], [0.48, 0.02, 0.503]]);
+        assert_eq!((mixed.cycles, mixed.rounds.len()), (vec![0.503], 3));
+        // Buffers took a part of the longest call.
+        let buffered = rounds(&[[0.8, 0.2, f64::INFINITY]]);
+        assert_eq!((buffered.cycles, buffered.bent), (vec![], 1));
+        assert_eq!(rounds(&[]).void, 1);
     }
 
     #[test]

@@ -40,8 +40,12 @@ fn plan_rate(sequence: &InstructionSequence, recipe: ThroughputRecipe, set: Regi
     let body = build_sequence_body(sequence, recipe, None, set)?;
     let repetitions = (recipe.copies / sequence.instructions().len()).max(1);
     let instances = (repetitions / body.copies).max(1) * body.copies;
-    let meaning =
-        ExperimentMeaning::Throughput { recipe: body.describe(instances, false), burdened: false, variant: None };
+    let meaning = ExperimentMeaning::Throughput {
+        recipe: body.describe(instances, false),
+        burdened: false,
+        program: Some(recipe),
+        variant: None,
+    };
     build_experiment(meaning, &body, repetitions)
 }
 

@@ -48,10 +48,20 @@ pub(crate) struct ProgramTiming {
     pub cycles: Vec<f64>,
     /// By round: the cost per instance from 2N to 4N iterations, minus that from N to 2N.
     pub bend: Vec<f64>,
+    /// By round: the cost by the longest call alone, less an empty call. It includes the slow start
+    /// of the loop. Infinite if both shorter calls cost less per instance: then buffers may have taken
+    /// a part.
+    pub whole: Vec<f64>,
+    /// By round: the least cost that the longest call allows.
+    pub floor: Vec<f64>,
     /// Like `cycles`, in rounds with a busy sibling.
     pub shared: Vec<f64>,
     /// Like `bend`, in rounds with a busy sibling.
     pub shared_bend: Vec<f64>,
+    /// Like `whole`, in rounds with a busy sibling.
+    pub shared_whole: Vec<f64>,
+    /// Like `floor`, in rounds with a busy sibling.
+    pub shared_floor: Vec<f64>,
 }
 
 /// Number of layouts and rounds.
@@ -132,6 +142,11 @@ const RULER_PER_STEP: f64 = 5.0;
 const REST_SHARE: f64 = 0.01;
 /// Tolerance between the probes before and after a program, as a share.
 const MOVED_SHARE: f64 = 0.01;
+/// Upper limit of core cycles that the first iterations of a loop take longer than later ones, and of
+/// the instrument's error as a share, for the floor of a program's cost. Zen 5: some 60 cycles and
+/// 0.5 % (`cyclescope instr --explain`).
+const START_CYCLES: f64 = 100.0;
+const FLOOR_SHARE: f64 = 0.01;
 const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY_LEAST: u32 = 16;
 
@@ -151,7 +166,19 @@ impl<'a> ProgramTimer<'a> {
 
     /// Builds a looped program from machine code.
     pub(crate) fn build_program(&self, world: EntryState, init: &[u8], period: &[u8], repeats: usize) -> Program {
-        ProgramRecipe { world, init, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
+        self.build_led_program(world, init, period, repeats, 0)
+    }
+
+    /// Builds a looped program with a lead of this many instructions.
+    pub(crate) fn build_led_program(
+        &self,
+        world: EntryState,
+        init: &[u8],
+        period: &[u8],
+        repeats: usize,
+        lead: usize,
+    ) -> Program {
+        ProgramRecipe { world, init, lead, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
     }
 
     /// Times programs. Returns timings by layout, then program.
@@ -286,6 +313,7 @@ impl<'a> ProgramTimer<'a> {
             if !known.is_near(rest, REST_SHARE * gauge.short_chain_cycles() + self.step / rate) {
                 continue;
             }
+            let overhead = known.median_figure().unwrap_or(rest);
             let shared = self.is_shared(&gauge, ticks);
             let mut first = RULER_CALLS;
             if let Some(size) = wake_up {
@@ -321,12 +349,23 @@ impl<'a> ProgramTimer<'a> {
                 let bend = Contrast::slope_between([middle, long], 2.0 * copies)
                     .minus(&Contrast::slope_between([short, middle], copies))
                     .evaluate(ticks);
-                let (all, bends) = match shared {
-                    true => (&mut timing.shared, &mut timing.shared_bend),
-                    false => (&mut timing.cycles, &mut timing.bend),
+                let moment = (rates[0] + rates[1]) / 2.0;
+                let [first, second, whole] = [0, 1, 2]
+                    .map(|call| (ticks[at + 2 + call] - overhead * moment) / (CALL_LENGTHS[call] as f64 * copies));
+                let start = START_CYCLES * moment / (CALL_LENGTHS[2] as f64 * copies);
+                let (all, bends, wholes, floors) = match shared {
+                    true => (
+                        &mut timing.shared,
+                        &mut timing.shared_bend,
+                        &mut timing.shared_whole,
+                        &mut timing.shared_floor,
+                    ),
+                    false => (&mut timing.cycles, &mut timing.bend, &mut timing.whole, &mut timing.floor),
                 };
                 all.push(cycles);
                 bends.push(bend);
+                wholes.push(if whole <= first.max(second) { whole } else { f64::INFINITY });
+                floors.push((1.0 - FLOOR_SHARE) * whole - start);
             }
         }
         timings

@@ -6,16 +6,22 @@
 //! Each pass is left out in turn: the other passes choose the program, and this pass gives the
 //! cost. A single pass leaves out each layout in turn.
 //!
+//! Chance decides only between programs whose rates are alike. All layouts together decide which
+//! mode counts, because a sustained rate stays proved if other passes or programs are slower.
+//!
 //! The resulting figures have no bias but are correlated: a low part also influences the other
-//! choices. Their interval is widened accordingly. Limits: all layouts together decide which mode
-//! counts. A mode that chance splits from the rest has a bias.
+//! choices. Their interval is widened accordingly. Limits: a mode that chance splits from the rest
+//! has a bias.
 
-use crate::experiments::modes::{add_instrument_error, find_lowest_mode};
+use crate::experiments::modes::{add_instrument_error, find_lowest_mode, mode_width};
 use cyclescope_core::statistics::{Interval, mean, t_interval};
 
 /// Upper limit of the correlation between figures of two parts that choose for each other. For two
 /// to ten equal programs it is 0.26 to 0.36, by integration over the minimum of normal values.
 const CORRELATION_MOST: f64 = 0.36;
+
+/// Programs are equally fast within this share.
+const ALIKE_SHARE: f64 = 0.005;
 
 /// A program and its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,15 +39,19 @@ type ModeFigures = Vec<Vec<f64>>;
 /// figures.
 pub(super) fn find_best(programs: &[Vec<Vec<f64>>], confidence: f64) -> Option<BestProgram> {
     let own: Vec<ModeFigures> = programs.iter().map(|passes| sustained_figures(passes)).collect();
-    let place = find_lowest(&own, |_| true)?;
+    let place = find_first_best(&own)?;
     let alone = || own[place].concat();
-    let parts = if programs.len() > 1 { split_parts(&own) } else { Vec::new() };
+    let rivals = find_rivals(&own, place);
+    let parts = if rivals.iter().filter(|parts| parts.iter().any(|part| !part.is_empty())).count() > 1 {
+        split_parts(&rivals)
+    } else {
+        Vec::new()
+    };
     let count = parts.first().map_or(0, Vec::len);
     let mut held = Vec::new();
     for part in 0..count {
-        if let Some(chosen) = find_lowest(&parts, |other| other != part) {
-            held.extend(&parts[chosen][part]);
-        }
+        let chosen = find_lowest(&parts, |other| other != part).unwrap_or(place);
+        held.extend(&parts[chosen][part]);
     }
     let wider = (1.0 + CORRELATION_MOST * (count.max(1) - 1) as f64).sqrt();
     let stretched = |cost: Interval| Interval::with_margin(cost.value, wider * cost.half_width());
@@ -52,6 +62,24 @@ pub(super) fn find_best(programs: &[Vec<Vec<f64>>], confidence: f64) -> Option<B
         }
     };
     Some(BestProgram { place, cost: add_instrument_error(cost) })
+}
+
+/// The first program that is as fast as the fastest: programs are listed from the most ordinary one
+/// on.
+fn find_first_best(own: &[ModeFigures]) -> Option<usize> {
+    let best = find_lowest(own, |_| true)?;
+    let figures = |place: usize| own[place].concat();
+    let most = (1.0 + ALIKE_SHARE) * mean(&figures(best));
+    let is_alike = |place: &usize| figures(*place).len() > 1 && mean(&figures(*place)) <= most;
+    (0..best).find(is_alike).or(Some(best))
+}
+
+/// The figures of the programs whose lowest modes are as fast as that of the program at `place`.
+fn find_rivals(own: &[ModeFigures], place: usize) -> Vec<ModeFigures> {
+    let best = mean(&own[place].concat());
+    let is_rival = |parts: &ModeFigures| mean(&parts.concat()) <= best + mode_width(best);
+    let figures = |parts: &ModeFigures| if is_rival(parts) { parts.clone() } else { vec![Vec::new(); parts.len()] };
+    own.iter().map(figures).collect()
 }
 
 /// The figures of a program's lowest mode, by pass.
@@ -137,6 +165,21 @@ mod tests {
         let found = find_best(&[steady(0.7), steady(0.5), lucky], CONFIDENCE).unwrap();
         assert!(found.place == 1 && (found.cost.value - 0.5).abs() < 0.01, "{found:?}");
         assert!(find_best(&[vec![Vec::new(); 2]], CONFIDENCE).is_none());
+    }
+
+    #[test]
+    fn a_slower_pass_does_not_unprove_a_rate() {
+        let slow = || vec![1.0, 1.001, 0.999, 1.002, 1.0, 0.998];
+        let fast_twice = || vec![0.662, 1.001, 0.999, 1.002, 0.663, 0.998];
+        let other = || vec![vec![0.75, 0.751, 0.749]; 2];
+        for programs in [
+            vec![vec![fast_twice(), slow()], other()],
+            vec![other(), vec![slow(), fast_twice(), slow()]],
+            vec![vec![slow(), fast_twice()]],
+        ] {
+            let BestProgram { cost, .. } = find_best(&programs, CONFIDENCE).unwrap();
+            assert!((cost.value - 0.6625).abs() < 0.001 && cost.high < 0.68, "{cost:?}");
+        }
         assert!(find_best(&[vec![vec![2.0]]], CONFIDENCE).unwrap().cost.high.is_infinite());
     }
 }

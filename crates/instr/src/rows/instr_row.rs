@@ -111,9 +111,25 @@ pub struct ReciprocalThroughput {
     /// Other rates of the programs, in core cycles per instruction.
     #[serde(default)]
     pub modes: Vec<f64>,
+    /// The rate of ordinary code in core cycles per instruction: the median over all rounds of the
+    /// programs without steering.
+    #[serde(default)]
+    pub typical: Option<f64>,
+    /// The modes of these rounds, the best first.
+    #[serde(default)]
+    pub typical_modes: Vec<RateMode>,
     /// With other operands, such as `slow operands` or `subnormal`.
     #[serde(default)]
     pub variants: Vec<ThroughputVariant>,
+}
+
+/// A rate that some rounds sustain.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateMode {
+    /// Core cycles per instruction.
+    pub cycles: f64,
+    /// Share of the rounds.
+    pub share: f64,
 }
 
 /// A reciprocal throughput with other operands than the headline's.

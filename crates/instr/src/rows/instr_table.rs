@@ -147,6 +147,8 @@ pub(crate) mod tests {
                 fraction: None,
                 decoders: None,
                 modes: Vec::new(),
+                typical: None,
+                typical_modes: Vec::new(),
                 variants: Vec::new(),
             }),
             tags: Vec::new(),

@@ -174,6 +174,8 @@ pub(super) mod tests {
             fraction: None,
             decoders,
             modes: Vec::new(),
+            typical: None,
+            typical_modes: Vec::new(),
             variants: Vec::new(),
         };
         assert_eq!(wide_throughput_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);

@@ -1,13 +1,14 @@
 //! The reciprocal throughput of a form, from its experiments.
 
 use super::best_program::{BestProgram, find_best};
-use super::instr_row::{InstrRow, ReciprocalThroughput, ThroughputVariant};
+use super::instr_row::{InstrRow, RateMode, ReciprocalThroughput, ThroughputVariant};
 use super::row_analysis::{CYCLE_LEAST, PassDisagreement, RowAnalysis};
 use crate::bodies::operand_values;
+use crate::bodies::throughput_body::ThroughputRecipe;
 use crate::experiments::experiment::{BOUND_SHARE, ExperimentMeaning};
-use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode};
+use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode, is_proved, list_modes, mode_width};
 use crate::experiments::program_reading::ProgramReading;
-use cyclescope_core::statistics::Interval;
+use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
@@ -35,15 +36,20 @@ impl RowAnalysis<'_> {
             return None;
         };
         let estimate = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
-        let costs = programs[place].iter().filter_map(estimate).collect();
-        if let Some(PassDisagreement { caveat, range }) = self.find_disagreement(costs, 0.0, "reciprocal throughput") {
-            row.caveats.push(caveat);
-            cost = Interval { low: cost.low.min(range[0]), high: cost.high.max(range[1]), ..cost };
+        if !is_proved(&programs[place].concat()) {
+            let costs = programs[place].iter().filter_map(estimate).collect();
+            let disagreement = self.find_disagreement(costs, 0.0, "reciprocal throughput");
+            if let Some(PassDisagreement { caveat, range }) = disagreement {
+                row.caveats.push(caveat);
+                cost = Interval { low: cost.low.min(range[0]), high: cost.high.max(range[1]), ..cost };
+            }
         }
+        let ordinary = self.collect_ordinary(passes, index);
         if *burdened {
             let text = "throughput: it includes instructions that each instance needs";
             row.caveats.push(Caveat { code: CaveatKind::UpperBound, text: text.to_string() });
         }
+        let variants = self.estimate_variants(passes, cost.value);
         if cost.value < CYCLE_LEAST * self.nop_cycles {
             row.tags.push("fused".to_string());
         }
@@ -53,14 +59,44 @@ impl RowAnalysis<'_> {
             fraction: find_fraction(&cost),
             decoders: self.estimate_decoders(passes, cost.value),
             modes: list_other_modes(rates, cost.value),
-            variants: self.estimate_variants(passes, cost.value),
+            typical: (!ordinary.is_empty()).then(|| round_cycles(median(&mut ordinary.clone()))),
+            typical_modes: list_modes(&ordinary).into_iter().map(RateMode::from_mode).collect(),
+            variants,
         })
+    }
+
+    /// Whether a single layout was faster than the row's rate. A further pass may prove it.
+    pub(crate) fn has_unproved_rate(&self, passes: &[Vec<ProgramReading>], row: &InstrRow) -> bool {
+        let Some(proved) = row.throughput.as_ref().and_then(|throughput| throughput.cost.value) else { return false };
+        let is_rate = |index: &usize| {
+            matches!(self.plan.experiments[*index].meaning, ExperimentMeaning::Throughput { variant: None, .. })
+        };
+        let rates = (0..self.plan.experiments.len()).filter(is_rate);
+        let mut layouts = rates.flat_map(|index| self.figures_by_pass(passes, index).concat());
+        layouts.any(|cycles| cycles + 2.0 * mode_width(cycles) < proved)
     }
 
     /// The rates of a program's modes, best first.
     fn estimate_rates(&self, passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
         let estimate = self.estimate_experiment(passes, index);
         estimate.map_or(Vec::new(), |found| std::iter::once(found.cost.value).chain(found.others).collect())
+    }
+
+    /// Rounds of the programs that are ordinary code: without steering, and with the dependencies broken
+    /// in the same way as in the best program.
+    fn collect_ordinary(&self, passes: &[Vec<ProgramReading>], best: usize) -> Vec<f64> {
+        let breaking = |index: usize| match &self.plan.experiments[index].meaning {
+            ExperimentMeaning::Throughput { program, variant: None, .. } => Some(program.map(|one| one.breaking)),
+            _ => None,
+        };
+        let is_ordinary = |index: &usize| {
+            let meaning = &self.plan.experiments[*index].meaning;
+            let steered = meaning.recipe().is_some_and(ThroughputRecipe::is_steered);
+            !steered && breaking(*index).is_some() && breaking(*index) == breaking(best)
+        };
+        let ordinary: Vec<usize> = (0..self.plan.experiments.len()).filter(is_ordinary).collect();
+        let readings = passes.iter().flat_map(|pass| ordinary.iter().filter_map(|index| pass.get(*index)));
+        readings.flat_map(|reading| reading.rounds.iter().copied()).collect()
     }
 
     /// The best program of each variant. Subnormal operands are reported only if they make a
@@ -101,7 +137,17 @@ fn list_other_modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
     let mut others: Vec<f64> = rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
     others.sort_by(f64::total_cmp);
     others.dedup_by(|b, a| *b - *a <= 2.0 * MODE_SHARE * *a);
-    others.into_iter().map(|rate| (rate * 1000.0).round() / 1000.0).collect()
+    others.into_iter().map(round_cycles).collect()
+}
+
+fn round_cycles(cycles: f64) -> f64 {
+    (cycles * 1000.0).round() / 1000.0
+}
+
+impl RateMode {
+    fn from_mode((cycles, share): (f64, f64)) -> RateMode {
+        RateMode { cycles: round_cycles(cycles), share: (share * 100.0).round() / 100.0 }
+    }
 }
 
 /// The only simple fraction in an interval, if there is exactly one.
@@ -128,7 +174,24 @@ fn find_fraction(cost: &Interval) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::instr_table::tests::row;
+    use super::super::row_analysis::tests::plan;
     use super::*;
+    use crate::experiments::link_costs::LinkCosts;
+
+    #[test]
+    fn a_single_faster_layout_needs_a_further_pass() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+        let row = row("imul", "r64, r64", Vec::new(), 1.0);
+        let needs = |cycles: &[f64]| {
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            readings[0].cycles = cycles.to_vec();
+            analysis.has_unproved_rate(&[readings], &row)
+        };
+        assert!(needs(&[1.0, 0.75, 1.0]) && !needs(&[1.0, 0.98, 1.0]) && !needs(&[]));
+    }
 
     #[test]
     fn a_fraction_is_named_only_if_it_is_unique() {

@@ -8,6 +8,7 @@ mod constants;
 mod everything;
 mod memory;
 mod partial_registers;
+mod rates;
 mod regimes;
 mod score;
 mod sequences;

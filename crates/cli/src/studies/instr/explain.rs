@@ -72,6 +72,12 @@ fn print_explanation(row: &InstrRow, trials: &[ProgramTrial], output: &mut Outpu
     if let Some(throughput) = &row.throughput {
         let fraction = throughput.fraction.as_ref().map_or(String::new(), |fraction| format!(", {fraction}"));
         page.print_row("rthroughput", &format!("{} core cycles{fraction}", format_quantity(&throughput.cost)))?;
+        if let Some(typical) = throughput.typical {
+            let modes = throughput.typical_modes.iter();
+            let modes: Vec<String> =
+                modes.map(|mode| format!("{} ({:.0} %)", mode.cycles, 100.0 * mode.share)).collect();
+            page.print_row("typical", &format!("{typical} core cycles; rounds by rate: {}", modes.join(", ")))?;
+        }
     }
     for latency in &row.latency {
         let variant = latency.variant.as_ref().map_or(String::new(), |variant| format!(", {variant}"));

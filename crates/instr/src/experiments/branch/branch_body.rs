@@ -32,7 +32,7 @@ impl BranchDescription {
     /// The experiment of a period that alone forms the loop body.
     pub(super) fn into_experiment(self, body: NearBranchBody, copies: usize) -> FormExperiment {
         let BranchDescription { recipe, variant, burdened } = self;
-        body.into_experiment(ExperimentMeaning::Throughput { recipe, burdened, variant }, copies)
+        body.into_experiment(ExperimentMeaning::Throughput { recipe, burdened, program: None, variant }, copies)
     }
 }
 

@@ -85,6 +85,8 @@ pub fn read_runs(content: &[u8]) -> Vec<InstrRow> {
                 fraction: None,
                 decoders: None,
                 modes: Vec::new(),
+                typical: None,
+                typical_modes: Vec::new(),
                 variants: Vec::new(),
             }),
             tags: Vec::new(),
