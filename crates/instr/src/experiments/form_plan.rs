@@ -442,6 +442,12 @@ impl FormPlan {
             let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant };
             self.add_program(meaning, &body.period, body.copies, RECIPES[0].copies, &init);
         }
+        if let Some(period) = gather::leave_masks(&anatomy, &body.period) {
+            let recipe = ThroughputBody { masks: false, ..body.clone() }.describe(instances, true);
+            let variant = Some(gather::CLEARED_MASKS.to_string());
+            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant };
+            self.add_program(meaning, &period, body.copies, RECIPES[0].copies, &body.init);
+        }
     }
 
     /// Plans other control and debug registers, and other types of invalidation.

@@ -2,7 +2,8 @@
 //!
 //! An instance clears its mask, so each one gets a new mask. VPCMPEQD of a register with itself
 //! sets a vector mask, KXNORW a mask register. These instructions take resources too; recipes say
-//! so.
+//! so. A variant without them bounds what they cost: on Zen 5, one of the five cycles of
+//! `vgatherdpd ymm`, and nothing of the three of `vpgatherqq xmm`.
 
 use super::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterSlot};
 use cyclescope_code::asm::registers::nth_register_like;
@@ -11,6 +12,9 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Names of the index patterns besides all zeros.
 pub(crate) const INDEX_PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
+
+/// The name of the variant whose masks stay as the instances leave them.
+pub(crate) const CLEARED_MASKS: &str = "cleared masks";
 
 /// Distance of strided elements, and the range of random ones, in bytes. Both fit any first-level
 /// cache.
@@ -51,6 +55,15 @@ pub(crate) fn restore_mask(anatomy: &FormAnatomy, assignment: &RegisterAssignmen
         _ => Code::VEX_Vpcmpeqd_xmm_xmm_xmmm128,
     };
     Instruction::with3(code, register, register, register).ok()
+}
+
+/// The period of a gather without the instructions that set masks. All but the first instances find
+/// a mask that an earlier one cleared, and may do less. `None` for scatters, which would do nothing.
+pub(crate) fn leave_masks(anatomy: &FormAnatomy, period: &[Instruction]) -> Option<Vec<Instruction>> {
+    if !is_gather(anatomy) || anatomy.writes_place(OperandPlace::Memory) {
+        return None;
+    }
+    Some(period.iter().copied().filter(Instruction::is_vsib).collect())
 }
 
 /// The instruction that zeroes all indices.

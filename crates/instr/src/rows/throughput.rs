@@ -8,6 +8,7 @@ use crate::bodies::throughput_body::ThroughputRecipe;
 use crate::experiments::experiment::{BOUND_SHARE, ExperimentMeaning};
 use crate::experiments::modes::{MODE_SHARE, ModeEstimate, estimate_lowest_mode, is_proved, list_modes, mode_width};
 use crate::experiments::program_reading::ProgramReading;
+use crate::forms::gather;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
@@ -50,6 +51,7 @@ impl RowAnalysis<'_> {
             row.caveats.push(Caveat { code: CaveatKind::UpperBound, text: text.to_string() });
         }
         let variants = self.estimate_variants(passes, cost.value);
+        row.caveats.extend(bound_mask_cost(&variants, cost.value));
         if cost.value < CYCLE_LEAST * self.nop_cycles {
             row.tags.push("fused".to_string());
         }
@@ -132,6 +134,15 @@ impl RowAnalysis<'_> {
     }
 }
 
+/// The caveat for a rate of a gather that may include the setting of masks.
+fn bound_mask_cost(variants: &[ThroughputVariant], headline: f64) -> Option<Caveat> {
+    let cleared = variants.iter().find(|variant| variant.variant == gather::CLEARED_MASKS)?.cost.value?;
+    let text =
+        format!("throughput: setting each instance's mask costs at most {:.2} core cycles of it", headline - cleared);
+    let matters = cleared < headline && operand_values::costs_differ(cleared, headline);
+    matters.then_some(Caveat { code: CaveatKind::UpperBound, text })
+}
+
 /// Modes other than the best, rounded, without duplicates.
 fn list_other_modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
     let mut others: Vec<f64> = rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
@@ -178,6 +189,19 @@ mod tests {
     use super::super::row_analysis::tests::plan;
     use super::*;
     use crate::experiments::link_costs::LinkCosts;
+
+    #[test]
+    fn masks_that_cost_time_are_named() {
+        let variant = |cycles: f64| ThroughputVariant {
+            variant: gather::CLEARED_MASKS.to_string(),
+            immediate: None,
+            cost: Quantity::new(Interval::with_margin(cycles, 0.01), Unit::CoreCycles),
+            recipe: String::new(),
+        };
+        let text = bound_mask_cost(&[variant(4.01)], 4.98).expect("a caveat").text;
+        assert!(text.contains("at most 0.97 core cycles"), "{text}");
+        assert!(bound_mask_cost(&[variant(2.99)], 3.0).is_none() && bound_mask_cost(&[], 3.0).is_none());
+    }
 
     #[test]
     fn a_single_faster_layout_needs_a_further_pass() {
