@@ -235,7 +235,12 @@ impl FormMeasurement<'_> {
             _ if slow => FEW_COPIES,
             _ => usize::MAX,
         };
-        let needed = |index: usize, experiment: &FormExperiment| !slow || index == 0 || !is_spare(experiment);
+        // A single pass has too few layouts to meet a rare mode.
+        let single = self.effort.passes < 2;
+        let led = |experiment: &FormExperiment| experiment.meaning.recipe().is_some_and(|recipe| recipe.lead > 0);
+        let needed = |index: usize, experiment: &FormExperiment| {
+            (!slow || index == 0 || !is_spare(experiment)) && (!single || !led(experiment))
+        };
         let mut chosen: ChosenPrograms = experiments()
             .filter(|(index, experiment)| needed(*index, experiment))
             .map(|(index, experiment)| (index, self.prepare_program(experiment, most)))
