@@ -108,11 +108,12 @@ impl MeasurementSession<'_> {
                 continue;
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
-            let longer_bodies = self.lengthen_bodies(units);
+            let unfit = any(|found| !found.linear || found.hidden);
+            let longer_bodies = self.lengthen_bodies(units, !unfit);
             let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;
             if any(|found| !found.settled) && more_warm_up && self.has_time() {
                 acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
-            } else if found.iter().any(|found| !found.linear || found.hidden || self.is_blurred(found))
+            } else if (unfit || found.iter().any(|found| self.is_blurred(found)))
                 && longer_bodies.is_some()
                 && self.has_time()
             {

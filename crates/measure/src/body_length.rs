@@ -94,31 +94,29 @@ impl MeasurementSession<'_> {
         if self.uses_iterations() { 1 } else { part.snippet.code().len().max(1) }
     }
 
-    /// Doubles the units of snippets whose bodies may grow, and the iterations of a chosen loop.
-    /// `None` if none may.
-    pub(super) fn lengthen_bodies(&self, units: &[usize]) -> Option<(Vec<usize>, LoopLength)> {
+    /// Doubles the units of snippets whose bodies may grow, and the iterations of a chosen loop. If
+    /// the bodies are only too short for the instrument, iterations alone do. `None` if nothing may
+    /// grow.
+    pub(super) fn lengthen_bodies(&self, units: &[usize], only_short: bool) -> Option<(Vec<usize>, LoopLength)> {
         if self.plan.unit.is_some() || self.is_cold() {
             return None;
         }
         let iterations = self.loop_length.iterations() as f64;
-        let in_time = |part: &MeasuredSnippet, unit: usize, iterations: f64| {
-            4.0 * unit as f64 * part.guess * iterations <= BODY_CYCLES_MOST
-        };
+        let longest = |part: &MeasuredSnippet, unit: usize| 4.0 * unit as f64 * part.guess * iterations;
+        let is_chosen = self.loop_length.is_chosen();
         let grow = |(part, unit): (&MeasuredSnippet, &usize)| {
-            let fits = match self.loop_length.is_chosen() {
-                true => 2 * unit <= part.most_looped_unit(ITERATION_BRANCHES_MOST),
+            let fits = match is_chosen {
+                true => !only_short && 2 * unit <= part.most_looped_unit(ITERATION_BRANCHES_MOST),
                 false => 8 * unit * self.bytes_per_repeat(part) <= BODY_BYTES_MOST,
             };
-            if fits && in_time(part, 2 * unit, iterations) { 2 * unit } else { *unit }
+            if fits && longest(part, 2 * unit) <= BODY_CYCLES_MOST { 2 * unit } else { *unit }
         };
         let longer: Vec<usize> = self.parts.iter().zip(units).map(grow).collect();
-        let mut length = self.loop_length;
-        let more_fit = self.parts.iter().zip(&longer).all(|(part, unit)| in_time(part, *unit, 2.0 * iterations));
-        if let LoopLength::Chosen(count) = &mut length
-            && more_fit
-        {
-            *count *= 2;
-        }
+        let more_fit = self.parts.iter().zip(&longer).all(|(part, unit)| 2.0 * longest(part, *unit) <= BODY_CYCLES);
+        let length = match self.loop_length {
+            LoopLength::Chosen(count) if more_fit => LoopLength::Chosen(2 * count),
+            length => length,
+        };
         (longer != units || length != self.loop_length).then_some((longer, length))
     }
 }
