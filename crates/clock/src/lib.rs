@@ -61,7 +61,11 @@ mod cycle_clock;
 #[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
+mod nested_overhead;
+#[cfg(feature = "std")]
 mod region;
+#[cfg(feature = "std")]
+mod region_reading;
 #[cfg(feature = "std")]
 mod report;
 #[cfg(feature = "std")]

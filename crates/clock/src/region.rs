@@ -2,8 +2,9 @@
 
 use crate::calibration::Scale;
 use crate::chain::multiplications;
+use crate::nested_overhead::{PRACTICES as PROGRAMS, Practice};
 use crate::pair::{Pair, keep};
-use crate::thread::{self, Counts, Method, NOWHERE, Practice, Thread};
+use crate::thread::{self, Method, NOWHERE, Thread, ThreadCounts};
 use crate::unit::CoreCycles;
 use core::hint::black_box;
 use core::marker::PhantomData;
@@ -34,16 +35,16 @@ pub struct Region {
 #[derive(Debug)]
 #[must_use = "a region ends where this is dropped"]
 pub struct Timed {
-    before: Before,
+    start: ExecutionStart,
     started: u64,
     here: PhantomData<*const ()>,
 }
 
 /// An execution's region, and the thread's counts before it.
 #[derive(Debug)]
-struct Before {
+struct ExecutionStart {
     region: u32,
-    counts: Counts,
+    counts: ThreadCounts,
 }
 
 impl Region {
@@ -55,17 +56,17 @@ impl Region {
     /// Begins an execution.
     #[inline(always)]
     pub fn begin(&self) -> Timed {
-        Timed { before: self.prepare(), started: Method::start(), here: PhantomData }
+        Timed { start: self.prepare(), started: Method::start(), here: PhantomData }
     }
 
     /// Takes the thread's counts.
     #[inline(always)]
-    fn prepare(&self) -> Before {
+    fn prepare(&self) -> ExecutionStart {
         let region = match self.number.load(Ordering::Relaxed) {
             0 => self.first(),
             number => number,
         };
-        Before { region, counts: thread::thread(Thread::counts).unwrap_or_default() }
+        ExecutionStart { region, counts: thread::thread(Thread::counts).unwrap_or_default() }
     }
 
     #[cold]
@@ -83,10 +84,10 @@ impl Region {
 static PRACTICE: Region = Region { name: "", number: AtomicU32::new(NOWHERE) };
 
 /// Programs that time a number of executions, each around one block of the ruler. Any code between
-/// the fences of two executions takes as long as an instruction needs to pass the core, which belongs
-/// to their overhead. The first program has nothing there, the second one a loop's own code; in the
+/// the fences of two executions takes as long as an instruction needs to pass the core, which
+/// belongs to their overhead. The first program has nothing there, the second one a loop's own code; in the
 /// last one each execution is in a function.
-const PRACTICES: [Practice; thread::PRACTICES] = [
+const PRACTICES: [Practice; PROGRAMS] = [
     |executions| {
         time(|| {
             let next = execute_practice;
@@ -141,7 +142,7 @@ impl Timed {
     pub fn end(self) {}
 }
 
-impl Before {
+impl ExecutionStart {
     /// Keeps the reading. Out of line, so that the reading before it is inlined. Both readings come
     /// by value, so that no store of them is between them: four stores took more than a core cycle
     /// (Zen 4).
@@ -162,6 +163,6 @@ impl Drop for Timed {
     #[inline(always)]
     fn drop(&mut self) {
         let now = Method::end();
-        self.before.ended(self.started, now);
+        self.start.ended(self.started, now);
     }
 }

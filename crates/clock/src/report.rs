@@ -2,8 +2,9 @@
 
 use crate::calibration::{BEYOND, Calibration};
 use crate::histogram::Histogram;
+use crate::nested_overhead::NestedOverhead;
 use crate::pair::Pair;
-use crate::thread::{self, Kept, Method, Overhead};
+use crate::thread::{self, Kept, Method};
 use crate::unit::CoreCycles;
 use core::fmt;
 use std::string::{String, ToString};
@@ -138,7 +139,7 @@ impl UsualCycles {
 
 impl Row {
     /// `bare` is what a pair of readings takes alone.
-    fn new(kept: &Kept, calibration: &Calibration, overhead: &Overhead, bare: CoreCycles) -> Row {
+    fn new(kept: &Kept, calibration: &Calibration, overhead: &NestedOverhead, bare: CoreCycles) -> Row {
         let Kept { name, cycles, moved, spread, .. } = kept;
         let quantile = |share| cycles.quantile(share).unwrap_or_default();
         let number = cycles.count as f64;
@@ -277,9 +278,9 @@ mod tests {
     fn an_interval_covers_the_error_of_the_readings_of_the_ruler() {
         const EXECUTIONS: f64 = 1000.0;
         let calibration = Calibration::measure::<Method>();
-        let mut overhead = Overhead::default();
+        let mut overhead = NestedOverhead::default();
         for pair in [70.0, 80.0] {
-            overhead.add([CoreCycles(180.0); thread::PRACTICES], CoreCycles(pair));
+            overhead.add([CoreCycles(180.0); crate::nested_overhead::PRACTICES], CoreCycles(pair));
         }
         let width = |readings: f64| {
             let mut kept = Kept { together: EXECUTIONS * EXECUTIONS / readings, ..Kept::default() };
@@ -300,7 +301,7 @@ mod tests {
             (0..200).for_each(|number| kept.cycles.add(cycles + f64::from(number)));
             kept.own = Some(kept.cycles.clone());
             kept.within = 1_234_567;
-            Row::new(&kept, &calibration, &Overhead::default(), CoreCycles(9.0))
+            Row::new(&kept, &calibration, &NestedOverhead::default(), CoreCycles(9.0))
         };
         let rows: Vec<Row> = [-40.0, 9_900.0, 999_800.0, 1.23e6, 3.4e9, 8e12].map(row).into();
         let [execution, nested, bare] = [99.0, 77.0, 9.0].map(CoreCycles);

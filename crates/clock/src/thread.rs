@@ -3,9 +3,11 @@
 
 use crate::calibration::{Calibration, Scale, time_of_each};
 use crate::histogram::Histogram;
+use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice};
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
-use crate::unit::{CoreCycles, Ticks};
+use crate::region_reading::{RegionReading, RulerReading, WORDS};
+use crate::unit::CoreCycles;
 use std::boxed::Box;
 use std::cell::Cell;
 use std::string::String;
@@ -17,9 +19,8 @@ use std::vec::Vec;
 /// The timing method of all regions.
 pub(crate) type Method = LfenceRdtscLfence;
 
-/// Readings that a thread keeps before conversion, and words of each.
+/// Readings that a thread keeps before conversion.
 const KEPT: usize = 512;
-const WORDS: usize = 2;
 /// Least ticks before a clock of cycles reads the ruler again: about a millisecond.
 pub(crate) const PERIOD: u64 = 2_500_000;
 /// Least time between readings of the ruler, as a multiple of their duration.
@@ -63,65 +64,6 @@ pub(crate) struct Kept {
     pub together: f64,
 }
 
-/// Times this number of executions, one more than a multiple of four, each around one block of the
-/// ruler.
-pub(crate) type Practice = fn(u32) -> u64;
-
-/// Programs that time executions, in different code.
-pub(crate) const PRACTICES: usize = 3;
-
-/// Readings of the cycles that an execution adds to one around it: the mean over the programs.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Overhead {
-    number: f64,
-    /// Sums of each program's readings, and of the squares of their means.
-    sums: [f64; PRACTICES],
-    squares: f64,
-    /// Sums over the ruler's pairs, and their squares.
-    pairs: f64,
-    pair_squares: f64,
-}
-
-impl Overhead {
-    /// Adds a reading of each program, and of the pair. Returns the mean of the programs.
-    pub(crate) fn add(&mut self, readings: [CoreCycles; PRACTICES], pair: CoreCycles) -> CoreCycles {
-        let mean = readings.iter().map(|reading| reading.0).sum::<f64>() / PRACTICES as f64;
-        self.number += 1.0;
-        self.sums.iter_mut().zip(readings).for_each(|(sum, reading)| *sum += reading.0);
-        self.squares += mean * mean;
-        self.pairs += pair.0;
-        self.pair_squares += pair.0 * pair.0;
-        CoreCycles(mean)
-    }
-
-    /// The mean.
-    pub(crate) fn mean(&self) -> CoreCycles {
-        CoreCycles(self.sums.iter().sum::<f64>() / PRACTICES as f64 / self.number.max(1.0))
-    }
-
-    /// The standard error of the mean.
-    pub(crate) fn error(&self) -> f64 {
-        let number = self.number.max(1.0);
-        ((self.squares / number - self.mean().0.powi(2)).max(0.0) / number).sqrt()
-    }
-
-    /// The standard deviation of the pair over readings of the ruler.
-    pub(crate) fn pair_deviation(&self) -> f64 {
-        let number = self.number.max(1.0);
-        (self.pair_squares / number - (self.pairs / number).powi(2)).max(0.0).sqrt()
-    }
-
-    /// Cycles by which the overhead is less and more than the mean. It is most in one of the
-    /// programs. Slow code around an execution hides all of it but the pair of readings, which takes
-    /// `bare` alone: 157 cycles were left of 176 (Zen 5).
-    pub(crate) fn by_code(&self, bare: CoreCycles) -> [f64; 2] {
-        let [mean, bare] = [self.mean(), bare].map(|cycles| cycles.0);
-        let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
-        let (least, most) = programs.fold((bare, mean), |(least, most), one| (one.min(least), one.max(most)));
-        [(mean - least).max(0.0), most - mean]
-    }
-}
-
 /// State that all threads share.
 #[derive(Debug)]
 pub(crate) struct Global {
@@ -134,7 +76,7 @@ pub(crate) struct Global {
     /// Ticks of all threads for conversions and the ruler.
     pub converting: AtomicU64,
     regions: Mutex<Vec<Kept>>,
-    overhead: Mutex<Overhead>,
+    overhead: Mutex<NestedOverhead>,
     threads: Mutex<Vec<Arc<Shared>>>,
 }
 
@@ -152,36 +94,14 @@ struct Consumed {
     /// Number of converted readings.
     number: usize,
     /// Last reading of the ruler.
-    ruler: Option<Ruler>,
+    ruler: Option<RulerReading>,
     /// Executions since then, by region.
     since: Vec<u64>,
 }
 
-/// A reading of the ruler.
-#[derive(Debug, Clone, Copy)]
-struct Ruler {
-    scale: Scale,
-    /// What an execution adds to one around it.
-    overhead: CoreCycles,
-}
-
-impl Ruler {
-    /// The cycles of an execution that ended between this reading of the ruler and `later`: with
-    /// the executions in it, and without.
-    fn convert(&self, later: &Ruler, reading: &Reading) -> [CoreCycles; 2] {
-        let cycles = |ticks: u64| self.scale.cycles_to(&later.scale, Ticks(ticks as f64)).0;
-        let overhead = (self.overhead.0 + later.overhead.0) / 2.0;
-        // The ticks of a nested execution contain its pair, and not the rest of the overhead.
-        let pair = -cycles(0);
-        let around = f64::from(reading.direct) * (overhead - pair);
-        let all = cycles(reading.ticks) - f64::from(reading.within) * overhead;
-        [CoreCycles(all), CoreCycles(cycles(reading.ticks.saturating_sub(reading.nested)) - around)]
-    }
-}
-
 /// A thread's counts, at a moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ThreadCounts {
     /// Executions that have ended: in the lower half all, in the upper half those directly in the
     /// present one.
     ended: u64,
@@ -226,7 +146,7 @@ pub(crate) fn thread<T>(call: impl FnOnce(&Thread) -> T) -> Option<T> {
     THREAD.try_with(call).ok()
 }
 
-/// Counts a reading that could not be kept.
+/// ThreadCounts a reading that could not be kept.
 #[cold]
 pub(crate) fn lose() {
     global().lost.fetch_add(1, Ordering::Relaxed);
@@ -263,47 +183,13 @@ pub(crate) fn all() -> Vec<Kept> {
     let global = global();
     thread(|thread| thread.take_in(None, true));
     let threads: Vec<Arc<Shared>> = locked(&global.threads).clone();
-    threads.iter().for_each(|shared| shared.consume(global, None, Whose::Other));
+    threads.iter().for_each(|shared| shared.consume(global, None, ReadingOwner::Other));
     locked(&global.regions).clone()
 }
 
 /// What an execution adds to one around it, by all readings so far.
-pub(crate) fn overhead() -> Overhead {
+pub(crate) fn overhead() -> NestedOverhead {
     *locked(&global().overhead)
-}
-
-/// A reading, which fits two words.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Reading {
-    region: u32,
-    /// Executions that ended within it, and those of them that were in no other one in it.
-    within: u32,
-    direct: u32,
-    ticks: u64,
-    /// Ticks of the direct ones.
-    nested: u64,
-}
-
-impl Reading {
-    /// Packs the reading; `None` if a field is too large.
-    #[inline(always)]
-    fn packed(self) -> Option<[u64; WORDS]> {
-        let Reading { region, within, direct, ticks, nested } = self;
-        let fits = (region | within | direct) <= 0xffff && (ticks | nested) <= 0xffff_ffff;
-        let first = u64::from(region) << 48 | u64::from(within) << 32 | ticks;
-        fits.then_some([first, u64::from(direct) << 32 | nested])
-    }
-
-    fn from_packed([first, second]: [u64; WORDS]) -> Reading {
-        let part = |from: u32, bits: u32| first >> from & ((1 << bits) - 1);
-        Reading {
-            region: part(48, 16) as u32,
-            within: part(32, 16) as u32,
-            direct: (second >> 32) as u32,
-            ticks: part(0, 32),
-            nested: second & 0xffff_ffff,
-        }
-    }
 }
 
 impl Thread {
@@ -327,17 +213,17 @@ impl Thread {
 
     /// The counts at this moment.
     #[inline(always)]
-    pub(crate) fn counts(&self) -> Counts {
-        Counts { ended: self.ended.get(), nested: self.nested.get(), away: self.away.get() }
+    pub(crate) fn counts(&self) -> ThreadCounts {
+        ThreadCounts { ended: self.ended.get(), nested: self.nested.get(), away: self.away.get() }
     }
 
     /// Keeps a reading: `ticks` from the moment of the earlier counts to `now`.
     #[inline(always)]
-    pub(crate) fn record(&self, region: u32, before: Counts, ticks: u64, now: u64) {
+    pub(crate) fn record(&self, region: u32, before: ThreadCounts, ticks: u64, now: u64) {
         let counts = self.counts();
         let ticks = ticks.saturating_sub(counts.away.wrapping_sub(before.away));
         let upper = (counts.ended >> 32) as u32;
-        let reading = Reading {
+        let reading = RegionReading {
             region,
             within: (counts.ended as u32).wrapping_sub(before.ended as u32),
             direct: upper.wrapping_sub((before.ended >> 32) as u32),
@@ -356,7 +242,7 @@ impl Thread {
 
     /// Keeps a reading if there is room; returns whether there was.
     #[inline(always)]
-    fn keep(&self, reading: Reading) -> bool {
+    fn keep(&self, reading: RegionReading) -> bool {
         let shared = &*self.shared;
         let number = shared.number.load(Ordering::Relaxed);
         let Some([first, second]) = reading.packed() else { return false };
@@ -371,7 +257,7 @@ impl Thread {
     /// Converts the kept readings, and one that found no room.
     #[cold]
     #[inline(never)]
-    fn full(&self, last: Option<Reading>) {
+    fn full(&self, last: Option<RegionReading>) {
         if !self.take_in(last, false) && last.is_some() {
             // An allocator that is timed itself gets here during its own conversion.
             lose();
@@ -380,7 +266,7 @@ impl Thread {
 
     /// Converts readings to core cycles, and reads the ruler if it is due. Returns false inside
     /// another conversion.
-    fn take_in(&self, last: Option<Reading>, now: bool) -> bool {
+    fn take_in(&self, last: Option<RegionReading>, now: bool) -> bool {
         if self.busy.replace(true) {
             return false;
         }
@@ -390,7 +276,7 @@ impl Thread {
             locked(&global.threads).push(self.shared.clone());
         }
         let due = now || began >= self.due.get();
-        self.shared.consume(global, last, Whose::Own { thread: self, due });
+        self.shared.consume(global, last, ReadingOwner::This { thread: self, due });
         let ended = Method::end();
         let took = ended.wrapping_sub(began);
         self.away.set(self.away.get().wrapping_add(took));
@@ -418,7 +304,7 @@ impl Thread {
 
     /// Reads the ruler, and what an execution now adds to one around it. The list of readings must
     /// be empty.
-    fn read_ruler(&self, global: &Global) -> Ruler {
+    fn read_ruler(&self, global: &Global) -> RulerReading {
         let scale = steady(&global.calibration);
         // While the thread ends, executions find no state.
         let practices = global.practices.get().filter(|_| thread(|_| ()).is_some());
@@ -427,13 +313,13 @@ impl Thread {
         let pair = CoreCycles(scale.pair.0 * scale.cycles);
         let mut known = locked(&global.overhead);
         let overhead = readings.map_or(known.mean(), |readings| known.add(readings, pair));
-        Ruler { scale, overhead }
+        RulerReading { scale, overhead }
     }
 
     /// Measures what an execution adds to one around it, by a program. The list of readings must be
     /// empty.
     fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> CoreCycles {
-        let Counts { ended, nested, .. } = self.counts();
+        let ThreadCounts { ended, nested, .. } = self.counts();
         let due = self.due.replace(u64::MAX);
         let mut rounds = [[0; 2]; PRACTICE_ROUNDS];
         rounds.fill_with(|| {
@@ -464,21 +350,21 @@ impl Drop for Thread {
 impl Shared {
     /// Converts the thread's readings, and one that found no room. Only the thread itself may reset
     /// the list and read the ruler, which belongs to its CPU.
-    fn consume(&self, global: &Global, last: Option<Reading>, whose: Whose<'_>) {
+    fn consume(&self, global: &Global, last: Option<RegionReading>, owner: ReadingOwner<'_>) {
         let mut consumed = locked(&self.consumed);
         let before = consumed.ruler;
-        if before.is_none() && matches!(whose, Whose::Other) {
+        if before.is_none() && matches!(owner, ReadingOwner::Other) {
             return;
         }
         let number = self.number.load(Ordering::Acquire);
         let kept = self.readings.get(consumed.number..number).unwrap_or_default();
         let unpacked = |words: &[AtomicU64; WORDS]| {
-            Reading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+            RegionReading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
         };
-        let readings: Vec<Reading> = kept.iter().map(unpacked).chain(last).collect();
+        let readings: Vec<RegionReading> = kept.iter().map(unpacked).chain(last).collect();
         consumed.number = number;
         let mut read = false;
-        if let Whose::Own { thread, due } = whose {
+        if let ReadingOwner::This { thread, due } = owner {
             consumed.number = 0;
             self.number.store(0, Ordering::Relaxed);
             read = due || before.is_none();
@@ -522,12 +408,12 @@ impl Shared {
     }
 }
 
-/// The thread that converts readings.
+/// Whether the thread that converts readings took them.
 #[derive(Clone, Copy)]
-enum Whose<'a> {
-    /// The owner of the readings, and whether the ruler is due.
-    Own { thread: &'a Thread, due: bool },
-    /// Another thread.
+enum ReadingOwner<'a> {
+    /// It did, and whether the ruler is due.
+    This { thread: &'a Thread, due: bool },
+    /// Another thread did.
     Other,
 }
 
@@ -555,12 +441,15 @@ pub(crate) fn steady(calibration: &Calibration) -> Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unit::Ticks;
 
     /// The readings that a thread has kept.
-    fn kept(thread: &Thread) -> Vec<Reading> {
+    fn kept(thread: &Thread) -> Vec<RegionReading> {
         let number = thread.shared.number.load(Ordering::Relaxed);
         let words = thread.shared.readings.iter().take(number);
-        words.map(|words| Reading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed)))).collect()
+        words
+            .map(|words| RegionReading::from_packed(words.each_ref().map(|word| word.load(Ordering::Relaxed))))
+            .collect()
     }
 
     #[test]
@@ -584,7 +473,7 @@ mod tests {
         thread.record(1, first, own[0] + pair + 2 * (within + pair + around) + 9, 0);
 
         let scale = Scale { cycles: 2.0, pair: Ticks(pair as f64), spread: 0.0 };
-        let ruler = Ruler { scale, overhead: CoreCycles(2.0 * (pair + around) as f64) };
+        let ruler = RulerReading { scale, overhead: CoreCycles(2.0 * (pair + around) as f64) };
         let cycles: Vec<_> = kept(&thread).iter().map(|reading| ruler.convert(&ruler, reading)).collect();
         let expected = [own[2], own[1] + 2 * own[2], own[0] + 2 * own[1] + 4 * own[2]].map(|all| 2.0 * all as f64);
         let own = own.map(|own| 2.0 * own as f64);
@@ -604,23 +493,5 @@ mod tests {
         assert_eq!(pause(&[100, 100]), 100 * AT_FIRST);
         assert_eq!(pause(&[100, 50_000]), 100 * AT_FIRST);
         assert_eq!(pause(&[50_000, 100]), 100 * AT_FIRST);
-    }
-
-    #[test]
-    fn a_reading_fits_its_words_or_is_not_packed() {
-        let most = Reading { region: 0xffff, within: 0xffff, direct: 0xffff, ticks: 0xffff_ffff, nested: 0xffff_ffff };
-        let some = Reading { region: 1, within: 700, direct: 3, ticks: 5_000, nested: 4_000 };
-        for reading in [most, some] {
-            assert_eq!(reading.packed().map(Reading::from_packed), Some(reading));
-        }
-        for wide in [
-            Reading { region: 0x1_0000, ..some },
-            Reading { within: 0x1_0000, ..some },
-            Reading { direct: 0x1_0000, ..some },
-            Reading { ticks: 1 << 32, ..some },
-            Reading { nested: 1 << 32, ..some },
-        ] {
-            assert_eq!(wide.packed(), None, "{wide:?}");
-        }
     }
 }

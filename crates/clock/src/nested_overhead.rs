@@ -1,0 +1,62 @@
+//! What timing an execution adds to one around it, in different code.
+
+use crate::unit::CoreCycles;
+
+/// Times this number of executions, one more than a multiple of four, each around one block of the
+/// ruler.
+pub(crate) type Practice = fn(u32) -> u64;
+
+/// Programs that time executions, in different code.
+pub(crate) const PRACTICES: usize = 3;
+
+/// Readings of the cycles that an execution adds to one around it: the mean over the programs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct NestedOverhead {
+    number: f64,
+    /// Sums of each program's readings, and of the squares of their means.
+    sums: [f64; PRACTICES],
+    squares: f64,
+    /// Sums over the ruler's pairs, and their squares.
+    pairs: f64,
+    pair_squares: f64,
+}
+
+impl NestedOverhead {
+    /// Adds a reading of each program, and of the pair. Returns the mean of the programs.
+    pub(crate) fn add(&mut self, readings: [CoreCycles; PRACTICES], pair: CoreCycles) -> CoreCycles {
+        let mean = readings.iter().map(|reading| reading.0).sum::<f64>() / PRACTICES as f64;
+        self.number += 1.0;
+        self.sums.iter_mut().zip(readings).for_each(|(sum, reading)| *sum += reading.0);
+        self.squares += mean * mean;
+        self.pairs += pair.0;
+        self.pair_squares += pair.0 * pair.0;
+        CoreCycles(mean)
+    }
+
+    /// The mean.
+    pub(crate) fn mean(&self) -> CoreCycles {
+        CoreCycles(self.sums.iter().sum::<f64>() / PRACTICES as f64 / self.number.max(1.0))
+    }
+
+    /// The standard error of the mean.
+    pub(crate) fn error(&self) -> f64 {
+        let number = self.number.max(1.0);
+        ((self.squares / number - self.mean().0.powi(2)).max(0.0) / number).sqrt()
+    }
+
+    /// The standard deviation of the pair over readings of the ruler.
+    pub(crate) fn pair_deviation(&self) -> f64 {
+        let number = self.number.max(1.0);
+        (self.pair_squares / number - (self.pairs / number).powi(2)).max(0.0).sqrt()
+    }
+
+    /// Cycles by which the overhead is less and more than the mean. It is most in one of the
+    /// programs. Slow code around an execution hides all of it but the pair of readings, which takes
+    /// `bare` alone: 157 cycles were left of 176 (Zen 5).
+    pub(crate) fn by_code(&self, bare: CoreCycles) -> [f64; 2] {
+        let [mean, bare] = [self.mean(), bare].map(|cycles| cycles.0);
+        let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
+        let (least, most) = programs.fold((bare, mean), |(least, most), one| (one.min(least), one.max(most)));
+        [(mean - least).max(0.0), most - mean]
+    }
+}
