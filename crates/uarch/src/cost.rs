@@ -72,6 +72,11 @@ pub(super) trait MeasureCosts {
     }
 }
 
+/// A cost minus that of its control.
+pub(super) fn subtract_control((point, control): (CostPoint, Option<CostPoint>)) -> CostPoint {
+    control.map_or(point, |control| point.minus(&control))
+}
+
 /// Keeps other CPUs busy.
 pub(super) trait BackgroundCpus {
     /// Starts code on a CPU, in this memory if it matters. It runs until
@@ -133,8 +138,7 @@ fn summarize_layouts(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
 
 impl MeasureCosts for MeasuredCore<'_> {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let measured = self.measure_with_control(family, n)?;
-        Ok(measured.map(|(point, control)| control.map_or(point, |control| point.minus(&control))))
+        Ok(self.measure_with_control(family, n)?.map(subtract_control))
     }
 
     fn measure_with_control(

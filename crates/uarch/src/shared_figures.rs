@@ -137,7 +137,7 @@ mod tests {
         records.expect("all is simulated")
     }
 
-    /// The records of a test, whose run begins with so many other tests.
+    /// The records of a test in a run that begins with `others` other tests.
     fn records_behind(name: &str, others: usize) -> (Vec<(f64, Option<String>)>, usize) {
         let own = TESTS.iter().position(|test| test.name == name).expect("it is in the list");
         let tests = &TESTS[own - others..=own];

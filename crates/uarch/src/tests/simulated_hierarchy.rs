@@ -1,7 +1,7 @@
 //! Levels of caches and translations on simulated hierarchies, where translations end before the
 //! second cache does, and a sibling holds a random share of each level at times.
 
-use crate::cost::{CostPoint, MeasureCosts};
+use crate::cost::{CostPoint, MeasureCosts, subtract_control};
 use crate::level_curves::run_levels;
 use crate::record::UarchRecord;
 use crate::spec::{Experiment, LevelsSpec, ProgramFamily, StepLoop, TestSpec};
@@ -36,8 +36,7 @@ impl SimulatedRings {
 
 impl MeasureCosts for SimulatedRings {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let measured = self.measure_with_control(family, n)?;
-        Ok(measured.map(|(point, control)| control.map_or(point, |control| point.minus(&control))))
+        Ok(self.measure_with_control(family, n)?.map(subtract_control))
     }
 
     fn measure_with_control(

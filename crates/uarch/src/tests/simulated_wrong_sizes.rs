@@ -9,9 +9,11 @@ use crate::test_list::find_test;
 use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 
-/// A core with room for so many instructions, and for so many results in integer registers.
+/// A core whose two structures have these sizes.
 struct TwoStructures {
+    /// Instructions in the reorder buffer.
     rob: usize,
+    /// Results in integer registers.
     registers: usize,
 }
 
