@@ -185,9 +185,10 @@ pub(crate) const RECIPES: [ThroughputRecipe; 9] = [
 /// Some rates depend on the choice of ports at dispatch, which the code alone does not determine.
 /// On Zen 5, compares of masks with memory take 0.50 or 0.58 cycles, depending on the place of the
 /// loop's first instruction among eight. So the leads go through all places of a core that is eight
-/// wide, in a loop that returns to few of them: 240 instances and three instructions at its end. There, conversions of two µops (`vcvtpd2dq xmm, ymm`) take 0.80 cycles by themselves, and
-/// 0.67 with one other vector instruction for eight of them. `btc r64, imm8` takes 0.86, and 0.75
-/// with two of them for seven.
+/// wide, in a loop that returns to few of them: 240 instances and three instructions at its end.
+/// Conversions of two µops (`vcvtpd2dq xmm, ymm`) take 0.80 cycles there by themselves, and 0.67
+/// with one other vector instruction for eight of them. `btc r64, imm8` takes 0.86, and 0.75 with
+/// two of them for seven.
 pub(crate) const STEERED_RECIPES: [ThroughputRecipe; 10] = [
     add_lead(1),
     add_lead(2),

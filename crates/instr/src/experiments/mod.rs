@@ -2,6 +2,7 @@
 
 pub(crate) mod branch;
 mod chain_turns;
+
 mod constant_screening;
 pub mod experiment;
 pub(crate) mod form_measurement;
@@ -9,6 +10,7 @@ pub mod form_plan;
 mod link_circuits;
 pub mod link_costs;
 pub(crate) mod modes;
+mod own_constant;
 pub mod program_reading;
 pub mod regime_reading;
 pub(crate) mod regimes;
