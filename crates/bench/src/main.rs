@@ -1,5 +1,5 @@
-//! Measures cyclescope itself, here and now: known costs, blocks, coverage, additivity, traps, speed,
-//! timing methods, tables of instructions, markers, program comparisons, rivals.
+//! Measures cyclescope itself, here and now: known costs, blocks, coverage, additivity, traps,
+//! speed, timing methods, tables of instructions, markers, program comparisons, rivals.
 //!
 //! Each section is a file with a requirement and a function that prints its results. It measures
 //! with the library as `cyclescope run` does. A missed requirement is printed as missed, and the

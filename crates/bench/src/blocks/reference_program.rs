@@ -2,11 +2,11 @@
 
 use crate::busy_loop::pin_thread;
 use crate::lab::SectionResult;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Places of a loop's start in a cache line, and the bytes between them: no two places are the same.
+/// Places of a loop's start in a cache line, and the bytes between them. No two places are the
+/// same.
 const PLACES: std::ops::Range<usize> = 0..16;
 const PLACE_BYTES: usize = 5;
 /// Runs of the program; the middle one counts.
@@ -114,37 +114,47 @@ fn parse_line(line: &str) -> Option<ReferenceCost> {
 
 /// The program's text: two loops for each block and place.
 fn write_program(blocks: &[String]) -> String {
-    let mut text = HEAD.to_string();
-    let copies = |block: &String| (SHORT_LOOP / (block.matches(';').count() + 1)).max(1);
-    for (number, block) in blocks.iter().enumerate() {
-        let code = block.replace("; ", "\\n");
-        for place in PLACES {
-            for (length, copies) in [copies(block), 3 * copies(block)].into_iter().enumerate() {
-                let start = format!("asm volatile(\".p2align 6\\n.nops {}\");", 1 + place * PLACE_BYTES);
-                let body = format!(".intel_syntax noprefix\\n.rept {copies}\\n{code}\\n.endr\\n.att_syntax");
-                let _ = writeln!(
-                    text,
-                    "static void __attribute__((noinline)) block{number}_{place}_{length}(long n) {{ {start} \
-                     for (long i = 0; i < n; i++) asm volatile(\"{body}\" ::: ALL); }}"
-                );
-            }
-        }
-    }
-    text.push_str("int main(void) {\n");
-    for (number, block) in blocks.iter().enumerate() {
-        let more = 2 * copies(block);
-        text.push_str("    { double sum = 0, low = 1e9, high = 0, found;\n");
-        for place in PLACES {
-            let _ = writeln!(
-                text,
-                "      found = cost(block{number}_{place}_0, block{number}_{place}_1, {more}); sum += found; \
-                 if (found < low) low = found; if (found > high) high = found;"
-            );
-        }
-        let _ = writeln!(text, "      printf(\"%.4f %.4f %.4f\\n\", sum / {}, low, high); }}", PLACES.len());
-    }
-    text.push_str("    return 0;\n}\n");
-    text
+    let numbered = || blocks.iter().enumerate();
+    let loops: String = numbered().map(|(number, block)| write_loops(number, block)).collect();
+    let costs: String = numbered().map(|(number, block)| write_cost(number, block)).collect();
+    format!("{HEAD}{loops}int main(void) {{\n{costs}    return 0;\n}}\n")
+}
+
+/// Copies of a block in the shorter of its loops.
+fn short_copies(block: &str) -> usize {
+    (SHORT_LOOP / (block.matches(';').count() + 1)).max(1)
+}
+
+/// The functions with a block's loops.
+fn write_loops(number: usize, block: &str) -> String {
+    let code = block.replace("; ", "\\n");
+    let write_loop = |place: usize, length: usize| {
+        let copies = [1, 3][length] * short_copies(block);
+        let start = format!("asm volatile(\".p2align 6\\n.nops {}\");", 1 + place * PLACE_BYTES);
+        let body = format!(".intel_syntax noprefix\\n.rept {copies}\\n{code}\\n.endr\\n.att_syntax");
+        format!(
+            "static void __attribute__((noinline)) block{number}_{place}_{length}(long n) {{ {start} \
+             for (long i = 0; i < n; i++) asm volatile(\"{body}\" ::: ALL); }}\n"
+        )
+    };
+    PLACES.flat_map(|place| [0, 1].map(|length| write_loop(place, length))).collect()
+}
+
+/// The statements that print a block's mean, lowest and highest cost.
+fn write_cost(number: usize, block: &str) -> String {
+    let more = 2 * short_copies(block);
+    let measure_place = |place: usize| {
+        format!(
+            "      found = cost(block{number}_{place}_0, block{number}_{place}_1, {more}); sum += found; \
+             if (found < low) low = found; if (found > high) high = found;\n"
+        )
+    };
+    let places: String = PLACES.map(measure_place).collect();
+    format!(
+        "    {{ double sum = 0, low = 1e9, high = 0, found;\n{places}\
+         \x20     printf(\"%.4f %.4f %.4f\\n\", sum / {}, low, high); }}\n",
+        PLACES.len()
+    )
 }
 
 #[cfg(test)]
