@@ -414,6 +414,45 @@ mod tests {
         assert!(bytes.is_empty());
     }
 
+    /// The instructions of a program in the loop of its snippet, and the index of its body's first.
+    fn looped_instructions(snippet: &str) -> (Vec<iced_x86::Instruction>, usize) {
+        let snippet = crate::asm::parse_assembly(snippet).unwrap();
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        let looped = Some(LoopPlan::from_code(snippet.bytes(), &[]).unwrap());
+        let recipe = ProgramRecipe { snippet: snippet.bytes(), copies: 3, looped, ..ProgramRecipe::empty(clock) };
+        let program = recipe.build();
+        let decoder = iced_x86::Decoder::new(64, program.code(), iced_x86::DecoderOptions::NONE);
+        let instructions: Vec<_> = decoder.into_iter().collect();
+        let body = program.body_range().start as u64;
+        let first = instructions.iter().position(|instruction| instruction.ip() == body).unwrap();
+        (instructions, first)
+    }
+
+    #[test]
+    fn the_counter_is_loaded_before_the_body_and_counts_at_its_end() {
+        let (instructions, first) = looped_instructions("add r15, rax; adc r13, rax");
+        let count = NOMINAL_CONTEXT as u64 + offset_of!(ProgramContext, loop_count) as u64;
+        let loads = instructions[..first].iter().filter(|instruction| {
+            instruction.is_ip_rel_memory_operand() && instruction.ip_rel_memory_address() == count
+        });
+        let loaded: Vec<Register> = loads.map(|instruction| instruction.op0_register()).collect();
+        assert_eq!(loaded, [Register::R12]);
+        let [.., decrement, branch] = &instructions[..first + 9] else { panic!("the loop has an end") };
+        assert_eq!((decrement.code(), decrement.op0_register()), (Code::Dec_rm64, Register::R12));
+        assert_eq!(branch.near_branch_target(), instructions[first].ip());
+    }
+
+    #[test]
+    fn each_iteration_sets_flags_that_the_snippet_only_reads() {
+        let starts_with_test = |snippet: &str| {
+            let (instructions, first) = looped_instructions(snippet);
+            let back = instructions.iter().find(|instruction| instruction.code() == Code::Jne_rel8_64).unwrap();
+            assert_eq!(back.near_branch_target(), instructions[first].ip());
+            instructions[first].code() == Code::Test_rm64_r64
+        };
+        assert!(starts_with_test("cmovz rax, rbx") && !starts_with_test("imul rax, rbx"));
+    }
+
     #[test]
     fn the_tail_reaches_the_context_after_any_body() {
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
