@@ -36,9 +36,9 @@ const ITERATION_CYCLES: f64 = 64.0;
 /// (optimisation manuals of Intel and AMD).
 const ITERATION_INSTRUCTIONS: usize = 1024;
 const ITERATION_BYTES: usize = 6 << 10;
-/// Most taken branches in the longest iteration of a loop, at first and after it grows. More compete for the predictors' fastest
-/// entries: a call with its return and a jump took 4.1 cycles up to 8 copies, 5.3 in 32, and 5.8 in
-/// 64 (Zen 5).
+/// Most taken branches in the longest iteration of a loop, at first and after it grows. More
+/// compete for the predictors' fastest entries: a call with its return and a jump took 4.1 cycles
+/// up to 8 copies, 5.3 in 32, and 5.8 in 64 (Zen 5).
 const ITERATION_BRANCHES: usize = 16;
 const ITERATION_BRANCHES_MOST: usize = 256;
 /// Initial core cycles by which the longest and the shortest looped body differ: hundreds of steps
