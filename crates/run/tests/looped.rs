@@ -180,6 +180,15 @@ fn the_layouts_of_a_measurement_cover_a_cache_line_evenly() {
 }
 
 #[test]
+fn the_pilot_knows_a_short_cost_despite_a_coarse_clock() {
+    let coarse = Scenario { cost: 0.25, step: 40, ..Scenario::default() };
+    let plan = Plan { step: 40.0, ..plan(LengthenBy::LoopedCopies) };
+    let found = measure_cost(&mut SimulatedExecutor::new(coarse, 7), &snippet("bswap rax"), &plan).unwrap();
+    let iteration = 0.25 * found.acquisition.units[0] as f64;
+    assert!((45.0..90.0).contains(&iteration), "the shortest iteration takes {iteration} cycles, not about 64");
+}
+
+#[test]
 fn a_copy_of_many_cycles_needs_no_loop() {
     let slow = Scenario { cost: 3e5, ..Scenario::default() };
     let record = run(slow, plan(LengthenBy::LoopedCopies), &snippet("bswap rax"));
