@@ -61,12 +61,17 @@ fn assert_near(quantity: Option<Quantity>, expected: f64) {
 #[test]
 fn a_loop_shows_what_a_block_costs_beyond_the_decoders() {
     let record = run(decoding(), plan(LengthenBy::LoopedCopies), &zeroing());
-    // The first iteration, from the decoders, is a small part.
-    let error = (record.cost.value.unwrap() - RENAMED).abs();
-    assert!(error < 0.0025 * RENAMED, "{:?}", record.cost);
     assert_eq!(record.looped, Some(record.cost));
     assert_near(record.unrolled, DECODED);
     assert!(record.loop_count.is_some() && !codes(&record).contains(&CaveatKind::FrontEnd));
+}
+
+#[test]
+fn the_first_iteration_is_a_small_part_of_the_cost() {
+    let exact = Scenario { layout: SimulatedLayoutEffects::default(), jitter: 0.0, ..decoding() };
+    let cost = run(exact, plan(LengthenBy::LoopedCopies), &zeroing()).cost.value.unwrap();
+    // Of 400 iterations the first one costs half as much again.
+    assert!((cost / RENAMED - 1.0).abs() < 0.0018, "{cost}");
 }
 
 #[test]
@@ -181,11 +186,11 @@ fn the_layouts_of_a_measurement_cover_a_cache_line_evenly() {
 
 #[test]
 fn the_pilot_knows_a_short_cost_despite_a_coarse_clock() {
-    let coarse = Scenario { cost: 0.25, step: 40, ..Scenario::default() };
+    let coarse = Scenario { cost: 1.0, step: 40, ..Scenario::default() };
     let plan = Plan { step: 40.0, ..plan(LengthenBy::LoopedCopies) };
     let found = measure_cost(&mut SimulatedExecutor::new(coarse, 7), &snippet("bswap rax"), &plan).unwrap();
-    let iteration = 0.25 * found.acquisition.units[0] as f64;
-    assert!((45.0..90.0).contains(&iteration), "the shortest iteration takes {iteration} cycles, not about 64");
+    let iteration = found.acquisition.units[0];
+    assert!((45..90).contains(&iteration), "the shortest iteration takes {iteration} cycles, not about 64");
 }
 
 #[test]
