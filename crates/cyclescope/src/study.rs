@@ -28,7 +28,8 @@ pub fn find_study(name: &str) -> Option<&'static StudyInfo> {
 ///
 /// # Errors
 ///
-/// [`StopReason::Failed`] if the evidence is damaged, or ends before the result is complete.
+/// [`StopReason::Failed`] if the evidence is damaged, ends before the result is complete, or holds
+/// something that the study neither built nor asked for.
 pub fn replay_evidence(container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
     let damaged = |how: String| StopReason::from(RunError::Replay { how });
     let name = &container.manifest.origin.study;
@@ -37,7 +38,10 @@ pub fn replay_evidence(container: &EvidenceContainer) -> Result<Vec<ResultRecord
     let answers = MachineAnswers::from_container(container).map_err(|error| damaged(error.to_string()))?;
     let mut records = Vec::new();
     study.measure(&answers, &mut records)?;
-    Ok(records)
+    match answers.find_differences().first() {
+        Some(difference) => Err(damaged(difference.to_string())),
+        None => Ok(records),
+    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@ use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
 use cyclescope::measure::{Plan, Precision, measure_cost};
 use cyclescope::result::answers::MachineAnswers;
-use cyclescope::result::container::{EvidenceContainer, EvidenceOrigin, EvidenceRecorder};
+use cyclescope::result::container::{
+    ContainerPart, ContainerWriter, EvidenceContainer, EvidenceOrigin, EvidenceRecorder,
+};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::{NAME, RunStudy};
-use cyclescope::study::{ResultRecord, StopReason, Study};
+use cyclescope::study::{ResultRecord, StopReason, Study, replay_evidence};
 use cyclescope_sim::{Scenario, SimulatedExecutor};
+use std::io::Read;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -140,7 +143,7 @@ fn a_replay_repeats_a_run_with_all_its_decisions() {
     // The executor's report of its surroundings is replayed too.
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("another run")), "{:?}", record.caveats);
     assert_eq!(record.changed, ["CR8"]);
-    assert_eq!(cyclescope::study::replay_evidence(&container), Ok(records.clone()));
+    assert_eq!(replay_evidence(&container), Ok(records.clone()));
     let line = container.records().unwrap().next().unwrap().unwrap();
     assert_eq!(line, serde_json::from_str::<serde_json::Value>(&records[0].line).unwrap());
 }
@@ -180,10 +183,13 @@ fn an_impossible_plan_is_refused() {
     folder.keep(&mut study(plan(Duration::from_millis(1)), false)).1.unwrap();
     let manifest = folder.container().manifest;
     for (field, value) in [("/plan/rounds", 0.into()), ("/subject/instances", serde_json::json!([])), ("", ().into())] {
-        let mut changed = manifest.clone();
-        *changed.facts.pointer_mut(field).unwrap() = value;
-        changed.write(&folder.0).unwrap();
-        let Err(error) = RunStudy::restore(&folder.container()) else { panic!("{field}") };
+        let mut facts = manifest.facts.clone();
+        *facts.pointer_mut(field).unwrap() = value;
+        let changed = Folder::new("impossible");
+        let mut writer = ContainerWriter::create(&changed.0, manifest.origin.clone()).unwrap();
+        writer.set_facts(&facts).unwrap();
+        writer.finish().unwrap();
+        let Err(error) = RunStudy::restore(&changed.container()) else { panic!("{field}") };
         assert!(error.to_string().contains("facts"), "{error}");
     }
 }
@@ -218,4 +224,61 @@ fn recorded_answers_are_replayed() {
     let answers = MachineAnswers::from_container(&container).unwrap();
     assert!(answers.take_readings(serde_json::json!("others"), 2, || Ok(Vec::new())).is_err());
     assert!(ask(&answers).is_err() && !answers.is_exhausted());
+}
+
+const PARTS: [(ContainerPart, &str); 2] =
+    [(ContainerPart::Programs, "programs.jsonl.gz"), (ContainerPart::Layouts, "layouts.jsonl.gz")];
+
+impl Folder {
+    /// The lines of a file.
+    fn lines(&self, file: &str) -> Vec<String> {
+        let mut text = String::new();
+        let packed = std::fs::File::open(self.0.join(file)).unwrap();
+        flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+        text.lines().map(str::to_string).collect()
+    }
+
+    /// Writes this evidence anew after a change of its programs and layouts, and replays it.
+    fn replay_changed(&self, change: impl FnOnce(&mut [Vec<String>; 2])) -> Result<Vec<ResultRecord>, StopReason> {
+        let (other, container) = (Folder::new("changed"), self.container());
+        let mut writer = ContainerWriter::create(&other.0, container.manifest.origin.clone()).unwrap();
+        writer.set_facts(&container.manifest.facts).unwrap();
+        let mut lines = PARTS.map(|(_, file)| self.lines(file));
+        change(&mut lines);
+        for ((part, _), lines) in PARTS.into_iter().zip(lines) {
+            lines.iter().for_each(|line| writer.add_item(part, format!("{line}\n").as_bytes()).unwrap());
+        }
+        let mut events = container.events().unwrap();
+        while let Some((event, samples)) = events.take_event(usize::MAX).unwrap() {
+            writer.add_event(&event, &samples).unwrap();
+        }
+        writer.finish().unwrap();
+        replay_evidence(&other.container())
+    }
+}
+
+/// Lines of a file that a test changes, one after the other.
+const LINES_TRIED: usize = 8;
+
+#[test]
+fn programs_and_layouts_that_the_study_does_not_build_are_detected() {
+    let folder = Folder::new("rebuilt");
+    let (records, _) = folder.keep(&mut study(plan(Duration::from_millis(1)), false));
+    assert_eq!(folder.replay_changed(|_| ()), Ok(records));
+    for (at, (_, file)) in PARTS.into_iter().enumerate() {
+        let count = folder.lines(file).len();
+        for number in (0..count).step_by(count.div_ceil(LINES_TRIED)) {
+            let changed = folder.replay_changed(|lines| {
+                let line = &mut lines[at][number];
+                let digit = line.rfind(|digit: char| digit.is_ascii_digit() && digit != '9').unwrap();
+                line.replace_range(digit..=digit, "9");
+            });
+            let error = changed.expect_err("another part");
+            assert!(matches!(error, StopReason::Failed(Error::Run(RunError::Replay { .. }))), "{file} {number}");
+        }
+        let shorter = folder.replay_changed(|lines| drop(lines[at].pop()));
+        assert!(shorter.is_err(), "{file} without its last line");
+        let longer = folder.replay_changed(|lines| lines[at].push("{}".to_string()));
+        assert!(longer.is_err(), "{file} with a line more");
+    }
 }

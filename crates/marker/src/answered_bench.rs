@@ -9,7 +9,7 @@ use super::working_set::WorkingSet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::{LockState, Sample};
 use cyclescope_measure::result::answers::MachineAnswers;
-use cyclescope_measure::result::container::Checksum;
+use cyclescope_measure::result::container::ContentDigest;
 use cyclescope_measure::ruler::LayoutSamples;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -186,13 +186,13 @@ impl MarkerBench for AnsweredBench<'_> {
 
 /// Identifies a list of visits.
 fn digest_visits(visits: &[CaseVisit]) -> String {
-    let mut sum = Checksum::default();
+    let mut digest = ContentDigest::default();
     for CaseVisit { placement, loops: [few, many], ruler_loops } in visits {
         for number in [*placement as u64, *few, *many, *ruler_loops] {
-            sum.add_bytes(&number.to_le_bytes());
+            digest.add_bytes(&number.to_le_bytes());
         }
     }
-    sum.to_hex()
+    digest.to_hex()
 }
 
 /// The durations of a visit as readings. Each begins at the end of the previous one.

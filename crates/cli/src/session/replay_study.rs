@@ -43,8 +43,8 @@ pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, outpu
     if finished && written.next().transpose()?.is_some() {
         differing.push("the stored result has more lines".to_string());
     }
-    if finished && !answers.is_exhausted() {
-        differing.push("the evidence has more readings".to_string());
+    if finished || answers.is_exhausted() {
+        differing.extend(answers.find_differences().into_iter().map(str::to_string));
     }
     match output.is_json() {
         true => view.print_replay_lines(&study, output)?,

@@ -1,6 +1,6 @@
 //! `evaluate`: the paper's figures to the last digit, evidence, names and errors.
 
-use crate::support::{Answer, answer, cyclescope, folder, forged};
+use crate::support::{Answer, answer, cyclescope, folder, forged, write_forged};
 use cyclescope::executor::Sample;
 use cyclescope::result::container::EvidenceContainer;
 use flate2::read::GzDecoder;
@@ -247,17 +247,18 @@ fn evidence_reproduces_the_same_figures() {
     }
     // The remedy names the command that measures again.
     assert_eq!(run_program(&["replay", "--measure", path]).code, Some(2));
-    let manifest = EvidenceContainer::open(&directory).expect("whole evidence").manifest;
+    let container = EvidenceContainer::open(&directory).expect("whole evidence");
+    let bad = folder.path().join("bad");
     for (field, value) in
         [("/size/samples", 0), ("/size/samples", 4_000_000_000), ("/size/ensembles", 0), ("/budget/secs", u64::MAX)]
     {
-        let mut changed = manifest.clone();
-        let field = format!("/plan{field}");
-        *changed.facts.pointer_mut(&field).expect("the field") = value.into();
-        changed.write(&directory).expect("a file");
-        assert_eq!(run_program(&["replay", path]).code, Some(2), "{field} {value}");
+        let odd = |facts: &mut Value| {
+            *facts.pointer_mut(&format!("/plan{field}")).expect("the field") = value.into();
+        };
+        write_forged(&container, &bad, odd, |_, _| (), |_| ());
+        assert_eq!(run_program(&["replay", bad.to_str().expect("text")]).code, Some(2), "{field} {value}");
+        std::fs::remove_dir_all(&bad).expect("a directory");
     }
-    manifest.write(&directory).expect("a file");
     // One reading of the last ensemble.
     let mut lengths = Vec::new();
     let mut events = EvidenceContainer::open(&directory).expect("whole evidence").events().expect("events");

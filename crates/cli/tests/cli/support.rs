@@ -189,19 +189,33 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Changes the facts or events of evidence, like a forger who also recomputes all checksums.
+/// Changes the facts or events of evidence, like a forger who also recomputes all digests.
 pub fn forged(
     directory: &Path,
+    facts: impl FnOnce(&mut Value),
+    event: impl FnMut(u64, &mut Vec<Sample>),
+    record: impl FnMut(&mut Value),
+) {
+    let container = EvidenceContainer::open(directory).expect("whole evidence");
+    let other = directory.with_extension("forged");
+    write_forged(&container, &other, facts, event, record);
+    std::fs::remove_dir_all(directory).expect("a directory");
+    std::fs::rename(other, directory).expect("a directory");
+}
+
+/// Writes changed evidence to another directory.
+pub fn write_forged(
+    container: &EvidenceContainer,
+    to: &Path,
     facts: impl FnOnce(&mut Value),
     mut event: impl FnMut(u64, &mut Vec<Sample>),
     mut record: impl FnMut(&mut Value),
 ) {
-    let container = EvidenceContainer::open(directory).expect("whole evidence");
     let mut changed = container.manifest.facts.clone();
     facts(&mut changed);
-    let other = directory.with_extension("forged");
-    let mut writer = ContainerWriter::create(&other, container.manifest.origin.clone()).expect("a new directory");
+    let mut writer = ContainerWriter::create(to, container.manifest.origin.clone()).expect("a new directory");
     writer.set_facts(&changed).expect("plain data");
+    writer.copy_batches(container).expect("whole evidence");
     let mut events = container.events().expect("events");
     let mut number = 0;
     while let Some((what, mut samples)) = events.take_event(usize::MAX).expect("an event") {
@@ -215,8 +229,6 @@ pub fn forged(
         writer.add_record("forged", &line).expect("it can be written");
     }
     writer.finish().expect("it can be written");
-    std::fs::remove_dir_all(directory).expect("a directory");
-    std::fs::rename(other, directory).expect("a directory");
 }
 
 /// What `found` returns within some seconds.

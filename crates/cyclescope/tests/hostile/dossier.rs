@@ -1,15 +1,13 @@
-//! Evidence as one JSON value, so that tests can change it and write it with valid checksums.
+//! Evidence as one JSON value, so that tests can change it and write it with valid digests.
 
 use cyclescope::executor::Sample;
 use cyclescope::result::container::{
-    ContainerWriter, EvidenceContainer, EvidenceOrigin, Manifest, PartFacts, SCHEMA, StudyEvent,
+    ContainerPart, ContainerWriter, EvidenceContainer, EvidenceOrigin, Manifest, StudyEvent,
 };
-use flate2::Compression;
-use flate2::read::{GzDecoder, GzEncoder};
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -92,7 +90,7 @@ fn replay(directory: &Path) {
     }
 }
 
-/// Replays arbitrary evidence with valid checksums.
+/// Replays arbitrary evidence with valid digests.
 pub fn replayed(bytes: &[u8]) {
     let Ok(dossier) = serde_json::from_slice::<Value>(bytes) else { return };
     let directory = Directory::new();
@@ -100,7 +98,7 @@ pub fn replayed(bytes: &[u8]) {
     replay(&directory.0);
 }
 
-/// Replays evidence with these events and valid checksums.
+/// Replays evidence with these events and valid digests.
 pub fn replayed_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>]) {
     let directory = Directory::new();
     write_events(dossier, events, &directory.0).expect("there is room");
@@ -141,7 +139,7 @@ pub fn manifest(bytes: &[u8]) {
         let Some((directory, manifest)) = good else { return };
         std::fs::write(directory.0.join("manifest.json"), bytes).expect("there is room");
         replay(&directory.0);
-        // With a valid checksum.
+        // With a valid digest.
         if let Ok(forged) = serde_json::from_slice::<Manifest>(bytes) {
             forged.write(&directory.0).expect("there is room");
             replay(&directory.0);
@@ -150,28 +148,22 @@ pub fn manifest(bytes: &[u8]) {
     });
 }
 
-/// Reads evidence with these bytes in place of the readings, compressed and with a valid checksum.
+/// Reads evidence with these bytes in place of the readings, and with valid digests.
 pub fn readings(bytes: &[u8]) {
-    const FILE: &str = "readings.gz";
+    let directory = Directory::new();
     GOOD.with_borrow(|good| {
-        let Some((directory, manifest)) = good else { return };
-        let mut packed = Vec::new();
-        GzEncoder::new(bytes, Compression::fast()).read_to_end(&mut packed).expect("memory");
-        std::fs::write(directory.0.join(FILE), &packed).expect("there is room");
-        let sum = packed
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
-        let facts = PartFacts {
-            bytes: packed.len() as u64,
-            raw_bytes: bytes.len() as u64,
-            checksum: format!("{sum:016x}"),
-            ..manifest.files[FILE].clone()
-        };
-        let files: BTreeMap<String, PartFacts> =
-            manifest.files.iter().map(|(name, own)| (name.clone(), own.clone())).collect();
-        let files = files.into_iter().chain([(FILE.to_string(), facts)]).collect();
-        let forged = Manifest { schema: SCHEMA.to_string(), files, ..manifest.clone() };
-        forged.write(&directory.0).expect("there is room");
+        let Some((good, manifest)) = good else { return };
+        let mut writer = ContainerWriter::create(&directory.0, manifest.origin.clone()).expect("there is room");
+        writer.set_facts(&manifest.facts).expect("plain data");
+        let container = EvidenceContainer::open(&good.0).expect("good evidence");
+        writer.copy_batches(&container).expect("there is room");
+        // The number of items is that of the good readings.
+        let more = manifest.files["readings.gz"].items.saturating_sub(1);
+        let pieces = std::iter::once(bytes).chain((0..more).map(|_| &b""[..]));
+        for piece in pieces {
+            writer.add_item(ContainerPart::Readings, piece).expect("there is room");
+        }
+        writer.finish().expect("there is room");
         replay(&directory.0);
     });
 }

@@ -13,7 +13,7 @@ use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::processor::Hypervisor;
 use cyclescope_exec::{Batch, Capabilities, Executor, OpenResult, Sample, TimingOrigin, kernel, user};
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, Manifest, StudyEvent};
+use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, StudyEvent};
 use cyclescope_measure::study::{ResultRecord, StudyProgress};
 use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::cell::RefCell;
@@ -344,6 +344,7 @@ fn a_changed_reading_changes_the_record() {
     let changed = Directory::new("changed");
     let mut replay = EvaluateStudy::restore(&container).unwrap();
     let mut writer = ContainerWriter::create(&changed.0, origin(&replay)).unwrap();
+    writer.copy_batches(&container).unwrap();
     // One reading of the last ensemble, on which no later request depends.
     let batches = |container: &EvidenceContainer| {
         let mut events = container.events().unwrap();
@@ -365,12 +366,16 @@ fn a_changed_reading_changes_the_record() {
 
 #[test]
 fn a_plan_with_impossible_values_is_rejected() {
-    let directory = Directory::new("plan");
     let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
-    let mut writer = ContainerWriter::create(&directory.0, origin(&study)).unwrap();
-    writer.set_facts(&study.plan().unwrap()).unwrap();
-    writer.finish().unwrap();
-    assert!(EvaluateStudy::restore(&EvidenceContainer::open(&directory.0).unwrap()).is_ok());
+    let restored = |facts: &Value| {
+        let directory = Directory::new("plan");
+        let mut writer = ContainerWriter::create(&directory.0, origin(&study)).unwrap();
+        writer.set_facts(facts).unwrap();
+        writer.finish().unwrap();
+        EvaluateStudy::restore(&EvidenceContainer::open(&directory.0).unwrap()).map(|_| ())
+    };
+    let facts = study.plan().unwrap();
+    assert!(restored(&facts).is_ok());
     for (field, value) in [
         ("/plan/size/samples", Value::from(0)),
         ("/plan/size/samples", Value::from(u32::MAX)),
@@ -380,12 +385,8 @@ fn a_plan_with_impossible_values_is_rejected() {
         ("/plan/candidates/0/executor", Value::from("nowhere")),
         ("/plan/candidates/0/clock", Value::from("sundial")),
     ] {
-        let mut manifest = Manifest::read(&directory.0).unwrap();
-        let place = manifest.facts.pointer_mut(field).unwrap();
-        let before = std::mem::replace(place, value);
-        manifest.write(&directory.0).unwrap();
-        assert!(EvaluateStudy::restore(&EvidenceContainer::open(&directory.0).unwrap()).is_err(), "{field}");
-        *manifest.facts.pointer_mut(field).unwrap() = before;
-        manifest.write(&directory.0).unwrap();
+        let mut changed = facts.clone();
+        *changed.pointer_mut(field).unwrap() = value;
+        assert!(restored(&changed).is_err(), "{field}");
     }
 }

@@ -114,6 +114,7 @@ fn forged(
     let mut plan = container.manifest.facts.clone();
     change_plan(&mut plan);
     writer.set_facts(&plan).unwrap();
+    writer.copy_batches(&container).unwrap();
     let mut events = container.events().unwrap();
     while let Some((mut event, mut samples)) = events.take_event(usize::MAX).unwrap() {
         change(&mut event, &mut samples);

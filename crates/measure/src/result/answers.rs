@@ -60,6 +60,15 @@ impl MachineAnswers {
         }
     }
 
+    /// What of the evidence is not what the study built or asked for, once its result is complete.
+    /// Live answers do not differ.
+    pub fn find_differences(&self) -> Vec<&'static str> {
+        match &self.0 {
+            AnswerSource::Replaying(recorded) => recorded.find_differences(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns an executor: a new one from `open`, or a replaying one if the answers are recorded.
     ///
     /// # Errors

@@ -5,9 +5,8 @@
 //! makes the same decisions over [`replaying`](super::replaying). Results of other sources, such as
 //! `marker`'s loops and `evaluate`'s experiments on several CPUs, are recorded through
 //! [`answers`](super::answers).
-//! several CPUs, are recorded through [`answers`](super::answers).
 
-use super::container::{BatchEvent, BatchParameters, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
+use super::container::{BatchEvent, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
@@ -77,17 +76,7 @@ fn record_batch(
     error: Option<&RunError>,
     after: ExecutorState,
 ) -> io::Result<()> {
-    let programs = batch.programs.iter().map(|program| writer.add_program(program)).collect::<io::Result<_>>()?;
-    let first_layout = writer.add_layouts(&batch.layouts)?;
-    let event = BatchEvent {
-        programs,
-        first_layout,
-        layouts: batch.layouts.len(),
-        how: BatchParameters::from_batch(batch),
-        digest: super::container::batch_digest(batch)?,
-        after,
-        error: error.cloned(),
-    };
+    let event = BatchEvent { batch: writer.add_batch(batch)?, after, error: error.cloned() };
     writer.add_event(&StudyEvent::Batch(Box::new(event)), samples)
 }
 

@@ -4,7 +4,10 @@
 //! decisions do not follow from recorded answers. That is an error and never gives a number. A
 //! request past the last recorded answer is an error too.
 
-use super::container::{BatchEvent, ContainerError, ContainerEvents, EvidenceContainer, StudyEvent, batch_digest};
+use super::container::{
+    BatchEvent, BatchFacts, BatchLog, ContainerError, ContainerEvents, ContainerPart, ContentDigest, EvidenceContainer,
+    StudyEvent,
+};
 use super::recording::ExecutorFacts;
 use cyclescope_code::context::AREA_REGISTERS;
 use cyclescope_code::program::memory::STANDARD_AREA_BYTES;
@@ -16,6 +19,7 @@ use cyclescope_core::machine::tsc::TscParameters;
 use cyclescope_core::unit::Hertz;
 use cyclescope_exec::{Batch, Capabilities, CounterAvailability, CounterProgress, Executor, ExecutorMemory, Sample};
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -35,10 +39,42 @@ const RECORDING_ENDS: &str = "the recording ends here";
 
 struct ReplayState {
     events: ContainerEvents,
+    rebuilt: RebuiltBatches,
     /// The time given last.
     now: Duration,
     /// Why no further answer can be given.
     ended: Option<RunError>,
+}
+
+/// The programs and layouts that the study builds again, compared with the recorded ones at the
+/// end.
+struct RebuiltBatches {
+    log: BatchLog,
+    /// Digests of the programs and of the layouts: as recorded, and as built so far.
+    parts: [(ContainerPart, String, ContentDigest); 2],
+}
+
+impl RebuiltBatches {
+    fn new(container: &EvidenceContainer) -> RebuiltBatches {
+        let parts = [ContainerPart::Programs, ContainerPart::Layouts]
+            .map(|part| (part, container.content_digest(part).to_string(), ContentDigest::default()));
+        RebuiltBatches { log: BatchLog::default(), parts }
+    }
+
+    /// Describes a batch as it was recorded.
+    fn add_batch(&mut self, batch: &Batch) -> io::Result<BatchFacts> {
+        let RebuiltBatches { log, parts } = self;
+        log.add_batch(batch, &mut |part, line| {
+            let same_part = parts.iter_mut().filter(|(own, ..)| *own == part);
+            same_part.for_each(|(_, _, digest)| digest.add_bytes(line));
+            Ok(())
+        })
+    }
+
+    /// The parts that differ from the recorded ones, if all batches have been built.
+    fn differing_parts(&self) -> impl Iterator<Item = ContainerPart> {
+        self.parts.iter().filter(|(_, recorded, built)| *recorded != built.to_hex()).map(|(part, ..)| *part)
+    }
 }
 
 impl ReplayState {
@@ -62,7 +98,8 @@ fn mismatch_error(what: &str) -> RunError {
 impl RecordedAnswers {
     /// Opens the answers of a container.
     pub(super) fn new(container: &EvidenceContainer) -> Result<RecordedAnswers, ContainerError> {
-        let state = ReplayState { events: container.events()?, now: Duration::ZERO, ended: None };
+        let (events, rebuilt) = (container.events()?, RebuiltBatches::new(container));
+        let state = ReplayState { events, rebuilt, now: Duration::ZERO, ended: None };
         Ok(RecordedAnswers(RefCell::new(state)))
     }
 
@@ -79,6 +116,17 @@ impl RecordedAnswers {
         state.events.is_exhausted() && state.ended.as_ref().is_none_or(ends)
     }
 
+    /// What of the evidence is not what the study built or asked for, once its result is complete.
+    pub(super) fn find_differences(&self) -> Vec<&'static str> {
+        let more = (!self.is_exhausted()).then_some("the evidence has more readings");
+        let state = self.0.borrow();
+        let parts = state.rebuilt.differing_parts().map(|part| match part {
+            ContainerPart::Programs => "the recorded programs are not those of the study",
+            _ => "the recorded layouts are not those of the study",
+        });
+        more.into_iter().chain(parts).collect()
+    }
+
     /// Takes recorded readings, at most `most`.
     pub(super) fn next_readings(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
         let next = self.0.borrow_mut().next_event(most);
@@ -91,18 +139,21 @@ impl RecordedAnswers {
 
     /// Takes the recorded batch, if it equals the requested one.
     fn next_batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
-        let own = batch_digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
         let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
         let next = self.0.borrow_mut().next_event(readings);
-        let result = next.and_then(|(event, samples)| match event {
-            StudyEvent::Batch(event) if event.digest == own => match event.error {
-                None if samples.len() != readings => {
-                    Err(RunError::Replay { how: format!("a batch of {readings} readings has {}", samples.len()) })
-                }
-                _ => Ok((*event, samples)),
-            },
-            StudyEvent::Batch(_) => Err(mismatch_error("another batch than the recorded one")),
-            _ => Err(mismatch_error("a batch where none was recorded")),
+        let result = next.and_then(|(event, samples)| {
+            let rebuilt = self.0.borrow_mut().rebuilt.add_batch(batch);
+            let own = rebuilt.map_err(|error| RunError::Replay { how: error.to_string() })?;
+            match event {
+                StudyEvent::Batch(event) if event.batch == own => match event.error {
+                    None if samples.len() != readings => {
+                        Err(RunError::Replay { how: format!("a batch of {readings} readings has {}", samples.len()) })
+                    }
+                    _ => Ok((*event, samples)),
+                },
+                StudyEvent::Batch(_) => Err(mismatch_error("another batch than the recorded one")),
+                _ => Err(mismatch_error("a batch where none was recorded")),
+            }
         });
         result.map_err(|error| self.end_with(error))
     }

@@ -1,6 +1,6 @@
 //! The manifest: a JSON file that people can read, always replaced as a whole.
 
-use super::checksum::Checksum;
+use super::content_digest::ContentDigest;
 use super::{ContainerError, MANIFEST, PART_FILES};
 use cyclescope_core::input::{self, InputKind};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The schema of a container.
-pub const SCHEMA: &str = "cyclescope-evidence/4";
+pub const SCHEMA: &str = "cyclescope-evidence/5";
 
 /// File name of a manifest until it is complete.
 pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
@@ -27,7 +27,7 @@ pub struct EvidenceOrigin {
     pub machine: Value,
 }
 
-/// Length and checksum of a file.
+/// Length and digest of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartFacts {
     /// Bytes of the file. Any bytes after them were written later than the manifest.
@@ -36,8 +36,8 @@ pub struct PartFacts {
     pub raw_bytes: u64,
     /// Number of items.
     pub items: u64,
-    /// FNV-1a of the file's bytes.
-    pub checksum: String,
+    /// SHA-256 of the file's bytes.
+    pub sha256: String,
 }
 
 /// The manifest.
@@ -56,8 +56,8 @@ pub struct Manifest {
     pub facts: Value,
     /// The other files by name.
     pub files: BTreeMap<String, PartFacts>,
-    /// FNV-1a of the manifest's text with this field empty.
-    pub checksum: String,
+    /// SHA-256 of the manifest's text with this field empty.
+    pub sha256: String,
 }
 
 /// Files that identify evidence in earlier formats.
@@ -71,18 +71,18 @@ impl Manifest {
         files: BTreeMap<String, PartFacts>,
     ) -> Manifest {
         let (schema, version) = (SCHEMA.to_string(), env!("CARGO_PKG_VERSION").to_string());
-        Manifest { schema, version, origin, finished, facts, files, checksum: String::new() }
+        Manifest { schema, version, origin, finished, facts, files, sha256: String::new() }
     }
 
-    /// The JSON text, with its checksum.
+    /// The JSON text, with its digest.
     fn to_text(&self) -> serde_json::Result<String> {
-        let mut manifest = Manifest { checksum: String::new(), ..self.clone() };
+        let mut manifest = Manifest { sha256: String::new(), ..self.clone() };
         let text = serde_json::to_string_pretty(&manifest)?;
-        manifest.checksum = Checksum::from_bytes(text.as_bytes()).to_hex();
+        manifest.sha256 = ContentDigest::hex_of(text.as_bytes());
         Ok(serde_json::to_string_pretty(&manifest)? + "\n")
     }
 
-    /// Writes the manifest into a directory, whole or not at all, with a new checksum.
+    /// Writes the manifest into a directory, whole or not at all, with a new digest.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
         let text = self.to_text().map_err(io::Error::other)?;
@@ -106,7 +106,7 @@ impl Manifest {
         let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
         // A manifest has exactly one text, so any changed byte is detected.
         if manifest.to_text().is_ok_and(|own| own.as_bytes() != text) {
-            return Err(damaged("checksum", "it is not that of the text".to_string()));
+            return Err(damaged("sha256", "it is not that of the text".to_string()));
         }
         if manifest.files.len() != PART_FILES.len() || !PART_FILES.iter().all(|file| manifest.files.contains_key(*file))
         {

@@ -2,11 +2,11 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `manifest.json` | schema, version, study, machine, the study's facts, length and checksum of every other file |
+//! | `manifest.json` | schema, version, study, machine, the study's facts, length and SHA-256 of every other file |
 //! | `programs.jsonl.gz` | the machine code of each program, once, before it is placed |
 //! | `layouts.jsonl.gz` | each layout as data: places of programs, order of their calls |
 //! | `readings.gz` | the events in chronological order, each with its raw readings |
-//! | `records.jsonl.gz` | the JSON lines that the command printed |
+//! | `records.jsonl.gz` | the JSON lines that the command printed; when finished, the seal |
 //!
 //! The files are written during the measurement; memory holds at most one batch. A manifest is
 //! replaced as a whole and covers the bytes written before it. If a process is killed, later bytes
@@ -19,10 +19,14 @@
 //! at level 1 in half the time, but took 33 s to compile. `ruzstd` reached 17 %, LZ4 20 %.
 //!
 //! Files may be hostile: every length is limited, every count is checked against the content, and
-//! an error names file and field. The checksums detect damage; they do not protect against forgery.
+//! an error names file and field. The digests and the seal detect a file that was changed or
+//! exchanged. A replay builds the programs and layouts again and compares them. Nothing protects
+//! against somebody who invents readings and writes all files anew.
 
-mod checksum;
+mod batch_log;
 mod columns;
+mod content_digest;
+mod evidence_seal;
 mod manifest;
 mod part;
 mod reader;
@@ -30,10 +34,10 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use checksum::Checksum;
+pub(super) use batch_log::BatchLog;
+pub use content_digest::ContentDigest;
 pub use manifest::{EvidenceOrigin, Manifest, PartFacts, SCHEMA};
 pub use reader::{ContainerEvents, ContainerLines, EvidenceContainer};
-pub(super) use writer::batch_digest;
 pub use writer::{ContainerWriter, EvidenceRecorder, remove_unfinished, to_json_value};
 
 use cyclescope_code::program::memory::ProgramMemory;
@@ -54,16 +58,23 @@ const PART_FILES: [&str; 4] = ["programs.jsonl.gz", "layouts.jsonl.gz", "reading
 
 /// The files besides the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ContainerPart {
+pub enum ContainerPart {
+    /// Each program once.
     Programs,
+    /// Every layout.
     Layouts,
+    /// The events with their readings.
     Readings,
+    /// The lines that the command printed.
     Records,
 }
 
 impl ContainerPart {
     const ALL: [ContainerPart; 4] =
         [ContainerPart::Programs, ContainerPart::Layouts, ContainerPart::Readings, ContainerPart::Records];
+
+    const BEFORE_RECORDS: [ContainerPart; 3] =
+        [ContainerPart::Programs, ContainerPart::Layouts, ContainerPart::Readings];
 
     fn file_name(self) -> &'static str {
         PART_FILES[self as usize]
@@ -91,6 +102,19 @@ pub enum StudyEvent {
 /// A batch that was run, and the state of the executor afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchEvent {
+    /// The batch.
+    #[serde(flatten)]
+    pub batch: BatchFacts,
+    /// State of the executor after the batch.
+    pub after: ExecutorState,
+    /// Error that ended the batch early, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub error: Option<RunError>,
+}
+
+/// A batch by the numbers of its programs and layouts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BatchFacts {
     /// Numbers of its programs, in their order.
     pub programs: Vec<u64>,
     /// Number of its first layout; the others follow.
@@ -99,13 +123,8 @@ pub struct BatchEvent {
     pub layouts: usize,
     /// Parameters of the batch.
     pub how: BatchParameters,
-    /// Identifies the batch: a checksum of its programs, layouts and parameters.
+    /// SHA-256 of its programs, layouts and parameters.
     pub digest: String,
-    /// State of the executor after the batch.
-    pub after: ExecutorState,
-    /// Error that ended the batch early, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub error: Option<RunError>,
 }
 
 /// Parameters of a batch besides programs and layouts.

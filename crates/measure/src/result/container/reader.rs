@@ -1,6 +1,8 @@
 //! Reads a container.
 
 use super::columns::{read_samples, read_varint};
+use super::content_digest::ContentDigest;
+use super::evidence_seal::EvidenceSeal;
 use super::manifest::Manifest;
 use super::part::{self, PartReader};
 use super::{ContainerError, ContainerPart, StudyEvent};
@@ -21,23 +23,82 @@ const PROGRAM_MOST: u64 = 2 * (64 << 20) + (1 << 20);
 /// Most readings of an event, 512 MiB in total. The largest batches have some million.
 pub(super) const SAMPLES_MOST: u64 = 1 << 25;
 
-/// A container whose files match the manifest.
+/// A container whose files match the manifest and, if it is finished, the seal.
 #[derive(Debug)]
 pub struct EvidenceContainer {
     directory: PathBuf,
+    /// Digests of the content of [`ContainerPart::BEFORE_RECORDS`].
+    contents: [String; 3],
     /// The manifest.
     pub manifest: Manifest,
 }
 
 impl EvidenceContainer {
-    /// Opens the container in a directory and checks the checksums of all files.
+    /// Opens the container in a directory and checks the digests of all files.
     pub fn open(directory: &Path) -> Result<EvidenceContainer, ContainerError> {
         let manifest = Manifest::read(directory)?;
-        let container = EvidenceContainer { directory: directory.to_path_buf(), manifest };
-        for part in ContainerPart::ALL {
-            container.open_part(part)?;
+        let contents = Default::default();
+        let mut container = EvidenceContainer { directory: directory.to_path_buf(), contents, manifest };
+        for part in ContainerPart::BEFORE_RECORDS {
+            container.contents[part as usize] = container.digest_content(part)?;
         }
+        container.check_records()?;
         Ok(container)
+    }
+
+    /// Reads a part to its end. Returns the digest of its content.
+    fn digest_content(&self, part: ContainerPart) -> Result<String, ContainerError> {
+        let mut reader = self.open_part(part)?;
+        let mut digest = ContentDigest::default();
+        loop {
+            let content = reader.fill_buf();
+            let content = content
+                .map_err(|error| ContainerError::damaged_field(part.file_name(), "content", error.to_string()))?;
+            if content.is_empty() {
+                break;
+            }
+            digest.add_bytes(content);
+            let count = content.len();
+            reader.consume(count);
+        }
+        self.check_end(reader, part)?;
+        Ok(digest.to_hex())
+    }
+
+    /// Fails if a finished part has more or less content than the manifest says.
+    fn check_end(&self, reader: PartReader, part: ContainerPart) -> Result<(), ContainerError> {
+        if self.manifest.finished { part::check_end(reader, part) } else { Ok(()) }
+    }
+
+    /// Reads the records to their end. If they are finished, compares the seal in their last line.
+    fn check_records(&self) -> Result<(), ContainerError> {
+        let part = ContainerPart::Records;
+        let damaged = |how: &str| ContainerError::damaged_field(part.file_name(), "seal", how);
+        let mut lines = self.part_lines(part)?;
+        let (mut digest, mut last) = (ContentDigest::default(), Vec::new());
+        while let Some(line) = lines.next_text()? {
+            digest.add_bytes(&std::mem::replace(&mut last, line));
+        }
+        let seal: Option<EvidenceSeal> = serde_json::from_slice(&last).ok();
+        if !self.manifest.finished {
+            return match seal {
+                None => Ok(()),
+                Some(_) => Err(damaged("the manifest says that the evidence is unfinished")),
+            };
+        }
+        self.check_end(lines.reader, part)?;
+        let files = ContainerPart::BEFORE_RECORDS.map(|part| &self.manifest.files[part.file_name()]);
+        let own = EvidenceSeal::new(&self.manifest, files, digest.to_hex()).ok();
+        let (seal, own) = seal.zip(own).ok_or_else(|| damaged("it is missing"))?;
+        match seal.first_difference(&own) {
+            None => Ok(()),
+            Some(file) => Err(damaged(&format!("{file} does not belong to it"))),
+        }
+    }
+
+    /// The digest of a part's content.
+    pub(in crate::result) fn content_digest(&self, part: ContainerPart) -> &str {
+        &self.contents[part as usize]
     }
 
     /// Fails if the command that wrote it did not finish.
@@ -76,7 +137,12 @@ impl EvidenceContainer {
 
     /// Iterates over the lines that the command printed.
     pub fn records(&self) -> Result<ContainerLines, ContainerError> {
-        self.part_lines(ContainerPart::Records)
+        let mut lines = self.part_lines(ContainerPart::Records)?;
+        if self.manifest.finished {
+            // The last line is the seal.
+            lines.numbers.end = lines.numbers.end.saturating_sub(1);
+        }
+        Ok(lines)
     }
 
     /// Iterates over the programs: `code` in hexadecimal, `body`, `relocations`.
@@ -89,7 +155,8 @@ impl EvidenceContainer {
         self.part_lines(ContainerPart::Layouts)
     }
 
-    fn part_lines(&self, part: ContainerPart) -> Result<ContainerLines, ContainerError> {
+    /// Iterates over all lines of a part.
+    pub(super) fn part_lines(&self, part: ContainerPart) -> Result<ContainerLines, ContainerError> {
         let count = self.manifest.files[part.file_name()].items;
         Ok(ContainerLines { reader: self.open_part(part)?, part, numbers: 1..count.saturating_add(1) })
     }
@@ -102,24 +169,44 @@ pub struct ContainerLines {
     numbers: Range<u64>,
 }
 
+impl ContainerLines {
+    /// Takes the next line with its line end.
+    pub(super) fn next_text(&mut self) -> Result<Option<Vec<u8>>, ContainerError> {
+        let Some(number) = self.numbers.next() else { return Ok(None) };
+        let most = if self.part == ContainerPart::Programs { PROGRAM_MOST } else { LINE_MOST };
+        let mut line = Vec::new();
+        let read = (&mut self.reader).take(most).read_until(b'\n', &mut line);
+        let how = match read {
+            Ok(_) if line.ends_with(b"\n") => return Ok(Some(line)),
+            Ok(0) => "it is missing".to_string(),
+            Ok(_) => "it has no end".to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(self.damaged_line(number, how))
+    }
+
+    fn damaged_line(&self, number: u64, how: String) -> ContainerError {
+        ContainerError::damaged_field(self.part.file_name(), format!("line {number}"), how)
+    }
+
+    /// Takes the next line's value.
+    fn next_value(&mut self) -> Result<Option<Value>, ContainerError> {
+        let number = self.numbers.start;
+        let Some(line) = self.next_text()? else { return Ok(None) };
+        serde_json::from_slice(&line).map(Some).map_err(|error| self.damaged_line(number, error.to_string()))
+    }
+}
+
 impl Iterator for ContainerLines {
     type Item = Result<Value, ContainerError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let number = self.numbers.next()?;
-        let left = std::mem::take(&mut self.numbers);
-        let damaged = |how: String| ContainerError::damaged_field(self.part.file_name(), format!("line {number}"), how);
-        let mut line = Vec::new();
-        let most = if self.part == ContainerPart::Programs { PROGRAM_MOST } else { LINE_MOST };
-        let read = (&mut self.reader).take(most).read_until(b'\n', &mut line);
-        let line = read
-            .map_err(|error| damaged(error.to_string()))
-            .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));
-        // Lines after a damaged one can't be read.
-        if line.is_ok() {
-            self.numbers = left;
+        let value = self.next_value().transpose();
+        if let Some(Err(_)) = value {
+            // Lines after a damaged one can't be read.
+            self.numbers = 0..0;
         }
-        Some(line)
+        value
     }
 }
 

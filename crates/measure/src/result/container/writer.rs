@@ -1,19 +1,18 @@
 //! Writes a container while a study runs.
 
-use super::checksum::Checksum;
+use super::batch_log::BatchLog;
 use super::columns::{write_samples, write_varint};
-use super::manifest::{EvidenceOrigin, Manifest, NEW_MANIFEST, PartFacts};
+use super::evidence_seal::EvidenceSeal;
+use super::manifest::{EvidenceOrigin, Manifest, NEW_MANIFEST};
 use super::part::PartWriter;
-use super::reader::SAMPLES_MOST;
-use super::{BatchParameters, ContainerPart, MANIFEST, PART_FILES, StudyEvent};
+use super::reader::{EvidenceContainer, SAMPLES_MOST};
+use super::{BatchFacts, ContainerError, ContainerPart, MANIFEST, PART_FILES, StudyEvent};
 use crate::result::record::SchemaLine;
-use cyclescope_code::program::Program;
-use cyclescope_exec::{Batch, Layout, Sample};
+use cyclescope_exec::{Batch, Sample};
 use serde::Serialize;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,17 +24,8 @@ pub struct ContainerWriter {
     facts: Value,
     /// In the order of [`ContainerPart`].
     parts: [PartWriter; 4],
-    /// Numbers of the programs written so far, by checksum.
-    known: HashMap<u64, u64>,
+    log: BatchLog,
     buffer: Vec<u8>,
-}
-
-/// A program as its line contains it.
-#[derive(Serialize)]
-struct ProgramLine {
-    code: String,
-    body: [usize; 2],
-    relocations: Vec<u32>,
 }
 
 impl ContainerWriter {
@@ -56,7 +46,7 @@ impl ContainerWriter {
             origin,
             facts: Value::Null,
             parts,
-            known: HashMap::new(),
+            log: BatchLog::default(),
             buffer: Vec::new(),
         };
         writer.checkpoint()?;
@@ -67,28 +57,31 @@ impl ContainerWriter {
         &mut self.parts[part as usize]
     }
 
-    /// Adds a program unless it was added before. Returns its number.
-    pub fn add_program(&mut self, program: &Program) -> io::Result<u64> {
-        let sum = program_digest(program);
-        if let Some(number) = self.known.get(&sum) {
-            return Ok(*number);
-        }
-        let mut code = String::with_capacity(2 * program.len());
-        program.code().iter().for_each(|byte| write!(code, "{byte:02x}").expect("text grows"));
-        let body = program.body_range();
-        let line = ProgramLine { code, body: [body.start, body.end], relocations: program.relocations().to_vec() };
-        let number = self.add_line(ContainerPart::Programs, &line)?;
-        self.known.insert(sum, number);
-        Ok(number)
+    /// Adds the programs and layouts of a batch.
+    pub(in crate::result) fn add_batch(&mut self, batch: &Batch) -> io::Result<BatchFacts> {
+        let ContainerWriter { parts, log, .. } = self;
+        log.add_batch(batch, &mut |part, line| parts[part as usize].add_item(line).map(|_| ()))
     }
 
-    /// Adds layouts. Returns the number of the first.
-    pub(crate) fn add_layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
-        let first = self.part_writer(ContainerPart::Layouts).items();
-        for layout in layouts {
-            self.add_line(ContainerPart::Layouts, layout)?;
+    /// Adds an item to a part as it is.
+    pub fn add_item(&mut self, part: ContainerPart, item: &[u8]) -> io::Result<()> {
+        self.part_writer(part).add_item(item).map(|_| ())
+    }
+
+    /// Copies the programs and layouts of other evidence, so that a tool can change the rest.
+    ///
+    /// # Errors
+    ///
+    /// If the other evidence is damaged, or this one can't be written.
+    pub fn copy_batches(&mut self, from: &EvidenceContainer) -> Result<(), ContainerError> {
+        for part in [ContainerPart::Programs, ContainerPart::Layouts] {
+            let path = self.directory.join(part.file_name());
+            let mut lines = from.part_lines(part)?;
+            while let Some(line) = lines.next_text()? {
+                self.add_item(part, &line).map_err(|error| ContainerError::system_failure(&path, error))?;
+            }
         }
-        Ok(first)
+        Ok(())
     }
 
     /// Adds an event with its readings.
@@ -146,11 +139,14 @@ impl ContainerWriter {
     /// Completes the container.
     pub fn finish(self) -> io::Result<()> {
         let ContainerWriter { directory, origin, facts, parts, .. } = self;
-        let mut files: BTreeMap<String, PartFacts> = BTreeMap::new();
-        for (part, writer) in ContainerPart::ALL.into_iter().zip(parts) {
-            files.insert(part.file_name().to_string(), writer.finish()?);
-        }
-        Manifest::new(origin, true, facts, files).write(&directory)
+        let [programs, layouts, readings, mut records] = parts;
+        let finished = [programs.finish()?, layouts.finish()?, readings.finish()?];
+        let mut manifest = Manifest::new(origin, true, facts, BTreeMap::new());
+        let seal = EvidenceSeal::new(&manifest, finished.each_ref(), records.content_digest())?;
+        records.add_item((serde_json::to_string(&seal)? + "\n").as_bytes())?;
+        let all = finished.into_iter().chain([records.finish()?]);
+        manifest.files = PART_FILES.into_iter().map(str::to_string).zip(all).collect();
+        manifest.write(&directory)
     }
 }
 
@@ -165,25 +161,6 @@ pub fn remove_unfinished(directory: &Path) {
         // failure.
         let _ = fs::remove_file(directory.join(file));
     }
-}
-
-/// Identifies a program: a checksum of its code and of its body's range.
-fn program_digest(program: &Program) -> u64 {
-    let mut sum = Checksum::default();
-    sum.add_bytes(program.code());
-    for end in [program.body_range().start, program.body_range().end] {
-        sum.add_bytes(&(end as u64).to_le_bytes());
-    }
-    sum.as_number()
-}
-
-/// Identifies a batch: a checksum of its programs, layouts and parameters.
-pub(in crate::result) fn batch_digest(batch: &Batch) -> io::Result<String> {
-    let mut sum = Checksum::default();
-    batch.programs.iter().for_each(|program| sum.add_bytes(&program_digest(program).to_le_bytes()));
-    sum.add_bytes(&serde_json::to_vec(&batch.layouts)?);
-    sum.add_bytes(&serde_json::to_vec(&BatchParameters::from_batch(batch))?);
-    Ok(sum.to_hex())
 }
 
 /// A container that a study and its executors write together. Writing stops at the first failure,
