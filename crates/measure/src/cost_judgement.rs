@@ -3,6 +3,7 @@
 use super::acquisition::Acquisition;
 use super::estimate::{CostEstimate, estimate_cost};
 use super::measurement_session::MeasurementSession;
+use super::plan::{COPIES_PRECISION, Precision};
 use super::question::CostFormula;
 use crate::ruler::shared_margin;
 use cyclescope_core::statistics::{Interval, mean};
@@ -50,7 +51,13 @@ impl MeasurementSession<'_> {
         let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
         let margin = shared_margin(mean(&errors), self.plan.confidence);
         let both = std::f64::consts::SQRT_2 * margin;
-        !self.plan.precision.is_met_by(&Interval::with_margin(estimate.cost.value, both))
+        !self.body_precision().is_met_by(&Interval::with_margin(estimate.cost.value, both))
+    }
+
+    /// The precision that bodies have to be long enough for.
+    fn body_precision(&self) -> Precision {
+        let grows_by_code = !self.uses_iterations() && !self.loop_length.is_chosen();
+        if grows_by_code { COPIES_PRECISION } else { self.plan.precision }
     }
 }
 

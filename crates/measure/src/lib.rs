@@ -32,7 +32,7 @@ mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
 pub use measurement_progress::MeasurementProgress;
-pub use plan::{LengthenBy, Plan, Precision};
+pub use plan::{COPIES_PRECISION, LengthenBy, Plan, Precision};
 pub use plan_limits::CODE_MOST;
 pub use question::{CostFormula, CostQuestion};
 pub use raw_readings::take_raw_readings;

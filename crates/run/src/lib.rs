@@ -25,7 +25,8 @@ use cyclescope_measure::result::aperf::AperfComparison;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind, fall_short, find_caveats, has_ruler_conflict};
 use cyclescope_measure::result::record::{ModeRecord, Quantity, RulerRecord, RunRecord, TrainingRecord};
 use cyclescope_measure::{
-    CostMeasurement, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, measure_with_progress,
+    COPIES_PRECISION, CostMeasurement, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision,
+    measure_with_progress,
 };
 use std::time::Duration;
 
@@ -66,10 +67,9 @@ pub struct RunRequest {
     pub quick: bool,
 }
 
-/// Precision at which a run stops. Most snippets reach it with the initial 16 layouts.
-const AIM_COPIES: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
-/// The same for a function call, which varies more between addresses and takes longer. The half
-/// width includes the variation between measurements, 0.6 % and 0.67 cycles.
+/// Precision at which the run of a function call stops. Calls vary more between addresses and take
+/// longer than copies. The half width includes the variation between measurements, 0.6 % and 0.67
+/// cycles.
 const AIM_CALL: Precision = Precision { cycles: 0.7, share: 0.0065, cap: None };
 const BUDGETS_CALL: u32 = 4;
 /// Precision that a result must reach unless the user requests another. Otherwise it is too noisy.
@@ -144,7 +144,7 @@ impl RunRequest {
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
             precision: self.aim.or(self.required).unwrap_or(match (self.cold.is_any(), lengthen) {
                 (true, _) => REQUIRED_COLD,
-                (false, LengthenBy::Copies | LengthenBy::LoopedCopies) => AIM_COPIES,
+                (false, LengthenBy::Copies | LengthenBy::LoopedCopies) => COPIES_PRECISION,
                 (false, LengthenBy::Iterations) => AIM_CALL,
             }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),

@@ -55,6 +55,15 @@ fn bodies_grow_beyond_a_buffer_longer_than_the_first_body() {
 }
 
 #[test]
+fn a_narrower_interval_measures_the_same_code() {
+    let units = [1.0, 0.01, 1e-4, 1e-6].map(|cycles| {
+        let precision = Precision { cycles, share: 0.0, cap: None };
+        run(Scenario::default(), &Plan { precision, layouts_most: 32, ..plan() }).acquisition.units.clone()
+    });
+    assert!(units.iter().all(|own| *own == units[0]), "{units:?}");
+}
+
+#[test]
 fn a_cost_that_is_never_proportional_is_refused() {
     let buffer = Some(SimulatedBuffer { copies: 330.0, cost: 1.87 });
     let fixed = Plan { unit: Some(100), ..plan() };
