@@ -9,6 +9,7 @@
 pub mod error;
 pub mod input;
 pub mod machine;
+pub mod process_state;
 pub mod random;
 pub mod statistics;
 pub mod unit;
