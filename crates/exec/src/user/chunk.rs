@@ -74,15 +74,12 @@ impl LayoutChunk {
         let samples = layouts.len() * batch.rounds as usize * batch.calls();
         let arena = regions.worker_address(view::ARENA_AT);
         let context_at = regions.worker_address(view::CONTEXT_AT + FENCED_AT);
-        for layout in layouts {
-            for place in &layout.code {
-                let at = place.offset as usize;
-                batch.programs[place.program].relocate_into(
-                    arena + at as u64,
-                    context_at,
-                    &mut regions.arena_mut()[at..],
-                );
-            }
+        let mut code = Vec::new();
+        for place in layouts.iter().flat_map(|layout| &layout.code) {
+            let (program, at) = (&batch.programs[place.program], place.offset as usize);
+            code.resize(program.len(), 0);
+            program.relocate_into(arena + at as u64, context_at, &mut code);
+            regions.write_code(at, &code);
         }
         let placed = regions.command_bytes_at(LAYOUTS_AT).cast::<WorkerLayout>();
         let calls = placed.wrapping_add(layouts.len()).cast::<WorkerCall>();

@@ -274,10 +274,8 @@ impl UserExecutor {
     /// requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
         let length = (self.read_answer().address as usize).min(view::SAMPLES_BYTES);
-        // SAFETY: mapped as long as `self`; the worker has written this number of entries and
-        // waits.
-        let text = unsafe { std::slice::from_raw_parts(self.regions.shared_pointers().samples, length) };
-        self.areas.record_mapping(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
+        let text = self.regions.copy_text(length);
+        self.areas.record_mapping(&String::from_utf8_lossy(&text)).map_err(RunError::Unavailable)
     }
 
     /// Runs some layouts of a batch, within the time limit.

@@ -190,11 +190,11 @@ impl WorkerRegions {
         ]
     }
 
-    /// The caller's view of the code arena. No worker may be running.
-    pub(super) fn arena_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for writing, and borrowed from `self` as a whole; the worker never writes
-        // to it.
-        unsafe { std::slice::from_raw_parts_mut(self.arena.start, self.arena.bytes) }
+    /// Writes code at an offset of the code arena. The worker may run it, and cannot write there.
+    pub(super) fn write_code(&mut self, offset: usize, code: &[u8]) {
+        assert!(code.len() <= self.arena.bytes.saturating_sub(offset), "layouts are checked");
+        // SAFETY: mapped for writing, and the code ends inside.
+        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.arena.start.add(offset), code.len()) };
     }
 
     /// A copy of the samples, each reading at this moment: the worker's code may write them at any
@@ -207,6 +207,14 @@ impl WorkerRegions {
             Sample { start: pair.start, end: pair.end }
         };
         (0..count).map(sample).collect()
+    }
+
+    /// A copy of the text of this length that the worker has left in the place of its samples.
+    pub(super) fn copy_text(&self, length: usize) -> Vec<u8> {
+        let samples = self.shared_pointers().samples;
+        assert!(length <= SAMPLES_BYTES, "the text lies in the samples' region");
+        // SAFETY: mapped for this length.
+        (0..length).map(|at| unsafe { samples.add(at).read_volatile() }).collect()
     }
 
     pub(super) fn command_pointer(&self) -> *mut WorkerCommand {
