@@ -49,19 +49,17 @@ use cyclescope_code::program::memory::{ProgramMemory, STANDARD_AREA_BYTES};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::{sandbox, view};
-use process::{StartFailure, WaitResult, WorkerEnd, WorkerProcess};
+use process::{StartFailure, WaitFailure, WorkerEnd, WorkerProcess};
 use regions::WorkerRegions;
 use setup::WorkerOrigin;
 use std::collections::BTreeSet;
 use std::ptr;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-use time_limit::{OvertimeVerdict, WorkerTimeLimit};
-
-/// Time limit for the set-up of a worker.
-const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
+use std::time::Duration;
+use time_limit::{STOPPED_AFTER, StopCause, WorkerTimeLimit};
 
 /// How the user executor is offered.
 pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
@@ -181,9 +179,15 @@ impl UserExecutor {
     }
 
     /// Waits until the worker has finished a command.
-    fn wait_for_worker(&self, worker: &WorkerProcess, sequence: u32, spin: bool, until: Instant) -> WaitResult {
+    fn wait_for_answer(
+        &self,
+        worker: &WorkerProcess,
+        sequence: u32,
+        spin: bool,
+        limit: &mut WorkerTimeLimit,
+    ) -> Result<(), WaitFailure> {
         // SAFETY: mapped as long as `self`, and accessed atomically on both sides.
-        worker.wait(unsafe { &(*self.status_pointer()).done }, sequence, spin, until)
+        worker.wait_for_answer(unsafe { &(*self.status_pointer()).done }, sequence, spin, limit)
     }
 
     /// Whether the worker runs on another CPU than this thread does now.
@@ -233,19 +237,18 @@ impl UserExecutor {
             Err(StartFailure::Failed(error)) => return Err(error),
             Err(StartFailure::NotExecuted(errno)) => return Err(WorkerEnd::Exited(errno).into_setup_error()),
         };
-        match self.wait_for_worker(&worker, self.sequence, self.is_on_other_cpu(), Instant::now() + SETUP_TIMEOUT) {
-            WaitResult::Done if self.read_answer().outcome == outcome::DONE => {}
-            WaitResult::Done => {
-                let answer = self.read_answer();
-                let step = sandbox::STEPS.get(answer.detail as usize);
-                let doing = step.copied().unwrap_or("setting the worker up");
-                return Err(match setup::setup_call_name(answer.address as i64) {
-                    Some(name) => RunError::from_system_call(doing, name, answer.errno),
-                    None => RunError::System { doing, errno: answer.errno },
-                });
-            }
-            WaitResult::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIMEOUT.as_millis() as u64 }),
-            WaitResult::Ended => return Err(worker.kill_and_reap().into_setup_error()),
+        let mut limit = worker.setup_limit();
+        if let Err(failure) = self.wait_for_answer(&worker, self.sequence, self.is_on_other_cpu(), &mut limit) {
+            return Err(failure.into_setup_error(&mut worker));
+        }
+        let answer = self.read_answer();
+        if answer.outcome != outcome::DONE {
+            let step = sandbox::STEPS.get(answer.detail as usize);
+            let doing = step.copied().unwrap_or("setting the worker up");
+            return Err(match setup::setup_call_name(answer.address as i64) {
+                Some(name) => RunError::from_system_call(doing, name, answer.errno),
+                None => RunError::System { doing, errno: answer.errno },
+            });
         }
         self.check_areas()?;
         self.worker = Some(worker);
@@ -301,22 +304,9 @@ impl UserExecutor {
         word.store(sequence, Ordering::Release);
         process::futex_wake(word);
         let mut worker = self.worker.take().ok_or_else(worker_missing_error)?;
-        loop {
-            match self.wait_for_worker(&worker, sequence, spin, patience.next_check()) {
-                WaitResult::Done => break,
-                WaitResult::Late => match patience.check_overtime() {
-                    OvertimeVerdict::Busy => {}
-                    OvertimeVerdict::Hung => {
-                        worker.kill_and_reap();
-                        return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
-                    }
-                    OvertimeVerdict::Stopped => {
-                        worker.kill_and_reap();
-                        return Err(stopped_error());
-                    }
-                },
-                WaitResult::Ended => return Err(worker.kill_and_reap().into_error()),
-            }
+        if let Err(failure) = self.wait_for_answer(&worker, sequence, spin, patience) {
+            let end = worker.kill_and_reap();
+            return Err(describe_failure(failure, end, batch.deadline));
         }
         let readings = self.regions.copy_samples(samples);
         self.check_answer(batch, chunk, samples, canary)?;
@@ -367,11 +357,16 @@ fn worker_missing_error() -> RunError {
     RunError::WorkerLost { how: "no worker exists".to_owned() }
 }
 
-/// The error for a worker that exists and does not run.
-fn stopped_error() -> RunError {
-    let why = "its process got no processor time";
-    let remedy = "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";
-    RunError::from_harness("running the snippet", why, remedy)
+/// The error for a worker that ran no code to its end and was ended.
+fn describe_failure(failure: WaitFailure, end: WorkerEnd, deadline: Duration) -> RunError {
+    let hung_after = |time: Duration| RunError::Hung { deadline_ms: time.as_millis() as u64 };
+    match failure {
+        WaitFailure::Ended => end.into_error(),
+        WaitFailure::Hung => hung_after(deadline),
+        // Measured code sleeps only by a jump into the harness, which waits there for a command.
+        WaitFailure::Stopped(StopCause(ProcessState::Asleep)) => hung_after(STOPPED_AFTER),
+        WaitFailure::Stopped(cause) => cause.into_error("running the snippet"),
+    }
 }
 
 impl Executor for UserExecutor {

@@ -5,15 +5,18 @@ use super::faults;
 use super::options::UserOptions;
 use super::regions::WorkerRegions;
 use super::setup::{self, WorkerOrigin};
+use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
 use cyclescope_core::error::RunError;
+use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::area::AreaBacking;
 use cyclescope_worker::image::{self, SEGMENT_COUNT};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -28,14 +31,31 @@ pub(super) struct WorkerProcess {
 }
 
 /// Outcome of waiting for a worker.
-pub(super) enum WaitResult {
+enum WaitResult {
     Done,
     Late,
     Ended,
 }
 
+/// Why a worker did not answer.
+#[derive(Debug)]
+pub(super) enum WaitFailure {
+    /// It has ended.
+    Ended,
+    /// It used up its time.
+    Hung,
+    /// It does not run, for this reason.
+    Stopped(StopCause),
+}
+
+/// Time limit for the set-up of a worker, in its own processor time.
+const SETUP_LIMIT: Duration = Duration::from_secs(10);
+/// Time in which a killed process ends. Freeing a copy of much memory takes long; only a frozen
+/// control group takes forever.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+
 impl WorkerProcess {
-    /// Makes a worker. Its first answer says whether its set-up succeeded.
+    /// Makes a worker. Its first answer, in the word `done`, says whether its set-up succeeded.
     pub(super) fn start(
         regions: &mut WorkerRegions,
         areas: &UserAreas,
@@ -43,14 +63,18 @@ impl WorkerProcess {
         origin: WorkerOrigin,
         sequence: u32,
     ) -> Result<WorkerProcess, StartFailure> {
-        setup::write_setup(regions, areas, options, origin, sequence).map_err(StartFailure::Failed)?;
+        let caller = setup::write_setup(regions, areas, options, origin, sequence).map_err(StartFailure::Failed)?;
         let blocked = BlockedSignals::block_all();
         let made = match origin {
-            WorkerOrigin::Own => start_executable(regions, areas),
-            WorkerOrigin::Copy => start_copy(regions),
+            WorkerOrigin::Own => start_executable(regions, areas, caller),
+            WorkerOrigin::Copy => start_copy(regions, caller),
         };
         drop(blocked);
-        let (pid, pidfd) = made?;
+        made
+    }
+
+    /// The worker with this number and descriptor, which is -1 if the kernel gave none.
+    fn from_descriptor(pid: i32, pidfd: i32) -> Result<WorkerProcess, StartFailure> {
         if pidfd < 0 {
             // SAFETY: takes no pointers; the child is this process's own.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -60,8 +84,7 @@ impl WorkerProcess {
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        let worker = WorkerProcess { pid, pidfd, made_by: std::thread::current().id(), reaped: false };
-        Ok(worker)
+        Ok(WorkerProcess { pid, pidfd, made_by: std::thread::current().id(), reaped: false })
     }
 
     /// The worker's process number.
@@ -69,8 +92,33 @@ impl WorkerProcess {
         self.pid
     }
 
-    /// Waits until this word is a command's number.
-    pub(super) fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
+    /// Waits until this word is a command's number, within a limit.
+    pub(super) fn wait_for_answer(
+        &self,
+        done: &AtomicU32,
+        sequence: u32,
+        spin: bool,
+        limit: &mut WorkerTimeLimit,
+    ) -> Result<(), WaitFailure> {
+        loop {
+            match self.wait(done, sequence, spin, limit.next_check()) {
+                WaitResult::Done => return Ok(()),
+                WaitResult::Ended => return Err(WaitFailure::Ended),
+                WaitResult::Late => match limit.check_overtime() {
+                    OvertimeVerdict::Busy => {}
+                    OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
+                    OvertimeVerdict::Stopped(cause) => return Err(WaitFailure::Stopped(cause)),
+                },
+            }
+        }
+    }
+
+    /// The limit of the worker's set-up, which begins now.
+    pub(super) fn setup_limit(&self) -> WorkerTimeLimit {
+        WorkerTimeLimit::new(self.pid, SETUP_LIMIT)
+    }
+
+    fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
         if spin {
             for _ in 0..SPIN_ITERATIONS {
                 if done.load(Ordering::Acquire) == sequence {
@@ -124,28 +172,42 @@ impl WorkerProcess {
     pub(super) fn kill_and_reap(&mut self) -> WorkerEnd {
         self.send_signal(Signal::KILL);
         self.reaped = true;
+        if !self.wait_for_end(END_TIMEOUT) {
+            return WorkerEnd::Stuck;
+        }
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let fd = self.pidfd.as_raw_fd() as u32;
-        loop {
-            // SAFETY: the structure lives through the call, which fills it when the child has
-            // ended.
-            let info = unsafe {
-                let options = libc::WEXITED | libc::__WALL;
-                if libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) != 0 {
-                    match last_errno() {
-                        libc::EINTR => continue,
-                        errno => return WorkerEnd::Unknown(errno),
-                    }
-                }
-                info.assume_init()
-            };
-            // SAFETY: these fields are set for a child that has ended.
-            let status = unsafe { info.si_status() };
-            return match info.si_code {
-                libc::CLD_EXITED => WorkerEnd::Exited(status),
-                _ => WorkerEnd::Killed(status),
-            };
+        // SAFETY: the structure lives through the call, which fills it because the child has ended.
+        let info = unsafe {
+            let options = libc::WEXITED | libc::WNOHANG | libc::__WALL;
+            if libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) != 0 {
+                return WorkerEnd::Unknown(last_errno());
+            }
+            info.assume_init()
+        };
+        // SAFETY: these fields are set for a child that has ended.
+        let status = unsafe { info.si_status() };
+        match info.si_code {
+            libc::CLD_EXITED => WorkerEnd::Exited(status),
+            _ => WorkerEnd::Killed(status),
         }
+    }
+
+    /// Whether the worker ends within this time. It is not reaped.
+    fn wait_for_end(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.has_ended() {
+            let left = until.saturating_duration_since(Instant::now()).min(LAST_SLICE);
+            if left.is_zero() {
+                return false;
+            }
+            let slice = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            // Kernels before 5.3 do not report the end, and a filter may refuse the call.
+            if poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&slice)) != Ok(0) {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+        true
     }
 }
 
@@ -157,6 +219,8 @@ pub(super) enum WorkerEnd {
     Killed(i32),
     /// Unknown: the system reported this error.
     Unknown(i32),
+    /// Not yet, although it was killed.
+    Stuck,
 }
 
 impl WorkerEnd {
@@ -168,6 +232,7 @@ impl WorkerEnd {
                 format!("it was killed by {} ({signal})", faults::signal_name(signal))
             }
             WorkerEnd::Unknown(libc::ECHILD) => "another waiter reaped it".to_owned(),
+            WorkerEnd::Stuck => return StopCause(ProcessState::Frozen).into_error(ENDING_WORKER),
             WorkerEnd::Unknown(errno) => {
                 return RunError::from_system_call("waiting for the worker", "waitid", errno);
             }
@@ -187,7 +252,23 @@ impl WorkerEnd {
 }
 
 /// The step that fails if no worker could be made.
-const STARTING_WORKER: &str = "starting the worker";
+pub(super) const STARTING_WORKER: &str = "starting the worker";
+const ENDING_WORKER: &str = "ending the worker";
+
+impl WaitFailure {
+    /// Ends a worker that did not complete its set-up; the error for it.
+    pub(super) fn into_setup_error(self, worker: &mut WorkerProcess) -> RunError {
+        let end = worker.kill_and_reap();
+        match self {
+            WaitFailure::Ended => end.into_setup_error(),
+            WaitFailure::Hung => {
+                let why = format!("it took more than {} s of processor time", SETUP_LIMIT.as_secs());
+                RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
+            }
+            WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
+        }
+    }
+}
 
 /// The error number of the last failed system call.
 fn last_errno() -> i32 {
@@ -232,8 +313,7 @@ pub(super) enum StartFailure {
     Failed(RunError),
 }
 
-/// Process number and descriptor; the descriptor is -1 if the kernel gave none.
-type StartResult = Result<(i32, i32), StartFailure>;
+type StartResult = Result<WorkerProcess, StartFailure>;
 
 fn clone_error() -> StartFailure {
     StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", last_errno()))
@@ -246,19 +326,30 @@ fn worker_arguments(regions: &WorkerRegions) -> [CString; 2] {
     [c"cyclescope-worker".to_owned(), CString::new(shared).expect("digits")]
 }
 
-/// Arguments of the child of [`start_executable`], in memory that it shares with its creating
-/// thread, which waits.
-struct WorkerLaunch<'a> {
+/// Everything that the child of [`start_executable`] uses, in memory that it shares with this
+/// process until it runs the executable.
+struct WorkerLaunch {
     image: i32,
-    files: &'a [i32],
+    files: Vec<i32>,
     arguments: [*const libc::c_char; 3],
+    /// What the arguments point to.
+    _names: [CString; 2],
+    /// The process that starts it.
+    caller: i32,
+    stack: Vec<u128>,
     /// Why the executable was not run.
-    errno: i32,
+    errno: AtomicI32,
+    /// 1 until the child no longer uses this memory; then the kernel writes 0 and wakes a waiter
+    /// (clone(2), CLONE_CHILD_CLEARTID).
+    is_used: AtomicU32,
 }
 
 /// Starts a process that runs the worker's executable and has the shared files open. The time does
 /// not depend on the memory of this process.
-fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
+///
+/// The child borrows this process's memory until then. With `CLONE_VFORK` the kernel would let this
+/// thread wait for it without a limit, deaf to signals, even if something stops the child.
+fn start_executable(regions: &WorkerRegions, areas: &UserAreas, caller: i32) -> StartResult {
     let mut files = regions.shared_fds().to_vec();
     for area in areas.area_setups() {
         files.push(area.source);
@@ -266,54 +357,117 @@ fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
             files.push(fd);
         }
     }
-    let [name, shared] = worker_arguments(regions);
-    let arguments = [name.as_ptr(), shared.as_ptr(), ptr::null()];
-    let mut launch = WorkerLaunch { image: regions.image_fd(), files: &files, arguments, errno: 0 };
-    let mut stack = vec![0u128; 4096];
+    let names = worker_arguments(regions);
+    let mut launch = Box::new(WorkerLaunch {
+        image: regions.image_fd(),
+        files,
+        arguments: [names[0].as_ptr(), names[1].as_ptr(), ptr::null()],
+        _names: names,
+        caller,
+        stack: vec![0u128; 4096],
+        errno: AtomicI32::new(0),
+        is_used: AtomicU32::new(1),
+    });
     let mut pidfd: i32 = -1;
     // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
-    // SAFETY: this thread waits until the child has run the executable or ended, so that the child
-    // may use this thread's memory, on a stack of its own.
+    let flags = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID;
+    // SAFETY: the child uses only the structure, on the stack in it. Both stay until it no longer
+    // uses them.
     let pid = unsafe {
-        let top = stack.as_mut_ptr().add(stack.len()).cast();
-        libc::clone(run_executable, top, flags, ptr::from_mut(&mut launch).cast(), &raw mut pidfd)
+        let length = launch.stack.len();
+        let top = launch.stack.as_mut_ptr().add(length).cast();
+        let argument = ptr::from_ref(launch.as_ref()).cast_mut().cast();
+        let thread: *mut libc::c_void = ptr::null_mut();
+        libc::clone(run_executable, top, flags, argument, &raw mut pidfd, thread, launch.is_used.as_ptr())
     };
     if pid < 0 {
         return Err(clone_error());
     }
-    if launch.errno != 0 {
-        // SAFETY: takes no pointers but one that may be null; the child has ended.
-        unsafe {
-            libc::waitpid(pid, ptr::null_mut(), libc::__WALL);
-            libc::close(pidfd);
+    let worker = WorkerProcess::from_descriptor(pid, pidfd);
+    let launched = worker.and_then(|mut worker| {
+        let mut limit = worker.setup_limit();
+        match worker.wait_for_answer(&launch.is_used, 0, false, &mut limit) {
+            // The kernel may not have written the word of a process that was killed.
+            Ok(()) | Err(WaitFailure::Ended) => Ok(worker),
+            Err(failure) => Err(StartFailure::Failed(failure.into_setup_error(&mut worker))),
         }
-        return Err(StartFailure::NotExecuted(launch.errno));
+    });
+    let errno = launch.errno.load(Ordering::Acquire);
+    if launch.is_used.load(Ordering::Acquire) != 0 && !launched.as_ref().is_ok_and(WorkerProcess::has_ended) {
+        // The child lives on and may still use it.
+        std::mem::forget(launch);
     }
-    Ok((pid, pidfd))
+    match launched {
+        Ok(mut worker) if errno != 0 => {
+            worker.kill_and_reap();
+            Err(StartFailure::NotExecuted(errno))
+        }
+        launched => launched,
+    }
 }
 
-/// The child of [`start_executable`]. Its parent must not notice anything: no allocation, no lock.
+/// A system call that leaves the thread-local storage alone, where the C library keeps `errno`.
+///
+/// # Safety
+///
+/// That of the system call.
+unsafe fn call_kernel(number: libc::c_long, arguments: [usize; 5]) -> isize {
+    let [a, b, c, d, e] = arguments;
+    let answer: isize;
+    // SAFETY: as the caller promises; the kernel changes RAX, RCX and R11 alone.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            out("rcx") _, out("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Makes a new worker end with the process that starts it. It may have ended already.
+///
+/// # Safety
+///
+/// Only in a new worker.
+unsafe fn die_with_caller(caller: i32) {
+    // SAFETY: plain numbers.
+    unsafe {
+        call_kernel(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0]);
+        // The worker reports a refused call later.
+        let parent = call_kernel(libc::SYS_getppid, [0; 5]);
+        if parent >= 0 && parent != caller as isize {
+            call_kernel(libc::SYS_exit_group, [1, 0, 0, 0, 0]);
+        }
+    }
+}
+
+/// The child of [`start_executable`]. It runs beside its parent, in the same memory and with the
+/// same thread-local storage: no allocation, no lock, no `errno`.
 extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
     let environment: [*const libc::c_char; 1] = [ptr::null()];
-    // SAFETY: the parent's structure, which it does not use now. Descriptors are those of this
-    // process alone.
+    // SAFETY: the parent's structure, which it keeps. Descriptors are those of this process alone.
     unsafe {
-        let launch = &mut *launch.cast::<WorkerLaunch>();
-        for file in launch.files {
-            libc::syscall(libc::SYS_fcntl, *file, libc::F_SETFD, 0);
+        let launch = &*launch.cast::<WorkerLaunch>();
+        die_with_caller(launch.caller);
+        for file in &launch.files {
+            call_kernel(libc::SYS_fcntl, [*file as usize, libc::F_SETFD as usize, 0, 0, 0]);
         }
-        let name: &CStr = c"";
-        let arguments = launch.arguments.as_ptr();
-        let whole = libc::AT_EMPTY_PATH;
-        libc::syscall(libc::SYS_execveat, launch.image, name.as_ptr(), arguments, environment.as_ptr(), whole);
-        launch.errno = last_errno();
-        libc::_exit(1)
+        let name = c"".as_ptr() as usize;
+        let (arguments, environment) = (launch.arguments.as_ptr() as usize, environment.as_ptr() as usize);
+        let whole = libc::AT_EMPTY_PATH as usize;
+        let answer = call_kernel(libc::SYS_execveat, [launch.image as usize, name, arguments, environment, whole]);
+        launch.errno.store(-answer as i32, Ordering::Release);
+        loop {
+            call_kernel(libc::SYS_exit_group, [1, 0, 0, 0, 0]);
+        }
     }
 }
 
 /// A copy of this process that maps the worker's executable and continues there.
-fn start_copy(regions: &WorkerRegions) -> StartResult {
+fn start_copy(regions: &WorkerRegions, caller: i32) -> StartResult {
     let [name, shared] = worker_arguments(regions);
     let segments = image::read_segments();
     let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];
@@ -324,9 +478,12 @@ fn start_copy(regions: &WorkerRegions) -> StartResult {
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &raw mut pidfd, 0, 0) } as i32;
     match pid {
         // SAFETY: this is the child.
-        0 => unsafe { become_worker(regions.image_fd(), &segments, &stack) },
+        0 => unsafe {
+            die_with_caller(caller);
+            become_worker(regions.image_fd(), &segments, &stack)
+        },
         ..0 => Err(clone_error()),
-        _ => Ok((pid, pidfd)),
+        _ => WorkerProcess::from_descriptor(pid, pidfd),
     }
 }
 
@@ -383,5 +540,41 @@ impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: restores the mask that was saved.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::IntoRawFd;
+
+    /// A process that runs no worker's code, as a worker.
+    fn sleeping_worker() -> WorkerProcess {
+        let child = std::process::Command::new("sleep").arg("600").spawn().expect("it is installed");
+        let pid = rustix::process::Pid::from_child(&child);
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("Linux 5.3");
+        let made = WorkerProcess::from_descriptor(child.id() as i32, pidfd.into_raw_fd());
+        made.ok().expect("it has a descriptor")
+    }
+
+    #[test]
+    fn a_worker_stopped_in_its_set_up_is_no_fault_of_the_snippet() {
+        let mut worker = sleeping_worker();
+        worker.send_signal(Signal::STOP);
+        let begun = Instant::now();
+        let failure = worker.wait_for_answer(&AtomicU32::new(1), 0, false, &mut worker.setup_limit());
+        let error = failure.expect_err("it never answers").into_setup_error(&mut worker);
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        assert_eq!(error.to_string(), "starting the worker failed: something stopped its process");
+        assert!(error.is_harness_failure() && worker.has_ended());
+    }
+
+    #[test]
+    fn a_worker_that_ends_in_its_set_up_is_lost() {
+        let mut worker = sleeping_worker();
+        worker.send_signal(Signal::KILL);
+        let failure = worker.wait_for_answer(&AtomicU32::new(1), 0, false, &mut worker.setup_limit());
+        let error = failure.expect_err("it never answers").into_setup_error(&mut worker);
+        assert!(matches!(error, RunError::WorkerLost { .. }), "{error}");
     }
 }

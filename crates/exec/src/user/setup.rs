@@ -21,14 +21,15 @@ pub(super) enum WorkerOrigin {
     Copy,
 }
 
-/// Writes everything that the next worker needs to know. No worker may be running.
+/// Writes everything that the next worker needs to know. Returns the number of this process. No
+/// worker may be running.
 pub(super) fn write_setup(
     regions: &mut WorkerRegions,
     areas: &UserAreas,
     options: &UserOptions,
     origin: WorkerOrigin,
     sequence: u32,
-) -> Result<(), RunError> {
+) -> Result<i32, RunError> {
     // The C library's own function ignores errors.
     // SAFETY: takes no pointers.
     let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
@@ -81,7 +82,7 @@ pub(super) fn write_setup(
         setup.foreign_count = foreign.len();
         ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<ForeignMapping>(), foreign.len());
     }
-    Ok(())
+    Ok(caller)
 }
 
 /// The name of a system call of the set-up.

@@ -407,7 +407,48 @@ fn a_stopped_worker_is_distinguished_from_an_endless_loop() {
     let result = user.run(&endless);
     pause.join().expect("it only sends a signal");
     let message = result.expect_err("it does not end").to_string();
-    assert!(message.contains("no processor time"), "{message}");
+    assert!(message.contains("something stopped its process"), "{message}");
+    assert_still_runs(&mut user);
+}
+
+/// A new group of the freezer that contains a process, if this process may make one.
+fn freezer_with(pid: i32) -> Option<std::path::PathBuf> {
+    let group = std::path::PathBuf::from(format!("/sys/fs/cgroup/freezer/cyclescope-{}", std::process::id()));
+    std::fs::create_dir(&group).ok()?;
+    let entered = std::fs::write(group.join("cgroup.procs"), pid.to_string());
+    entered.is_ok().then_some(group)
+}
+
+#[test]
+fn a_frozen_worker_is_given_up() {
+    let mut user = spawn();
+    let pid = user.worker_pid().expect("there is one");
+    let Some(group) = freezer_with(pid) else {
+        return cyclescope_skipped::report_skipped("no freezer of version 1 lets this process make a group");
+    };
+    std::fs::write(group.join("freezer.state"), "FROZEN").expect("the group is new");
+    let begun = std::time::Instant::now();
+    let result = run(&mut user, &[0x90]);
+    let took = begun.elapsed();
+    let message = result.expect_err("it can't run").to_string();
+    assert!(message.contains("its control group is frozen"), "{message}");
+    // 3 seconds until it counts as stopped, and 5 until it is given up.
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert_still_runs(&mut user);
+    std::fs::write(group.join("freezer.state"), "THAWED").expect("the group is this test's");
+    while std::fs::remove_dir(&group).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the worker does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_snippet_that_sleeps_in_the_harness_hangs() {
+    let mut user = spawn();
+    let word = user.regions.worker_address(view::THREAD_AT);
+    // xor r10d, r10d: without a time limit.
+    let wait = [vec![0x45, 0x31, 0xd2], system_call(libc::SYS_futex, [word, libc::FUTEX_WAIT as u64, 0])].concat();
+    assert!(matches!(run(&mut user, &wait), Err(RunError::Hung { .. })));
     assert_still_runs(&mut user);
 }
 

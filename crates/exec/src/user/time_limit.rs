@@ -1,11 +1,13 @@
 //! Time limits of a worker, in its own processor time: on a busy machine elapsed time says little.
 
 use crate::lock;
+use cyclescope_core::error::RunError;
+use cyclescope_core::process_state::ProcessState;
 use std::time::{Duration, Instant};
 
 /// A worker without processor time for this long does not run, unless it is waiting for its turn. A
 /// busy machine shares its time in fractions of a second, however long the code may take.
-const STOPPED_AFTER: Duration = Duration::from_secs(3);
+pub(super) const STOPPED_AFTER: Duration = Duration::from_secs(3);
 /// The same for a worker that is waiting for its turn. One waited for more than three seconds with
 /// sixteen busy threads on two virtual CPUs.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
@@ -32,7 +34,29 @@ pub(super) enum OvertimeVerdict {
     /// It used up its limit.
     Hung,
     /// It does not run.
-    Stopped,
+    Stopped(StopCause),
+}
+
+/// Why a worker does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StopCause(pub(super) ProcessState);
+
+impl StopCause {
+    /// The error of a step that such a worker does not complete.
+    pub(super) fn into_error(self, doing: &'static str) -> RunError {
+        let (why, remedy) = match self.0 {
+            ProcessState::Stopped => ("something stopped its process", "SIGSTOP and debuggers do so: run it again"),
+            ProcessState::Frozen => {
+                let remedy = "thaw it: write THAWED to its freezer.state, or 0 to its cgroup.freeze";
+                ("its control group is frozen", remedy)
+            }
+            ProcessState::Runnable => {
+                ("its process got no processor time", "end other programs on this CPU, or see --cpu")
+            }
+            ProcessState::Asleep | ProcessState::Ended => ("its process sleeps", "run it again"),
+        };
+        RunError::from_harness(doing, why, remedy)
+    }
 }
 
 impl WorkerTimeLimit {
@@ -67,8 +91,11 @@ impl WorkerTimeLimit {
         let (before, when) = self.seen;
         if used > before {
             self.seen = (used, Instant::now());
-        } else if when.elapsed() >= if is_runnable(self.pid) { STARVED_AFTER } else { STOPPED_AFTER } {
-            return OvertimeVerdict::Stopped;
+        } else if when.elapsed() >= STOPPED_AFTER {
+            let state = ProcessState::read(self.pid);
+            if state != ProcessState::Runnable || when.elapsed() >= STARVED_AFTER {
+                return OvertimeVerdict::Stopped(StopCause(state));
+            }
         }
         self.until = lock::end_of_deadline(check_interval(self.limit - used));
         OvertimeVerdict::Busy
@@ -78,13 +105,6 @@ impl WorkerTimeLimit {
 /// Interval to the next check, if this much of the limit is left.
 fn check_interval(left: Duration) -> Duration {
     left.clamp(MIN_CHECK_INTERVAL, STOPPED_AFTER)
-}
-
-/// Whether a process runs or waits for a CPU. A stopped, frozen or sleeping one does neither
-/// (proc_pid_stat(5)).
-fn is_runnable(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
 }
 
 fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
@@ -112,13 +132,12 @@ mod tests {
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(verdict, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped(StopCause(ProcessState::Asleep))));
     }
 
     #[test]
     fn a_process_waiting_for_its_turn_does_not_count_as_stopped() {
         let own = std::process::id() as i32;
-        assert!(is_runnable(rustix::thread::gettid().as_raw_nonzero().get()));
         let when = Instant::now().checked_sub(2 * STOPPED_AFTER).expect("the machine runs for longer");
         let mut waiting = WorkerTimeLimit::new(own, Duration::from_secs(1000));
         // It has used all of its time so far.
@@ -136,7 +155,7 @@ mod tests {
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(verdict, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped(StopCause(ProcessState::Asleep))));
     }
 
     #[test]
