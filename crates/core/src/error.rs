@@ -74,6 +74,11 @@ pub enum RunError {
         #[serde(deserialize_with = "constant")]
         fence: StaticText,
     },
+    /// The readings can't be true.
+    ImplausibleReadings {
+        /// What is wrong with them; completes a sentence about them.
+        why: String,
+    },
     /// The worker ended without a report, for example because it was killed.
     WorkerLost {
         /// How it ended.
@@ -234,6 +239,9 @@ impl RunError {
             RunError::DirtyCanary { .. } => {
                 "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
             }
+            RunError::ImplausibleReadings { .. } => {
+                "the snippet forged them; otherwise the time stamp counter jumped: see `cyclescope doctor`"
+            }
             RunError::WorkerLost { .. } => WORKER_LOST,
             RunError::Refused { remedy, .. } => remedy,
             RunError::BadBatch(error) => &error.expected,
@@ -287,6 +295,7 @@ impl fmt::Display for RunError {
             RunError::DirtyCanary { fence } => {
                 write!(f, "the snippet wrote outside its memory areas ({fence} is damaged)")
             }
+            RunError::ImplausibleReadings { why } => write!(f, "the readings of the snippet can't be true: {why}"),
             RunError::WorkerLost { how } => write!(f, "the worker process was lost: {how}"),
             RunError::Refused { part, offset, instruction, why, hidden, .. } => {
                 let through = if *hidden { ", reachable by an indirect branch," } else { "" };

@@ -21,6 +21,7 @@ pub use placement_policy::PlacementPolicy;
 use crate::asm::{Emitter, Listing, NOMINAL_CONTEXT};
 use crate::clock::{Clock, ClockSide, StepEdit};
 use crate::context::ProgramContext;
+use cyclescope_core::unit::Unit;
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
@@ -64,6 +65,7 @@ pub struct Program {
     lead: usize,
     following: Vec<u8>,
     library: bool,
+    counts: Unit,
 }
 
 /// Registers that a System V function must preserve.
@@ -165,6 +167,7 @@ impl ProgramRecipe<'_> {
             cold: self.cold,
             following: self.following.to_vec(),
             library: self.clock.calls_system(),
+            counts: self.clock.counts,
         }
     }
 
@@ -225,6 +228,7 @@ pub struct ProgramFrame {
     cold: ColdStart,
     following: Vec<u8>,
     library: bool,
+    counts: Unit,
 }
 
 impl ProgramFrame {
@@ -265,6 +269,7 @@ impl ProgramFrame {
             lead: self.lead,
             following: self.following.clone(),
             library: self.library,
+            counts: self.counts,
         }
     }
 }
@@ -340,6 +345,11 @@ impl Program {
     /// Whether its clock calls a function of the C library.
     pub fn calls_library(&self) -> bool {
         self.library
+    }
+
+    /// Unit of its readings.
+    pub fn counts(&self) -> Unit {
+        self.counts
     }
 
     /// All code given to the recipe, as one value. Programs with different values may do different

@@ -25,6 +25,7 @@ mod faults;
 mod filter;
 mod options;
 mod process;
+mod reading_window;
 mod regions;
 mod setup;
 mod time_limit;
@@ -53,6 +54,7 @@ use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::{sandbox, view};
 use process::{StartFailure, WaitFailure, WorkerEnd, WorkerProcess};
+use reading_window::ReadingWindow;
 use regions::WorkerRegions;
 use setup::WorkerOrigin;
 use std::collections::BTreeSet;
@@ -291,6 +293,7 @@ impl UserExecutor {
         let canary = draw_secret()?;
         let samples = chunk.write_command(batch, &mut self.regions, &self.areas, canary);
         let spin = self.is_on_other_cpu();
+        let window = ReadingWindow::open(&self.machine.tsc);
         let sequence = self.sequence.wrapping_add(1);
         self.sequence = sequence;
         let command: *mut WorkerCommand = self.regions.command_pointer();
@@ -308,8 +311,10 @@ impl UserExecutor {
             let end = worker.kill_and_reap();
             return Err(describe_failure(failure, end, batch.deadline));
         }
+        let window = window.close();
         let readings = self.regions.copy_samples(samples);
         self.check_answer(batch, chunk, samples, canary)?;
+        window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?;
         self.worker = Some(worker);
         self.areas.record_success();
         Ok(readings)

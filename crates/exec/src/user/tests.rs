@@ -452,6 +452,24 @@ fn a_snippet_that_sleeps_in_the_harness_hangs() {
     assert_still_runs(&mut user);
 }
 
+#[test]
+fn forged_readings_are_implausible() {
+    let mut user = spawn();
+    let start = user.regions.worker_address(view::CONTEXT_AT + FENCED_AT + offset_of!(ProgramContext, start));
+    // mov rax, start; mov rcx, [rax]; mov rdx, a number; sub rcx, rdx; mov [rax], rcx
+    let earlier = |ticks: u64| {
+        let load = [&[0x48, 0xb8][..], &start.to_le_bytes(), &[0x48, 0x8b, 0x08, 0x48, 0xba], &ticks.to_le_bytes()];
+        [&load.concat()[..], &[0x48, 0x29, 0xd1, 0x48, 0x89, 0x08]].concat()
+    };
+    assert!(run(&mut user, &earlier(1)).is_ok());
+    // 10¹² ticks take minutes.
+    for ticks in [1_000_000_000_000, 1_000_000_000_000u64.wrapping_neg(), 1 << 63] {
+        let result = run(&mut user, &earlier(ticks));
+        assert!(matches!(result, Err(RunError::ImplausibleReadings { .. })), "{ticks}: {result:?}");
+        assert_still_runs(&mut user);
+    }
+}
+
 /// A field of the worker's `/proc/PID/status`.
 fn status_of(user: &UserExecutor, field: &str) -> String {
     let pid = user.worker_pid().expect("there is one");

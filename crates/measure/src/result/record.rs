@@ -213,7 +213,7 @@ impl RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
     /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`,
-    /// `dirty_canary`, `worker_lost`, `refused`, `program`, `internal`.
+    /// `dirty_canary`, `implausible`, `worker_lost`, `refused`, `program`, `internal`.
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
@@ -324,6 +324,7 @@ impl From<&RunError> for ErrorRecord {
             RunError::Hung { .. } => ErrorRecord { code: "hang", ..record },
             RunError::Late { .. } => ErrorRecord { code: "late", ..record },
             RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
+            RunError::ImplausibleReadings { .. } => ErrorRecord { code: "implausible", ..record },
             RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
             RunError::Refused { instruction, .. } => {
                 ErrorRecord { code: "refused", exit: exit::USAGE, instruction: Some(instruction.clone()), ..record }
