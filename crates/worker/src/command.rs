@@ -96,6 +96,8 @@ pub struct WorkerAnswer {
     pub address: u64,
     /// The instruction pointer of a fault.
     pub rip: u64,
+    /// The error code of the processor's exception; meaningless with SIGSYS.
+    pub error: u32,
     /// The processor's exception; meaningless with SIGSYS.
     pub vector: u32,
 }

@@ -45,15 +45,16 @@ struct SignalContext {
 
 /// Numbers of [`SignalContext::general`].
 const RIP: usize = 16;
+const ERROR: usize = 19;
 const VECTOR: usize = 20;
 
 /// Runs on the signal stack, after [`signal_entry`].
 unsafe extern "C" fn report(signal: i32, info: *const SignalInfo, registers: *const SignalContext) -> ! {
     // SAFETY: the kernel passes both structures on the signal stack.
-    let (code, address, rip, vector) = unsafe {
+    let (code, address, rip, error, vector) = unsafe {
         let address = if signal == SIGSYS { (*info).number as u64 } else { (*info).address };
         let registers = &(*registers).general;
-        ((*info).code, address, registers[RIP], registers[VECTOR] as u32)
+        ((*info).code, address, registers[RIP], registers[ERROR] as u32, registers[VECTOR] as u32)
     };
     // SAFETY: handlers are installed after the shared memory was mapped.
     unsafe {
@@ -62,6 +63,7 @@ unsafe extern "C" fn report(signal: i32, info: *const SignalInfo, registers: *co
             ptr::addr_of_mut!((*status).answer.code).write_volatile(code);
             ptr::addr_of_mut!((*status).answer.address).write_volatile(address);
             ptr::addr_of_mut!((*status).answer.rip).write_volatile(rip);
+            ptr::addr_of_mut!((*status).answer.error).write_volatile(error);
             ptr::addr_of_mut!((*status).answer.vector).write_volatile(vector);
         })
     }

@@ -19,6 +19,10 @@ const TRAP_BRKPT: i32 = 1;
 /// The kernel sends SIGSEGV, as for a general protection fault.
 const OVERFLOW: u32 = 4;
 
+/// Bit of a page fault's error code: instruction fetch (Intel SDM vol. 3A, 4.7). The address alone
+/// does not tell it from an access to the instruction itself.
+const FETCH_FAULT_BIT: u32 = 1 << 4;
+
 /// Position of the instruction pointer that a signal saved.
 fn find_ip_position(signal: i32, code: i32, vector: u32) -> SavedIpPosition {
     match signal {
@@ -69,7 +73,7 @@ pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: 
         (libc::SIGTRAP, _) => FaultCause::Trap,
         (libc::SIGSEGV, _) if answer.vector == OVERFLOW => FaultCause::Trap,
         (libc::SIGSEGV, SI_KERNEL) => FaultCause::Protection,
-        (libc::SIGSEGV, _) if answer.address == answer.rip => FaultCause::Fetch,
+        (libc::SIGSEGV, _) if answer.error & FETCH_FAULT_BIT != 0 => FaultCause::Fetch,
         (libc::SIGSEGV, _) => FaultCause::Access,
         (libc::SIGBUS, BUS_ADRALN) => FaultCause::Alignment,
         // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM

@@ -6,7 +6,7 @@ use cyclescope_code::clock::Clock;
 use cyclescope_code::context::{AREA_REGISTERS, FloatElement, ProgramContext};
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
-use cyclescope_core::error::RunError;
+use cyclescope_core::error::{FaultCause, RunError};
 use cyclescope_core::machine::Machine;
 use cyclescope_worker::command::{FENCED_AT, FENCES};
 use cyclescope_worker::view;
@@ -468,6 +468,19 @@ fn forged_readings_are_implausible() {
         assert!(matches!(result, Err(RunError::ImplausibleReadings { .. })), "{ticks}: {result:?}");
         assert_still_runs(&mut user);
     }
+}
+
+#[test]
+fn a_store_to_its_own_instruction_is_no_branch() {
+    let mut user = spawn();
+    // mov [rip - 6], eax
+    let cause = |snippet: &[u8], user: &mut UserExecutor| match run(user, snippet) {
+        Err(RunError::Fault { cause, .. }) => cause,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(cause(&[0x89, 0x05, 0xfa, 0xff, 0xff, 0xff], &mut user), FaultCause::Access);
+    // xor eax, eax; jmp rax
+    assert_eq!(cause(&[0x31, 0xc0, 0xff, 0xe0], &mut user), FaultCause::Fetch);
 }
 
 /// A field of the worker's `/proc/PID/status`.
