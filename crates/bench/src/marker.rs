@@ -66,7 +66,7 @@ fn open_bench(
 ) -> SectionResult<(UserBench, f64)> {
     let (latency, plan) = find_imul_latency(lab)?;
     let cpu = lab.machine.target.as_ref().map_or(0, |target| target.cpu as usize);
-    let options = UserOptions { cpu, ..UserOptions::default() };
+    let options = UserOptions { cpu, own_code: true, ..UserOptions::default() };
     let caches = &lab.machine.topology.caches;
     let (bench, skipped) = UserBench::new(&options, plan.clock, plan.step, designs, contexts, caches, seed)?;
     for (case, why) in skipped {

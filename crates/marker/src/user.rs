@@ -140,7 +140,7 @@ impl UserBench {
         let regions = copies.into_regions()?;
         listener::prepare_listeners();
         // Probes are functions of this process, and loops are copied from it.
-        let options = UserOptions { functions: true, own_code: true, ..options.clone() };
+        let options = UserOptions { functions: true, ..options.clone() };
         let mut bench = UserBench {
             regions,
             places,

@@ -7,15 +7,28 @@ use cyclescope::executor::{ExecutorOpener, LockState, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
 
-/// Whose code an executor runs.
+/// Whose code an executor runs. It decides for all commands which batches may share a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeOrigin {
-    /// Snippets from the user.
+    /// Snippets of others: the user's, or those of a list.
     Snippets,
     /// Calls of the user's functions, which may allocate memory.
     Functions,
     /// Code that this program generates.
     Own,
+}
+
+impl CodeOrigin {
+    /// The origin of code that this program generates, perhaps with snippets of others in it.
+    pub fn of_generated(has_foreign_code: bool) -> CodeOrigin {
+        if has_foreign_code { CodeOrigin::Snippets } else { CodeOrigin::Own }
+    }
+
+    /// Whether batches may share a worker even if their code differs: what one leaves there does
+    /// not harm the others.
+    pub fn shares_workers(self) -> bool {
+        self == CodeOrigin::Own
+    }
 }
 
 /// Returns a function that opens the requested executor. `counter`: whether programs read the
@@ -26,7 +39,7 @@ pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, co
         counter,
         force: common.force,
         functions,
-        own_code: code == CodeOrigin::Own,
+        own_code: code.shares_workers(),
         heap: functions.then_some(call_parameters::HEAP_BYTES),
         ..OpenOptions::default()
     };

@@ -193,6 +193,20 @@ fn custom_lists_are_measured_as_specified() {
 }
 
 #[test]
+fn code_of_a_list_leaves_no_traces_for_its_other_rows() {
+    let files = folder();
+    let list = files.path().join("list.csv").display().to_string();
+    // The second row fails where the first one has run.
+    let rows = "sequence,init\n\"add rax, rbx\",\"mov rcx, 1; mov qword ptr fs:[64], rcx\"\n\
+                \"imul rax, rbx\",\"cmp qword ptr fs:[64], 0; je 1f; ud2; 1: nop\"\n";
+    std::fs::write(&list, rows).expect("a file");
+    let lines = self::lines(&["--from", &list, "--quick", "--seed", "3"]);
+    let rows = of_kind(&lines, "instr");
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["status"] != "failed"), "{rows:?}");
+}
+
+#[test]
 fn every_immediate_gets_a_row() {
     let files = folder();
     let path = |name: &str| files.path().join(name).display().to_string();

@@ -211,7 +211,7 @@ fn marker() -> Option<Value> {
     let plan = request.make_plan(&(DEFAULT_OFFER.capabilities)(&machine), &machine).ok()?;
     let mut designs = CompiledDesign::list_built();
     designs.retain(|compiled| compiled.design.name == "flag");
-    let options = UserOptions { cpu: machine.target_cpu() as usize, ..UserOptions::default() };
+    let options = UserOptions { cpu: machine.target_cpu() as usize, own_code: true, ..UserOptions::default() };
     let caches = &machine.topology.caches;
     let made = UserBench::new(&options, plan.clock, plan.step, &designs, &["empty"], caches, plan.seed);
     let (bench, _) = made.map_err(|why| cyclescope_skipped::report_left_out(format_args!("markers: {why}"))).ok()?;

@@ -54,6 +54,11 @@ impl TargetForm {
         Some(TargetForm { sequence: Some(sequence), ..first.into() })
     }
 
+    /// Whether it contains code of somebody else: a sequence, or init code.
+    pub fn has_foreign_code(&self) -> bool {
+        self.sequence.is_some() || !self.init.is_empty()
+    }
+
     /// The codes of all its instructions.
     pub fn codes(&self) -> Vec<Code> {
         match &self.sequence {

@@ -8,7 +8,7 @@ use crate::survey::PROOF_LOOPS;
 fn bench(design: &str, contexts: &[&str]) -> (UserBench, Vec<SkippedCase>) {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    let options = UserOptions { cpu, ..UserOptions::default() };
+    let options = UserOptions { cpu, own_code: true, ..UserOptions::default() };
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("there is this clock");
     let designs: Vec<CompiledDesign> =
         CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == design).collect();

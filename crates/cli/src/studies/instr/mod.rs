@@ -161,7 +161,7 @@ impl<'a> SurveyRunner<'a> {
             let remedy = format!("name at most {}, such as {}", explain::EXPLAINED_MOST, examples.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));
         }
-        let mut executor = self.executor_opener()()?;
+        let mut executor = self.executor_opener(&forms)()?;
         let plan = self.build_plan(&forms);
         let survey = plan.begin_survey(executor.as_mut(), &self.machine.features, forms)?;
         let repro = |row: &InstrRow| {
@@ -177,8 +177,9 @@ impl<'a> SurveyRunner<'a> {
         Ok(exit::DONE)
     }
 
-    fn executor_opener(&self) -> ExecutorOpener {
-        executor::executor_opener(self.common, self.machine, self.plan.clock.reads_counter(), CodeOrigin::Own)
+    fn executor_opener(&self, forms: &[TargetForm]) -> ExecutorOpener {
+        let code = CodeOrigin::of_generated(forms.iter().any(TargetForm::has_foreign_code));
+        executor::executor_opener(self.common, self.machine, self.plan.clock.reads_counter(), code)
     }
 
     fn run_survey(
@@ -204,7 +205,7 @@ impl<'a> SurveyRunner<'a> {
             }
         }
         let repro = repro::format_repro(NAME, args, common, self.plan.seed);
-        let open = self.executor_opener();
+        let open = self.executor_opener(&forms);
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, kept);
         let exports = args.exports.clone();
         let order = StudyOrder { file, exports, ..StudyOrder::new(common, self.machine, &repro)? };

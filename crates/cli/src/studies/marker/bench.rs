@@ -3,6 +3,7 @@
 use super::marker_choice::MarkerChoice;
 use super::marker_libraries::LoadedMarkers;
 use crate::output::Failure;
+use crate::session::executor::CodeOrigin;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::executor::kernel::markers::KernelMarkers;
@@ -68,7 +69,8 @@ pub fn choose_clock(named: Option<&'static Clock>, catalog: &MarkerCatalog) -> R
 fn make_user_bench(request: BenchRequest) -> Result<ChosenBench, Failure> {
     let BenchRequest { choice, machine, plan, loaded } = request;
     let cpu = machine.target_cpu() as usize;
-    let options = UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() };
+    let own_code = CodeOrigin::of_generated(choice.around).shares_workers();
+    let options = UserOptions { cpu, counter: plan.clock.reads_counter(), own_code, ..UserOptions::default() };
     let mut designs = if choice.around { Vec::new() } else { CompiledDesign::list_built() };
     designs.retain(|compiled| choice.designs.contains(&compiled.design));
     designs.extend(loaded.compiled.iter().cloned());
