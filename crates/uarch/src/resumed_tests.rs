@@ -1,17 +1,11 @@
 //! Reads an interrupted study's result file: complete tests, and the knees in their lines.
 
 use super::knee::{KneeEdges, NoKnee};
+use super::record::UarchRecord;
 use super::spec::TestSpec;
 use super::verdict::{FillerResult, VerdictKind};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// Fields of a line that decide whether it is kept.
-#[derive(Deserialize)]
-struct ResumedLine {
-    test: String,
-    records: usize,
-}
 
 /// The knee of a filler, or why it has none.
 #[derive(Deserialize)]
@@ -32,14 +26,16 @@ impl ResumedCurve {
     }
 }
 
-/// The number of lines that belong to complete tests.
+/// The number of lines that belong to complete tests. A line that is no whole record is measured
+/// again.
 pub(super) fn count_complete_lines(lines: &[Value]) -> usize {
     let mut whole = 0;
     while let Some(first) = lines.get(whole) {
-        let Ok(ResumedLine { test, records }) = ResumedLine::deserialize(first) else { break };
+        let Ok(UarchRecord { test, records, .. }) = UarchRecord::deserialize(first) else { break };
         let end = whole.saturating_add(records.max(1));
         let Some(all) = lines.get(whole..end) else { break };
-        if all.iter().any(|line| line["test"] != *test) {
+        let belongs = |line: &Value| UarchRecord::deserialize(line).is_ok_and(|record| record.test == test);
+        if !all.iter().all(belongs) {
             break;
         }
         whole = end;
@@ -71,10 +67,14 @@ mod tests {
     use serde_json::json;
 
     fn lines(counts: &[(&str, usize, usize)]) -> Vec<Value> {
-        let line = |(test, records, number): &(&str, usize, usize)| {
-            std::iter::repeat_n(json!({ "test": test, "records": records }), *number)
-        };
+        let line =
+            |(test, records, number): &(&str, usize, usize)| std::iter::repeat_n(whole_line(test, *records), *number);
         counts.iter().flat_map(line).collect()
+    }
+
+    fn whole_line(test: &str, records: usize) -> Value {
+        let value = json!({ "value": 1.5, "low": 1.0, "high": 2.0, "unit": "core_cycles" });
+        json!({ "test": test, "records": records, "what": test, "verdict": "found", "value": value })
     }
 
     #[test]
@@ -85,6 +85,19 @@ mod tests {
         assert_eq!(count_complete_lines(&lines(&[("data_caches", 3, 2), ("data_tlb", 2, 2)])), 0);
         assert_eq!(count_complete_lines(&lines(&[("rob", 0, 2), ("masks", usize::MAX, 1)])), 2);
         assert_eq!(count_complete_lines(&[json!({ "test": "rob" })]), 0);
+    }
+
+    #[test]
+    fn a_line_with_a_field_of_another_type_is_measured_again() {
+        let others = [json!(null), json!(true), json!(-1), json!(1e300), json!("text"), json!([1, "x"]), json!({})];
+        for field in ["test", "records", "what", "verdict", "value", "why", "cpuid", "fillers", "walks", "spread"] {
+            for other in &others {
+                let (first, mut changed) = (whole_line("rob", 1), whole_line("masks", 1));
+                changed[field] = other.clone();
+                let whole = count_complete_lines(&[first, changed.clone()]);
+                assert_eq!(whole, 1 + usize::from(UarchRecord::deserialize(&changed).is_ok()), "{changed}");
+            }
+        }
     }
 
     #[test]

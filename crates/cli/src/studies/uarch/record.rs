@@ -40,9 +40,10 @@ impl std::ops::DerefMut for UarchLine {
 }
 
 impl UarchLine {
-    /// The `uarch` records among lines that the study has just written.
+    /// The `uarch` records among lines of the study: those that it has just written, and complete
+    /// ones of a resumed file.
     pub fn from_lines(lines: &[Value]) -> Vec<UarchLine> {
-        let of = |line| UarchLine::deserialize(line).expect("the study writes whole lines");
+        let of = |line| UarchLine::deserialize(line).expect("all lines are whole");
         lines.iter().filter(|line| line["kind"] == UARCH_KIND).map(of).collect()
     }
 
@@ -237,6 +238,24 @@ mod tests {
                     record.value.format_short(),
                 );
             }
+        });
+    }
+
+    #[test]
+    fn lines_of_a_resumed_file_are_presented_whatever_they_hold() {
+        let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic).unwrap();
+        let mut lines = simulated_lines::simulated_lines();
+        lines.remove(0);
+        lines.iter_mut().for_each(|line| line["records"] = 1.into());
+        assert_eq!((plain.count_complete)(&lines), lines.len());
+        let lines = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n").into_bytes();
+        fuzz_reader("resumed_uarch", InputShape::JsonLines, &[lines], |bytes| {
+            let values = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+            let mut values: Vec<Value> = values.collect();
+            values.truncate((plain.count_complete)(&values));
+            let mut records = UarchLine::from_lines(&values);
+            UarchLine::sort_by_test(&mut records);
+            super::super::plots::draw_pictures(&values, "a machine");
         });
     }
 
