@@ -154,10 +154,11 @@ fn file_alone_cannot_run_code_in_ring_0() {
 }
 
 #[test]
-fn file_alone_cannot_run_code_outside_the_sandbox() {
+fn file_alone_cannot_run_code_outside_the_sandbox_or_show_another_file() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
-    let (out, proof) = (path("out"), path("proof"));
+    let (out, proof, secret) = (path("out"), path("proof"), path("secret"));
+    fs::write(&secret, "root:hunter2:0\n").expect("a file");
     let evil = format!(
         "#include <stdlib.h>\n__attribute__((constructor)) static void c(void) {{ system(\"touch {proof}\"); }}\n\
          void f(void *p) {{}}\n"
@@ -167,18 +168,22 @@ fn file_alone_cannot_run_code_outside_the_sandbox() {
         run_program(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code,
         Some(0 | 5)
     ));
-    let commands: [&[&str]; 4] = [
+    let commands: [&[&str]; 6] = [
+        &["--file", &secret],
+        &["--from", &secret],
         &["--c", &path("evil.c")],
         &["--lib", &path("evil.so"), "--call", "f"],
         &["--executor", "kernel", "nop"],
         &["--assembler", "as", "nop"],
     ];
     for words in commands {
-        let command = [&["cyclescope", "run", "--sweep", "N=1,2"], words].concat();
+        let sweep: &[&str] = if words[0] == "--from" { &[] } else { &["--sweep", "N=1,2"] };
+        let command = [&["cyclescope", "run"], sweep, words].concat();
         with_head(&out, |head| head["points"]["command"] = command.clone().into());
         let answer = run_program(&["run", "--resume", &out]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains(words[0]) && answer.stderr.contains("whole command"), "{answer:?}");
+        assert!(!answer.stderr.contains("hunter2"), "{answer:?}");
     }
     for command in [&[][..], &["cyclescope"], &["cyclescope", "doctor"], &["", "run", "--resume", &out], &["\u{0}"]] {
         with_head(&out, |head| head["points"]["command"] = command.into());
@@ -186,46 +191,16 @@ fn file_alone_cannot_run_code_outside_the_sandbox() {
         assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
     }
     assert!(!Path::new(&proof).exists());
-}
-
-/// A C file whose constructor starts a process, writes its number to a file, and then runs this
-/// code.
-fn leaving(folder: &Path, then: &str) -> (String, String) {
-    let [source, number] = ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
-    let text = format!(
-        "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>\n\
-         __attribute__((constructor)) static void begin(void) {{\n\
-           if (access(\"{number}\", F_OK) == 0) return;\n\
-           int child = fork();\n\
-           if (!child) {{ signal(SIGTERM, SIG_IGN); signal(SIGINT, SIG_IGN); for (;;) sleep(1000); }}\n\
-           FILE *file = fopen(\"{number}.new\", \"w\"); fprintf(file, \"%d\", child); fclose(file);\n\
-           rename(\"{number}.new\", \"{number}\");\n\
-           {then}\n\
-         }}\nvoid f(void *p) {{}}\n"
-    );
-    fs::write(&source, text).expect("a file");
-    (source, number)
-}
-
-/// What `found` returns within 20 s.
-fn within<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "not within 20 s");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn gone(number: &str) {
-    let process = fs::read_to_string(number).expect("a number");
-    within(|| {
-        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
+    // A survey's list is read again.
+    let survey = path("survey");
+    assert_eq!(run_program(&["instr", "nop", "--quick", "--out", &survey]).code, Some(0));
+    with_head(&survey, |head| {
+        head["survey"]["filters"] = serde_json::json!([]);
+        head["survey"]["from"] = secret.as_str().into();
     });
+    let answer = run_program(&["instr", "--resume", &survey]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("has changed"), "{answer:?}");
+    assert!(!answer.stderr.contains("hunter2"), "{answer:?}");
 }
 
 #[test]

@@ -52,8 +52,12 @@ pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> 
     }
     let adopt = |(resumed, path): (&ResumedFile<_>, _)| session::adopt_options(&resumed.session, common, args, path);
     let adopted = resumed.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
+    let named_by_user = args.from.is_some();
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
-    let forms = form_selection::select_forms(args)?;
+    let forms = form_selection::select_forms(args).map_err(|failure| match &args.from {
+        Some(list) if !named_by_user => session::hide_list(list),
+        _ => failure,
+    })?;
     if args.list {
         let machine = common.detect_machine()?;
         listing::list_forms(&forms, &machine, common.capabilities(&machine).ring, output)?;

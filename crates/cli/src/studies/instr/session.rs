@@ -64,6 +64,13 @@ pub fn read_resumed(
     Ok((Some(resumed), kept))
 }
 
+/// The failure for a list that the resumed file names and that can't be used. It says nothing about
+/// its content, because the file's author may not be allowed to read it.
+pub fn hide_list(list: &Path) -> Failure {
+    let text = format!("the file to resume names the list {}, which has changed or is none", list.display());
+    Failure::usage(text, Some("name the list with --from to see what is wrong, or start a new file with --out"))
+}
+
 /// Fills options that weren't given with those of a session.
 pub fn adopt_options(
     session: &InstrSession,

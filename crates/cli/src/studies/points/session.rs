@@ -88,7 +88,7 @@ pub fn adopt_command(
     }
     let words = match is_alone {
         true => {
-            require_sandbox(session, &parse_run_words(fill_first_value(kept.clone())?)?)?;
+            require_untrusted(session, &parse_run_words(fill_first_value(kept.clone())?)?)?;
             kept
         }
         false => {
@@ -105,11 +105,14 @@ pub fn adopt_command(
     Ok((common, RunArgs { points, ..asked }, drop_result_options(&words)))
 }
 
-/// The first option of a command that runs code outside the sandbox, or runs another program.
-pub fn find_unsandboxed_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
+/// The first option of a command that a result file alone may not decide: it runs code outside the
+/// sandbox or another program, or reads another file, whose content messages could show.
+pub fn find_trusted_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
     let source = &args.source;
     let given = [
         ("--executor", !common.offer().is_default()),
+        ("--file", source.file.is_some()),
+        ("--from", args.points.from.is_some()),
         ("--c", source.c.is_some()),
         ("--lib", source.lib.is_some()),
         ("--elf", source.elf.is_some()),
@@ -119,10 +122,10 @@ pub fn find_unsandboxed_option((common, args): &(CommonArgs, RunArgs)) -> Option
 }
 
 /// Fails if the file's command would do more than a file alone may decide.
-fn require_sandbox(session: &PointsSession, kept: &(CommonArgs, RunArgs)) -> Result<(), Failure> {
-    let Some(option) = find_unsandboxed_option(kept) else { return Ok(()) };
+fn require_untrusted(session: &PointsSession, kept: &(CommonArgs, RunArgs)) -> Result<(), Failure> {
+    let Some(option) = find_trusted_option(kept) else { return Ok(()) };
     let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
-    let text = format!("the file's command has {option}, which runs code outside the sandbox: {command}");
+    let text = format!("the file's command has {option}, which a file alone can't decide: {command}");
     let remedy = "if you trust it, type the whole command, then --resume FILE";
     Err(Failure::usage(text, Some(remedy)))
 }
