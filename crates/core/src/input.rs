@@ -2,11 +2,12 @@
 //!
 //! A path may lead to a pipe without a writer, an endless device, or a terminal that would become
 //! this process's controlling terminal. So files are opened without blocking. Only regular files
-//! are read, up to the size limit of their [`InputKind`].
+//! that are no interfaces of the kernel are read, up to the size limit of their [`InputKind`].
 //!
 //! Limits: the contents are checked where they are parsed.
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -142,11 +143,30 @@ fn open_checked(path: &Path, flags: OFlags, kind: InputKind) -> Result<File, Bad
     if let Some(what) = describe_irregular(FileType::from_raw_mode(facts.st_mode)) {
         return Err(bad(InputDefect::Other(what)));
     }
+    if rustix::fs::fstatfs(&file).is_ok_and(|system| INTERFACE_SYSTEMS.contains(&(system.f_type as u32))) {
+        return Err(bad(InputDefect::Other("an interface of the kernel, not a file on a disk")));
+    }
     match u64::try_from(facts.st_size) {
         Ok(length) if length <= kind.most_bytes() => Ok(file),
         _ => Err(bad(InputDefect::TooLong(kind.most_bytes()))),
     }
 }
+
+/// File systems whose files look regular and are interfaces of the kernel. Reading one may wait
+/// without end or have effects: proc, sysfs, debugfs, tracefs, securityfs, configfs, cgroup of both
+/// versions, bpf and pstore (Linux, `magic.h`).
+const INTERFACE_SYSTEMS: [u32; 10] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0x6265_6570,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xcafe_4a11,
+    0x6165_676c,
+];
 
 /// Says what an irregular file is; `None` for a regular one.
 fn describe_irregular(what: FileType) -> Option<&'static str> {
@@ -195,6 +215,45 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(path),
     }
+}
+
+/// Opens a file for appending, or creates it. Never waits for a reader.
+///
+/// # Errors
+///
+/// Fails if the system does, or if the path leads to something else than a regular file.
+pub fn append_to_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let irregular = |what| io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"));
+    let opened = rustix::fs::open(path, flags, Mode::from(0o666));
+    let file = File::from(opened.map_err(|errno| match errno {
+        // A pipe without a reader (fifo(7)), or a socket.
+        Errno::NXIO => irregular("a pipe or a socket, not a regular file"),
+        errno => errno.into(),
+    })?);
+    let facts = rustix::fs::fstat(&file)?;
+    match describe_irregular(FileType::from_raw_mode(facts.st_mode)) {
+        Some(what) => Err(irregular(what)),
+        None => Ok(file),
+    }
+}
+
+/// Fails if a path leads to something that a new regular file can't replace. Links are not
+/// followed: another user may have made them.
+///
+/// # Errors
+///
+/// Says what is at the path.
+pub fn require_replaceable(path: &Path) -> io::Result<()> {
+    let facts = match rustix::fs::lstat(path) {
+        Err(Errno::NOENT) => return Ok(()),
+        facts => facts?,
+    };
+    let what = match FileType::from_raw_mode(facts.st_mode) {
+        FileType::Symlink => Some("a symbolic link, not a regular file"),
+        other => describe_irregular(other),
+    };
+    what.map_or(Ok(()), |what| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"))))
 }
 
 /// Opens a regular file within the size limit of its kind, for reading and appending. Rejects links
@@ -249,6 +308,8 @@ mod tests {
             (pipe.as_path(), "a pipe"),
             (link.as_path(), "a device"),
             (Path::new("/dev/null"), "a device"),
+            (Path::new("/proc/self/status"), "an interface of the kernel"),
+            (Path::new("/sys/kernel/uevent_seqnum"), "an interface of the kernel"),
             (folder.0.as_path(), "a directory"),
         ] {
             let bad = read_input(path, InputKind::List).expect_err("a rejected file");
@@ -281,6 +342,32 @@ mod tests {
     }
 
     #[test]
+    fn only_regular_files_are_appended_to_or_replaced() {
+        let folder = Folder::new("outputs");
+        let [theirs, link, pipe, new] = ["theirs", "link", "pipe", "new"].map(|name| folder.0.join(name));
+        std::fs::write(&theirs, "theirs").expect("a file");
+        std::os::unix::fs::symlink(&theirs, &link).expect("a link");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::from(0o600)).expect("a pipe");
+        let begun = Instant::now();
+        for (path, what) in [(&link, "a symbolic link"), (&pipe, "a pipe"), (&folder.0, "a directory")] {
+            let error = require_replaceable(path).expect_err("it is refused");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        for path in [&pipe, &folder.0, &PathBuf::from("/dev/null")] {
+            append_to_file(path).expect_err("it is refused");
+        }
+        // With a reader, opening it does not fail.
+        let _reader = File::options().read(true).write(true).open(&pipe).expect("a pipe");
+        append_to_file(&pipe).expect_err("it is refused");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        for path in [&theirs, &new] {
+            require_replaceable(path).expect("it may be replaced");
+            std::io::Write::write_all(&mut append_to_file(path).expect("a file"), b"+").expect("room");
+        }
+        assert_eq!(std::fs::read(&theirs).expect("a file"), b"theirs+");
+    }
+
+    #[test]
     fn a_file_longer_than_its_kind_allows_is_rejected() {
         let folder = Folder::new("lengths");
         let path = folder.0.join("long");
@@ -297,8 +384,7 @@ mod tests {
             open_input(&path, InputKind::Results),
             Err(BadInput { why: InputDefect::TooLong(MOST_FILE_BYTES), .. })
         ));
-        // The system does not report the length of this file.
+        // The length of a stream is unknown.
         assert!(matches!(read_stream(io::repeat(0), InputKind::Snippet), Err(InputDefect::TooLong(_))));
-        assert!(read_input(Path::new("/proc/self/status"), InputKind::List).is_ok_and(|bytes| !bytes.is_empty()));
     }
 }

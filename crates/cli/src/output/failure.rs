@@ -72,16 +72,18 @@ impl Failure {
     }
 
     /// Prints the failure, as a JSON line on stdout or as text on stderr, and returns the exit
-    /// code.
+    /// code. If stdout takes no line, stderr gets the text.
     pub fn report(&self, json: bool) -> u8 {
         let Failure::Error(record) = self else { return exit::DONE };
         if json {
             let line = serde_json::to_string(&SchemaLine::new("error", record)).expect("records are plain data");
-            // If this fails too, nothing more can be done.
-            let _ = writeln!(io::stdout(), "{}", terminal::escape_json(&line));
-        } else {
-            let _ = io::stderr().write_all(escape_controls(&describe_error(record)).as_bytes());
+            let printed = writeln!(io::stdout(), "{}", terminal::escape_json(&line));
+            if printed.is_ok() {
+                return record.exit;
+            }
         }
+        // If this fails too, nothing more can be done.
+        let _ = io::stderr().write_all(escape_controls(&describe_error(record)).as_bytes());
         record.exit
     }
 }
@@ -112,7 +114,8 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-            _ => Failure::internal(format!("can't write the result: {error}")),
+            _ => Failure::internal(format!("can't write the result: {error}"))
+                .with_remedy("free some space, or send standard output elsewhere"),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::directory::make_directory;
 use super::exporter::{ExportOption, Exporter};
 use super::failure::Failure;
 use super::report::{Drawing, Picture, ResultReport};
+use super::table_file::write_whole_file;
 use std::path::Path;
 
 /// Writes a directory of SVG files.
@@ -57,7 +58,7 @@ fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
         Drawing::Diagram(diagram) => diagram.to_svg(),
         Drawing::Heat(heat) => heat.to_svg(),
     };
-    std::fs::write(&path, svg).map_err(|error| {
+    write_whole_file(&path, svg.as_bytes()).map_err(|error| {
         Failure::internal(format!("can't write {}: {error}", path.display()))
             .with_remedy("leave out --plots, or name another directory")
     })

@@ -72,7 +72,11 @@ impl<'a> Follower<'a> {
     pub fn finish(mut self, complete: bool) -> FollowResult {
         self.progress = None;
         match (self.kept.file, &self.kept.evidence) {
-            (Some(file), _) if complete => file.remove_journal(),
+            (Some(file), _) if complete => {
+                if let Err(failure) = file.remove_journal() {
+                    print_warning(failure.text());
+                }
+            }
             (_, Some(evidence)) if !complete => {
                 evidence.write_with(ContainerWriter::checkpoint);
             }

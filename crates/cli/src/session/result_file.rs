@@ -6,6 +6,7 @@
 
 use crate::output::Failure;
 use cyclescope::input::{self, BadInput, InputKind};
+use cyclescope::record::SCHEMA;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -40,11 +41,29 @@ pub struct ResultFile {
     command_line: Option<String>,
 }
 
-/// The first line of a journal.
+/// The first line of a journal. It identifies a file that this program wrote.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct JournalHead {
+    schema: String,
+    kind: String,
     session: Value,
 }
+
+impl JournalHead {
+    fn new(session: Value) -> JournalHead {
+        JournalHead { schema: SCHEMA.to_string(), kind: JOURNAL_KIND.to_string(), session }
+    }
+
+    /// Parses the first line of a file; `None` if this program did not write it.
+    fn parse(line: &[u8]) -> Option<JournalHead> {
+        let head: JournalHead = serde_json::from_slice(line).ok()?;
+        (head.schema == SCHEMA && head.kind == JOURNAL_KIND).then_some(head)
+    }
+}
+
+/// Kind of a journal's first line, and the start of that line.
+const JOURNAL_KIND: &str = "journal";
+const JOURNAL_START: &str = r#"{"schema":"cyclescope/1","kind":"journal","session":"#;
 
 impl ResultFile {
     /// Creates a file, or reuses an empty one.
@@ -58,8 +77,8 @@ impl ResultFile {
             };
             return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
         }
-        // Removes the journal of an earlier file with this name.
-        let _ = std::fs::remove_file(file.journal_path());
+        // That of an earlier file with this name.
+        file.remove_journal()?;
         Ok(file)
     }
 
@@ -173,9 +192,9 @@ impl ResultFile {
     pub fn append_part(&mut self, part: &str) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
-            let path = self.journal_path();
-            let file = input::replace_file(&path).map_err(|error| self.write_failure(&error))?;
-            bytes = to_json_line(&JournalHead { session: self.session.clone() });
+            self.remove_journal()?;
+            let file = File::create_new(self.journal_path()).map_err(|error| self.write_failure(&error))?;
+            bytes = to_json_line(&JournalHead::new(self.session.clone()));
             self.journal = Some(file);
         }
         bytes.extend(format!("{part}\n").into_bytes());
@@ -194,10 +213,11 @@ impl ResultFile {
             Err(bad) => return Err(Failure::from_input(&bad, remedy)),
         };
         let content = input::read_stream(&mut journal, InputKind::Journal)
-            .map_err(|why| Failure::from_input(&BadInput { file: path, why }, remedy))?;
+            .map_err(|why| Failure::from_input(&BadInput { file: path.clone(), why }, remedy))?;
+        require_journal(&path, &content)?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut lines = content[..whole].split(|byte| *byte == b'\n');
-        let head: Option<JournalHead> = lines.next().and_then(|line| serde_json::from_slice(line).ok());
+        let head = lines.next().and_then(JournalHead::parse);
         if head.is_none_or(|head| head.session != self.session) {
             return Ok(Vec::new());
         }
@@ -206,10 +226,20 @@ impl ResultFile {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Removes the journal, because nothing is left to resume.
-    pub fn remove_journal(self) {
-        // A missing journal is fine.
-        let _ = std::fs::remove_file(self.journal_path());
+    /// Removes the journal, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the file with its name is not a journal that this program wrote.
+    pub fn remove_journal(&self) -> Result<(), Failure> {
+        let path = self.journal_path();
+        let content = match input::open_for_append(&path, InputKind::Journal) {
+            Ok(file) => input::read_stream(file, InputKind::Journal).unwrap_or_default(),
+            Err(bad) if bad.is_missing() => return Ok(()),
+            Err(_) => return Err(foreign_journal(&path)),
+        };
+        require_journal(&path, &content)?;
+        std::fs::remove_file(&path).map_err(|error| self.write_failure(&error))
     }
 
     /// Whether [`ResultFile::announce_resume`] was called.
@@ -259,6 +289,19 @@ impl Drop for ResultFile {
 pub fn foreign_file(path: &Path, command: &str) -> Failure {
     let text = format!("{} was not written by `cyclescope {command} --out`", path.display());
     Failure::usage(text, Some("name a file that it wrote, or a new file with --out"))
+}
+
+/// Fails for a file that is not a journal of this program. One that was cut inside its first line is.
+fn require_journal(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let first = content.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    let start = JOURNAL_START.as_bytes();
+    let is_cut = !first.ends_with(b"\n") && (first.starts_with(start) || start.starts_with(first));
+    if is_cut || JournalHead::parse(first).is_some() { Ok(()) } else { Err(foreign_journal(path)) }
+}
+
+fn foreign_journal(path: &Path) -> Failure {
+    let text = format!("{} is in the way: it is not a journal that this program wrote", path.display());
+    Failure::usage(text, Some("move it, or name another file"))
 }
 
 fn to_json_line<T: Serialize>(content: &T) -> Vec<u8> {
@@ -320,8 +363,30 @@ mod tests {
         file.set_session(json!({"seed": 2, "share": 0.95}));
         assert_eq!(file.read_journal().unwrap(), Vec::<Value>::new());
         let journal = file.journal_path();
-        file.remove_journal();
+        file.remove_journal().unwrap();
         assert!(!journal.exists());
+        file.remove_journal().unwrap();
+    }
+
+    #[test]
+    fn only_a_journal_of_this_program_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let journal = folder.path().join("a.jsonl.journal");
+        let whole = String::from_utf8(to_json_line(&JournalHead::new(json!({"seed": 1})))).unwrap();
+        for theirs in ["notes\n", "{}\n", "{\"session\":null}\n", &whole[5..]] {
+            std::fs::write(&journal, theirs).unwrap();
+            let refused = created(&path).err().unwrap();
+            assert!(refused.text().contains("a.jsonl.journal is in the way"), "{refused:?}");
+            assert_eq!(std::fs::read_to_string(&journal).unwrap(), theirs);
+            assert!(!path.exists());
+        }
+        let cuts = (0..whole.len()).step_by(7).map(|end| whole[..end].to_string());
+        for ours in cuts.chain([whole.clone(), format!("{whole}{{\"form\":1}}\n{{\"cut")]) {
+            std::fs::write(&journal, &ours).unwrap();
+            drop(created(&path).unwrap_or_else(|failure| panic!("{ours}: {failure:?}")));
+            assert!(!journal.exists(), "{ours}");
+        }
     }
 
     #[test]
@@ -333,9 +398,9 @@ mod tests {
         let mut file = created(&path).unwrap();
         std::os::unix::fs::symlink(&theirs, file.journal_path()).unwrap();
         assert!(file.read_journal().is_err());
-        file.append_part("{}").unwrap();
+        assert!(file.append_part("{}").is_err());
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), whole);
-        assert!(!file.journal_path().is_symlink());
+        assert!(file.journal_path().is_symlink());
     }
 
     #[test]
@@ -355,7 +420,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let results = include_bytes!("../../../cyclescope/tests/hostile/results.jsonl");
-        let journal = b"{\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
+        let journal = b"{\"schema\":\"cyclescope/1\",\"kind\":\"journal\",\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
         let both = [&results[..], b"\0", &journal].concat();
         fuzz_reader("resumed", InputShape::JsonLines, &[both, b"\n".to_vec()], |bytes| {
             let mut parts = bytes.splitn(2, |byte| *byte == 0);
@@ -368,7 +433,9 @@ mod tests {
                 return;
             };
             std::fs::write(file.journal_path(), journal).unwrap();
-            file.read_journal().unwrap();
+            if let Err(refused) = file.read_journal() {
+                assert!(refused.text().contains("is in the way"), "{refused:?}");
+            }
         });
     }
 

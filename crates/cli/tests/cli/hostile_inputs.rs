@@ -204,6 +204,86 @@ fn file_alone_cannot_run_code_outside_the_sandbox_or_show_another_file() {
 }
 
 #[test]
+fn files_of_others_are_neither_replaced_nor_waited_for() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let made = Command::new("mkfifo").arg(path("pipe")).status().expect("it is installed");
+    assert!(made.success());
+    for name in ["theirs", "a.jsonl.journal"] {
+        fs::write(path(name), "theirs").expect("a file");
+    }
+    std::os::unix::fs::symlink(path("theirs"), path("link")).expect("a link");
+    fs::create_dir(path("plots")).expect("a folder");
+    let sweep = ["run", "--quick", "--sweep", "N=1,2", "add rax, {N}"];
+    let refused = |arguments: &[&str], says: &str| {
+        let begun = Instant::now();
+        let answer = run_program(arguments);
+        assert!(answer.code == Some(2) && answer.stderr.contains(says), "{arguments:?}: {answer:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{arguments:?}");
+    };
+    for (name, says) in [("pipe", "a pipe"), ("link", "a symbolic link")] {
+        refused(&[&sweep[..], &["--csv", &path(name)]].concat(), says);
+        refused(&["instr", "nop", "--quick", "--markdown", &path(name)], says);
+    }
+    refused(&["ab", "--quick", "--output", &path("pipe"), "true", "true"], "a pipe");
+    refused(&["run", "--c", "/proc/self/status"], "an interface of the kernel");
+    refused(&["instr", "nop", "--quick", "--out", &path("a.jsonl")], "a.jsonl.journal is in the way");
+    let drawn = run_program(&[&sweep[..], &["--plots", &path("plots")]].concat());
+    assert!(matches!(drawn.code, Some(0 | 5)), "{drawn:?}");
+    let named: Vec<_> = fs::read_dir(path("plots")).expect("a folder").flatten().map(|file| file.path()).collect();
+    assert!(!named.is_empty());
+    for file in &named {
+        fs::remove_file(file).expect("a picture");
+        std::os::unix::fs::symlink(path("theirs"), file).expect("a link");
+    }
+    let drawn = run_program(&[&sweep[..], &["--plots", &path("plots")]].concat());
+    assert!(drawn.code == Some(1) && drawn.stderr.contains("a symbolic link"), "{drawn:?}");
+    for name in ["theirs", "a.jsonl.journal"] {
+        assert_eq!(fs::read_to_string(path(name)).expect("a file"), "theirs");
+    }
+}
+
+/// A C file whose constructor starts a process, writes its number to a file, and then runs this
+/// code.
+fn leaving(folder: &Path, then: &str) -> (String, String) {
+    let [source, number] = ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
+    let text = format!(
+        "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>\n\
+         __attribute__((constructor)) static void begin(void) {{\n\
+           if (access(\"{number}\", F_OK) == 0) return;\n\
+           int child = fork();\n\
+           if (!child) {{ signal(SIGTERM, SIG_IGN); signal(SIGINT, SIG_IGN); for (;;) sleep(1000); }}\n\
+           FILE *file = fopen(\"{number}.new\", \"w\"); fprintf(file, \"%d\", child); fclose(file);\n\
+           rename(\"{number}.new\", \"{number}\");\n\
+           {then}\n\
+         }}\nvoid f(void *p) {{}}\n"
+    );
+    fs::write(&source, text).expect("a file");
+    (source, number)
+}
+
+/// What `found` returns within 20 s.
+fn within<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not within 20 s");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn gone(number: &str) {
+    let process = fs::read_to_string(number).expect("a number");
+    within(|| {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
+    });
+}
+
+#[test]
 fn processes_of_a_constructor_end_with_the_run() {
     if !has("cc") {
         return;

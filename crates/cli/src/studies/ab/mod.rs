@@ -13,6 +13,7 @@ use crate::output::{Failure, Output};
 use crate::process::interrupt::ScratchFolder;
 use crate::session::progress::ProgressDisplay;
 use compared_program::{ComparedProgram, RunSurroundings};
+use cyclescope::input;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::statistics::median;
@@ -23,7 +24,7 @@ use cyclescope::study::ab::{
 use program_runner::{ProgramRunner, WHOLE_PROGRAM};
 use record::{AbRow, AbRunRecord, AbSessionRecord};
 use runs_file::{RecordedRuns, RunsFile};
-use std::fs::OpenOptions;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// Seconds per benchmark, without and with `--quick`, and seconds before a run is stopped.
@@ -139,7 +140,7 @@ impl RunningComparison<'_> {
     ) -> Result<RunningComparison<'a>, Failure> {
         let seed = common.chosen_seed();
         let (cpu, scratch) = (machine.target_cpu(), ScratchFolder::new(&[SAMPLES_FILE])?);
-        let output = args.output.as_ref().map(|path| OpenOptions::new().append(true).create(true).open(path));
+        let output = args.output.as_ref().map(|path| input::append_to_file(path));
         let output = output.transpose().map_err(|error| {
             let remedy = "name a file in a writable directory";
             Failure::usage(format!("can't write the file of --output: {error}"), Some(remedy))

@@ -36,7 +36,7 @@ impl RunsFile {
     /// Appends the results and completes the file.
     pub fn finish(mut self, rows: &[AbRow]) -> Result<(), Failure> {
         rows.iter().try_for_each(|row| self.0.append_line(&to_json_line(RESULT_KIND, row)))?;
-        self.0.remove_journal();
+        self.0.remove_journal()?;
         Ok(())
     }
 }
