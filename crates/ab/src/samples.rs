@@ -10,6 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Most samples of one run, and most bytes of a line.
 const LINES_MOST: usize = 100_000;
@@ -62,21 +63,25 @@ struct SampleLine {
     cycles: Option<f64>,
 }
 
-/// Reads the figures of a run: the lower quartile over the samples of each benchmark.
+/// Most core cycles per second of any core; processors are sold with up to 6.2 GHz.
+const RATE_MOST: f64 = 8e9;
+
+/// Reads the figures of a run that took this time: the lower quartile over the samples of each
+/// benchmark.
 ///
 /// # Errors
 ///
-/// If the file can't be read, or if a line is not a sample.
-pub fn read_figures(path: &Path) -> Result<BenchmarkFigures, BadSamples> {
-    parse_figures(&input::read_input(path, InputKind::Samples).map_err(BadSamples::File)?)
+/// If the file can't be read, or if a line is not a sample of this run.
+pub fn read_figures(path: &Path, elapsed: Duration) -> Result<BenchmarkFigures, BadSamples> {
+    parse_figures(&input::read_input(path, InputKind::Samples).map_err(BadSamples::File)?, elapsed)
 }
 
 /// Computes the figures from the text of such a file.
 ///
 /// # Errors
 ///
-/// If a line is not a sample.
-pub fn parse_figures(text: &[u8]) -> Result<BenchmarkFigures, BadSamples> {
+/// If a line is not a sample of a run that took this time.
+pub fn parse_figures(text: &[u8], elapsed: Duration) -> Result<BenchmarkFigures, BadSamples> {
     let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
@@ -85,16 +90,23 @@ pub fn parse_figures(text: &[u8]) -> Result<BenchmarkFigures, BadSamples> {
             return Err(bad(format!("a run has at most {LINES_MOST} lines of at most {LINE_BYTES_MOST} bytes")));
         }
         let sample: SampleLine = serde_json::from_slice(line).map_err(|error| bad(error.to_string()))?;
-        let cycles = sample.cycles_per_iteration().map_err(|why| bad(why.to_string()))?;
-        samples.entry(sample.name).or_default().push(cycles);
+        let cycles = sample.core_cycles().map_err(|why| bad(why.to_string()))?;
+        if cycles > RATE_MOST * elapsed.as_secs_f64() {
+            return Err(bad(format!("it has {cycles:e} core cycles, and the whole run took {elapsed:?}")));
+        }
+        let each = cycles / sample.iterations as f64;
+        if each <= 0.0 {
+            return Err(bad("it took no core cycles".to_string()));
+        }
+        samples.entry(sample.name).or_default().push(each);
     }
     let figure = |mut samples: Vec<f64>| quantiles(&mut samples, [RUN_QUANTILE])[0];
     Ok(samples.into_iter().map(|(name, samples)| (name, figure(samples))).collect())
 }
 
 impl SampleLine {
-    /// Core cycles per iteration.
-    fn cycles_per_iteration(&self) -> Result<f64, &'static str> {
+    /// Core cycles of all iterations.
+    fn core_cycles(&self) -> Result<f64, &'static str> {
         let length = self.name.chars().count();
         if !(1..=NAME_MOST).contains(&length) || self.name.chars().any(char::is_control) {
             return Err("its name must have 1 to 200 characters, and no control characters");
@@ -113,8 +125,7 @@ impl SampleLine {
             (None, None, Some(cycles)) => cycles,
             _ => return Err("it must have either ticks and rulers, or cycles"),
         };
-        let each = cycles / self.iterations as f64;
-        if each > 0.0 && each.is_finite() { Ok(each) } else { Err("it took no core cycles") }
+        if cycles > 0.0 && cycles.is_finite() { Ok(cycles) } else { Err("it took no core cycles") }
     }
 }
 
@@ -123,7 +134,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<BenchmarkFigures, String> {
-        parse_figures(text.as_bytes()).map_err(|bad| bad.to_string())
+        parse_figures(text.as_bytes(), Duration::from_secs(1)).map_err(|bad| bad.to_string())
     }
 
     #[test]
@@ -150,6 +161,9 @@ mod tests {
             r#"{"name":"a","iterations":-1,"cycles":1}"#,
             r#"{"name":"a","iterations":1,"cycles":0}"#,
             r#"{"name":"a","iterations":1,"cycles":1e999}"#,
+            // More than a core has in the second of this run.
+            r#"{"name":"a","iterations":1000,"cycles":1e15}"#,
+            r#"{"name":"a","iterations":1000,"ticks":8000000000,"rulers":[1.1]}"#,
             r#"{"name":"a","iterations":1,"cycles":1,"ticks":1,"rulers":[1]}"#,
             r#"{"name":"a","iterations":1,"ticks":1}"#,
             r#"{"name":"a","iterations":1,"ticks":1,"rulers":[]}"#,

@@ -18,6 +18,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     process::interrupt::install_handlers();
+    if let Err(small) = process::stack_limit::make_room() {
+        return ExitCode::from(small.report(false));
+    }
     let invocation = match Invocation::parse(std::env::args_os().collect()) {
         Ok(invocation) => invocation,
         Err(refusal) => return ExitCode::from(refusal.report()),

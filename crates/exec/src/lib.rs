@@ -31,4 +31,4 @@ pub use lock::{CpuLock, LockState};
 pub use offer::failing_opener;
 pub use offer::{ExecutorOffer, ExecutorOpener, OpenError, OpenOptions, OpenResult};
 pub use remote::{RemoteExecutor, RemoteOutcome, RepeatingBatch};
-use secret::draw_secret;
+pub use secret::draw_secret;

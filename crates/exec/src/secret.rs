@@ -3,7 +3,7 @@
 use cyclescope_core::error::RunError;
 
 /// A number from the system's source of random numbers.
-pub(super) fn draw_secret() -> Result<u64, RunError> {
+pub fn draw_secret() -> Result<u64, RunError> {
     let mut bytes = [0; 8];
     // SAFETY: writes at most as many bytes as the array has.
     let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };

@@ -5,12 +5,11 @@
 //! measurement.
 
 use crate::output::Failure;
+use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::interrupt::ProcessGroup;
-use cyclescope::error::Unavailable;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use cyclescope::error::{RunError, Unavailable};
+use cyclescope::process_state::ProcessState;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -53,6 +52,8 @@ enum ToolEnd {
     Late,
     /// Killed because it printed too much.
     Flood,
+    /// Killed because something had stopped it.
+    Stopped(ProcessState),
 }
 
 /// The first bytes that a tool printed on standard output and on standard error.
@@ -66,15 +67,15 @@ pub fn run_tool(command: Command, called: &str, remedy: &str) -> Result<Vec<u8>,
 
 fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimits) -> Result<Vec<u8>, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let (end, [stdout, stderr]) = run_to_end(&mut command, limits).map_err(|error| {
-        Failure::from(Unavailable { what: called.to_string(), why: error.to_string(), remedy: remedy.to_string() })
-    })?;
+    let (end, [stdout, stderr]) =
+        run_to_end(&mut command, limits).map_err(|error| start_failure(&error, called, remedy))?;
     let endless = Some("check the source for endless recursion or repetition");
     let status = match end {
         ToolEnd::Late => {
             let text = format!("{name} did not end within {} s", limits.wall.as_secs_f64());
             return Err(Failure::usage(text, endless));
         }
+        ToolEnd::Stopped(state) => return Err(stopped_failure(&name, state)),
         ToolEnd::Flood => {
             let text = format!("{name} printed more than {} MiB", limits.printed >> 20);
             return Err(Failure::usage(text, endless));
@@ -93,6 +94,20 @@ fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimi
     }
 }
 
+/// The failure for a program that could not be started. `remedy` is that for a missing program.
+pub fn start_failure(error: &io::Error, called: &str, remedy: &str) -> Failure {
+    match error.raw_os_error() {
+        // The program exists, or nobody knows yet.
+        Some(errno @ (libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EPERM | libc::ENOSYS)) => {
+            RunError::from_system_call("starting a program", "clone", errno).into()
+        }
+        _ => {
+            let (what, why) = (called.to_string(), error.to_string());
+            Failure::from(Unavailable { what, why, remedy: remedy.to_string() })
+        }
+    }
+}
+
 /// Runs a tool until it ends or exceeds a limit, and kills what remains of its group.
 fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd, ToolOutput)> {
     // SAFETY: `confine_child` calls only async-signal-safe functions, and allocates nothing.
@@ -104,8 +119,12 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
     let end = listener.listen_to_end(limits);
     // The tool isn't reaped yet, so no other process can have its process group number.
     group.kill();
-    let status = child.wait();
+    let ended = listener.watch.wait_for_killed();
     drop(group);
+    if ended.is_err() {
+        return Ok((ToolEnd::Stopped(ProcessState::Frozen), ToolOutput::default()));
+    }
+    let status = child.wait();
     // The last output may still be in the pipes.
     (0..READS_PER_PIPE).try_for_each(|_| listener.drain())?;
     let output = listener.output;
@@ -114,7 +133,7 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
 
 /// Reads a tool's output, so that the tool never blocks on a full pipe.
 struct ToolListener {
-    ended: std::os::fd::OwnedFd,
+    watch: ChildWatch,
     pipes: [Option<Box<dyn ReadablePipe>>; 2],
     output: ToolOutput,
     /// Bytes read so far.
@@ -133,37 +152,25 @@ impl ToolListener {
         for pipe in pipes.iter().flatten() {
             fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
-        let pid = Pid::from_child(child);
-        let ended = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(ToolListener { ended, pipes, output: ToolOutput::default(), bytes: 0 })
+        let watch = ChildWatch::new(child.id() as i32);
+        Ok(ToolListener { watch, pipes, output: ToolOutput::default(), bytes: 0 })
     }
 
     /// Reads until the tool has ended. Returns the limit that it exceeded, if any.
     fn listen_to_end(&mut self, limits: ToolLimits) -> io::Result<Option<ToolEnd>> {
-        let until = Instant::now() + limits.wall;
+        let until = Some(Instant::now() + limits.wall);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(Some(ToolEnd::Late));
-            }
-            if self.wait_for_event(left)? {
-                return Ok(None);
+            let pipes: Vec<_> = self.pipes.iter().flatten().map(|pipe| pipe.as_fd()).collect();
+            match self.watch.wait(until, &pipes)? {
+                ChildEvent::Ended => return Ok(None),
+                ChildEvent::Late => return Ok(Some(ToolEnd::Late)),
+                ChildEvent::Stopped(state) => return Ok(Some(ToolEnd::Stopped(state))),
+                ChildEvent::Ready => {}
             }
             self.drain()?;
             if self.bytes > limits.printed {
                 return Ok(Some(ToolEnd::Flood));
             }
-        }
-    }
-
-    /// Waits for output, the end of the tool, or the timeout. Returns whether the tool ended.
-    fn wait_for_event(&self, time: Duration) -> io::Result<bool> {
-        let pipes = self.pipes.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN));
-        let mut ready: Vec<PollFd> = [PollFd::new(&self.ended, PollFlags::IN)].into_iter().chain(pipes).collect();
-        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-        match poll(&mut ready, Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => Ok(ready[0].revents().contains(PollFlags::IN)),
-            Err(errno) => Err(errno.into()),
         }
     }
 

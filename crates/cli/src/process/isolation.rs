@@ -1,7 +1,8 @@
 //! Loads a library in a separate process.
 //!
 //! Loading a library runs its constructors, which may do anything. A separate process loads and
-//! measures it, and reports progress over a pipe.
+//! measures it, and reports progress over a socket. A process that has loaded its library gets a
+//! number that it must return with its exit code, so that a constructor can't report success.
 //!
 //! That process has its own session, without this program's input or terminal. While it loads
 //! libraries, wall time, CPU time, memory and file sizes are limited. When it ends in any way, its
@@ -9,14 +10,22 @@
 //! group. All this guards against accidents only: a library has the user's rights.
 
 use crate::output::Failure;
+use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::interrupt::{HeldSignals, ProcessGroup, ScratchFolder};
+use cyclescope::error::RunError;
+use cyclescope::executor::draw_secret;
 use cyclescope::executor::user::signal_name;
+use cyclescope::process_state::ProcessState;
 use cyclescope::record::{ErrorRecord, exit};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// Time limit for the constructors of all copies of a library.
 const LOADING_TIME_MOST: Duration = Duration::from_secs(10);
+/// Time in which the process ends after its last message.
+const EXIT_TIME_MOST: Duration = Duration::from_secs(3);
 
 /// Loads libraries and works with them in a separate process; returns its exit code. The folders of
 /// compiled libraries are removed once they are loaded.
@@ -28,14 +37,19 @@ pub fn run_isolated<Loaded>(
 ) -> Result<u8, Failure> {
     let folders: Vec<ScratchFolder> = folders.into_iter().collect();
     let patience = LOADING_TIME_MOST * folders.len().max(1) as u32;
-    let (reader, writer) = open_pipe()?;
+    let pair = UnixStream::pair().and_then(|(ours, theirs)| ours.set_nonblocking(true).map(|()| (ours, theirs)));
+    let (mut ours, mut theirs) =
+        pair.map_err(|error| Failure::from(RunError::from_io("making a pair of sockets", &error)))?;
     let parent = std::process::id();
     let held = HeldSignals::new();
     // SAFETY: this process has one thread, so the child may do everything that this process may.
     match unsafe { libc::fork() } {
-        -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
+        -1 => {
+            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            Err(RunError::from_system_call("starting a process", "clone", errno).into())
+        }
         0 => {
-            drop(reader);
+            drop(ours);
             ProcessGroup::become_leader();
             drop(held);
             ProcessGroup::die_with_parent(parent);
@@ -43,37 +57,64 @@ pub fn run_isolated<Loaded>(
             let limits = LoadingLimits::new(patience);
             let loaded = load();
             drop(limits);
-            send_byte(&writer, LOADED_BYTE);
+            // Without a reader, nothing is lost.
+            let _ = theirs.write_all(&[LOADED_BYTE]);
             let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
-            send_byte(&writer, code);
+            let mut number = [0; NUMBER_BYTES];
+            let _ = theirs.read_exact(&mut number);
+            let _ = theirs.write_all(&final_message(number, code));
             // SAFETY: ends the process at once, so that a library's destructors don't run.
             unsafe { libc::_exit(code.into()) }
         }
         child => {
-            drop(writer);
+            drop(theirs);
             let group = ProcessGroup::from_forked_leader(child);
             drop(held);
-            let loaded = receive_byte(&reader, Some(patience));
+            // Drawn now, so that the child's copy of this memory does not have it.
+            let number = draw_secret();
+            let mut watch = ChildWatch::new(child);
+            let loaded = receive_message::<1>(&mut ours, &mut watch, Some(Instant::now() + patience));
             // The compiled files are loaded and can go.
             drop(folders);
-            let has_loaded = loaded == PipeMessage::Byte(LOADED_BYTE);
-            let code = if has_loaded { receive_byte(&reader, None) } else { loaded };
-            if code == PipeMessage::Nothing {
+            let has_loaded = matches!(loaded, ChildMessage::Bytes([LOADED_BYTE]));
+            let last = match loaded {
+                ChildMessage::Bytes(_) => {
+                    // A process that has ended reads nothing; its end is the answer.
+                    let _ = number.iter().try_for_each(|number| ours.write_all(&number.to_le_bytes()));
+                    receive_message::<{ NUMBER_BYTES + 1 }>(&mut ours, &mut watch, None)
+                }
+                ChildMessage::End => ChildMessage::End,
+                ChildMessage::Late => ChildMessage::Late,
+                ChildMessage::Stopped(state) => ChildMessage::Stopped(state),
+            };
+            if matches!(last, ChildMessage::Late | ChildMessage::Stopped(_)) {
                 group.kill();
             }
-            await_child(child)?;
+            let _ = watch.wait(Some(Instant::now() + EXIT_TIME_MOST), &[]);
             // The process isn't reaped yet, so no other process can have its process group number.
             group.kill();
+            let ended = watch.wait_for_killed();
             drop(group);
+            ended.map_err(|_| stopped_failure("the library's process", ProcessState::Frozen))?;
             let status = reap_child(child)?;
-            match code {
-                PipeMessage::Byte(code) => Ok(code),
-                PipeMessage::Nothing => Err(library_failure(
+            let number = number?.to_le_bytes();
+            match last {
+                ChildMessage::Bytes(message)
+                    if has_loaded && message == final_message(number, message[NUMBER_BYTES]) =>
+                {
+                    Ok(message[NUMBER_BYTES])
+                }
+                ChildMessage::Bytes(_) => {
+                    let text = "a constructor of the library reported a result, and there is none".to_string();
+                    Err(library_failure("fault", text, CONSTRUCTOR_REMEDY))
+                }
+                ChildMessage::Stopped(state) => Err(stopped_failure("the library's process", state)),
+                ChildMessage::Late => Err(library_failure(
                     "hang",
                     format!("loading the library took longer than {} s", patience.as_secs()),
                     CONSTRUCTOR_REMEDY,
                 )),
-                PipeMessage::End => {
+                ChildMessage::End => {
                     Err(library_failure("fault", describe_end(status), choose_remedy(status, has_loaded)))
                 }
             }
@@ -83,45 +124,50 @@ pub fn run_isolated<Loaded>(
 
 /// Sent by the process when it has loaded its library.
 const LOADED_BYTE: u8 = b'L';
+/// Bytes of the number that the process returns with its exit code.
+const NUMBER_BYTES: usize = 8;
 
-/// The result of a read from the pipe.
-#[derive(Debug, PartialEq, Eq)]
-enum PipeMessage {
-    Byte(u8),
-    /// The other side has ended.
+/// The last message of the process: the number that it got, and its exit code.
+fn final_message(number: [u8; NUMBER_BYTES], code: u8) -> [u8; NUMBER_BYTES + 1] {
+    std::array::from_fn(|at| number.get(at).copied().unwrap_or(code))
+}
+
+/// A message of the process.
+#[derive(Debug, Clone, Copy)]
+enum ChildMessage<const N: usize> {
+    Bytes([u8; N]),
+    /// It has ended, or closed its side.
     End,
     /// The time is over.
-    Nothing,
+    Late,
+    /// Something stopped it.
+    Stopped(ProcessState),
 }
 
-fn open_pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
-    let mut ends = [-1; 2];
-    // SAFETY: fills two descriptors that nothing else owns.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(Failure::internal(format!("pipe failed: {}", std::io::Error::last_os_error())));
+/// Receives a message of this length.
+fn receive_message<const N: usize>(
+    from: &mut UnixStream,
+    watch: &mut ChildWatch,
+    until: Option<Instant>,
+) -> ChildMessage<N> {
+    let (mut bytes, mut length) = ([0; N], 0);
+    while length < N {
+        let event = watch.wait(until, &[from.as_fd()]);
+        match event {
+            Ok(ChildEvent::Late) => return ChildMessage::Late,
+            Ok(ChildEvent::Stopped(state)) => return ChildMessage::Stopped(state),
+            Ok(ChildEvent::Ready | ChildEvent::Ended) => {}
+            Err(_) => return ChildMessage::End,
         }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
-}
-
-fn send_byte(writer: &OwnedFd, byte: u8) {
-    // SAFETY: writes one byte of a live variable. Without a reader, nothing is lost.
-    unsafe { libc::write(writer.as_raw_fd(), (&raw const byte).cast(), 1) };
-}
-
-fn receive_byte(reader: &OwnedFd, patience: Option<Duration>) -> PipeMessage {
-    let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let patience = patience.map_or(-1, |patience| patience.as_millis() as libc::c_int);
-    let mut byte = 0u8;
-    // SAFETY: both variables outlive their calls.
-    unsafe {
-        match libc::poll(&mut ready, 1, patience) {
-            0 => PipeMessage::Nothing,
-            _ if libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 => PipeMessage::Byte(byte),
-            _ => PipeMessage::End,
+        match from.read(&mut bytes[length..]) {
+            Ok(0) => return ChildMessage::End,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock && !matches!(event, Ok(ChildEvent::Ended)) => {}
+            Err(_) => return ChildMessage::End,
         }
     }
+    ChildMessage::Bytes(bytes)
 }
 
 /// Makes /dev/null this process's input, so that a library can't read the user's.
@@ -176,20 +222,6 @@ impl Drop for LoadingLimits {
             unsafe { libc::setrlimit(*what, before) };
         }
     }
-}
-
-/// Waits for a child to end, without reaping it.
-fn await_child(child: libc::pid_t) -> Result<(), Failure> {
-    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-    let options = libc::WEXITED | libc::WNOWAIT;
-    // SAFETY: fills the structure, which outlives the call.
-    while unsafe { libc::waitid(libc::P_PID, child as libc::id_t, info.as_mut_ptr(), options) } == -1 {
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(Failure::internal(format!("waiting for the library's process failed: {error}")));
-        }
-    }
-    Ok(())
 }
 
 fn reap_child(child: libc::pid_t) -> Result<libc::c_int, Failure> {

@@ -1,6 +1,8 @@
 //! Processes: signals, temporary files, external tools, and isolation of libraries.
 
+pub mod child_watch;
 pub mod external_tool;
 pub mod interrupt;
 pub mod isolation;
+pub mod stack_limit;
 mod temp_cleanup;

@@ -204,6 +204,30 @@ fn file_alone_cannot_run_code_outside_the_sandbox_or_show_another_file() {
 }
 
 #[test]
+fn constructor_cannot_report_success() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    // The messages that say that the library is loaded, and exit code 0, on every descriptor.
+    for length in [1, 2, 10, 100] {
+        let text = format!(
+            "#include <unistd.h>\n\
+             __attribute__((constructor)) static void begin(void) {{\n\
+               char says[{length}] = \"L\";\n\
+               for (int fd = 3; fd < 64; fd++) write(fd, says, {length});\n\
+               _exit(0);\n\
+             }}\nvoid f(void *p) {{}}\n"
+        );
+        fs::write(path("forger.c"), text).expect("a file");
+        let answer = run_program(&["run", "--quick", "--json", "--c", &path("forger.c")]);
+        assert_eq!(answer.code, Some(4), "{length}: {answer:?}");
+        assert!(answer.stdout.contains("\"kind\":\"error\""), "{length}: {answer:?}");
+    }
+}
+
+#[test]
 fn files_of_others_are_neither_replaced_nor_waited_for() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();

@@ -89,6 +89,33 @@ fn optional_system_calls_may_be_denied() {
     }
 }
 
+#[test]
+fn denied_starts_of_programs_have_their_own_remedy() {
+    let folder = crate::support::folder();
+    let file = folder.path().join("code.c");
+    std::fs::write(&file, "void f(void *p) {}\n").expect("a file");
+    let compile = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.args(["run", "--quick", "--c"]).arg(&file);
+        command
+    };
+    let deny = |call: i64, errno: i32| {
+        let output = filtered(compile(), vec![NUMBER, unless(call as u32, 1), refuse(errno), ALLOW]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    if !crate::support::has("cc") {
+        return;
+    }
+    for call in [libc::SYS_pidfd_open, libc::SYS_clone3] {
+        let (code, said) = deny(call, libc::ENOSYS);
+        assert!(matches!(code, Some(0 | 5)), "{call}: {said}");
+    }
+    let (code, said) = deny(libc::SYS_clone, libc::EAGAIN);
+    assert!(code == Some(1) && said.contains("ulimit -u"), "{said}");
+    let (code, said) = deny(libc::SYS_clone, libc::EPERM);
+    assert!(code == Some(3) && said.contains("seccomp=unconfined"), "{said}");
+}
+
 /// System calls of x86-64 that Docker's default profile denies without further capabilities
 /// (docs.docker.com, Seccomp security profiles for Docker, table of significant system calls).
 const REFUSED: &[i64] = &[

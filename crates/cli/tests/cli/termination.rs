@@ -152,6 +152,68 @@ fn interrupted_compilers_and_assemblers_leave_no_files() {
     }
 }
 
+/// Stops a process of this program. Returns the program's error, which comes in seconds.
+fn error_after_stop(command: &mut Command, find: impl Fn(&Running) -> Option<i32>) -> String {
+    let mut running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut stopped = None;
+    // A worker that is stopped between two layouts isn't missed; the next one is stopped then.
+    let status = within(60, || {
+        stopped = find(&running).or(stopped);
+        // SAFETY: takes no pointers; the worker wasn't reaped a moment ago.
+        stopped.map(|stopped| unsafe { libc::kill(stopped, libc::SIGSTOP) });
+        std::thread::sleep(Duration::from_millis(100));
+        running.0.try_wait().expect("a child")
+    });
+    let said = std::io::read_to_string(running.0.stderr.take().expect("a pipe")).expect("text");
+    assert_eq!(status.code(), Some(1), "{said}");
+    stopped.map(gone).expect("it was stopped");
+    said
+}
+
+#[test]
+fn stopped_processes_are_reported_and_ended() {
+    let worker = error_after_stop(&mut long_run(), Running::worker);
+    assert!(worker.contains("something stopped its process"), "{worker}");
+    let mut ab = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    let program = error_after_stop(ab.args(["ab", "sleep 1000", "true"]), Running::worker);
+    assert!(program.contains("something stopped `sleep 1000`"), "{program}");
+    if !has_for_part("cc") {
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("code.c");
+    std::fs::write(&file, "void f(void *p) {}\n").expect("a file");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    run.args(["run", "--budget", "600", "--interval", "0.00001", "--c"]).arg(&file);
+    // The process that has loaded the library has a worker.
+    let helper = |running: &Running| {
+        let child = running.worker()?;
+        let children = std::fs::read_to_string(format!("/proc/{child}/task/{child}/children")).ok()?;
+        let runs_library = std::fs::read_to_string(format!("/proc/{child}/comm")).ok()?.starts_with("cyclescope");
+        (runs_library && !children.is_empty()).then_some(child)
+    };
+    let helper = error_after_stop(&mut run, helper);
+    assert!(helper.contains("something stopped the library's process"), "{helper}");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    run.args(["run", "--c"]).arg(&file).env("CC", "sh -c 'sleep 1000' --");
+    let compiler = error_after_stop(&mut run, Running::worker);
+    assert!(compiler.contains("something stopped sh"), "{compiler}");
+}
+
+#[test]
+fn small_stack_is_an_error_with_a_remedy() {
+    let program = env!("CARGO_BIN_EXE_cyclescope");
+    let limited = |limit: &str| {
+        let script = format!("ulimit {limit} && exec {program} run --quick nop");
+        Command::new("sh").args(["-c", &script]).output().expect("a shell")
+    };
+    let output = limited("-s 80");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("ulimit -s 8192"), "{output:?}");
+    let output = limited("-S -s 80");
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+}
+
 #[test]
 fn closed_pipe_is_not_an_error() {
     for arguments in [&["run", "--quick", "nop"][..], &["run", "--json", "nop"], &["--help"]] {
@@ -169,6 +231,7 @@ fn full_disk_is_an_error() {
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
         let output = command.args(arguments).stdout(full).output().expect("the program runs");
         assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("No space left"), "{output:?}");
     }
 }
 

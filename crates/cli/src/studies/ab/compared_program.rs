@@ -4,13 +4,14 @@
 //! is killed, because it would disturb the next run. The program inherits the CPU of this process,
 //! which waits meanwhile.
 
-use crate::output::Failure;
+use crate::output::{Failure, print_warning};
+use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
+use crate::process::external_tool;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::executor::user::signal_name;
+use cyclescope::process_state::ProcessState;
 use cyclescope::record::{ErrorRecord, exit};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -49,19 +50,44 @@ pub struct RunSurroundings {
     pub output: Option<File>,
     /// Time before a run is stopped.
     pub timeout: Duration,
+    /// Whether the user knows that a program leaves processes behind.
+    pub warned: Cell<bool>,
 }
 
-/// The CPU time of a run.
+/// Makes this process the parent of all processes that the programs leave behind, so that it
+/// notices them (prctl(2), PR_SET_CHILD_SUBREAPER). Without that, it does not.
+pub fn adopt_orphans() {
+    // SAFETY: takes no pointers.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// A process that a program left behind, if there is one. Reaps those that have ended.
+fn find_left_behind() -> Option<i32> {
+    loop {
+        // SAFETY: the call takes no pointer. All children that this process waits for are reaped.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => break,
+            1.. => {}
+            _ => return None,
+        }
+    }
+    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    children.split(' ').next()?.parse().ok()
+}
+
+/// The time that a run took.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuTime {
-    /// In user mode.
+pub struct RunTime {
+    /// CPU time in user mode.
     pub user: Duration,
-    /// In the system.
+    /// CPU time in the system.
     pub system: Duration,
+    /// Elapsed time, from before its start until after its end.
+    pub elapsed: Duration,
 }
 
-impl CpuTime {
-    /// User and system time together.
+impl RunTime {
+    /// CPU time in user mode and in the system together.
     pub fn total(&self) -> Duration {
         self.user + self.system
     }
@@ -91,7 +117,7 @@ impl ComparedProgram {
     }
 
     /// Runs one build to its end, with an environment that is larger by `layout` bytes.
-    pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<CpuTime, Failure> {
+    pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<RunTime, Failure> {
         let words = &self.builds[build];
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).process_group(0).env(LAYOUT_VARIABLE, "x".repeat(layout)).stdin(Stdio::null());
@@ -114,23 +140,42 @@ impl ComparedProgram {
                 Ok(())
             })
         };
+        let begun = Instant::now();
         let child = command.spawn().map_err(|error| start_failure(&words[0], &error))?;
         let group = ProcessGroup::from_leader(child.id());
         drop(held);
-        let ended = wait_for_end(&child, around.timeout);
+        let mut watch = ChildWatch::new(child.id() as i32);
+        let event = watch.wait(Some(begun + around.timeout), &[]);
         // The child isn't reaped yet, so no other process can have its process group number.
         group.kill();
-        let reaped = reap_child(&child);
+        let killed = watch.wait_for_killed();
         drop(group);
-        let reaped = ended.and_then(|ended| Ok((ended, reaped?)));
-        let (ended, (status, time)) =
+        killed.map_err(|_| stopped_failure(&self.text, ProcessState::Frozen))?;
+        let reaped = event.and_then(|event| Ok((event, reap_child(&child, begun)?)));
+        let (event, (status, time)) =
             reaped.map_err(|error| Failure::internal(format!("can't wait for a program: {error}")))?;
-        if !ended {
+        self.warn_if_left_behind(around);
+        if let ChildEvent::Stopped(state) = event {
+            return Err(stopped_failure(&format!("`{}`", self.text), state));
+        }
+        if event == ChildEvent::Late {
             let text = format!("`{}` did not end within {} s", self.text, around.timeout.as_secs_f64());
             let remedy = "give it less work, because short runs measure better, or raise --timeout";
             return Err(run_failure("hang", text, None, remedy));
         }
         if status.success() { Ok(time) } else { Err(self.exit_failure(status)) }
+    }
+
+    /// Warns once if a process of this program still runs.
+    fn warn_if_left_behind(&self, around: &RunSurroundings) {
+        let Some(pid) = find_left_behind().filter(|_| !around.warned.get()) else { return };
+        around.warned.set(true);
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        print_warning(&format!(
+            "`{}` left process {pid} ({}) behind, which may disturb the runs; end it, or compare without it",
+            self.text,
+            name.trim_end()
+        ));
     }
 
     fn exit_failure(&self, status: ExitStatus) -> Failure {
@@ -145,11 +190,13 @@ impl ComparedProgram {
 }
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {
-    let remedy = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "name a program by its path, or one in $PATH",
-        _ => "run it alone to see why",
-    };
-    Failure::usage(format!("can't start `{program}`: {error}"), Some(remedy))
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if error.raw_os_error() != Some(libc::EPERM) => {
+            let remedy = "name a program by its path, or one in $PATH";
+            Failure::usage(format!("can't start `{program}`: {error}"), Some(remedy))
+        }
+        _ => external_tool::start_failure(error, &format!("program `{program}`"), "run it alone to see why"),
+    }
 }
 
 /// The failure for a run that failed.
@@ -158,24 +205,10 @@ pub fn run_failure(code: &'static str, text: String, signal: Option<&'static str
     Failure::Error(Box::new(ErrorRecord { code, exit: exit::FAULT, text, remedy, signal, ..ErrorRecord::default() }))
 }
 
-/// Waits for a child to end or the time to pass; returns whether it ended.
-fn wait_for_end(child: &Child, timeout: Duration) -> io::Result<bool> {
-    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let until = Instant::now() + timeout;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&time)) {
-            Ok(0) if left.is_zero() => return Ok(false),
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
-/// Reaps a child; returns its status and the CPU time of it and the children that it waited for.
-fn reap_child(child: &Child) -> io::Result<(ExitStatus, CpuTime)> {
+/// Reaps a child that has ended; returns its status, and the time since it began. The CPU time is
+/// that of the child and of the children that it waited for.
+fn reap_child(child: &Child, begun: Instant) -> io::Result<(ExitStatus, RunTime)> {
+    let elapsed = begun.elapsed();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: both outlive the call, and zeros are a valid value of the structure.
     let (reaped, usage) = unsafe {
@@ -187,5 +220,5 @@ fn reap_child(child: &Child) -> io::Result<(ExitStatus, CpuTime)> {
     }
     let time =
         |time: libc::timeval| Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64);
-    Ok((ExitStatus::from_raw(status), CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) }))
+    Ok((ExitStatus::from_raw(status), RunTime { user: time(usage.ru_utime), system: time(usage.ru_stime), elapsed }))
 }

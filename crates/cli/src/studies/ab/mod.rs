@@ -142,7 +142,7 @@ impl RunningComparison<'_> {
         let (cpu, scratch) = (machine.target_cpu(), ScratchFolder::new(&[SAMPLES_FILE])?);
         let output = args.output.as_ref().map(|path| input::append_to_file(path));
         let output = output.transpose().map_err(|error| {
-            let remedy = "name a file in a writable directory";
+            let remedy = "name a new or regular file in a writable directory";
             Failure::usage(format!("can't write the file of --output: {error}"), Some(remedy))
         })?;
         let samples = (!args.whole).then(|| scratch.path(SAMPLES_FILE));
@@ -160,7 +160,8 @@ impl RunningComparison<'_> {
         };
         // An unwritable file is reported before anything runs.
         let recording = args.out.as_deref().map(|path| RunsFile::create(path, &session)).transpose()?;
-        let mut running = ProgramRunner::new(cpu, seed, RunSurroundings { samples, output, timeout })?;
+        let mut running =
+            ProgramRunner::new(cpu, seed, RunSurroundings { samples, output, timeout, warned: Cell::new(false) })?;
         let names = running.run_untimed(&programs)?;
         let each = args.budget.unwrap_or(BUDGET_SECONDS[usize::from(common.quick)]);
         let budget = Duration::from_secs_f64((each * names.len() as f64).min(1e7));

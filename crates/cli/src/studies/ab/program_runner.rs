@@ -1,6 +1,6 @@
 //! Runs programs in turn: chooses order and layout, and records what each run took.
 
-use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings};
+use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings, adopt_orphans};
 use super::record::AbRunRecord;
 use super::rulers::TickRulers;
 use crate::output::Failure;
@@ -9,6 +9,7 @@ use cyclescope::executor::{CpuLock, OpenOptions};
 use cyclescope::random::Random;
 use cyclescope::study::ab::{BadSamples, BenchmarkFigures, read_figures};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Name of a benchmark that is a whole program.
 pub const WHOLE_PROGRAM: &str = "program";
@@ -29,6 +30,7 @@ impl ProgramRunner {
     /// CPU.
     pub fn new(cpu: u32, seed: u64, around: RunSurroundings) -> Result<ProgramRunner, Failure> {
         pin_to_cpu(cpu)?;
+        adopt_orphans();
         let lock = CpuLock::open(cpu as usize, OpenOptions::default().patience);
         let benchmarks = around.samples.is_none().then_some(false);
         Ok(ProgramRunner { around, rulers: TickRulers::new(), lock, random: Random::new(seed), cpu, benchmarks })
@@ -40,8 +42,8 @@ impl ProgramRunner {
         let mut found: Vec<BenchmarkFigures> = Vec::new();
         for program in programs {
             for build in 0..program.build_count() {
-                program.run_build(build, &self.around, 0)?;
-                found.push(self.take_samples(program)?);
+                let time = program.run_build(build, &self.around, 0)?;
+                found.push(self.take_samples(program, time.elapsed)?);
             }
         }
         let has = |figures: &BenchmarkFigures| !figures.is_empty();
@@ -96,7 +98,7 @@ impl ProgramRunner {
             let time = program.run_build(build, &self.around, layout)?;
             let after = self.rulers.read_cycles_per_tick();
             let figures = match self.benchmarks {
-                Some(true) => self.take_samples(program)?,
+                Some(true) => self.take_samples(program, time.elapsed)?,
                 _ => BTreeMap::from([(
                     WHOLE_PROGRAM.to_string(),
                     self.rulers.to_core_cycles(time.total(), [before, after]),
@@ -110,10 +112,10 @@ impl ProgramRunner {
         Ok(records)
     }
 
-    /// Reads the samples of a run, and empties their file.
-    fn take_samples(&self, program: &ComparedProgram) -> Result<BenchmarkFigures, Failure> {
+    /// Reads the samples of a run that took this time, and empties their file.
+    fn take_samples(&self, program: &ComparedProgram, elapsed: Duration) -> Result<BenchmarkFigures, Failure> {
         let Some(path) = &self.around.samples else { return Ok(BenchmarkFigures::new()) };
-        let found = read_figures(path).map_err(|bad| {
+        let found = read_figures(path, elapsed).map_err(|bad| {
             let remedy = "see section ab of docs/reference.md for the format, or compare whole programs with --whole";
             let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
             match internal {
