@@ -15,6 +15,16 @@ pub struct Snippet {
     code: Vec<u8>,
     init: Vec<u8>,
     text: String,
+    setup: Option<SnippetSetup>,
+}
+
+/// Machine code that runs before each copy of a snippet, and whose cost is subtracted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnippetSetup {
+    /// The machine code.
+    pub code: Vec<u8>,
+    /// Text that reports show.
+    pub text: String,
 }
 
 /// Static properties of a snippet's instructions.
@@ -39,7 +49,12 @@ pub struct SnippetOutline {
 impl Snippet {
     /// Creates a snippet from position-independent machine code. Reports show `text`.
     pub fn new(code: Vec<u8>, init: Vec<u8>, text: impl Into<String>) -> Snippet {
-        Snippet { code, init, text: text.into() }
+        Snippet { code, init, text: text.into(), setup: None }
+    }
+
+    /// Sets the machine code that runs before each copy, and whose cost is subtracted.
+    pub fn with_setup(self, setup: Option<SnippetSetup>) -> Snippet {
+        Snippet { setup: setup.filter(|setup| !setup.code.is_empty()), ..self }
     }
 
     /// Creates a snippet from Intel-syntax text, without init code.
@@ -64,6 +79,23 @@ impl Snippet {
     /// Text that reports show.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Code that runs before each copy, and whose cost is subtracted.
+    pub fn setup(&self) -> Option<&SnippetSetup> {
+        self.setup.as_ref()
+    }
+
+    /// Setup and snippet as the code of one copy.
+    pub fn join_setup(&self) -> Snippet {
+        let setup = self.setup.as_ref().map_or(&[][..], |setup| &setup.code);
+        Snippet::new([setup, &self.code].concat(), self.init.clone(), self.text.clone())
+    }
+
+    /// The setup alone as a snippet, if there is one.
+    pub fn isolate_setup(&self) -> Option<Snippet> {
+        let SnippetSetup { code, text } = self.setup.clone()?;
+        Some(Snippet::new(code, self.init.clone(), text))
     }
 
     /// The loop that copies of the snippet can run in for any number of iterations.

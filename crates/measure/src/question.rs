@@ -50,9 +50,15 @@ pub struct CostQuestion {
 }
 
 impl CostQuestion {
-    /// The cost of one snippet.
+    /// The cost of one snippet, less that of its setup.
     pub fn from_snippet(snippet: Snippet) -> CostQuestion {
-        CostQuestion::new(vec![vec![snippet]], vec![CostFormula::from_snippet(0)])
+        let mut snippets = vec![vec![snippet.join_setup()]];
+        let mut cost = CostFormula::from_snippet(0);
+        if let Some(setup) = snippet.isolate_setup() {
+            snippets.push(vec![setup]);
+            cost = cost.minus(&CostFormula::from_snippet(1));
+        }
+        CostQuestion::new(snippets, vec![cost])
     }
 
     /// Costs that are weighted sums of the costs of these snippets. A snippet may have several

@@ -3,6 +3,7 @@
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{compare_variants, further_caveats};
 use crate::{RunFacts, RunOutcome, run_question};
+use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
@@ -280,16 +281,16 @@ impl RunStudy {
     ) -> Result<RunRecord, Error> {
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
         let subjects = self.subjects().map_err(missing_code_error)?;
-        for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
-            snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
-        }
+        let snippets: Vec<Snippet> = subjects.iter().map(|subject| subject.instances[0].clone()).collect();
         let costs = SubjectCosts::from_subjects(subjects);
         let question = if self.plan.versus.is_some() { costs.to_comparison_question() } else { costs.to_question() };
+        for instances in question.snippets() {
+            require_room(plan, &instances[0], executor.arena_len())?;
+        }
         let headline = self.measure_headline(&question, executor, answers, follow)?;
         let HeadlineRuns { runs, plan, obstacle } = &headline;
         let facts = |run: usize| {
-            let (snippet, _) = costs.subjects[run].weights().next().expect("a subject has a snippet");
-            let snippet = &question.snippets()[snippet][0];
+            let snippet = &snippets[run];
             RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
         };
         let is_of_function = self.is_function_call();
@@ -302,16 +303,18 @@ impl RunStudy {
         };
         let mut record = record_of(0);
         record.addresses = is_of_function.then(|| question.snippets()[0].len());
-        record.empty_call = costs.empty_call.and_then(|empty| {
-            let estimate = runs[0].measurement.estimate_of(&CostFormula::from_snippet(empty), plan.confidence)?;
+        let cost_of_snippet = |number| {
+            let estimate = runs[0].measurement.estimate_of(&CostFormula::from_snippet(number), plan.confidence)?;
             Some(Quantity::new(estimate.cost, Unit::CoreCycles))
-        });
+        };
+        record.empty_call = costs.empty_call.and_then(cost_of_snippet);
+        record.setup_cost = costs.setup.and_then(cost_of_snippet);
         if let [one, other, difference] = &runs[..] {
             record.versus = Some(compare_variants([one, other, difference], &record_of(1)));
             record.caveats.extend(further_caveats(&record.caveats, other));
         }
         record.serialized = self.plan.serialized;
-        record.setup = self.plan.setup.clone();
+        record.setup = self.plan.setup.clone().or(record.setup);
         if is_of_function {
             record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
         }
@@ -322,7 +325,9 @@ impl RunStudy {
             };
             record.assign_loop_figures(runs[0].is_looped(), other);
             record.loop_obstacle = obstacle.clone();
-            record.caveats.extend(check_front_end(&record, question.snippets()[0][0].outline(false).instructions));
+            if record.setup_cost.is_none() {
+                record.caveats.extend(check_front_end(&record, snippets[0].outline(false).instructions));
+            }
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;

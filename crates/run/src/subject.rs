@@ -3,7 +3,7 @@
 
 use cyclescope_code::asm::parse_hex as bytes;
 use cyclescope_code::asm::to_hex;
-use cyclescope_code::snippet::Snippet;
+use cyclescope_code::snippet::{Snippet, SnippetSetup};
 use cyclescope_measure::result::container::ContainerError;
 use cyclescope_measure::{CODE_MOST, CostFormula, CostQuestion};
 use serde::{Deserialize, Serialize};
@@ -30,14 +30,23 @@ pub(super) struct SubjectCosts {
     pub(super) subjects: Vec<CostFormula>,
     /// Index of the snippet that is the empty call of the first subject.
     pub(super) empty_call: Option<usize>,
+    /// Index of the snippet that is the setup of the first subject.
+    pub(super) setup: Option<usize>,
 }
 
 impl SubjectCosts {
     pub(super) fn from_subjects(subjects: impl IntoIterator<Item = RunSubject>) -> SubjectCosts {
-        let mut costs = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
+        let mut costs = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None, setup: None };
         for RunSubject { instances, empty_calls } in subjects {
             let mut cost = CostFormula::from_snippet(costs.snippets.len());
-            costs.snippets.push(instances);
+            costs.snippets.push(instances.iter().map(Snippet::join_setup).collect());
+            let setups: Vec<Snippet> = instances.iter().filter_map(Snippet::isolate_setup).collect();
+            if !setups.is_empty() {
+                let number = costs.snippets.len();
+                costs.snippets.push(setups);
+                costs.setup.get_or_insert(number);
+                cost = cost.minus(&CostFormula::from_snippet(number));
+            }
             if !empty_calls.is_empty() {
                 let number = costs.snippets.len();
                 costs.snippets.push(empty_calls);
@@ -72,6 +81,18 @@ struct SavedSnippet {
     code: String,
     /// The init code, in hexadecimal.
     init: String,
+    /// The code before each copy, whose cost is subtracted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setup: Option<SavedSetup>,
+}
+
+/// A snippet's setup, in the form for manifests.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedSetup {
+    /// Text for reports.
+    text: String,
+    /// The machine code, in hexadecimal.
+    code: String,
 }
 
 /// A subject, in the form for manifests.
@@ -91,7 +112,9 @@ impl From<&RunSubject> for SavedSubject {
 impl From<&Snippet> for SavedSnippet {
     fn from(snippet: &Snippet) -> SavedSnippet {
         let text = snippet.text().to_string();
-        SavedSnippet { text, code: to_hex(snippet.code()), init: to_hex(snippet.init()) }
+        let setup =
+            snippet.setup().map(|SnippetSetup { code, text }| SavedSetup { text: text.clone(), code: to_hex(code) });
+        SavedSnippet { text, code: to_hex(snippet.code()), init: to_hex(snippet.init()), setup }
     }
 }
 
@@ -129,6 +152,10 @@ impl SavedSnippet {
                 _ => Err(ContainerError::damaged_fact(&field, "it is no machine code")),
             }
         };
-        Ok(Snippet::new(decode("code", &self.code)?, decode("init", &self.init)?, self.text.clone()))
+        let setup = self.setup.as_ref().map(|SavedSetup { text, code }| {
+            Ok::<_, ContainerError>(SnippetSetup { code: decode("setup", code)?, text: text.clone() })
+        });
+        let snippet = Snippet::new(decode("code", &self.code)?, decode("init", &self.init)?, self.text.clone());
+        Ok(snippet.with_setup(setup.transpose()?))
     }
 }

@@ -18,9 +18,9 @@ pub struct CallArgs {
     #[arg(help_heading = CALL_HEADING, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "fence",
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub serialize: Option<CallSerialization>,
-    /// Function of the same file that runs before each call, with the same arguments; its cost is
-    /// excluded
-    #[arg(help_heading = CALL_HEADING, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
+    /// Function of the same file that runs before each call, with the same arguments; for a
+    /// snippet, assembly that runs before each copy. Its cost is excluded
+    #[arg(help_heading = CALL_HEADING, long, value_name = "NAME|CODE", allow_hyphen_values = true)]
     pub setup: Option<String>,
     /// One more argument, after the pointer to the buffer. Up to five integers, `buffer` (its
     /// address) or `size` (bytes of the --contents file, else of the buffer); up to eight floating

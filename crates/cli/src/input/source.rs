@@ -9,7 +9,7 @@ use cyclescope::error::Unavailable;
 use cyclescope::input::{self, InputDefect, InputKind};
 use cyclescope::machine::Machine;
 use cyclescope::record::ErrorRecord;
-use cyclescope::snippet::Snippet;
+use cyclescope::snippet::{Snippet, SnippetSetup};
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
 use std::path::Path;
 
@@ -92,22 +92,31 @@ fn finish_snippet(
 ) -> Result<(Snippet, Machine), Failure> {
     let init_text = args.init.as_deref().unwrap_or_default();
     let init = parse_code(args, init_text)?;
-    let (bytes, init_bytes) = (code.listing.bytes(), init.listing.bytes());
+    let setup_text = args.call_with.setup.as_deref().unwrap_or_default();
+    let setup = parse_code(args, setup_text)?;
+    let [bytes, init_bytes, setup_bytes] = [&code, &init, &setup].map(|code| code.listing.bytes());
     if bytes.is_empty() {
         return Err(Failure::usage("the snippet has no instructions", Some("write at least one, such as `nop`")));
     }
-    let size = bytes.len().max(init_bytes.len());
+    let size = bytes.len().max(init_bytes.len()).max(setup_bytes.len());
     if size > SNIPPET_BYTES_MOST {
         return Err(Failure::usage(
             format!("the snippet has {size} bytes of code, more than {SNIPPET_BYTES_MOST}"),
             None,
         ));
     }
+    if !setup_text.is_empty() && !args.cold.is_empty() {
+        let remedy = "leave one of them out: --init runs before the state becomes cold";
+        return Err(Failure::usage("--setup would warm what --cold makes cold", Some(remedy)));
+    }
+    let before_copies = SnippetSetup { code: setup_bytes.to_vec(), text: join_statements(setup_text) };
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), join_statements(text));
-    require_loop(args, &snippet)?;
+    let snippet = snippet.with_setup(Some(before_copies));
+    require_loop(args, &snippet.join_setup())?;
     let machine = machine()?;
     code.check_features(text, &machine)?;
     init.check_features(init_text, &machine)?;
+    setup.check_features(setup_text, &machine)?;
     Ok((snippet, machine))
 }
 
@@ -153,7 +162,8 @@ fn parse_code(args: &RunArgs, text: &str) -> Result<ParsedCode, Failure> {
 
 /// Checks machine code against the CPU's features.
 pub fn check_machine_code(snippet: &Snippet, machine: &Machine) -> Result<(), Failure> {
-    for code in [snippet.code(), snippet.init()] {
+    let setup = snippet.setup().map_or(&[][..], |setup| &setup.code);
+    for code in [snippet.code(), snippet.init(), setup] {
         ParsedCode::from_bytes(code)?.check_features("", machine)?;
     }
     Ok(())

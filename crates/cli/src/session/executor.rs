@@ -49,7 +49,8 @@ pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, co
 /// Rejects a snippet that the executor accepts on no machine, before the executor itself is
 /// checked.
 pub fn require_runnable(common: &CommonArgs, snippet: &Snippet) -> Result<(), Failure> {
-    (common.offer().judge)(snippet, snippet.loop_plan_with_moves().ok()).map_err(Failure::from)
+    let copy = snippet.join_setup();
+    (common.offer().judge)(&copy, copy.loop_plan_with_moves().ok()).map_err(Failure::from)
 }
 
 /// Warns if other runs on the CPU were possible.

@@ -18,6 +18,7 @@ fn replay_reproduces_the_number_to_the_last_bit() {
         ("other-clock", &["--clock", "clock-gettime", "imul rax, rax"]),
         ("cold", &["--cold", "branches,code", "imul rax, rax"]),
         ("init", &["--init", "xor eax, eax", "imul rax, rax"]),
+        ("setup", &["--setup", "mov eax, 3", "imul rax, rax"]),
     ] {
         let kept = keep(&path(name), snippet);
         let again = json(&["replay", &path(name)], &[0, 5]);

@@ -137,8 +137,12 @@ pub struct RunRecord {
     /// For a function: the subtracted cost of an empty call and of the code that runs before each
     /// call.
     pub empty_call: Option<Quantity>,
-    /// The name of the function that runs before each call.
+    /// The name of the function that runs before each call, or the code before each copy of a
+    /// snippet.
     pub setup: Option<String>,
+    /// For a snippet: the subtracted cost of the code before each copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup_cost: Option<Quantity>,
     /// Number of addresses of a function, the first variant's; `None` for a snippet. With one
     /// address, the interval does not cover the effect of other addresses.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -233,6 +233,10 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
             }
         });
     }
+    if let (Some(setup), Some(cost)) = (&record.setup, &record.setup_cost) {
+        let (setup, cost) = (escape_controls(setup), format_interval(cost, "core cycles"));
+        lines.push(format!("the cost of the setup, `{setup}`, was subtracted: {cost}"));
+    }
     if is_result_early(record) {
         lines.push(
             "the latency is below the throughput: the result does not depend on the argument, or is available long \

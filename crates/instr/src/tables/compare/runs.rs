@@ -24,6 +24,9 @@ struct RunLine {
     /// Only for a function.
     #[serde(default)]
     empty_call: Option<Quantity>,
+    /// The code before each copy of a snippet, or the function before each call.
+    #[serde(default)]
+    setup: Option<String>,
     #[serde(default)]
     caveats: Vec<Caveat>,
     #[serde(default)]
@@ -37,7 +40,8 @@ impl RunLine {
     fn build_key(&self) -> String {
         let at = self.sweep_value().map_or(String::new(), |value| format!(" {value}"));
         if self.empty_call.is_none() {
-            return format!("{} {}{at}", self.bytes, self.init);
+            let setup = self.setup.as_ref().map_or(String::new(), |setup| format!(" after {setup}"));
+            return format!("{} {}{setup}{at}", self.bytes, self.init);
         }
         let (name, file) = self.snippet.split_once(" of ").unwrap_or((&self.snippet, ""));
         let file = file.rsplit('/').next().unwrap_or_default();
