@@ -115,6 +115,7 @@ impl Emitter {
     }
 }
 
-fn context_operand(field: usize) -> MemoryOperand {
+/// `[context + field]`
+pub(crate) fn context_operand(field: usize) -> MemoryOperand {
     MemoryOperand::with_base_displ(Register::RIP, NOMINAL_CONTEXT + field as i64)
 }

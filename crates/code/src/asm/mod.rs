@@ -31,8 +31,8 @@ mod statement;
 mod suggest;
 
 pub use assembler::{parse_assembly, parse_with_syntax};
-pub(crate) use emitter::Emitter;
 pub(crate) use emitter::NOMINAL_CONTEXT;
+pub(crate) use emitter::{Emitter, context_operand};
 pub use instruction_text::format_instruction;
 pub use lexer::TextPosition;
 pub use listing::{Listing, parse_hex, required_features, to_hex};

@@ -11,12 +11,16 @@ mod entry_state;
 mod loop_plan;
 pub mod memory;
 mod placement_policy;
+mod state_probe;
+mod watch_point;
 
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
 pub(crate) use loop_plan::is_always_taken;
 pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;
+pub use state_probe::ENDLESS_COPY;
+pub use watch_point::{WatchPoint, WatchedSnippet, WatchedState};
 
 use crate::asm::{Emitter, Listing, NOMINAL_CONTEXT};
 use crate::clock::{Clock, ClockSide, StepEdit};
