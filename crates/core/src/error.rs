@@ -102,6 +102,15 @@ pub enum RunError {
         /// Whether only an indirect branch can reach the instruction.
         hidden: bool,
     },
+    /// The measured code failed, and only its first copy found the state that it needs.
+    Unsteady {
+        /// How it failed.
+        error: Box<RunError>,
+        /// The state, and how later copies differ from the first one.
+        state: String,
+        /// What the user can do about it.
+        remedy: String,
+    },
     /// The batch is invalid: its memory, a layout, or the order of calls.
     BadBatch(BadBatch),
     /// The batch needs a feature that the executor lacks on this machine.
@@ -244,6 +253,7 @@ impl RunError {
             }
             RunError::WorkerLost { .. } => WORKER_LOST,
             RunError::Refused { remedy, .. } => remedy,
+            RunError::Unsteady { remedy, .. } => remedy,
             RunError::BadBatch(error) => &error.expected,
             RunError::Unavailable(error) => &error.remedy,
             RunError::Replay { .. } => "replay it with the version that wrote it, or measure again",
@@ -301,6 +311,7 @@ impl fmt::Display for RunError {
                 let through = if *hidden { ", reachable by an indirect branch," } else { "" };
                 write!(f, "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}")
             }
+            RunError::Unsteady { error, state, .. } => write!(f, "{error}; {state}"),
             RunError::BadBatch(error) => error.fmt(f),
             RunError::Unavailable(error) => error.fmt(f),
             RunError::Replay { how } => write!(f, "the evidence does not reproduce the result: {how}"),

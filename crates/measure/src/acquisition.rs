@@ -2,6 +2,7 @@
 
 use super::estimate::{CostEstimate, LayoutData, RoundShape, estimate_cost};
 use super::question::CostFormula;
+use super::steadiness::UnsteadyState;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::CounterProgress;
 use std::rc::Rc;
@@ -67,6 +68,8 @@ pub struct CostMeasurement {
     pub untrained: Option<CostEstimate>,
     /// The error that ended the code during training. The cost was then measured without training.
     pub untrainable: Option<RunError>,
+    /// States that the first copy of a snippet uses up, so that later copies do other work.
+    pub unsteady: Vec<UnsteadyState>,
     /// Time spent on the measurement.
     pub elapsed: Duration,
 }

@@ -10,6 +10,7 @@ use super::measurement_session::{CYCLES_PER_NS, LoopLength, MeasurementSession};
 use super::plan::Plan;
 use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
+use super::steadiness::{UnsteadyState, explain_fault, find_unsteady_states};
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
     all_more_certain, learnt_early, training_may_save, training_saves,
@@ -77,7 +78,46 @@ struct UntrainedResult {
 }
 
 impl MeasurementSession<'_> {
+    /// Checks whether copies do the same work, and measures.
     pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
+        self.unsteady = self.find_unsteady_states()?;
+        self.measure().or_else(|error| Err(self.explain_error(error)?))
+    }
+
+    /// Adds to an error of the snippet which state its first copy uses up, if that is the cause.
+    fn explain_error(&mut self, error: RunError) -> Result<RunError, RunError> {
+        if error.is_harness_failure() || self.is_cold() {
+            return Ok(error);
+        }
+        let mut cause = self.unsteady.iter().flatten().next().cloned();
+        if matches!(error, RunError::Fault { .. }) {
+            for part in &self.parts {
+                if cause.is_some() {
+                    break;
+                }
+                let (world, clock) = (part.outline.world, self.plan.clock);
+                cause = explain_fault(self.executor, part.snippet, clock, world, &self.memory)?;
+            }
+        }
+        Ok(match cause {
+            Some(UnsteadyState { text, remedy }) => RunError::Unsteady { error: Box::new(error), state: text, remedy },
+            None => error,
+        })
+    }
+
+    /// The unsteady states of each snippet. A cold run has one copy.
+    fn find_unsteady_states(&mut self) -> Result<Vec<Vec<UnsteadyState>>, RunError> {
+        if self.is_cold() {
+            return Ok(self.parts.iter().map(|_| Vec::new()).collect());
+        }
+        let states = self.parts.iter().map(|part| {
+            let (world, clock) = (part.outline.world, self.plan.clock);
+            find_unsteady_states(self.executor, part.snippet, clock, world, &self.memory)
+        });
+        states.collect()
+    }
+
+    fn measure(&mut self) -> Result<Vec<CostMeasurement>, RunError> {
         if self.plan.imul_latency.is_none() {
             self.imul_latency = self.find_imul_latency()?;
         }
@@ -237,7 +277,8 @@ impl MeasurementSession<'_> {
             let CostJudgement { estimate, linear, settled, .. } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
-            CostMeasurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, elapsed }
+            let unsteady = cost.weights().flat_map(|(snippet, _)| self.unsteady[snippet].clone()).collect();
+            CostMeasurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, unsteady, elapsed }
         };
         found.into_iter().zip(self.question.costs()).map(measurement).collect()
     }

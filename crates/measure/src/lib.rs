@@ -27,6 +27,7 @@ pub mod rounds;
 pub mod ruler;
 pub mod schedule;
 pub mod sibling;
+pub mod steadiness;
 pub mod study;
 mod training;
 

@@ -5,6 +5,7 @@ use super::estimate::call;
 use super::measurement_progress::MeasurementProgress;
 use super::plan::{LengthenBy, Plan};
 use super::question::CostQuestion;
+use super::steadiness::UnsteadyState;
 use crate::placement::CACHE_LINE;
 use crate::ruler::RulerPrograms;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -90,6 +91,8 @@ pub(super) struct MeasurementSession<'a> {
     pub(super) untrainable: Option<RunError>,
     /// Whether training was tried.
     pub(super) training_tried: bool,
+    /// States of each snippet that its first copy uses up.
+    pub(super) unsteady: Vec<Vec<UnsteadyState>>,
     /// The executor's time at the start.
     pub(super) started: Duration,
     /// Receives progress reports.
@@ -140,6 +143,7 @@ impl<'a> MeasurementSession<'a> {
             fastest: f64::INFINITY,
             untrainable: None,
             training_tried: false,
+            unsteady: Vec::new(),
             started,
             watch,
         })

@@ -247,7 +247,7 @@ impl RunOutcome {
 
     /// Whether the result has no number.
     fn is_refused(&self) -> bool {
-        let refusing = [CaveatKind::Nonlinear, CaveatKind::UpperBound, CaveatKind::Emulated];
+        let refusing = [CaveatKind::Nonlinear, CaveatKind::UpperBound, CaveatKind::Emulated, CaveatKind::NotSteady];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }

@@ -382,7 +382,8 @@ impl RunStudy {
     }
 
     /// Measures the cost without a loop if the headline is in one, and the other way round. `None`
-    /// if there is no other figure: the snippet has no loop, or needs one.
+    /// if there is no other figure: the snippet has no loop, or needs one, or the copies are not
+    /// alike.
     fn measure_other_figure(
         &self,
         headline: &HeadlineRuns,
@@ -393,6 +394,9 @@ impl RunStudy {
     ) -> Result<Option<Quantity>, Error> {
         let HeadlineRuns { runs, plan, obstacle } = headline;
         let is_looped = runs[0].is_looped();
+        if !runs[0].measurement.unsteady.is_empty() {
+            return Ok(None);
+        }
         let lacks_loop = || obstacle.is_some() || question.snippets()[0][0].loop_plan().is_err();
         if !is_looped && lacks_loop() {
             return Ok(None);

@@ -19,6 +19,7 @@ fn replay_reproduces_the_number_to_the_last_bit() {
         ("cold", &["--cold", "branches,code", "imul rax, rax"]),
         ("init", &["--init", "xor eax, eax", "imul rax, rax"]),
         ("setup", &["--setup", "mov eax, 3", "imul rax, rax"]),
+        ("unsteady", &["xor edx, edx; div rcx", "--init", "mov eax, 1000; mov ecx, 2"]),
     ] {
         let kept = keep(&path(name), snippet);
         let again = json(&["replay", &path(name)], &[0, 5]);

@@ -3,7 +3,7 @@
 use crate::support::{answer, cyclescope, measured, refused};
 use serde_json::Value;
 
-const CAVEATS: [&str; 15] = [
+const CAVEATS: [&str; 16] = [
     "interval_not_reached",
     "frequency_moved",
     "migrated",
@@ -15,6 +15,7 @@ const CAVEATS: [&str; 15] = [
     "upper_bound",
     "sibling_busy",
     "not_repeatable",
+    "not_steady",
     "passes_disagree",
     "not_trained",
     "emulated",

@@ -19,6 +19,7 @@ mod points;
 mod refusals;
 mod resume;
 mod snippets;
+mod steadiness;
 mod support;
 mod system_denials;
 mod termination;

@@ -1,6 +1,7 @@
 //! Caveats of a result: the complete list, their checks and their advice.
 
 use crate::estimate::{CostEstimate, LayoutEstimate, call};
+use crate::steadiness::UnsteadyState;
 use crate::{Acquisition, CostMeasurement, Precision};
 use cyclescope_core::statistics::{self, Interval, quartile_deviation, value_range};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub enum CaveatKind {
     SiblingBusy,
     /// The cost kept changing from round to round.
     NotRepeatable,
+    /// Later copies do other work than the first one, which uses up some state.
+    NotSteady,
     /// A point of a sweep or list was measured twice, and the results differ by more than their
     /// intervals.
     PassesDisagree,
@@ -58,7 +61,11 @@ impl CaveatKind {
             CaveatKind::Nonlinear => {
                 "choose --unroll and --loop: long bodies outgrow buffers, short ones fit the predictors"
             }
-            CaveatKind::UpperBound | CaveatKind::FrontEnd | CaveatKind::Emulated | CaveatKind::RulersDisagree => {
+            CaveatKind::UpperBound
+            | CaveatKind::FrontEnd
+            | CaveatKind::Emulated
+            | CaveatKind::RulersDisagree
+            | CaveatKind::NotSteady => {
                 return None;
             }
             CaveatKind::SiblingBusy => "take another core with --cpu, or stop the background load",
@@ -82,6 +89,10 @@ pub struct Caveat {
 }
 
 impl Caveat {
+    fn from_unsteady_state(state: &UnsteadyState) -> Caveat {
+        Caveat { code: CaveatKind::NotSteady, text: format!("{}; {}", state.text, state.remedy) }
+    }
+
     /// The caveat of an emulated machine.
     pub fn emulated_machine() -> Caveat {
         let text = "the machine is emulated: its clock does not count the cycles of a core".to_string();
@@ -117,6 +128,7 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
         CaveatKind::UpperBound,
         CaveatKind::IntervalNotReached,
         CaveatKind::NotRepeatable,
+        CaveatKind::NotSteady,
         CaveatKind::RulersDisagree,
         CaveatKind::SiblingBusy,
         CaveatKind::Emulated,
@@ -126,6 +138,10 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
 
 /// Finds the caveats of a measurement for the requested precision.
 pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<Caveat> {
+    if !measurement.unsteady.is_empty() {
+        // The others describe a number that is not reported.
+        return measurement.unsteady.iter().map(Caveat::from_unsteady_state).collect();
+    }
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
         return vec![Caveat { code: CaveatKind::Noisy, text }];

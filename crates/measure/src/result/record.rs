@@ -333,6 +333,10 @@ impl From<&RunError> for ErrorRecord {
             RunError::Refused { instruction, .. } => {
                 ErrorRecord { code: "refused", exit: exit::USAGE, instruction: Some(instruction.clone()), ..record }
             }
+            RunError::Unsteady { error, .. } => {
+                let ErrorRecord { text, remedy, .. } = record;
+                ErrorRecord { text, remedy, ..ErrorRecord::from(&**error) }
+            }
             RunError::Unavailable(error) => ErrorRecord::from(error),
             RunError::BadBatch(_) | RunError::Replay { .. } | RunError::System { .. } | RunError::Machinery { .. } => {
                 ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
@@ -344,6 +348,15 @@ impl From<&RunError> for ErrorRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_after_the_first_copy_keeps_its_kind_and_has_its_own_remedy() {
+        let error = Box::new(RunError::Hung { deadline_ms: 5 });
+        let unsteady = RunError::Unsteady { error, state: "RCX is 0".to_string(), remedy: "set it".to_string() };
+        let ErrorRecord { code, exit, text, remedy, .. } = ErrorRecord::from(&unsteady);
+        assert_eq!((code, exit, remedy.as_deref()), ("hang", exit::FAULT, Some("set it")));
+        assert_eq!(text, "the snippet did not end within 5 ms; RCX is 0");
+    }
 
     #[test]
     fn a_line_names_its_schema_and_kind() {

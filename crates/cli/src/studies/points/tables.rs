@@ -130,7 +130,10 @@ fn footnote_marks(row: &PointRow, notes: &mut Footnotes) -> String {
     let advice = |caveat: &Caveat| {
         let code = serde_json::to_value(caveat.code).expect("codes are strings");
         let code = code.as_str().unwrap_or_default().to_string();
-        caveat.code.advice().map_or(code.clone(), |advice| format!("{code}; try: {advice}"))
+        match caveat.code.advice() {
+            Some(advice) => format!("{code}; try: {advice}"),
+            None => format!("{code}: {}", caveat.text),
+        }
     };
     let mut texts: Vec<String> = row.caveats.iter().map(advice).collect();
     texts.extend(row.text.as_ref().map(|text| match &row.remedy {

@@ -1,0 +1,63 @@
+//! Snippets whose first copy uses up some state have no number, and what the remedy says helps.
+
+use crate::support::{answer, cyclescope, json, value};
+use serde_json::Value;
+
+/// The words of a remedy's options, such as `--setup 'mov ecx, 3'`.
+fn options(remedy: &str) -> Vec<String> {
+    let start = remedy.find("--").expect("an option");
+    shlex::split(&remedy[start..]).expect("words of a shell")
+}
+
+/// Runs a snippet that is not steady, and returns its caveat.
+fn unsteady(arguments: &[&str]) -> String {
+    let line = json(&[&["run", "--quick"], arguments].concat(), &[5]);
+    assert!(line["cost"]["value"].is_null(), "{line}");
+    let caveats = line["caveats"].as_array().expect("a list");
+    let codes: Vec<&Value> = caveats.iter().map(|caveat| &caveat["code"]).collect();
+    assert_eq!(codes, ["not_steady"], "{line}");
+    caveats[0]["text"].as_str().expect("text").to_string()
+}
+
+#[test]
+fn a_used_up_count_has_no_number_and_the_remedy_restores_it() {
+    let text = unsteady(&["rep movsb", "--init", "mov ecx, 4096"]);
+    assert!(text.contains("RCX") && text.contains("4096 times in the first copy"), "{text}");
+    let remedy = options(&text);
+    let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
+    let line = json(&[&["run", "--quick", "rep movsb", "--init", "mov ecx, 4096"], &remedy[..]].concat(), &[0, 5]);
+    let cost = value(&line["cost"])[0];
+    let setup = value(&line["setup_cost"])[0];
+    // No core copies 4096 bytes, or needs a cycle for each of three moves, in less time.
+    assert!(cost > 16.0 && setup < 3.5, "{line}");
+    assert_eq!((&line["setup"], &line["bytes"]), (&remedy[1].into(), &"f3 a4".into()));
+}
+
+#[test]
+fn a_loop_that_does_not_end_again_is_a_hang_with_its_register() {
+    let line = json(&["run", "--quick", "1: loop 1b"], &[4]);
+    assert_eq!(line["code"], "hang", "{line}");
+    let [text, remedy] = ["text", "remedy"].map(|field| line[field].as_str().expect("text"));
+    assert!(text.contains("RCX stays as the previous copy leaves it"), "{line}");
+    let words = options(remedy);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    json(&[&["run", "--quick", "1: loop 1b"], &words[..]].concat(), &[0, 5]);
+}
+
+#[test]
+fn text_and_tables_name_the_state_and_the_remedy() {
+    let said = answer(cyclescope(&["run", "--quick", "fld1"]).env("NO_COLOR", "1"));
+    let words = said.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(words.contains("no number: see below") && words.contains("add 'fstp st0' to the snippet"), "{said:?}");
+    let swept = answer(&mut cyclescope(&["run", "--quick", "--sweep", "N=1,2", "add eax, {N}; fld1"]));
+    assert!(swept.stdout.contains("not_steady: each copy leaves one value"), "{swept:?}");
+    let set = answer(cyclescope(&["run", "--quick", "imul rax, rax", "--setup", "mov eax, 3"]).env("NO_COLOR", "1"));
+    assert!(set.stdout.contains("the cost of the setup, `mov eax, 3`, was subtracted: "), "{set:?}");
+}
+
+#[test]
+fn a_setup_is_assembly_and_excludes_a_cold_start() {
+    let refused = |arguments: &[&str]| json(&[&["run", "--quick", "nop"], arguments].concat(), &[2]);
+    assert_eq!(refused(&["--setup", "mov eax, foo"])["code"], "bad_snippet");
+    assert!(refused(&["--setup", "nop", "--cold", "code"])["text"].as_str().expect("text").contains("--cold"));
+}

@@ -1,0 +1,91 @@
+//! Whether copies of a snippet do the same work: the first copy of a sample finds the state of
+//! entry, and each later one what the previous copy left.
+//!
+//! `rep movsb` leaves RCX = 0, so all copies but the first copy nothing, and their cost is not that
+//! of the first. The check reads the states that the cost depends on
+//! ([`WatchedState`](cyclescope_code::program::WatchedState)) in the first copies and in later
+//! ones. It compares states, never times, so it is exact on a busy machine too.
+//!
+//! Its limits: it runs in user mode only. What called functions do with memory is not compared.
+
+mod finding;
+mod history;
+mod register_use;
+mod snippet_probe;
+
+pub use finding::UnsteadyState;
+
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_code::program::{EntryState, WatchPoint, WatchedSnippet};
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_exec::{Executor, PrivilegeRing, TimingOrigin};
+use finding::Judge;
+use register_use::RegisterUse;
+use snippet_probe::{SnippetProbe, calls_out, list_entries};
+
+/// Finds the states that the first copy of a snippet uses up, so that later copies do other work.
+///
+/// # Errors
+///
+/// If the executor fails. A snippet that fails is left to the measurement.
+pub fn find_unsteady_states(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+) -> Result<Vec<UnsteadyState>, RunError> {
+    if !runs_probes(executor) {
+        return Ok(Vec::new());
+    }
+    let Some(watched) = WatchedSnippet::from_code(snippet.code()) else { return Ok(Vec::new()) };
+    if watched.points().is_empty() {
+        return Ok(Vec::new());
+    }
+    let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
+    let mut probe = SnippetProbe::new(executor, &watched, snippet.init(), clock, world, memory);
+    match probe.read_histories(&usage) {
+        Ok(histories) => Ok(Judge::new(&watched, &usage, &histories, snippet.init()).find_states()),
+        Err(error) if error.is_harness_failure() => Err(error),
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+/// Explains a fault of the measurement, if the first copy of the snippet succeeds and the second
+/// one faults.
+///
+/// # Errors
+///
+/// If the executor fails.
+pub fn explain_fault(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+) -> Result<Option<UnsteadyState>, RunError> {
+    let Some(watched) = WatchedSnippet::from_code(snippet.code()).filter(|_| runs_probes(executor)) else {
+        return Ok(None);
+    };
+    let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
+    let points: Vec<WatchPoint> = list_entries(&usage).collect();
+    if points.is_empty() || calls_out(&watched) {
+        return Ok(None);
+    }
+    let mut probe = SnippetProbe::new(executor, &watched, snippet.init(), clock, world, memory);
+    let mut read = |copy| match probe.read_copy(&points, copy) {
+        Err(error) if error.is_harness_failure() => Err(error),
+        read => Ok(read),
+    };
+    let Ok(histories) = read(1)? else { return Ok(None) };
+    let fails = matches!(read(2)?, Err(RunError::Fault { .. }));
+    Ok(fails.then(|| Judge::new(&watched, &usage, &histories, snippet.init()).describe_failure()))
+}
+
+/// Whether an executor runs code in user mode, so that it returns what a probe records.
+fn runs_probes(executor: &dyn Executor) -> bool {
+    let capabilities = executor.capabilities();
+    capabilities.timing != TimingOrigin::Simulated && capabilities.ring == PrivilegeRing::Three
+}
