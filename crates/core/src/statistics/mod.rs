@@ -7,12 +7,14 @@
 
 mod coverage;
 mod distribution;
+mod holm;
 mod median_interval;
 mod modes;
 mod trimmed_interval;
 
 pub use coverage::{CoverageVerdict, judge_coverage, trials_needed};
 pub use distribution::{normal_quantile, t_quantile};
+pub use holm::{holm_share, reject_by_holm};
 pub use median_interval::median_interval;
 pub use modes::find_modes;
 pub use trimmed_interval::{trimmed_interval, untrimmed_range};
