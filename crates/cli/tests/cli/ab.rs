@@ -113,6 +113,30 @@ fn difference_in_only_some_builds_is_not_a_change() {
 }
 
 #[test]
+fn text_for_a_shell_is_refused_with_a_remedy_that_works() {
+    let folder = folder();
+    let file = folder.path().join("file").display().to_string();
+    let good = reporting_program(&[("a", "1000")]);
+    for text in [
+        format!("true && true > {file}"),
+        format!("N='1 2' sh -c 'echo \"$N\" > {file}'"),
+        format!("true; echo $HOME `true` \"$(true)\" *.c > {file}"),
+    ] {
+        let failure = refused(&[&text, &good], 2);
+        assert!(failure["text"].as_str().is_some_and(|text| text.contains("of a shell")), "{failure}");
+        let remedy = failure["remedy"].as_str().expect("a remedy");
+        let program =
+            remedy.strip_prefix("write ").and_then(|rest| rest.split_once(" to run it")).expect("a program").0;
+        let words = shlex::split(program).expect("a quoted word");
+        assert_eq!(words.len(), 1, "{remedy}");
+        assert!(!Path::new(&file).exists(), "{text} ran");
+        lines(&[&words[0], "true"], 0);
+        assert!(Path::new(&file).exists(), "{text} did not run");
+        std::fs::remove_file(&file).expect("a file");
+    }
+}
+
+#[test]
 fn markdown_cells_stay_intact() {
     let [old, new] = ["1000", "1020"].map(|cycles| reporting_program(&[("a|b`", cycles)]));
     let output = ab(&[&old, &new, "--markdown"]);
@@ -131,6 +155,7 @@ fn invalid_options_are_rejected_before_anything_runs() {
     for arguments in [
         vec![&*touch],
         vec![&touch, &touch, &touch],
+        vec![&touch, "touch a && touch b"],
         vec![&touch, &touch, "--against", &there],
         vec![&touch, "--against", &there],
         vec![&touch, &touch, "--evidence", "x"],

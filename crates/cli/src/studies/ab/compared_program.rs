@@ -4,6 +4,7 @@
 //! is killed, because it would disturb the next run. The program inherits the CPU of this process,
 //! which waits meanwhile.
 
+use super::shell_syntax::ShellSyntax;
 use crate::output::{Failure, print_warning};
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::external_tool;
@@ -94,8 +95,12 @@ impl RunTime {
 }
 
 impl ComparedProgram {
-    /// Parses a program from an argument, which is split into words like a shell does.
+    /// Parses a program from an argument, which is split into words like a shell does. All else
+    /// that a shell would do is refused.
     pub fn parse(text: &str, builds: Option<usize>) -> Result<ComparedProgram, Failure> {
+        if let Some(syntax) = ShellSyntax::find_first(text) {
+            return Err(shell_failure(text, &syntax));
+        }
         if builds.is_some() && !text.contains(BUILD_PLACEHOLDER) {
             let text = format!("`{text}` has no {BUILD_PLACEHOLDER}, so all of its builds are the same");
             let remedy = "write {build} where the build's number belongs, as in './sort-{build}'";
@@ -187,6 +192,17 @@ impl ComparedProgram {
         let remedy = "run it alone, or see its messages with --output";
         run_failure("program", format!("`{}` ended {how}", self.text), signal, remedy)
     }
+}
+
+fn shell_failure(text: &str, ShellSyntax { text: found, kind }: &ShellSyntax) -> Failure {
+    let text = text.trim();
+    // Quoted once for this program, and once for the user's shell. No argument has a NUL.
+    let program = shlex::try_join(["sh", "-c", text]).unwrap_or_default();
+    let program = shlex::try_quote(&program).unwrap_or_default();
+    let remedy = format!(
+        "write {program} to run it by a shell; to pass the characters to the program, put them in single quotes"
+    );
+    Failure::usage(format!("`{found}` in `{text}` is {} of a shell, and no shell runs it", kind.name()), Some(&remedy))
 }
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {

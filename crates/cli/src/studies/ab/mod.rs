@@ -6,6 +6,7 @@ mod record;
 mod report;
 mod rulers;
 mod runs_file;
+mod shell_syntax;
 
 use crate::args::repro;
 use crate::args::{AbArgs, CommonArgs};
