@@ -5,30 +5,32 @@
 //! holds over builds too.
 
 use super::paired_comparison::{
-    CHANGE_BAR, CLAIM_LEVEL, ChangeVerdict, ComparisonOutcome, REPORTED_LEVEL, UnclearReason,
+    CHANGE_BAR, CLAIM_LEVEL, ChangeVerdict, ComparisonOutcome, REPORTED_LEVEL, UnclearReason, share_level,
 };
 use cyclescope_core::statistics::{Interval, median, welch_interval};
 
 /// Checks a verdict of pairs against the run times of each build of the old and of the new program.
+/// It is one of `comparisons` that together have the error of one.
 pub fn judge_over_builds(
     outcome: ComparisonOutcome,
-    old: &[Vec<f64>],
-    new: &[Vec<f64>],
+    [old, new]: [&[Vec<f64>]; 2],
     within: f64,
+    comparisons: usize,
 ) -> ComparisonOutcome {
-    let (old, new) = (build_medians(old), build_medians(new));
+    let [old, new] = [old, new].map(build_medians);
     let change = |level| {
         let Interval { value, low, high } = welch_interval(&new, &old, level)?;
         let [value, low, high] = [value, low, high].map(f64::exp_m1);
         Some(Interval { value, low, high })
     };
     let bar = CHANGE_BAR * within;
-    let holds = change(CLAIM_LEVEL).is_some_and(|Interval { low, high, .. }| match outcome.verdict {
-        ChangeVerdict::Slower => low > bar,
-        ChangeVerdict::Faster => high < -bar,
-        ChangeVerdict::Same => low > -within && high < within,
-        ChangeVerdict::Unclear => true,
-    });
+    let holds =
+        change(share_level(CLAIM_LEVEL, comparisons)).is_some_and(|Interval { low, high, .. }| match outcome.verdict {
+            ChangeVerdict::Slower => low > bar,
+            ChangeVerdict::Faster => high < -bar,
+            ChangeVerdict::Same => low > -within && high < within,
+            ChangeVerdict::Unclear => true,
+        });
     let outcome = ComparisonOutcome { change: change(REPORTED_LEVEL), ..outcome };
     if holds {
         return outcome;
@@ -57,7 +59,7 @@ mod tests {
     }
 
     fn judged(verdict: ChangeVerdict, old: &[Vec<f64>], new: &[Vec<f64>]) -> ComparisonOutcome {
-        judge_over_builds(ComparisonOutcome { verdict, why: None, change: None, pairs: [12, 12] }, old, new, 0.01)
+        judge_over_builds(ComparisonOutcome { verdict, why: None, change: None, pairs: [12, 12] }, [old, new], 0.01, 1)
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! differ, all looks of a batch together claim a given direction about once in a hundred times. Two
 //! batches agree once in ten thousand times.
 
-use cyclescope_core::statistics::{Interval, median_interval};
+use cyclescope_core::statistics::{Interval, holm_share, median_interval};
 use serde::Serialize;
 
 /// Default share within which two programs count as the same.
@@ -98,6 +98,12 @@ impl PairedComparison {
     /// Adds the times of a pair of runs, in any common unit. Ignores pairs after the decision, and
     /// times that are not above 0.
     pub fn add_pair(&mut self, old: f64, new: f64) {
+        self.add_pair_of_several(old, new, 1);
+    }
+
+    /// Does the same for one of several comparisons, which together have the error of one: each
+    /// has its part. See [`ProgramRanking`](crate::ProgramRanking).
+    pub(super) fn add_pair_of_several(&mut self, old: f64, new: f64, comparisons: usize) {
         let ratio = (new / old).ln();
         if self.is_decided() || !ratio.is_finite() {
             return;
@@ -106,7 +112,7 @@ impl PairedComparison {
         self.batches[number].push(ratio);
         if self.batches[number].len() == self.look {
             self.look += self.look.div_ceil(4);
-            self.judge_batch(number);
+            self.judge_batch(number, comparisons);
         }
     }
 
@@ -115,13 +121,18 @@ impl PairedComparison {
         self.ended.is_some()
     }
 
+    /// Whether the verdict is final, and says that the programs differ.
+    pub(super) fn has_found_difference(&self) -> bool {
+        matches!(self.ended, Some((ChangeVerdict::Slower | ChangeVerdict::Faster, _)))
+    }
+
     /// Whether the current batch has been evaluated once, so that there is something to report.
     pub fn has_begun(&self) -> bool {
         self.look > FIRST_LOOK
     }
 
-    fn judge_batch(&mut self, number: usize) {
-        let Some(claimed) = self.batch_verdict(&self.batches[number]) else { return };
+    fn judge_batch(&mut self, number: usize, comparisons: usize) {
+        let Some(claimed) = self.batch_verdict(&self.batches[number], comparisons) else { return };
         self.ended = match (self.claim, claimed) {
             (_, ChangeVerdict::Same) => Some((claimed, None)),
             (Some(claim), claimed) if claim == claimed => Some((claimed, None)),
@@ -134,14 +145,17 @@ impl PairedComparison {
     }
 
     /// Claim of a batch, if any.
-    fn batch_verdict(&self, batch: &[f64]) -> Option<ChangeVerdict> {
-        let (claimed, all) = (median_change(batch, CLAIM_LEVEL)?, median_change(batch, SAME_LEVEL)?);
+    fn batch_verdict(&self, batch: &[f64], comparisons: usize) -> Option<ChangeVerdict> {
+        let change = |level| median_change(batch, share_level(level, comparisons));
+        let claimed = change(CLAIM_LEVEL)?;
         let bar = CHANGE_BAR * self.within;
         match () {
             () if claimed.low > bar => Some(ChangeVerdict::Slower),
             () if claimed.high < -bar => Some(ChangeVerdict::Faster),
-            () if all.low > -self.within && all.high < self.within => Some(ChangeVerdict::Same),
-            () => None,
+            () => {
+                let all = change(SAME_LEVEL)?;
+                (all.low > -self.within && all.high < self.within).then_some(ChangeVerdict::Same)
+            }
         }
     }
 
@@ -163,6 +177,11 @@ impl PairedComparison {
         let change = if why.is_none() { median_change(decided, REPORTED_LEVEL) } else { all };
         ComparisonOutcome { verdict, why, change, pairs }
     }
+}
+
+/// The level of one of several comparisons that together have the error of this level.
+pub(super) fn share_level(level: f64, comparisons: usize) -> f64 {
+    1.0 - holm_share(1.0 - level, comparisons)
 }
 
 /// The median of the ratios as a share, with its interval.

@@ -1,7 +1,7 @@
 //! Comparisons on a simulated machine whose truth is known: how often they raise false alarms, and
 //! what they find.
 
-use super::{ChangeVerdict, PairedComparison, SAME_WITHIN};
+use super::{ChangeVerdict, PairedComparison, ProgramRanking, RankingOutcome, SAME_WITHIN};
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::statistics::quantiles;
 
@@ -141,6 +141,38 @@ impl NoisyMachine {
     }
 }
 
+impl NoisyMachine {
+    /// Ranks copies of a program, each slowed down by a share, within five seconds for each.
+    fn rank(&mut self, kind: &SimulatedProgram, slowed: &[f64]) -> RankingOutcome {
+        let mut ranking = ProgramRanking::new(slowed.len(), SAME_WITHIN);
+        let end = self.now + 5_000.0 * slowed.len() as f64;
+        let mut order: Vec<usize> = (0..slowed.len()).collect();
+        while ranking.open_pairs() > 0 && self.now < end {
+            self.random.shuffle(&mut order);
+            let mut times = vec![None; slowed.len()];
+            order.iter().for_each(|program| times[*program] = Some(self.run(kind, slowed[*program])));
+            ranking.add_round(&times);
+        }
+        ranking.outcome(|_, outcome| outcome)
+    }
+}
+
+/// The ranks in many rankings of programs that are slowed down by these shares.
+fn rankings(kinds: &[SimulatedProgram], rankings: usize, slowed: &[f64]) -> Vec<Vec<usize>> {
+    let one = |part: usize| -> Vec<Vec<usize>> {
+        let numbers = (part..rankings).step_by(2);
+        let ranks = numbers.map(|number| {
+            let (kind, busy) = (number % kinds.len(), number / kinds.len() % 2 == 1);
+            let mut machine = NoisyMachine::new(mix_seeds(slowed.len() as u64, number as u64), busy);
+            machine.rank(&kinds[kind], slowed).ranks()
+        });
+        ranks.collect()
+    };
+    std::thread::scope(|scope| {
+        [scope.spawn(|| one(0)), scope.spawn(|| one(1))].into_iter().flat_map(|part| part.join().unwrap()).collect()
+    })
+}
+
 /// Number of comparisons with each verdict: slower, faster, same, unclear.
 fn verdicts(kinds: &[SimulatedProgram], comparisons: usize, more: f64) -> [usize; 4] {
     let one = |part: usize| {
@@ -176,4 +208,23 @@ fn slowdowns_are_found() {
         println!("{more}: {found} found, {wrong} wrong");
         assert!(found as f64 >= comparisons as f64 * least && wrong == 0, "{more}: {found} found, {wrong} wrong");
     }
+}
+
+#[test]
+fn equal_programs_share_their_rank() {
+    let all = rankings(&kinds(), 1000, &[0.0; 5]);
+    let false_alarms = all.iter().filter(|ranks| ranks.iter().any(|rank| *rank != 1)).count();
+    println!("{false_alarms} of 1000 rankings of five equal programs have a false alarm");
+    assert!(false_alarms <= 10, "{false_alarms}");
+}
+
+#[test]
+fn different_programs_are_ranked() {
+    let all = rankings(&kinds(), 400, &[0.02, 0.0, 0.04, 0.0, 0.06]);
+    let found = all.iter().filter(|ranks| **ranks == [3, 1, 4, 1, 5]).count();
+    println!("{found} of 400 rankings are complete");
+    assert!(found >= 380, "{found}");
+    // The fastest is never ranked behind a slower one.
+    let wrong = all.iter().filter(|ranks| ranks[1] != 1 || ranks[3] != 1 || ranks[2] < ranks[0] || ranks[4] < ranks[2]);
+    assert_eq!(wrong.count(), 0);
 }

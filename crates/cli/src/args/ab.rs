@@ -5,28 +5,31 @@ use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
+/// Most programs. Each of their pairs is a comparison: 120 of 16 programs.
+const PROGRAMS_MOST: usize = 16;
 const VERDICT_HEADING: &str = "Verdict";
 
 /// Options of `ab`.
 #[derive(Debug, Args, serde::Serialize)]
 #[command(
-    override_usage = "cyclescope ab [OPTIONS] OLD NEW\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
+    override_usage = "cyclescope ab [OPTIONS] OLD NEW...\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
     cyclescope ab [OPTIONS] --against FILE NEW",
     after_help = "Quote each program with its arguments as one word, such as 'sort -n numbers.txt'. It runs without a \
-    shell; name one if you need it: \"sh -c '...'\". The comparison uses CPU time. A program that writes benchmark \
+    shell; name one if you need it: \"sh -c '...'\". Of more than two programs each is compared with the first, and \
+    all are ranked. The comparison uses CPU time. A program that writes benchmark \
     samples to the file in CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
 )]
 pub struct AbArgs {
-    /// The programs to compare: OLD and NEW; only NEW with --against; only one program to record
-    /// with --out
-    #[arg(value_name = "PROGRAM", required = true, num_args = 1..=2)]
+    /// The programs to compare: OLD and one NEW or more; only NEW with --against; only one program
+    /// to record with --out
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1..=PROGRAMS_MOST)]
     pub programs: Vec<String>,
     /// Changes below this are `same`; `slower` and `faster` need more than a quarter of it
     /// [default: 1%]
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub within: Option<f64>,
-    /// Exit with 6 if a benchmark is slower and its interval reaches this change
+    /// Exit with 6 if a benchmark is slower than that of OLD and its interval reaches this change
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub fail_on_slower: Option<f64>,
@@ -56,8 +59,8 @@ pub struct AbArgs {
     /// {build} in OLD and NEW becomes 1 to N. A change that only some builds show is unclear
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=64), conflicts_with = "against")]
     pub builds: Option<u32>,
-    /// Seconds to spend on each benchmark; at least 12 pairs of runs per batch, however long they
-    /// take [default: 10, with --quick 3]
+    /// Seconds to spend on each benchmark; at least 12 rounds of runs per batch, however long they
+    /// take [default: 5 for each program, with --quick 1.5]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
     /// Seconds before a run is stopped [default: 60]

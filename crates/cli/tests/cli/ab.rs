@@ -113,6 +113,44 @@ fn difference_in_only_some_builds_is_not_a_change() {
 }
 
 #[test]
+fn more_than_two_programs_are_ranked() {
+    let programs = [["1000", "1000"], ["1020", "1001"], ["980", NOISY]];
+    let programs = programs.map(|[a, b]| reporting_program(&[("a", a), ("b", b)]));
+    let arguments: Vec<&str> = programs.iter().map(String::as_str).collect();
+    let found = lines(&arguments, 0);
+    let fields = |line: &Value| ["name", "program", "old_rank", "new_rank", "verdict"].map(|name| line[name].clone());
+    let expected: [[Value; 5]; 3] = [
+        ["a".into(), 1.into(), 2.into(), 3.into(), "slower".into()],
+        ["a".into(), 2.into(), 2.into(), 1.into(), "faster".into()],
+        ["b".into(), 1.into(), 1.into(), 1.into(), "same".into()],
+    ];
+    assert_eq!(found.iter().take(3).map(fields).collect::<Vec<_>>(), expected);
+    assert_eq!((found.len(), &found[3]["name"], &found[3]["program"]), (4, &"b".into(), &2.into()), "{found:?}");
+    // All programs run in the same rounds. Six comparisons need more certainty for `same` than one.
+    assert_eq!((&found[0]["pairs"], &found[0]["old"]), (&serde_json::json!([12, 12]), &100.0.into()));
+    assert!(found[2]["pairs"][0].as_u64() > Some(12), "{}", found[2]);
+    // Two programs have no rank.
+    assert!(
+        lines(&arguments[..2], 0).iter().all(|line| line.get("program").is_none() && line.get("old_rank").is_none())
+    );
+    for (limit, code) in [("1%", 6), ("3%", 0)] {
+        // The third program is faster in one benchmark, and unclear or slower in the other.
+        let exit =
+            ab(&[&arguments[..2], &[&*reporting_program(&[("a", "980"), ("b", "980")])], &["--fail-on-slower", limit]]
+                .concat());
+        assert_eq!(exit.code, Some(code), "{exit:?}");
+    }
+    let text = ab(&arguments);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{}", text.stdout);
+    let rows: Vec<Vec<&str>> = text.stdout.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+    let first = rows.iter().position(|row| *row == ["rank", "program", "verdict"]).expect("a heading");
+    assert_eq!(rows[first + 1..first + 4], [["1", "3", "faster"], ["2", "1", "first"], ["3", "2", "slower"]]);
+    let markdown = ab(&[&arguments[..], &["--markdown"]].concat());
+    let row = "| `a` | 3 | 2 | **slower** | +2.00 % | +2.00 % to +2.00 % | 102.0 |";
+    assert!(markdown.stdout.lines().any(|line| line == row), "{markdown:?}");
+}
+
+#[test]
 fn text_for_a_shell_is_refused_with_a_remedy_that_works() {
     let folder = folder();
     let file = folder.path().join("file").display().to_string();
@@ -154,7 +192,7 @@ fn invalid_options_are_rejected_before_anything_runs() {
     std::fs::write(&there, "something\n").expect("a file");
     for arguments in [
         vec![&*touch],
-        vec![&touch, &touch, &touch],
+        vec![&*touch; 17],
         vec![&touch, "touch a && touch b"],
         vec![&touch, &touch, "--against", &there],
         vec![&touch, "--against", &there],

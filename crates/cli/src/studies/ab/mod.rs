@@ -1,7 +1,8 @@
-//! `cyclescope ab`: compares two programs by alternating runs: slower, faster or the same?
+//! `cyclescope ab`: compares programs by alternating runs: slower, faster or the same?
 
 mod compared_program;
 mod program_runner;
+mod ranking_report;
 mod record;
 mod report;
 mod rulers;
@@ -19,17 +20,18 @@ use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::statistics::median;
 use cyclescope::study::ab::{
-    ChangeVerdict, ComparisonOutcome, PairedComparison, RUNS_LEAST, SAME_WITHIN, compare_with_recorded,
+    ChangeVerdict, ComparisonOutcome, ProgramRanking, RUNS_LEAST, RankingOutcome, SAME_WITHIN, compare_with_recorded,
     judge_over_builds,
 };
 use program_runner::{ProgramRunner, WHOLE_PROGRAM};
-use record::{AbRow, AbRunRecord, AbSessionRecord};
+use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram};
 use runs_file::{RecordedRuns, RunsFile};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Seconds per benchmark, without and with `--quick`, and seconds before a run is stopped.
-const BUDGET_SECONDS: [f64; 2] = [10.0, 3.0];
+/// Seconds per benchmark of each program, without and with `--quick`, and seconds before a run is
+/// stopped.
+const BUDGET_SECONDS: [f64; 2] = [5.0, 1.5];
 const TIMEOUT_SECONDS: f64 = 60.0;
 /// Maximum number of runs in each of the two batches compared with recorded runs.
 const BATCH_RUNS_MOST: usize = 100;
@@ -68,9 +70,12 @@ pub fn run_ab(common: &CommonArgs, args: &AbArgs, output: &mut Output) -> Result
     let old = recorded.as_ref().map_or(&session, |recorded| &recorded.session);
     let old = if recorded.is_some() { old.programs.last() } else { old.programs.first() };
     let old = old.map_or("", String::as_str);
+    let several = args.programs.len() > 2;
     match () {
         () if output.is_json() => rows.iter().try_for_each(|row| output.write_record(record::RESULT_KIND, row))?,
+        () if args.markdown && several => ranking_report::print_markdown(&rows, &session, output)?,
         () if args.markdown => report::print_markdown(&rows, &session, old, output)?,
+        () if several => ranking_report::print_text(&rows, &session, output)?,
         () => report::print_text(&rows, &session, old, output)?,
     }
     kept?;
@@ -92,9 +97,9 @@ fn refuse_options(common: &CommonArgs, args: &AbArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{name} has no effect with ab"), Some(remedy)));
     }
     match (args.programs.len(), &args.against, &args.out) {
-        (2, Some(_), _) => {
+        (2.., Some(_), _) => {
             let remedy = "name only the new program, or leave out --against";
-            Err(Failure::usage("--against compares one program with a file, not two programs", Some(remedy)))
+            Err(Failure::usage("--against compares one program with a file, not several programs", Some(remedy)))
         }
         (1, None, None) => {
             let remedy = "name OLD and NEW, or add --against FILE, or --out FILE to record its runs";
@@ -164,7 +169,9 @@ impl RunningComparison<'_> {
         let mut running =
             ProgramRunner::new(cpu, seed, RunSurroundings { samples, output, timeout, warned: Cell::new(false) })?;
         let names = running.run_untimed(&programs)?;
-        let each = args.budget.unwrap_or(BUDGET_SECONDS[usize::from(common.quick)]);
+        // A program alone is recorded for a comparison with another one.
+        let compared = programs.len().max(2) as f64;
+        let each = args.budget.unwrap_or(BUDGET_SECONDS[usize::from(common.quick)] * compared);
         let budget = Duration::from_secs_f64((each * names.len() as f64).min(1e7));
         let repro = repro::format_repro("ab", args, common, seed);
         let (runs, _scratch) = (Vec::new(), scratch);
@@ -181,16 +188,17 @@ impl RunningComparison<'_> {
         Ok(runs)
     }
 
-    /// Runs pairs until every benchmark is decided or the time is over. A single program runs as
+    /// Runs rounds until every benchmark is decided or the time is over. A single program runs as
     /// often as a file needs.
     fn compare_in_turn(mut self) -> Result<(Self, Vec<AbRow>), Failure> {
-        let mut comparisons = vec![PairedComparison::new(self.same_limit()); self.names.len()];
+        let mut rankings = vec![ProgramRanking::new(self.programs.len(), self.same_limit()); self.names.len()];
         let (begun, progress) = (Instant::now(), ProgressDisplay::new(0, 1));
         let alone = self.programs.len() == 1;
+        let all: usize = rankings.iter().map(ProgramRanking::pair_count).sum();
         loop {
             let spent = begun.elapsed();
-            let open = comparisons.iter().filter(|comparison| !comparison.is_decided()).count();
-            let looked = comparisons.iter().all(|comparison| comparison.is_decided() || comparison.has_begun());
+            let open: usize = rankings.iter().map(ProgramRanking::open_pairs).sum();
+            let looked = rankings.iter().all(ProgramRanking::has_begun);
             let enough =
                 if alone { self.runs.len() >= 2 * BATCH_RUNS_MOST } else { open == 0 && self.has_all_builds() };
             let late = spent >= self.budget && if alone { self.runs.len() >= RUNS_LEAST } else { looked };
@@ -198,29 +206,35 @@ impl RunningComparison<'_> {
                 break;
             }
             let [done, total] = [spent.min(self.budget), self.budget].map(|time| time.as_millis() as u64);
-            progress.show(done, total, format!("{open} of {} undecided", comparisons.len()));
+            progress.show(done, total, format!("{open} of {all} undecided"));
             let runs = self.run_round()?;
-            if let [old, new] = &runs[..] {
-                for (name, comparison) in self.names.iter().zip(&mut comparisons) {
-                    if let (Some(old), Some(new)) = (old.cycles.get(name), new.cycles.get(name)) {
-                        comparison.add_pair(*old, *new);
-                    }
-                }
+            for (name, ranking) in self.names.iter().zip(&mut rankings) {
+                let times: Vec<Option<f64>> = runs.iter().map(|run| run.cycles.get(name).copied()).collect();
+                ranking.add_round(&times);
             }
         }
         drop(progress);
-        let outcome = |(name, comparison): (&String, &PairedComparison)| match self.args.builds {
-            Some(_) => judge_over_builds(
-                comparison.outcome(),
-                &self.cycles_by_build(0, name),
-                &self.cycles_by_build(1, name),
-                self.same_limit(),
-            ),
-            None => comparison.outcome(),
-        };
-        let outcomes: Vec<ComparisonOutcome> = self.names.iter().zip(&comparisons).map(outcome).collect();
-        let rows = self.build_rows(&outcomes, |work, name| work.program_cycles(0, name));
+        let rows = self.names.iter().zip(&rankings).flat_map(|(name, ranking)| {
+            let found = ranking.outcome(|pair, outcome| self.judge_pair(name, ranking, pair, outcome));
+            self.build_ranked_rows(name, &found)
+        });
+        let rows = rows.collect();
         Ok((self, rows))
+    }
+
+    /// The outcome of a pair of programs, over their builds if they have several.
+    fn judge_pair(
+        &self,
+        name: &str,
+        ranking: &ProgramRanking,
+        pair: [usize; 2],
+        outcome: ComparisonOutcome,
+    ) -> ComparisonOutcome {
+        if self.args.builds.is_none() {
+            return outcome;
+        }
+        let builds = pair.map(|program| self.cycles_by_build(program, name));
+        judge_over_builds(outcome, [&builds[0], &builds[1]], self.same_limit(), ranking.pair_count())
     }
 
     /// Compares two batches of runs with those of a file.
@@ -249,8 +263,7 @@ impl RunningComparison<'_> {
             let batches = [batch(&self.runs[..ends[0]]), batch(&self.runs[ends[0]..])];
             compare_with_recorded(&old(name), [&batches[0], &batches[1]], self.same_limit())
         };
-        let outcomes: Vec<ComparisonOutcome> = self.names.iter().map(outcome).collect();
-        let rows = self.build_rows(&outcomes, |_, name| old(&name.to_string()));
+        let rows = self.names.iter().map(|name| self.build_row(name, &outcome(name), 0, old(name), None)).collect();
         Ok((self, rows))
     }
 
@@ -282,23 +295,43 @@ impl RunningComparison<'_> {
             })
     }
 
-    fn build_rows(&self, outcomes: &[ComparisonOutcome], old: impl Fn(&Self, &str) -> Vec<f64>) -> Vec<AbRow> {
-        let last = self.programs.len() - 1;
+    /// The rows of a benchmark: each program but the first, compared with the first.
+    fn build_ranked_rows(&self, name: &str, found: &RankingOutcome) -> Vec<AbRow> {
+        let ranks = found.ranks();
+        let rows = found.against_first().enumerate().map(|(index, outcome)| {
+            let program = index + 1;
+            let ranked = RankedProgram { program, old_rank: ranks[0], new_rank: ranks[program] };
+            let ranked = (self.programs.len() > 2).then_some(ranked);
+            self.build_row(name, &outcome, program, self.program_cycles(0, name), ranked)
+        });
+        rows.collect()
+    }
+
+    /// The row of a benchmark of this program, whose old figures are `old`.
+    fn build_row(
+        &self,
+        name: &str,
+        outcome: &ComparisonOutcome,
+        program: usize,
+        old: Vec<f64>,
+        ranked: Option<RankedProgram>,
+    ) -> AbRow {
         let times = |time: fn(&AbRunRecord) -> u64| -> Option<[f64; 2]> {
             let of = |program| {
                 let runs = self.runs.iter().filter(|run| run.program == program);
                 median_of(runs.map(|run| time(run) as f64).collect())
             };
-            Some([of(0)?, of(last)?]).filter(|_| self.names == [WHOLE_PROGRAM] && last > 0)
+            Some([of(0)?, of(program)?]).filter(|_| self.names == [WHOLE_PROGRAM] && program > 0)
         };
-        let row = |(name, outcome): (&String, &ComparisonOutcome)| AbRow {
-            name: name.clone(),
+        AbRow {
+            name: name.to_string(),
+            ranked,
             verdict: outcome.verdict,
             why: outcome.why,
             change: record::change_quantity(outcome),
             confidence: CONFIDENCE,
-            old: median_of(old(self, name)),
-            new: median_of(self.program_cycles(last, name)),
+            old: median_of(old),
+            new: median_of(self.program_cycles(program, name)),
             user_us: times(|run| run.user_us),
             system_us: times(|run| run.system_us),
             pairs: outcome.pairs,
@@ -308,8 +341,7 @@ impl RunningComparison<'_> {
             seed: self.session.seed,
             caveats: record::unclear_caveats(outcome.why),
             repro: self.repro.clone(),
-        };
-        self.names.iter().zip(outcomes).map(row).collect()
+        }
     }
 
     /// Completes the file.

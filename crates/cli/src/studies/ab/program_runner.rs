@@ -59,12 +59,12 @@ impl ProgramRunner {
         alone.sort_unstable();
         alone.dedup();
         if names.is_empty() {
-            let text = "the two programs have no benchmark name in common";
+            let text = "the programs have no benchmark name in common";
             return Err(Failure::usage(text, Some("use --whole to compare the CPU time of whole programs")));
         }
         if !alone.is_empty() {
             crate::output::failure::print_warning(&format!(
-                "skipping benchmarks that only one program has: {}",
+                "skipping benchmarks that not every program has: {}",
                 alone.join(", ")
             ));
         }

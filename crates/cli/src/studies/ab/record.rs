@@ -44,6 +44,10 @@ pub struct AbRunRecord {
 pub struct AbRow {
     /// Name of the benchmark.
     pub name: String,
+    /// The number of the new program, from 0, and the ranks of the first and of the new program;
+    /// only with more than two.
+    #[serde(flatten)]
+    pub ranked: Option<RankedProgram>,
     pub verdict: ChangeVerdict,
     /// Why it is unclear.
     pub why: Option<UnclearReason>,
@@ -69,6 +73,14 @@ pub struct AbRow {
     pub seed: u64,
     pub caveats: Vec<Caveat>,
     pub repro: String,
+}
+
+/// A program of a ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RankedProgram {
+    pub program: usize,
+    pub old_rank: usize,
+    pub new_rank: usize,
 }
 
 /// The change as a quantity.

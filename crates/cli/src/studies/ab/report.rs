@@ -23,8 +23,6 @@ pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: 
     page.begin_section("Result")?;
     let mut lines = new_table(&["benchmark", "verdict", "change", "95 % interval", "old", "new", "pairs"]);
     for row in rows {
-        let [first, second] = row.pairs;
-        let pairs = if second > 0 { format!("{first}+{second}") } else { first.to_string() };
         let verdict = verdict_word(row.verdict).to_string();
         let cells = [
             shorten_name(&row.name),
@@ -33,7 +31,7 @@ pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: 
             format_interval(row),
             format_cycles(row.old),
             format_cycles(row.new),
-            pairs,
+            format_pairs(row),
         ];
         lines.add_row(cells);
     }
@@ -75,13 +73,9 @@ pub fn print_markdown(
     output.write_line("| benchmark | verdict | change | 95 % interval | old | new |")?;
     output.write_line("|---|---|--:|---|--:|--:|")?;
     for row in rows {
-        let verdict = match row.verdict {
-            ChangeVerdict::Slower | ChangeVerdict::Faster => format!("**{}**", verdict_word(row.verdict)),
-            ChangeVerdict::Same | ChangeVerdict::Unclear => verdict_word(row.verdict).to_string(),
-        };
         let cells = [
             quote_code(&row.name),
-            verdict,
+            mark_verdict(row.verdict),
             format_change(row),
             format_interval(row),
             format_cycles(row.old),
@@ -104,8 +98,16 @@ pub fn print_markdown(
     Ok(())
 }
 
+/// A verdict in Markdown, a difference in bold.
+pub(super) fn mark_verdict(verdict: ChangeVerdict) -> String {
+    match verdict {
+        ChangeVerdict::Slower | ChangeVerdict::Faster => format!("**{}**", verdict_word(verdict)),
+        ChangeVerdict::Same | ChangeVerdict::Unclear => verdict_word(verdict).to_string(),
+    }
+}
+
 /// Counts the benchmarks by verdict.
-fn summarize_verdicts(rows: &[AbRow]) -> String {
+pub(super) fn summarize_verdicts(rows: &[AbRow]) -> String {
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let within = rows.first().map_or(0.0, |row| 100.0 * row.within);
     let [slower, faster, same, unclear] =
@@ -113,7 +115,13 @@ fn summarize_verdicts(rows: &[AbRow]) -> String {
     format!("{slower} slower, {faster} faster, {same} the same within {within} %, {unclear} unclear")
 }
 
-fn verdict_word(verdict: ChangeVerdict) -> &'static str {
+/// Formats the pairs of both batches.
+pub(super) fn format_pairs(row: &AbRow) -> String {
+    let [first, second] = row.pairs;
+    if second > 0 { format!("{first}+{second}") } else { first.to_string() }
+}
+
+pub(super) fn verdict_word(verdict: ChangeVerdict) -> &'static str {
     match verdict {
         ChangeVerdict::Slower => "slower",
         ChangeVerdict::Faster => "faster",
@@ -122,11 +130,11 @@ fn verdict_word(verdict: ChangeVerdict) -> &'static str {
     }
 }
 
-fn format_change(row: &AbRow) -> String {
+pub(super) fn format_change(row: &AbRow) -> String {
     row.change.value.map_or("-".to_string(), format_percent)
 }
 
-fn format_interval(row: &AbRow) -> String {
+pub(super) fn format_interval(row: &AbRow) -> String {
     match (row.change.low, row.change.high) {
         (Some(low), Some(high)) => format!("{} to {}", format_percent(low), format_percent(high)),
         _ => "-".to_string(),
@@ -139,7 +147,7 @@ fn format_percent(share: f64) -> String {
 }
 
 /// Formats core cycles with four digits.
-fn format_cycles(cycles: Option<f64>) -> String {
+pub(super) fn format_cycles(cycles: Option<f64>) -> String {
     match cycles {
         None => "-".to_string(),
         Some(cycles @ ..1e3) => format!("{cycles:.1}"),
@@ -152,7 +160,7 @@ fn format_both([old, new]: [f64; 2]) -> String {
     format!("{:.2} and {:.2}", old / 1000.0, new / 1000.0)
 }
 
-fn shorten_name(name: &str) -> String {
+pub(super) fn shorten_name(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
     if characters.len() <= NAME_WIDTH {
         return name.to_string();
@@ -163,7 +171,7 @@ fn shorten_name(name: &str) -> String {
 
 /// Quotes foreign text as code in a table cell, so that no bar ends the cell and no backtick the
 /// code.
-fn quote_code(text: &str) -> String {
+pub(super) fn quote_code(text: &str) -> String {
     let text: String = text
         .chars()
         .map(|c| {
