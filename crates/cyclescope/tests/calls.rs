@@ -99,7 +99,7 @@ fn a_long_call_has_one_cost() {
 #[test]
 fn a_comparison_has_one_cost() {
     let study = study([100.0, 10.0], [160.0, 40.0]).with_serialized(None, Some(&waiting()));
-    let found = record(study.with_other_variant(Some(&waiting())));
+    let found = record(study.with_other_variants(&[waiting()]));
     assert!(found.latency.is_none() && found.versus.is_some_and(|versus| versus.difference.value.is_some()));
 }
 

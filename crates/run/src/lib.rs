@@ -332,6 +332,7 @@ impl RunOutcome {
             addresses: None,
             trained: self.training_record(),
             versus: None,
+            variants: Vec::new(),
             serialized: None,
             throughput: None,
             latency: None,

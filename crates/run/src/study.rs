@@ -1,7 +1,7 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
 use super::subject::{SavedSubject, SubjectCosts};
-use super::variant_comparison::{compare_variants, further_caveats};
+use super::variant_comparison::{further_caveats, rank_variants};
 use crate::{RunFacts, RunOutcome, run_question};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{Error, RunError};
@@ -19,7 +19,7 @@ use cyclescope_measure::{
     Acquisition, CODE_MOST, CostFormula, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, require_room,
     take_raw_readings,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::io;
 
@@ -65,9 +65,12 @@ pub(super) struct RunPlan {
     asked: Precision,
     /// The measured subject.
     subject: SavedSubject,
-    /// The other subject, compared in the same rounds.
+    /// The other subjects, compared in the same rounds.
+    #[serde(default, deserialize_with = "read_subjects")]
+    versus: Vec<SavedSubject>,
+    /// The names of all subjects; empty if their code distinguishes them.
     #[serde(default)]
-    versus: Option<SavedSubject>,
+    names: Vec<String>,
     /// Whether the result includes the readings of one more layout.
     #[serde(default)]
     counts: bool,
@@ -89,6 +92,23 @@ pub(super) struct RunPlan {
     repro: String,
 }
 
+/// Reads other subjects. Evidence of earlier versions has one or none.
+fn read_subjects<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SavedSubject>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum SavedSubjects {
+        Several(Vec<SavedSubject>),
+        One(Option<SavedSubject>),
+    }
+    Ok(match SavedSubjects::deserialize(from)? {
+        SavedSubjects::Several(all) => all,
+        SavedSubjects::One(one) => one.into_iter().collect(),
+    })
+}
+
+/// Most subjects compared in the same rounds. Each of their pairs is a comparison: 120 of 16.
+pub const VARIANTS_MOST: usize = 16;
+
 impl RunStudy {
     /// Creates the study of a snippet, with an executor of this machine. `repro` is the command
     /// that repeats it.
@@ -105,7 +125,8 @@ impl RunStudy {
             plan,
             asked: required,
             subject: subject.into(),
-            versus: None,
+            versus: Vec::new(),
+            names: Vec::new(),
             counts: false,
             serialized: None,
             beside: None,
@@ -118,9 +139,15 @@ impl RunStudy {
         RunStudy::from_plan(plan, open)
     }
 
-    /// Compares with another subject, if given, and measures the difference of the two.
-    pub fn with_other_variant(mut self, other: Option<&RunSubject>) -> RunStudy {
-        self.plan.versus = other.map(SavedSubject::from);
+    /// Compares with other subjects in the same rounds: at most [`VARIANTS_MOST`] in all.
+    pub fn with_other_variants(mut self, others: &[RunSubject]) -> RunStudy {
+        self.plan.versus = others.iter().map(SavedSubject::from).collect();
+        self
+    }
+
+    /// Names the variants, the first included. Without names, their code distinguishes them.
+    pub fn with_variant_names(mut self, names: Vec<String>) -> RunStudy {
+        self.plan.names = names;
         self
     }
 
@@ -148,8 +175,8 @@ impl RunStudy {
         *layouts_most = layouts_most.div_ceil(2).max(*layouts);
         if pass > 0 {
             *seed = mix_seeds(*seed, pass as u64);
-            let subjects = [Some(&mut saved.subject), saved.versus.as_mut(), saved.beside.as_mut()];
-            subjects.into_iter().flatten().for_each(SavedSubject::rotate_addresses);
+            let subjects = [&mut saved.subject].into_iter().chain(&mut saved.versus).chain(&mut saved.beside);
+            subjects.for_each(SavedSubject::rotate_addresses);
         }
         RunStudy::from_plan(saved, failing_opener())
     }
@@ -192,6 +219,10 @@ impl RunStudy {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
         plan.beside.as_ref().map(SavedSubject::to_subject).transpose()?;
+        let variants = 1 + plan.versus.len();
+        if variants > VARIANTS_MOST || !(plan.names.is_empty() || plan.names.len() == variants) {
+            return Err(ContainerError::damaged_fact("versus", "it has too many variants, or other names"));
+        }
         let study = RunStudy::from_plan(plan, failing_opener());
         let subjects = study.subjects()?;
         for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
@@ -234,17 +265,18 @@ impl RunStudy {
         self.plan.asked
     }
 
-    /// The measured subject, and the one it is compared with.
+    /// The measured subject, and those that it is compared with.
     ///
     /// # Errors
     ///
     /// If a manifest does not contain valid code for them.
     pub fn subjects(&self) -> Result<Vec<RunSubject>, ContainerError> {
-        [Some(&self.plan.subject), self.plan.versus.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(SavedSubject::to_subject)
-            .collect()
+        [&self.plan.subject].into_iter().chain(&self.plan.versus).map(SavedSubject::to_subject).collect()
+    }
+
+    /// The names of the variants; empty if they have none.
+    pub fn variant_names(&self) -> &[String] {
+        &self.plan.names
     }
 
     /// Measures the counterpart calls, which wait for something else, if a call is short.
@@ -256,7 +288,7 @@ impl RunStudy {
         follow: &mut dyn StudyFollower,
     ) -> Result<Option<Quantity>, Error> {
         let RunPlan { plan, beside: counterpart, versus, .. } = &self.plan;
-        let one_cost = versus.is_some() || plan.cold.is_any();
+        let one_cost = !versus.is_empty() || plan.cold.is_any();
         let Some(counterpart) = counterpart.as_ref().filter(|_| !one_cost) else { return Ok(None) };
         if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
             return Ok(None);
@@ -283,7 +315,8 @@ impl RunStudy {
         let subjects = self.subjects().map_err(missing_code_error)?;
         let snippets: Vec<Snippet> = subjects.iter().map(|subject| subject.instances[0].clone()).collect();
         let costs = SubjectCosts::from_subjects(subjects);
-        let question = if self.plan.versus.is_some() { costs.to_comparison_question() } else { costs.to_question() };
+        let compared = !self.plan.versus.is_empty();
+        let question = if compared { costs.to_comparison_question() } else { costs.to_question() };
         for instances in question.snippets() {
             require_room(plan, &instances[0], executor.arena_len())?;
         }
@@ -309,9 +342,13 @@ impl RunStudy {
         };
         record.empty_call = costs.empty_call.and_then(cost_of_snippet);
         record.setup_cost = costs.setup.and_then(cost_of_snippet);
-        if let [one, other, difference] = &runs[..] {
-            record.versus = Some(compare_variants([one, other, difference], &record_of(1)));
-            record.caveats.extend(further_caveats(&record.caveats, other));
+        if compared {
+            let (variants, names) = (costs.subjects.len(), &self.plan.names);
+            let records: Vec<RunRecord> = (0..variants).map(record_of).collect();
+            let ranked = rank_variants(runs, &records, names);
+            record.caveats.extend(further_caveats(&record.caveats, &runs[1..variants], names));
+            record.versus = (variants == 2).then(|| ranked[1].to_comparison());
+            record.variants = if variants > 2 || !names.is_empty() { ranked } else { Vec::new() };
         }
         record.serialized = self.plan.serialized;
         record.setup = self.plan.setup.clone().or(record.setup);
@@ -341,7 +378,7 @@ impl RunStudy {
     fn wants_other_figure(&self) -> bool {
         let RunPlan { plan, versus, both_figures, .. } = &self.plan;
         *both_figures
-            && versus.is_none()
+            && versus.is_empty()
             && !plan.cold.is_any()
             && !self.is_function_call()
             && plan.loop_count.is_none()

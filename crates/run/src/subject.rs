@@ -63,13 +63,19 @@ impl SubjectCosts {
         CostQuestion::new(self.snippets.clone(), self.subjects.clone())
     }
 
-    /// Asks for the costs of the two subjects, and for the second minus the first. These costs add
-    /// up.
+    /// Asks for the costs of all subjects, and for the difference of each of their
+    /// [pairs](variant_pairs). These costs add up.
     pub(super) fn to_comparison_question(&self) -> CostQuestion {
-        let [one, other] = self.subjects.as_slice() else { panic!("two subjects are compared") };
-        let costs = vec![one.clone(), other.clone(), other.clone().minus(one)];
-        CostQuestion::new(self.snippets.clone(), costs).with_summed_costs()
+        let all = &self.subjects;
+        let difference = |[one, other]: [usize; 2]| all[other].clone().minus(&all[one]);
+        let costs = all.iter().cloned().chain(variant_pairs(all.len()).map(difference));
+        CostQuestion::new(self.snippets.clone(), costs.collect()).with_summed_costs()
     }
+}
+
+/// All pairs of this number of variants, the smaller number first.
+pub(super) fn variant_pairs(variants: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..variants).flat_map(move |one| (one + 1..variants).map(move |other| [one, other]))
 }
 
 /// A snippet, in the form for manifests.

@@ -42,4 +42,4 @@ pub use points::PointsArgs;
 pub use replay::ReplayArgs;
 pub use run::{AssemblySyntax, ColdPart, ExternalAssembler, RunArgs};
 pub use size::{format_size, parse_size};
-pub use sweep::{Sweep, is_reserved_name, is_variable_name};
+pub use sweep::{Sweep, SweepValue, is_reserved_name, is_variable_name};

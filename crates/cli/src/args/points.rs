@@ -11,8 +11,9 @@ const POINTS_HEADING: &str = "Many points";
 /// Options for measuring many points with one command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PointsArgs {
-    /// Measure once per value of a variable: `N=64..1M*2`, `N=0..100+20` or `N=64,100,4K`. {N},
-    /// {N*8} or {N/64} inserts the value into any option or the snippet
+    /// Measure once per value of a variable: `N=64..1M*2`, `N=0..100+20`, `N=64,100,4K`, or words
+    /// such as `F=-O2|-O3 -march=native`. {N}, or of a number {N*8} or {N/64}, inserts the value into
+    /// any option or the snippet
     #[arg(help_heading = POINTS_HEADING, long, value_name = "N=VALUES", value_parser = Sweep::from_str, conflicts_with = "counts")]
     pub sweep: Option<Sweep>,
     /// Measure each snippet of a file: one per line, or a CSV file with the columns snippet or hex,

@@ -60,16 +60,20 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<String>,
     /// Also measure this variant, in the same rounds, and compare: another snippet, or another
-    /// value of --file, --hex, --c, --lib or --elf
+    /// value of --file, --hex, --c, --lib or --elf. Repeat it to rank several. Or give words to a
+    /// variable, as in --versus 'F=-O2|-O3' --cflags '{F}', and compare the command with each word
     #[arg(long, value_name = "OTHER", allow_hyphen_values = true, conflicts_with = "cold")]
-    pub versus: Option<String>,
-    /// Name of the function to measure in the --versus variant, or in the same file [default: that
-    /// of --call]
+    pub versus: Vec<String>,
+    /// Name of the function to measure in a --versus variant, or in the same file; repeat it for
+    /// several [default: that of --call]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
-    pub versus_call: Option<String>,
+    pub versus_call: Vec<String>,
     /// Compiler flags, added after -O2; with --elf, linker flags for an object file or archive
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
+    /// Compiler for --c, such as `clang` or 'gcc -m64' [default: $CC, for C++ $CXX]
+    #[arg(long, value_name = "COMPILER", conflicts_with_all = ["snippet", "file", "hex", "lib", "elf"])]
+    pub cc: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub call_with: CallArgs,

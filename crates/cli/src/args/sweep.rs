@@ -1,6 +1,8 @@
-//! The variable and values of a sweep, such as `N=64..1M*2`, `N=0..100+20` or `N=64,100,4K`.
+//! The variable and values of a sweep: numbers, such as `N=64..1M*2`, `N=0..100+20` or `N=64,100,4K`,
+//! or words, such as `F=-O2|-O3 -march=native`.
 
 use super::size::parse_size;
+use std::fmt;
 use std::str::FromStr;
 
 /// A variable and its values.
@@ -8,10 +10,38 @@ use std::str::FromStr;
 pub struct Sweep {
     /// The variable's name.
     pub variable: String,
-    /// The values in ascending order, without duplicates.
-    pub values: Vec<u64>,
+    /// The values: numbers in ascending order and without duplicates, or words as given.
+    pub values: Vec<SweepValue>,
     /// Whether plots use a logarithmic axis: equal ratios are equally far apart.
     pub is_geometric: bool,
+}
+
+/// A value of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SweepValue {
+    /// A number.
+    Number(u64),
+    /// Any text.
+    Word(String),
+}
+
+impl SweepValue {
+    /// The value for readers, who would not see an empty word.
+    pub fn describe(&self) -> String {
+        match self {
+            SweepValue::Word(word) if word.is_empty() => "''".to_string(),
+            value => value.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for SweepValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SweepValue::Number(number) => number.fmt(f),
+            SweepValue::Word(word) => word.fmt(f),
+        }
+    }
 }
 
 /// Maximum number of values.
@@ -39,7 +69,7 @@ impl FromStr for Sweep {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Sweep, String> {
-        let form = "write a name and its values, as in N=64..1M*2, N=0..100+20 or N=64,100,4K";
+        let form = "write a name and its values, as in N=64..1M*2, N=0..100+20, N=64,100,4K or F=-O2|-O3";
         let (variable, values) = text.split_once('=').ok_or(form)?;
         let variable = variable.trim();
         if !is_variable_name(variable) {
@@ -47,6 +77,10 @@ impl FromStr for Sweep {
         }
         if is_reserved_name(variable) {
             return Err(format!("{{{variable}}} already means something else; use another name, such as N"));
+        }
+        if let Some(words) = split_words(values)? {
+            let values = words.into_iter().map(SweepValue::Word).collect();
+            return Ok(Sweep { variable: variable.to_string(), values, is_geometric: false });
         }
         let parts: Vec<SweepPart> = values.split(',').map(str::parse).collect::<Result<_, _>>()?;
         let mut all = Vec::new();
@@ -59,8 +93,40 @@ impl FromStr for Sweep {
         let ratios = parts.iter().any(|part| matches!(part, SweepPart::Factor(..)));
         let steps = parts.iter().any(|part| matches!(part, SweepPart::Step(..)));
         let wide = !steps && last / LINEAR_RATIO_MOST > first;
-        let variable = variable.to_string();
-        Ok(Sweep { variable, values: all, is_geometric: first > 0 && (ratios || wide) })
+        let (variable, values) = (variable.to_string(), all.into_iter().map(SweepValue::Number).collect());
+        Ok(Sweep { variable, values, is_geometric: first > 0 && (ratios || wide) })
+    }
+}
+
+/// Splits a list of words at its bars. A bar in quotes or after a backslash belongs to its word, whose
+/// quotes stay. `None` without a bar between words.
+fn split_words(text: &str) -> Result<Option<Vec<String>>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (None, '\\') if characters.peek() == Some(&'|') => word.extend(characters.next()),
+            (None, '|') => words.push(std::mem::take(&mut word)),
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.push(character);
+            }
+            _ => {
+                quote = quote.filter(|quote| *quote != character);
+                word.push(character);
+            }
+        }
+    }
+    words.push(word);
+    if words.len() == 1 && quote.is_none() {
+        return Ok(None);
+    }
+    match quote {
+        Some(quote) => {
+            Err(format!("the quote {quote} is not closed; close it, and write \\| for a bar that belongs to a word"))
+        }
+        None if words.len() > VALUES_MOST => Err(format!("more than {VALUES_MOST} words; leave some out")),
+        None => Ok(Some(words.iter().map(|word| word.trim().to_string()).collect())),
     }
 }
 
@@ -79,8 +145,11 @@ impl FromStr for SweepPart {
 
     fn from_str(text: &str) -> Result<SweepPart, String> {
         let number = |text: &str| {
-            let expected = format!("`{}` is not a whole number; write one such as 100, 64K or 1M", text.trim());
-            parse_size(text.trim()).filter(|number| *number <= EXACT_MOST).ok_or(expected)
+            let text = text.trim();
+            let expected = format!(
+                "`{text}` is not a whole number; write one such as 100, 64K or 1M, or words with bars, as in F=-O2|-O3"
+            );
+            parse_size(text).filter(|number| *number <= EXACT_MOST).ok_or(expected)
         };
         let Some((from, rest)) = text.split_once("..") else { return Ok(SweepPart::One(number(text)?)) };
         let (to, by) = match rest.find(['*', '+']) {
@@ -147,7 +216,37 @@ mod tests {
 
     fn values(text: &str) -> (Vec<u64>, bool) {
         let sweep: Sweep = text.parse().unwrap();
-        (sweep.values, sweep.is_geometric)
+        let number = |value: &SweepValue| match value {
+            SweepValue::Number(number) => *number,
+            SweepValue::Word(word) => panic!("{word} is a word"),
+        };
+        (sweep.values.iter().map(number).collect(), sweep.is_geometric)
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.parse::<Sweep>().unwrap().values.iter().map(SweepValue::to_string).collect()
+    }
+
+    #[test]
+    fn bars_separate_words() {
+        assert_eq!(words("F=-O2|-O3 -march=native"), ["-O2", "-O3 -march=native"]);
+        assert_eq!(words("F = -O2 | -O2 |"), ["-O2", "-O2", ""]);
+        assert_eq!(words("N=1|2K"), ["1", "2K"]);
+        assert_eq!(words("S=vaddps zmm0{k1}, zmm1, zmm2|nop; nop"), ["vaddps zmm0{k1}, zmm1, zmm2", "nop; nop"]);
+        // The quotes stay, because the option that takes the word may need them.
+        assert_eq!(words(r#"F=-DX="a|b" -g|-DX='"|'"#), [r#"-DX="a|b" -g"#, r#"-DX='"|'"#]);
+        assert_eq!(words(r"E=mov eax, 1 \| 2|mov eax, \n"), ["mov eax, 1 | 2", r"mov eax, \n"]);
+        for (text, says) in [
+            ("F=-DX=\"a|-O2", "quote \" is not closed"),
+            ("F='a|b", "write \\| for a bar"),
+            ("F=-O2", "F=-O2|-O3"),
+            ("k1=a|b", "something else"),
+            ("-O2|-O3", "a name and its values"),
+        ] {
+            let said = text.parse::<Sweep>().unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+        assert!(format!("F={}", "a|".repeat(10_000)).parse::<Sweep>().is_err());
     }
 
     #[test]

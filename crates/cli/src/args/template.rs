@@ -1,10 +1,11 @@
-//! Replaces `{N}` in the words of a command by the value of a sweep.
+//! Replaces `{N}` in the words of a command by a value of the variable N, of `--sweep` or
+//! `--versus`.
 //!
-//! Braces hold the variable alone, or the variable, one of `+`, `-`, `*` and `/`, and a whole
-//! number. Another name in braces is an error, except for assembly syntax such as `{k1}` and `{z}`.
-//! Braces with blanks, such as `{ x }`, stay unchanged.
+//! Braces hold the variable alone, or the variable of numbers, one of `+`, `-`, `*` and `/`, and a
+//! whole number. Another name in braces is an error, except for assembly syntax such as `{k1}` and
+//! `{z}`. Braces with blanks, such as `{ x }`, stay unchanged.
 
-use crate::args::{Sweep, is_reserved_name, is_variable_name, parse_size};
+use crate::args::{Sweep, SweepValue, is_reserved_name, is_variable_name, parse_size};
 use crate::output::Failure;
 use std::ffi::OsString;
 
@@ -13,11 +14,15 @@ const NUMBER_OPTIONS: [&str; 7] = ["--buffer", "--stack", "--arg", "--loop", "--
 
 /// A variable and one of its values.
 #[derive(Debug, Clone, Copy)]
-pub struct SweepValue<'a> {
+pub struct BoundVariable<'a> {
     /// The variable.
     pub variable: &'a str,
     /// Its value.
-    pub value: u64,
+    pub value: &'a SweepValue,
+    /// The option that gives the variable its values.
+    pub option: &'static str,
+    /// Another variable of the command, whose braces stay.
+    pub other: Option<&'a str>,
 }
 
 /// A text whose variable has been replaced.
@@ -29,7 +34,7 @@ pub struct FilledText {
     pub is_changed: bool,
 }
 
-impl SweepValue<'_> {
+impl BoundVariable<'_> {
     /// Inserts the value into a text.
     pub fn fill_text(self, text: &str) -> Result<FilledText, Failure> {
         let mut filled = FilledText { text: String::new(), is_changed: false };
@@ -41,7 +46,7 @@ impl SweepValue<'_> {
             let number = inner.map(|inner| self.evaluate_braces(inner)).transpose()?.flatten();
             match (inner, number) {
                 (Some(inner), Some(number)) => {
-                    filled.text.push_str(&number.to_string());
+                    filled.text.push_str(&number);
                     filled.is_changed = true;
                     rest = &braced[inner.len() + 2..];
                 }
@@ -56,7 +61,7 @@ impl SweepValue<'_> {
     }
 
     /// Evaluates the text between braces; `None` if it isn't a variable.
-    fn evaluate_braces(self, inner: &str) -> Result<Option<u64>, Failure> {
+    fn evaluate_braces(self, inner: &str) -> Result<Option<String>, Failure> {
         let (name, by) = match inner.find(['+', '-', '*', '/']) {
             Some(at) => (&inner[..at], Some((inner.as_bytes()[at], &inner[at + 1..]))),
             None => (inner, None),
@@ -65,14 +70,26 @@ impl SweepValue<'_> {
         if !is_variable_name(name) || is_reserved_name(name) || operand == Some(None) && name != self.variable {
             return Ok(None);
         }
-        let variable = self.variable;
+        let BoundVariable { variable, option, .. } = self;
+        if name != variable && self.other == Some(name) {
+            return Ok(None);
+        }
         if name != variable {
             let remedy = format!("write {{{variable}}}, or {{ {inner} }} for literal braces");
             return Err(Failure::usage(
-                format!("unknown variable in {{{inner}}}; --sweep defines {variable}"),
+                format!("unknown variable in {{{inner}}}; {option} defines {variable}"),
                 Some(&remedy),
             ));
         }
+        let number = match (self.value, by) {
+            (SweepValue::Number(number), _) => *number,
+            (SweepValue::Word(word), None) => return Ok(Some(word.clone())),
+            (SweepValue::Word(_), Some(_)) => {
+                let remedy = format!("write {{{variable}}} alone");
+                let text = format!("{{{inner}}} computes a number, but the values of {variable} are words");
+                return Err(Failure::usage(text, Some(&remedy)));
+            }
+        };
         let wrong = |why: &str| {
             let remedy = format!(
                 "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and \
@@ -81,18 +98,18 @@ impl SweepValue<'_> {
             Failure::usage(format!("{{{inner}}} {why} at {variable} = {}", self.value), Some(&remedy))
         };
         let (sign, operand) = match (by, operand.flatten()) {
-            (None, _) => return Ok(Some(self.value)),
+            (None, _) => return Ok(Some(number.to_string())),
             (Some((sign, _)), Some(operand)) => (sign, operand),
             (Some(_), None) => return Err(wrong("has an operand that is not a whole number")),
         };
         let result = match sign {
-            b'+' => self.value.checked_add(operand),
-            b'-' => self.value.checked_sub(operand),
-            b'*' => self.value.checked_mul(operand),
-            _ => self.value.checked_rem(operand).filter(|rest| *rest == 0).map(|_| self.value / operand),
+            b'+' => number.checked_add(operand),
+            b'-' => number.checked_sub(operand),
+            b'*' => number.checked_mul(operand),
+            _ => number.checked_rem(operand).filter(|rest| *rest == 0).map(|_| number / operand),
         };
         match result {
-            Some(result) => Ok(Some(result)),
+            Some(result) => Ok(Some(result.to_string())),
             None => Err(wrong("is not a whole number of 0 or more")),
         }
     }
@@ -105,7 +122,8 @@ impl SweepValue<'_> {
         for (index, word) in words.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|before| words[before].to_str());
             // A word that isn't UTF-8 contains no variable.
-            let Some(text) = word.to_str().filter(|_| before != Some("--sweep")) else {
+            let text = word.to_str().filter(|text| before != Some("--sweep") && !text.starts_with("--sweep="));
+            let Some(text) = text else {
                 filled.push(word.clone());
                 continue;
             };
@@ -128,33 +146,47 @@ impl SweepValue<'_> {
 /// Inserts the first value of the command's sweep, so that the words can be parsed. Returns them
 /// unchanged if the command has no sweep.
 pub fn fill_first_value(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-    let Some(sweep) = find_sweep(&words)? else { return Ok(words) };
-    let first = SweepValue { variable: &sweep.variable, value: sweep.values[0] };
+    let texts = find_option_values(&words, "--sweep");
+    let Some(text) = texts.first() else { return Ok(words) };
+    let sweep: Sweep = text.parse().map_err(|expected| {
+        Failure::usage(format!("--sweep '{text}' is invalid: {expected}"), Some("see cyclescope run --help"))
+    })?;
+    let other = find_variant_variable(&words);
+    let first = BoundVariable {
+        variable: &sweep.variable,
+        value: &sweep.values[0],
+        option: "--sweep",
+        other: other.as_deref(),
+    };
     Ok(first.fill_words(&words)?.0)
 }
 
-/// Finds the sweep in the words of a `run` command.
-fn find_sweep(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
-    let mut words = words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
-    if !words.any(|word| word == "run") {
-        return Ok(None);
-    }
-    let text = loop {
-        match words.next() {
-            None => return Ok(None),
-            Some("--sweep") => break words.next(),
-            Some(word) => {
-                if let Some(text) = word.strip_prefix("--sweep=") {
-                    break Some(text);
-                }
-            }
+/// The variable that `--versus` gives words, in the words of a `run` command.
+pub fn find_variant_variable(words: &[OsString]) -> Option<String> {
+    find_option_values(words, "--versus").into_iter().find_map(|text| Some(parse_variant_words(text)?.ok()?.variable))
+}
+
+/// The variable and its words in a value of `--versus`; `None` if the value is code or names a file.
+/// Words are separated by bars, which neither has.
+pub fn parse_variant_words(text: &str) -> Option<Result<Sweep, String>> {
+    let (name, words) = text.split_once('=')?;
+    (is_variable_name(name) && words.contains('|')).then(|| text.parse())
+}
+
+/// The values of an option in the words of a `run` command.
+fn find_option_values<'a>(words: &'a [OsString], option: &str) -> Vec<&'a str> {
+    let texts = words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
+    let mut texts = texts.skip_while(|word| *word != "run").peekable();
+    let mut values = Vec::new();
+    while let Some(word) = texts.next() {
+        match word.strip_prefix(option) {
+            // The option parser reports a missing value.
+            Some("") => values.extend(texts.next()),
+            Some(rest) => values.extend(rest.strip_prefix('=')),
+            None => {}
         }
-    };
-    // The option parser reports a missing value.
-    let parsed = text.map(|text| text.parse::<Sweep>().map_err(|expected| (text, expected)));
-    parsed.transpose().map_err(|(text, expected)| {
-        Failure::usage(format!("--sweep '{text}' is invalid: {expected}"), Some("see cyclescope run --help"))
-    })
+    }
+    values
 }
 
 /// Finds a sweep variable in braces; names that assembly uses are skipped.
@@ -168,7 +200,7 @@ pub fn find_variable(text: &str) -> Option<&str> {
 
 /// The remedy for a variable without a sweep.
 pub fn sweep_remedy(variable: &str) -> String {
-    format!("give {{{variable}}} values with --sweep, as in --sweep 'N=64..1M*2'")
+    format!("give {{{variable}}} values with --sweep, as in --sweep 'N=64..1M*2' or --sweep 'F=-O2|-O3'")
 }
 
 /// The failure for an option value with a variable in braces but without a sweep.
@@ -182,7 +214,8 @@ pub fn unswept_failure(option: &str, value: &str) -> Option<Failure> {
 mod tests {
     use super::*;
 
-    const N: SweepValue = SweepValue { variable: "N", value: 128 };
+    const N: BoundVariable =
+        BoundVariable { variable: "N", value: &SweepValue::Number(128), option: "--sweep", other: Some("V") };
 
     fn filled(text: &str) -> String {
         N.fill_text(text).unwrap().text
@@ -209,6 +242,36 @@ mod tests {
             let failure = N.fill_text(wrong).unwrap_err();
             assert!(failure.text().contains(says), "{wrong}: {failure:?}");
         }
+    }
+
+    #[test]
+    fn words_replace_the_variable_as_they_are() {
+        let value = SweepValue::Word("-DX={z} {N}".to_string());
+        let words = BoundVariable { value: &value, ..N };
+        assert_eq!(words.fill_text("a {N} {V} b").unwrap().text, "a -DX={z} {N} {V} b");
+        assert_eq!(filled("{V} {N}"), "{V} 128");
+        assert!(words.fill_text("{N*8}").unwrap_err().text().contains("are words"));
+    }
+
+    #[test]
+    fn variants_have_a_variable_with_words() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, variable) in [
+            ("run --versus F=-O2|-O3 --cflags {F}", Some("F")),
+            ("run --versus=F=|-O3 --cflags {F}", Some("F")),
+            ("run --versus a.c --versus b.c", None),
+            ("run --versus-call F=a|b", None),
+            ("run -- --versus F=a|b", None),
+            ("ab --versus F=a|b", None),
+        ] {
+            assert_eq!(find_variant_variable(&words(line)).as_deref(), variable, "{line}");
+        }
+        for other in ["mov rax, 1", "./F=a|b", "x = 1|2", "F=a.c", "48 0f"] {
+            assert!(parse_variant_words(other).is_none(), "{other}");
+        }
+        assert!(parse_variant_words("F='a|b").is_some_and(|parsed| parsed.is_err()));
+        let both = words("run --sweep N=2,3 --versus F=a{N}|b --init {F} {N}");
+        assert_eq!(fill_first_value(both).unwrap(), words("run --sweep N=2,3 --versus F=a2|b --init {F} 2"));
     }
 
     #[test]

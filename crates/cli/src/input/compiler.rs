@@ -1,4 +1,4 @@
-//! The C and C++ compilers that the environment names.
+//! The C and C++ compilers that an option or the environment names.
 
 use crate::output::Failure;
 use crate::process::external_tool;
@@ -8,7 +8,8 @@ use std::process::Command;
 
 /// A compiler's name and the flags that always follow it.
 pub struct Compiler {
-    variable: &'static str,
+    /// What names the compiler: an option, or a variable of the environment.
+    named_by: &'static str,
     words: Vec<String>,
 }
 
@@ -23,10 +24,18 @@ impl Compiler {
         Compiler::from_variable("CXX", "c++")
     }
 
+    /// The compiler that `--cc` names.
+    pub fn from_option(text: &str) -> Result<Compiler, Failure> {
+        let words = shlex::split(text).filter(|words| !words.is_empty());
+        let remedy = "write its name and its flags, as in --cc 'gcc -m64'";
+        let words = words.ok_or_else(|| Failure::usage(format!("--cc '{text}' names no compiler"), Some(remedy)))?;
+        Ok(Compiler { named_by: "--cc", words })
+    }
+
     fn from_variable(variable: &'static str, default: &str) -> Compiler {
         let words = std::env::var(variable).ok().and_then(|words| shlex::split(&words)).unwrap_or_default();
         let words = if words.is_empty() { vec![default.to_string()] } else { words };
-        Compiler { variable, words }
+        Compiler { named_by: variable, words }
     }
 
     /// Whether the compiler is clang, according to its `--version`.
@@ -48,7 +57,10 @@ impl Compiler {
         // A file name with a leading dash would look like an option.
         let source = if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) };
         command.args(flags).arg("-o").arg(output).arg(source).args(libraries);
-        let remedy = format!("install gcc or clang, or name a compiler in ${}", self.variable);
+        let remedy = match self.named_by {
+            "--cc" => format!("install {name}, or name another compiler with --cc"),
+            variable => format!("install gcc or clang, or name a compiler in ${variable}"),
+        };
         external_tool::run_tool(command, &format!("compiler {name}"), &remedy).map(drop)
     }
 }

@@ -16,8 +16,6 @@ pub struct FunctionLibrary {
     path: PathBuf,
     name: String,
     source: PathBuf,
-    /// Name of its compiled file.
-    file: &'static str,
     /// The function's return type, if requested and known.
     pub returned: Option<ReturnType>,
     /// Folder that holds the compiled library.
@@ -28,14 +26,12 @@ pub struct FunctionLibrary {
 const DEFAULT_NAME: &str = "f";
 /// File name of the compiled library.
 const COMPILED_FILE: &str = "function.so";
-/// File name of the library that it is compared with.
-const VERSUS_FILE: &str = "versus.so";
 /// File with the macros for C code.
 const HEADER_FILE: &str = "cyclescope_body.h";
 /// Files that make the compiler report the return type, in C and in C++, and their compiled form.
 const RETURN_TYPE_FILES: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
-const SCRATCH_FILES: [&str; 6] =
-    [COMPILED_FILE, VERSUS_FILE, HEADER_FILE, RETURN_TYPE_FILES[0], RETURN_TYPE_FILES[1], RETURN_TYPE_FILES[2]];
+const SCRATCH_FILES: [&str; 5] =
+    [COMPILED_FILE, HEADER_FILE, RETURN_TYPE_FILES[0], RETURN_TYPE_FILES[1], RETURN_TYPE_FILES[2]];
 
 /// The kind of a function's file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,41 +45,30 @@ enum LibraryKind {
 }
 
 impl FunctionLibrary {
-    /// Finds or compiles the requested library, and the one that it is compared with.
-    pub fn find_or_compile(args: &RunArgs) -> Result<Option<(FunctionLibrary, Option<FunctionLibrary>)>, Failure> {
+    /// Finds or compiles the requested library.
+    pub fn find_or_compile(args: &RunArgs) -> Result<Option<FunctionLibrary>, Failure> {
         let named = [
             (&args.source.c, LibraryKind::Code),
             (&args.source.lib, LibraryKind::Library),
             (&args.source.elf, LibraryKind::Any),
         ];
         let named = named.into_iter().find_map(|(path, kind)| Some((path.as_ref()?, kind)));
-        let Some((first, kind)) = named else { return Ok(None) };
+        let Some((source, kind)) = named else { return Ok(None) };
         let folder = (kind != LibraryKind::Library).then(|| ScratchFolder::new(&SCRATCH_FILES)).transpose()?;
-        let made = |source: &Path, file: &'static str, name: String| {
-            let flags = args.cflags.as_deref();
-            let path = match &folder {
-                None => source.to_path_buf(),
-                Some(folder) if kind == LibraryKind::Code => compile_library(source, flags, folder, file, false)?,
-                Some(folder) => {
-                    let functions = [Some(name.as_str()), args.call_with.setup.as_deref()];
-                    let functions: Vec<&str> = functions.into_iter().flatten().collect();
-                    elf::make_library(source, &functions, flags, folder.path(file))?
-                }
-            };
-            let mut library =
-                FunctionLibrary { path, name, source: source.to_path_buf(), file, returned: None, folder: None };
-            library.returned = library.ask_return_type(args, folder.as_ref());
-            Ok::<_, Failure>(library)
-        };
         let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
-        let other = args.versus_call.clone().unwrap_or_else(|| name.clone());
-        let mut library = made(first, COMPILED_FILE, name)?;
-        let versus = match (&args.versus, &args.versus_call) {
-            (None, None) => None,
-            (source, _) => Some(made(source.as_ref().map_or(first, Path::new), VERSUS_FILE, other)?),
+        let path = match &folder {
+            None => source.clone(),
+            Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, COMPILED_FILE, false)?,
+            Some(folder) => {
+                let functions = [Some(name.as_str()), args.call_with.setup.as_deref()];
+                let functions: Vec<&str> = functions.into_iter().flatten().collect();
+                elf::make_library(source, &functions, args.cflags.as_deref(), folder.path(COMPILED_FILE))?
+            }
         };
+        let mut library = FunctionLibrary { path, name, source: source.clone(), returned: None, folder: None };
+        library.returned = library.ask_return_type(args, folder.as_ref());
         library.folder = folder;
-        Ok(Some((library, versus)))
+        Ok(Some(library))
     }
 
     /// Asks the compiler for the function's return type, if a call waits for it.
@@ -95,7 +80,7 @@ impl FunctionLibrary {
         let [c, cpp, compiled] = RETURN_TYPE_FILES;
         let question = folder.path(if plus_plus { cpp } else { c });
         std::fs::write(&question, return_type::write_question(source.to_str()?, &self.name, plus_plus)).ok()?;
-        let answer = compile_library(&question, args.cflags.as_deref(), folder, compiled, false).ok()?;
+        let answer = compile_library(&question, args, folder, compiled, false).ok()?;
         return_type::read_answer(&elf::read_machine_code(&answer).ok()?)
     }
 
@@ -106,7 +91,7 @@ impl FunctionLibrary {
         if !region::contains_region(&self.path)? {
             return Ok(None);
         }
-        compile_library(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
+        compile_library(&self.source, args, folder, COMPILED_FILE, true)?;
         region::read_region(&self.path, &self.source, &self.name).map(Some)
     }
 
@@ -124,12 +109,16 @@ impl FunctionLibrary {
 /// Compiles a file to a library of this name; `straight` is for its region.
 fn compile_library(
     source: &Path,
-    flags: Option<&str>,
+    args: &RunArgs,
     folder: &ScratchFolder,
     file: &str,
     straight: bool,
 ) -> Result<PathBuf, Failure> {
-    let compiler = if is_cpp_source(source) { Compiler::cxx_compiler() } else { Compiler::c_compiler() };
+    let compiler = match &args.cc {
+        Some(named) => Compiler::from_option(named)?,
+        None if is_cpp_source(source) => Compiler::cxx_compiler(),
+        None => Compiler::c_compiler(),
+    };
     let library = folder.path(file);
     let header = folder.path(HEADER_FILE);
     std::fs::write(&header, region::REGION_HEADER.concat())
@@ -137,7 +126,7 @@ fn compile_library(
     let header = header.to_string_lossy();
     let further = if straight { region::compiler_flags(compiler.is_clang()) } else { Vec::new() };
     let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
-    let flags = compiler::join_flags(&first, flags)?;
+    let flags = compiler::join_flags(&first, args.cflags.as_deref())?;
     compiler.compile(source, &flags, &library, &[])?;
     Ok(library)
 }

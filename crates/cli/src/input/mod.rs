@@ -10,3 +10,4 @@ mod region;
 mod return_type;
 pub mod source;
 pub mod target;
+pub mod variants;

@@ -64,18 +64,19 @@ pub fn read_answer(image: &[u8]) -> Option<ReturnType> {
 /// Chooses what each call waits for, from the options and the known return types.
 pub fn choose_serialization(
     asked: Option<CallSerialization>,
-    returned: [Option<ReturnType>; 2],
+    returned: &[Option<ReturnType>],
 ) -> Result<Option<SerializedBy>, Failure> {
     let Some(CallSerialization::Result) = asked else { return Ok(asked.map(SerializedBy::from)) };
     let refused = |text| Err(Failure::usage(text, Some("use --serialize fence")));
-    match returned {
-        [Some(ReturnType::Nothing), _] | [_, Some(ReturnType::Nothing)] => {
-            refused("a function that returns nothing has no result to wait for")
-        }
-        [Some(one), Some(other)] if one != other => {
-            refused("only one of the two functions returns a floating point number")
-        }
-        [Some(ReturnType::Float), _] => Ok(Some(SerializedBy::FloatResult)),
+    let known: Vec<ReturnType> = returned.iter().copied().flatten().collect();
+    if known.contains(&ReturnType::Nothing) {
+        return refused("a function that returns nothing has no result to wait for");
+    }
+    if known.iter().any(|other| *other != known[0]) {
+        return refused("only some of the functions return a floating point number");
+    }
+    match returned.first() {
+        Some(Some(ReturnType::Float)) => Ok(Some(SerializedBy::FloatResult)),
         _ => Ok(Some(SerializedBy::Result)),
     }
 }

@@ -24,9 +24,14 @@ pub struct SnippetText {
     pub from_stdin: bool,
 }
 
+/// Whether the snippet comes from standard input.
+pub fn is_from_stdin(args: &RunArgs) -> bool {
+    args.source.snippet.as_deref() == Some("-")
+}
+
 /// Reads the text of the snippet, if the arguments name one.
 pub fn read_snippet_text(args: &RunArgs) -> Result<Option<SnippetText>, Failure> {
-    let from_stdin = args.source.snippet.as_deref() == Some("-");
+    let from_stdin = is_from_stdin(args);
     let text = match (&args.source.snippet, &args.source.file) {
         _ if from_stdin => decode_text("standard input", input::read_stream(std::io::stdin(), InputKind::Snippet))?,
         (Some(text), _) => text.clone(),
@@ -52,16 +57,6 @@ pub fn build_snippet(
         }
     };
     finish_snippet(args, code, &text, machine)
-}
-
-/// Builds the snippet to compare with, of the same kind as the measured one.
-pub fn build_versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet, Failure> {
-    let (code, text) = match (&args.source.hex, &args.source.file) {
-        (Some(_), _) => parse_machine_code(versus)?,
-        (None, Some(_)) => assemble_text(args, read_file(Path::new(versus), InputKind::Snippet)?)?,
-        (None, None) => assemble_text(args, versus.to_string())?,
-    };
-    Ok(finish_snippet(args, code, &text, || Ok(machine.clone()))?.0)
 }
 
 fn parse_machine_code(hex: &str) -> Result<(ParsedCode, String), Failure> {

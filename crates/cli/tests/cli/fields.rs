@@ -3,8 +3,8 @@
 //!
 //! `fields.txt` has a line per field: kind, path and types. `[]` marks the elements of a list, `{}`
 //! those of a map whose names are machine-specific, such as `00000007.0`. `?` marks a field that
-//! some objects lack. Fields may be added; `cargo test -- --ignored write_the_fields` rewrites the
-//! file.
+//! some objects lack. Fields may be added: `cargo test -- --ignored write_the_fields` adds to the
+//! file what this machine prints, and removes nothing.
 
 use crate::support::{answer, cyclescope, folder, has_for_part};
 use serde_json::Value;
@@ -128,6 +128,12 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
     print(&["run", "--quick", "imul rax, rax", "--versus", "add rax, rax"]);
+    print(&["run", "--quick", "cmovz rax, rbx; test rcx, rdx"]);
+    print(&["run", "--quick", "nop", "--versus", "imul rax, rax", "--versus", "add rax, rax"]);
+    print(&["run", "--quick", "{S}", "--versus", "S=imul rax, rax|add rax, rax|nop"]);
+    print(&["run", "--quick", "--sweep", "S=nop|add rax, rax", "{S}"]);
+    print(&["ab", "--quick", "--budget", "0.1", "true", "true"]);
+    print(&["ab", "--quick", "--budget", "0.1", "true", "true", "true"]);
     print(&["run", "--quick", "--sweep", "N=0,8", "--evidence", &path("points"), "mov rax, [r14+{N}]"]);
     print(&["replay", &path("points")]);
     std::fs::write(path("list"), "nop\nmov rax, [8]\n").expect("a file");
@@ -254,14 +260,28 @@ fn check_detects_removed_fields() {
 #[test]
 #[ignore = "writes the file that the other test reads"]
 fn write_the_fields() {
-    let mut text = String::new();
+    let known = std::fs::read_to_string(file()).expect("the file is there");
+    let mut fields: BTreeMap<(String, String), (bool, BTreeSet<String>)> = BTreeMap::new();
+    for line in known.lines() {
+        let [kind, path, types] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{line} has no three columns")
+        };
+        let (path, missing) = path.strip_suffix('?').map_or((path, false), |path| (path, true));
+        fields.insert((kind.to_string(), path.to_string()), (missing, types.split('|').map(str::to_string).collect()));
+    }
     let lines = printed();
     for (kind, lines) in by_kind(&lines) {
         for (path, (missing, types)) in described(&lines) {
-            let optional = if missing { "?" } else { "" };
-            let types: Vec<&str> = types.into_iter().collect();
-            writeln!(text, "{kind}\t{path}{optional}\t{}", types.join("|")).expect("text grows");
+            let (may_miss, known) = fields.entry((kind.clone(), path)).or_default();
+            *may_miss |= missing;
+            known.extend(types.into_iter().map(str::to_string));
         }
+    }
+    let mut text = String::new();
+    for ((kind, path), (missing, types)) in &fields {
+        let optional = if *missing { "?" } else { "" };
+        let types: Vec<&str> = types.iter().map(String::as_str).collect();
+        writeln!(text, "{kind}\t{path}{optional}\t{}", types.join("|")).expect("text grows");
     }
     std::fs::write(file(), text).expect("the file can be written");
 }

@@ -57,6 +57,59 @@ fn variable_is_replaced_in_every_kind_of_code() {
 }
 
 #[test]
+fn words_are_points_in_their_order() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    let (out, plots) = (path("out"), path("plots"));
+    let sweep = ["--quick", "--sweep", "S=nop|imul rax, rax, 3|", "--init", "{S}", "{S}; add rax, rax"];
+    let text = run_points(&[&sweep[..], &["--out", &out, "--plots", &plots, "--csv", &path("csv")]].concat());
+    assert_eq!(text.code, Some(0), "{text:?}");
+    let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    let heading = text.stdout.lines().find(|line| line.contains("core cycles")).expect("a heading");
+    assert_eq!(words(heading), ["S", "core", "cycles", "ns", "notes"]);
+    assert!(text.stdout.contains("  ''  "), "an empty word is visible: {text:?}");
+    let csv = std::fs::read_to_string(path("csv")).expect("a file");
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(
+        rows[0].starts_with("S,cycles,") && rows[2].starts_with("\"imul rax, rax, 3\",") && rows[3].starts_with(',')
+    );
+    let svg = std::fs::read_to_string(files.path().join("plots/sweep-S.svg")).expect("a picture");
+    assert!(svg.contains("imul rax, rax, 3"), "{svg:.200}");
+    // Resuming a complete file measures nothing.
+    let resumed = run_points(&["--json", "--resume", &out]);
+    let mut lines = lines(&resumed.stdout);
+    assert_eq!((resumed.code, lines.len()), (Some(0), 4), "{resumed:?}");
+    lines.remove(0);
+    lines.sort_by_key(|line| line["point"]["number"].as_u64());
+    let points: Vec<_> = lines.iter().map(|line| [&line["point"]["variable"], &line["point"]["word"]]).collect();
+    assert_eq!(points, [["S", "nop"], ["S", "imul rax, rax, 3"], ["S", ""]]);
+    assert_eq!((&lines[1]["snippet"], &lines[2]["init"]), (&"imul rax, rax, 3; add rax, rax".into(), &"".into()));
+    let failed = run_points(&["--quick", "--sweep", "S=nop|nopp", "{S}"]);
+    assert!(failed.code == Some(2) && failed.stderr.contains("S = nopp: "), "{failed:?}");
+}
+
+#[test]
+fn points_rank_their_variants() {
+    let sweep = ["--quick", "--sweep", "N=1,2", "{S}", "--versus", "S=imul rax, rax, {N}|add rax, {N}|nop"];
+    let lines = measured(&sweep);
+    for (line, n) in lines.iter().zip(["1", "2"]) {
+        let variants = line["variants"].as_array().expect("a list");
+        let names: Vec<_> = variants.iter().map(|variant| variant["name"].as_str().expect("text")).collect();
+        assert_eq!(names, [&format!("S = imul rax, rax, {n}"), &format!("S = add rax, {n}"), "S = nop"]);
+        if let [Some([imul, _]), Some([add, _])] = [0, 1].map(|index| cost(&variants[index])) {
+            assert!(imul > 2.0 * add && variants[0]["rank"].as_u64() >= Some(2), "{line}");
+        }
+    }
+    let text = run_points(&sweep);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
+    assert_eq!(text.stdout.lines().filter(|line| line.contains(" S = ")).count(), 6, "{text:?}");
+    let csv = run_points(&[&sweep[..], &["--csv", "-"]].concat()).stdout;
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(rows.len() == 7 && rows[0].ends_with(",variant,rank,ratio,ratio_low,ratio_high,verdict"), "{csv}");
+    assert!(rows[2].starts_with("1,") && rows[2].contains(",\"S = add rax, 1\","), "{csv}");
+}
+
+#[test]
 fn repro_of_a_point_measures_the_same() {
     let lines = measured(&["--quick", "--sweep", "N=1,3", "--seed", "7", "imul rax, rax, {N}"]);
     let repro = lines[1]["repro"].as_str().expect("text");
@@ -174,7 +227,12 @@ fn misuse_is_rejected_with_a_remedy() {
     std::fs::write(path("bad"), "nop\n\nnopp\n").expect("a file");
     std::fs::write(path("csv"), "snippet,nam\n").expect("a file");
     let (bad, csv, none) = (path("bad"), path("csv"), path("none"));
-    let cases: [(&[&str], &str); 20] = [
+    let cases: [(&[&str], &str); 25] = [
+        (&["--sweep", "F=-O2", "{F}"], "words with bars"),
+        (&["--sweep", "F='a|b", "{F}"], "not closed"),
+        (&["--sweep", "F=a|b", "nop"], "does not use F"),
+        (&["--sweep", "F=1|2", "add rax, {F*2}"], "are words"),
+        (&["--sweep", "F=1|2", "add rax, {G}; add rax, {F}", "--versus", "H=a|b"], "unknown variable in {G}"),
         (&["--sweep", "N=5..1", "add rax, {N}"], "empty"),
         (&["--sweep", "N=1..5*1", "add rax, {N}"], "above 1"),
         (&["--sweep", "N=1..5+0", "add rax, {N}"], "step is 0"),

@@ -49,6 +49,86 @@ fn text_explains_the_difference() {
 }
 
 #[test]
+fn several_variants_are_ranked() {
+    let imul = ["imul rax, rax", "imul rax, rax; imul rax, rax"];
+    let arguments = ["run", imul[1], "--versus", "add rax, rax", "--versus", imul[0]];
+    let line = json(&arguments, &[0, 5]);
+    assert!(line.get("versus").is_none(), "{line}");
+    let variants = line["variants"].as_array().expect("a list");
+    let snippets: Vec<&serde_json::Value> = variants.iter().map(|variant| &variant["snippet"]).collect();
+    assert_eq!(snippets, [imul[1], "add rax, rax", imul[0]]);
+    if variants.iter().all(|variant| variant["rank"].is_u64()) {
+        let ranks: Vec<_> = variants.iter().map(|variant| [&variant["rank"], &variant["verdict"]]).collect();
+        assert_eq!(
+            ranks,
+            [[&3.into(), &serde_json::Value::Null], [&1.into(), &"faster".into()], [&2.into(), &"faster".into()]]
+        );
+    }
+    let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
+    let heading = said.stdout.lines().position(|line| line.trim_start().starts_with("rank ")).expect("a heading");
+    let rows: Vec<&str> = said.stdout.lines().skip(heading + 1).take(3).collect();
+    assert!(rows.iter().any(|row| row.contains("first") && row.ends_with(imul[1])), "{said:?}");
+}
+
+#[test]
+fn words_make_variants() {
+    let folder = folder();
+    let evidence = folder.path().join("evidence").display().to_string();
+    // A division by one is no faster than one by a large number, but a chain of five is slower than
+    // one.
+    let words = ["--versus", "I=|mov rcx, -1", "--init", "mov ecx, 1; {I}"];
+    let line = json(&[&["run", "--quick", "--evidence", &evidence, "add rax, rcx"], &words[..]].concat(), &[0, 5]);
+    let names: Vec<_> = line["variants"].as_array().expect("a list").iter().map(|variant| &variant["name"]).collect();
+    assert_eq!(names, ["I = ''", "I = mov rcx, -1"]);
+    let inits: Vec<_> = line["variants"].as_array().expect("a list").iter().map(|variant| &variant["init"]).collect();
+    assert_eq!(inits, ["b9 01 00 00 00", "b9 01 00 00 00 48 c7 c1 ff ff ff ff"]);
+    assert!(line["versus"]["verdict"].is_string(), "two variants also have a comparison: {line}");
+    // The command repeats itself with all its words.
+    let repro = shlex::split(line["repro"].as_str().expect("a command")).expect("words");
+    assert!(repro.contains(&words[1].to_string()) && repro.contains(&words[3].to_string()), "{repro:?}");
+    let replayed = json(&["replay", &evidence], &[0, 5]);
+    assert_eq!(replayed["variants"], line["variants"]);
+    let line = json(&["run", "{S}", "--versus", "S=add rax, rax|add rax, rax; imul rax, rax"], &[0, 5]);
+    if line["variants"][1]["rank"].is_u64() {
+        assert_eq!((&line["variants"][0]["rank"], &line["variants"][1]["rank"]), (&1.into(), &2.into()), "{line}");
+    }
+    for arguments in [
+        &["run", "nop", "--versus", "S=a|b"][..],
+        &["run", "{S}", "--versus", "S=nop|nopp"],
+        &["run", "{S}", "--versus", "S=nop|imul rax, rax", "--versus", "nop"],
+        &["run", "{T}", "--versus", "S=nop|imul rax, rax"],
+    ] {
+        assert_eq!(answer(&mut cyclescope(arguments)).code, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn flags_and_compilers_make_variants() {
+    if !has("cc") {
+        return;
+    }
+    let files = folder();
+    let path = files.path().join("f.c");
+    std::fs::write(&path, "#ifndef N\n#define N 1\n#endif\nlong f(volatile long *p) { for (int i = 0; i < N; i++) *p *= 3; return *p; }\n")
+        .expect("a file");
+    let path = path.to_str().expect("text");
+    let flags = ["--cflags", "{F}", "--versus", "F=-DN=2|-DN=200 -O3|-DN=20"];
+    let line = json(&[&["run", "--quick", "--c", path], &flags[..]].concat(), &[0, 5]);
+    let ranks: Vec<_> = line["variants"].as_array().expect("a list").iter().map(|variant| &variant["rank"]).collect();
+    if ranks.iter().all(|rank| rank.is_u64()) {
+        assert_eq!(ranks, [1, 3, 2], "{line}");
+    }
+    let compilers = ["--cc", "{C}", "--versus", "C=cc|cc -DN=100"];
+    let line = json(&[&["run", "--quick", "--c", path], &compilers[..]].concat(), &[0, 5]);
+    assert_eq!(line["variants"][1]["name"], "C = cc -DN=100");
+    assert_ne!(line["versus"]["verdict"], "faster", "{line}");
+    let missing = answer(&mut cyclescope(&["run", "--c", path, "--cc", "no-such-compiler"]));
+    assert!(missing.code == Some(3) && missing.stderr.contains("install no-such-compiler"), "{missing:?}");
+    assert_eq!(answer(&mut cyclescope(&["run", "--c", path, "--cc", "'"])).code, Some(2));
+}
+
+#[test]
 fn two_functions_are_compared_with_their_code() {
     if !has("cc") {
         return;

@@ -4,7 +4,7 @@ use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
 use crate::result::caveat::{Caveat, fall_short};
 pub use crate::result::quantity::Quantity;
-use crate::result::variant_comparison::VariantComparison;
+use crate::result::variant_comparison::{RankedVariant, VariantComparison};
 use cyclescope_code::program::ColdStart;
 use cyclescope_core::error::{BadSnippet, Error, RunError, Unavailable};
 use serde::Serialize;
@@ -150,9 +150,13 @@ pub struct RunRecord {
     /// Effect of training, for a function whose branch predictors learn slowly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained: Option<TrainingRecord>,
-    /// Another variant measured in the same rounds, and its comparison.
+    /// Another variant measured in the same rounds, and its comparison; `None` with several others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<VariantComparison>,
+    /// All variants measured in the same rounds, the first included; empty if there are fewer than
+    /// three and they have no names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<RankedVariant>,
     /// What each call of a function waits for in `cost`; `None` if calls overlap, and for a
     /// snippet.
     pub serialized: Option<SerializedBy>,

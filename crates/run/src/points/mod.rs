@@ -13,7 +13,7 @@ mod points_table;
 mod snippet_list;
 mod study;
 
-pub use point::{OtherVariant, PointLabel, PointRow, RunPoint};
+pub use point::{OtherVariant, PointLabel, PointRow, PointVariant, RunPoint};
 pub use points_session::PointsSession;
 pub use points_table::tabulate_points;
 pub use snippet_list::{ListedSnippet, read_list};

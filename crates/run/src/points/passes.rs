@@ -3,7 +3,7 @@
 use cyclescope_core::random::Random;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::{Quantity, RunRecord};
-use cyclescope_measure::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
+use cyclescope_measure::result::variant_comparison::{CostRatio, RankedVariant, VariantComparison, VariantVerdict};
 
 /// Points per block. A block finishes both passes before the next begins. A point's line is written
 /// after its second run, so an interruption loses at most this many first runs, some seconds.
@@ -34,14 +34,16 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
     let mut caveats = first.caveats.clone();
     let further = second.caveats.into_iter();
     caveats.extend(further.filter(|caveat| first.caveats.iter().all(|known| known.code != caveat.code)));
+    let ranked = first.variants.iter().zip(&second.variants).skip(1).map(|(one, other)| [one.cost, other.cost]);
     let pairs = [Some(costs), compared[0].zip(compared[1]).map(|(one, other)| [one, other])];
-    caveats.extend(pairs.into_iter().flatten().find_map(find_disagreement));
+    caveats.extend(pairs.into_iter().flatten().chain(ranked).find_map(find_disagreement));
     let combine_if_both = |one: Option<Quantity>, other: Option<Quantity>| Some(combine_quantities([one?, other?]));
     RunRecord {
         cost: combine_quantities(costs),
         ticks: combine_quantities([first.ticks, second.ticks]),
         time: combine_quantities([first.time, second.time]),
         versus: first.versus.zip(second.versus).map(|(one, other)| combine_comparisons(one, other)),
+        variants: first.variants.into_iter().zip(second.variants).map(combine_variants).collect(),
         throughput: combine_if_both(first.throughput, second.throughput),
         latency: combine_if_both(first.latency, second.latency),
         layouts: first.layouts + second.layouts,
@@ -56,14 +58,35 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
 }
 
 fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> VariantComparison {
-    let PassFigure { value, low, high } = combine_figures([first.ratio, second.ratio].map(PassFigure::from));
     VariantComparison {
         cost: combine_quantities([first.cost, second.cost]),
         difference: combine_quantities([first.difference, second.difference]),
-        ratio: CostRatio { value, low, high },
-        verdict: if first.verdict == second.verdict { first.verdict } else { VariantVerdict::Unclear },
+        ratio: combine_ratios([first.ratio, second.ratio]),
+        verdict: combine_verdicts([first.verdict, second.verdict]),
         ..first
     }
+}
+
+/// Combines a ranked variant. Of two ranks the better one counts: fewer variants are faster in both
+/// passes.
+fn combine_variants((first, second): (RankedVariant, RankedVariant)) -> RankedVariant {
+    RankedVariant {
+        cost: combine_quantities([first.cost, second.cost]),
+        difference: first.difference.zip(second.difference).map(|(one, other)| combine_quantities([one, other])),
+        ratio: first.ratio.zip(second.ratio).map(|(one, other)| combine_ratios([one, other])),
+        verdict: first.verdict.zip(second.verdict).map(|(one, other)| combine_verdicts([one, other])),
+        rank: [first.rank, second.rank].into_iter().flatten().min(),
+        ..first
+    }
+}
+
+fn combine_ratios(ratios: [CostRatio; 2]) -> CostRatio {
+    let PassFigure { value, low, high } = combine_figures(ratios.map(PassFigure::from));
+    CostRatio { value, low, high }
+}
+
+fn combine_verdicts([first, second]: [VariantVerdict; 2]) -> VariantVerdict {
+    if first == second { first } else { VariantVerdict::Unclear }
 }
 
 /// Returns a caveat if two costs disagree.

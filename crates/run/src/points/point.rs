@@ -26,6 +26,13 @@ pub enum PointLabel {
         /// Its value.
         value: u64,
     },
+    /// The word of a sweep's variable.
+    Word {
+        /// The variable.
+        variable: String,
+        /// Its word.
+        word: String,
+    },
     /// The name from a list.
     Name {
         /// The name.
@@ -34,11 +41,21 @@ pub enum PointLabel {
 }
 
 impl PointLabel {
-    /// Formats the label: `N = 64`, or the name.
+    /// Formats the label: `N = 64`, `F = -O2`, or the name.
     pub fn to_text(&self) -> String {
         match self {
             PointLabel::Value { variable, value } => format!("{variable} = {value}"),
+            PointLabel::Word { variable, word } if word.is_empty() => format!("{variable} = ''"),
+            PointLabel::Word { variable, word } => format!("{variable} = {word}"),
             PointLabel::Name { name } => name.clone(),
+        }
+    }
+
+    /// The sweep's variable; `None` for a snippet of a list.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            PointLabel::Value { variable, .. } | PointLabel::Word { variable, .. } => Some(variable),
+            PointLabel::Name { .. } => None,
         }
     }
 }
@@ -61,8 +78,11 @@ pub struct PointRow {
     /// Caveats of the result.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
-    /// The other variant.
+    /// The other variant, if there is one.
     pub versus: Option<OtherVariant>,
+    /// All variants, if there are several others or they have names.
+    #[serde(default)]
+    pub variants: Vec<PointVariant>,
     /// Why there is no result.
     pub text: Option<String>,
     /// Remedy for that.
@@ -80,6 +100,30 @@ pub struct OtherVariant {
     pub ratio: CostRatio,
     /// How it compares with the first.
     pub verdict: VariantVerdict,
+}
+
+/// One of the variants of a point.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PointVariant {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its snippet as text.
+    pub snippet: String,
+    /// Its cost in core cycles per copy.
+    pub cost: Quantity,
+    /// Its cost as a multiple of the first variant's.
+    pub ratio: Option<CostRatio>,
+    /// How it compares with the first.
+    pub verdict: Option<VariantVerdict>,
+    /// Its rank, from 1.
+    pub rank: Option<usize>,
+}
+
+impl PointVariant {
+    /// Its name, or else its snippet.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.snippet)
+    }
 }
 
 impl PointRow {

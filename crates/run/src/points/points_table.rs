@@ -1,6 +1,6 @@
 //! Points as a table with one row per point.
 
-use super::point::{PointLabel, PointRow};
+use super::point::{PointLabel, PointRow, PointVariant};
 use cyclescope_measure::study::text_table::{TextTable, format_figure, format_quantity, json_word};
 
 /// Columns of every table after the one that names the point, in core cycles and nanoseconds per
@@ -13,21 +13,29 @@ const VARIANT_COLUMNS: [&str; 7] =
 const CALL_COLUMNS: [&str; 6] =
     ["throughput", "throughput_low", "throughput_high", "latency", "latency_low", "latency_high"];
 
+/// Columns of a table of ranked variants, which has a row for each of them.
+const RANKING_COLUMNS: [&str; 6] = ["variant", "rank", "ratio", "ratio_low", "ratio_high", "verdict"];
+
 /// Makes a row for each point: its value, in a column named after the variable, or its name; then
-/// its cost. For lists, the last column contains the snippet.
+/// its cost. For lists, the last column contains the snippet. Ranked variants have a row each.
 pub fn tabulate_points<'a>(rows: impl Iterator<Item = &'a PointRow> + Clone) -> TextTable {
-    let compared = rows.clone().any(|row| row.versus.is_some());
+    let ranked = rows.clone().any(|row| !row.variants.is_empty());
+    let compared = !ranked && rows.clone().any(|row| row.versus.is_some());
     let first = rows.clone().next().map(|row| row.point.label.clone());
-    let (naming, listed) = match &first {
-        Some(PointLabel::Value { variable, .. }) => (variable.as_str(), false),
-        _ => ("name", true),
-    };
-    let called = rows.clone().any(|row| row.throughput.is_some() || row.latency.is_some());
+    let naming = first.as_ref().and_then(PointLabel::variable);
+    let listed = naming.is_none();
+    let called = !ranked && rows.clone().any(|row| row.throughput.is_some() || row.latency.is_some());
     let calls = if called { &CALL_COLUMNS[..] } else { &[] };
     let versus = if compared { &VARIANT_COLUMNS[..] } else { &[] };
+    let ranking = if ranked { &RANKING_COLUMNS[..] } else { &[] };
     let snippet = if listed { &["snippet"][..] } else { &[] };
-    let mut table = TextTable::new([&[naming], &COST_COLUMNS[..], calls, versus, snippet].concat());
+    let columns = [&[naming.unwrap_or("name")], &COST_COLUMNS[..], calls, versus, ranking, snippet];
+    let mut table = TextTable::new(columns.concat());
     for row in rows {
+        if ranked {
+            table.rows.extend(ranking_rows(row));
+            continue;
+        }
         let mut record = row_fields(row);
         if called {
             record.extend([&row.throughput, &row.latency].into_iter().flat_map(|cost| format_quantity(cost.as_ref())));
@@ -41,9 +49,31 @@ pub fn tabulate_points<'a>(rows: impl Iterator<Item = &'a PointRow> + Clone) -> 
     table
 }
 
+/// A row for each ranked variant of a point; one row if it failed.
+fn ranking_rows(row: &PointRow) -> Vec<Vec<String>> {
+    let empty = || [const { String::new() }; RANKING_COLUMNS.len()].to_vec();
+    if row.variants.is_empty() {
+        return vec![[row_fields(row), empty()].concat()];
+    }
+    let variant_row = |(number, variant): (usize, &PointVariant)| {
+        // Only the first variant has a time and caveats.
+        let first = PointRow { cost: Some(variant.cost), ..row.clone() };
+        let other = PointRow { time: None, caveats: Vec::new(), ..first.clone() };
+        let mut fields = row_fields(if number == 0 { &first } else { &other });
+        fields.push(variant.label().to_string());
+        fields.push(variant.rank.map_or(String::new(), |rank| rank.to_string()));
+        let ratio = variant.ratio.map(|ratio| [ratio.value, ratio.low, ratio.high]);
+        fields.extend(ratio.unwrap_or_default().map(format_figure));
+        fields.push(variant.verdict.map(json_word).unwrap_or_default());
+        fields
+    };
+    row.variants.iter().enumerate().map(variant_row).collect()
+}
+
 fn row_fields(row: &PointRow) -> Vec<String> {
     let mut fields = vec![match &row.point.label {
         PointLabel::Value { value, .. } => value.to_string(),
+        PointLabel::Word { word, .. } => word.clone(),
         PointLabel::Name { name } => name.clone(),
     }];
     fields.extend(format_quantity(row.cost.as_ref()));

@@ -2,13 +2,12 @@
 //! list.
 
 use crate::args::grammar::build_grammar;
-use crate::args::template::SweepValue;
-use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep};
+use crate::args::template::{BoundVariable, find_variant_variable, parse_variant_words};
+use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep, SweepValue};
 use crate::input::source;
 use crate::output::Failure;
 use clap::FromArgMatches;
 use cyclescope::input::InputKind;
-use cyclescope::record::ErrorRecord;
 use cyclescope::study::points::{ListedSnippet, PointLabel, read_list};
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,16 +37,22 @@ pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequ
 fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
     let texts = SnippetTexts::read(args)?;
     let variable = &sweep.variable;
+    let other = find_variant_variable(words);
     let mut all = Vec::with_capacity(sweep.values.len());
     let mut is_changed = false;
-    for &value in &sweep.values {
-        let with = SweepValue { variable, value };
-        let place = format!("{variable} = {value}");
+    for value in &sweep.values {
+        let with = BoundVariable { variable, value, option: "--sweep", other: other.as_deref() };
+        let place = format!("{variable} = {}", value.describe());
         let (words, in_words) = with.fill_words(words)?;
-        let mut args = parse_run_words(words).map_err(|error| with_place(&place, error))?.1;
+        let mut args = parse_run_words(words).map_err(|error| error.with_subject(&place))?.1;
         let in_texts = texts.fill_args(with, &mut args)?;
         is_changed |= in_words || in_texts;
-        all.push(PointRequest { label: PointLabel::Value { variable: variable.clone(), value }, place, args });
+        let variable = variable.clone();
+        let label = match value.clone() {
+            SweepValue::Number(value) => PointLabel::Value { variable, value },
+            SweepValue::Word(word) => PointLabel::Word { variable, word },
+        };
+        all.push(PointRequest { label, place, args });
     }
     if is_changed {
         return Ok(all);
@@ -73,21 +78,10 @@ pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Fa
     }
 }
 
-/// Adds the place of the code to a failure.
-pub fn with_place(place: &str, failure: Failure) -> Failure {
-    match failure {
-        Failure::Error(record) => {
-            let text = format!("{place}: {}", record.text);
-            Failure::Error(Box::new(ErrorRecord { text, ..*record }))
-        }
-        closed => closed,
-    }
-}
-
 /// Texts of snippets that come from files or standard input.
 struct SnippetTexts {
     snippet: Option<String>,
-    versus: Option<String>,
+    versus: Vec<String>,
 }
 
 impl SnippetTexts {
@@ -96,23 +90,25 @@ impl SnippetTexts {
         let from_file = args.source.file.is_some();
         let is_read = from_file || args.source.snippet.as_deref() == Some("-");
         let snippet = if is_read { source::read_snippet_text(args)?.map(|text| text.text) } else { None };
-        let versus = args.versus.as_ref().filter(|_| from_file);
-        let versus = versus.map(|path| source::read_file(Path::new(path), InputKind::Snippet)).transpose()?;
+        // Words of a variable are no files.
+        let files = args.versus.iter().filter(|value| from_file && parse_variant_words(value).is_none());
+        let versus = files.map(|path| source::read_file(Path::new(path), InputKind::Snippet));
+        let versus = versus.collect::<Result<_, Failure>>()?;
         Ok(SnippetTexts { snippet, versus })
     }
 
     /// Replaces the files in the options by their texts with the value inserted. Returns whether a
     /// text had the variable.
-    fn fill_args(&self, with: SweepValue, args: &mut RunArgs) -> Result<bool, Failure> {
+    fn fill_args(&self, with: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
         let Some(snippet) = &self.snippet else { return Ok(false) };
         let snippet = with.fill_text(snippet)?;
         let mut is_changed = snippet.is_changed;
         args.source.file = None;
         args.source.snippet = Some(snippet.text);
-        if let Some(versus) = &self.versus {
+        for (own, versus) in args.versus.iter_mut().zip(&self.versus) {
             let versus = with.fill_text(versus)?;
             is_changed |= versus.is_changed;
-            args.versus = Some(versus.text);
+            *own = versus.text;
         }
         Ok(is_changed)
     }

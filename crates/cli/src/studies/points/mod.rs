@@ -3,7 +3,9 @@
 mod command_words;
 mod expand;
 mod plots;
+mod point_cells;
 mod prepared_point;
+mod ranking_table;
 mod session;
 mod tables;
 

@@ -1,9 +1,9 @@
 //! Points that are ready to be measured: assembled, compiled and checked.
 
-use super::expand::{PointRequest, with_place};
+use super::expand::PointRequest;
 use crate::args::CommonArgs;
 use crate::args::repro;
-use crate::input::target::{FoundTarget, FunctionLibraries, FunctionPair, RunTarget};
+use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::Failure;
 use crate::session::evidence;
 use crate::studies::run;
@@ -25,6 +25,8 @@ pub struct ReadyPoint {
     request: RunRequest,
     /// What is measured.
     pub target: RunTarget,
+    /// The names of its variants.
+    names: Vec<String>,
     /// The command that measures this point alone.
     pub repro: String,
 }
@@ -35,11 +37,12 @@ impl PreparedPoint {
         &self,
         common: &CommonArgs,
         machine: &Machine,
-        loaded: &[FunctionPair],
+        loaded: &[LoadedFunction],
     ) -> Result<(PointLabel, PointRun), Failure> {
         let course = match &self.ready {
-            Ok(ReadyPoint { request, target, repro }) => {
-                Ok(Box::new(run::build_study(common, machine, (target, loaded), request, repro)?))
+            Ok(ReadyPoint { request, target, names, repro }) => {
+                let study = run::build_study(common, machine, (target, loaded), request, repro)?;
+                Ok(Box::new(study.with_variant_names(names.clone())))
             }
             Err(refused) => Err(failure_fields(refused).map_err(evidence::evidence_failure)?),
         };
@@ -62,19 +65,19 @@ pub fn prepare_points(
     for PointRequest { label, place, args } in asked {
         let mut ready = || {
             let request = run::build_request(common, &args)?;
-            let FoundTarget { target, machine, .. } =
+            let FoundTarget { target, names, machine, .. } =
                 RunTarget::find_target(common, &args, request.seed, libraries, machine)?;
             run::require_runnable(common, &target)?;
             // All points use the same CPU, including those of a resumed file.
             let common = CommonArgs { cpu: Some(machine.target_cpu()), ..common.clone() };
             let repro = repro::format_repro(run::NAME, &args, &common, request.seed);
-            Ok(ReadyPoint { request, target, repro })
+            Ok(ReadyPoint { request, target, names, repro })
         };
         let ready = match ready() {
             Ok(ready) => Ok(ready),
             // Other points may not need what this machine lacks.
             Err(Failure::Error(record)) if record.exit == exit::UNAVAILABLE => Err(record),
-            Err(failure) => return Err(with_place(&place, failure)),
+            Err(failure) => return Err(failure.with_subject(&place)),
         };
         prepared.push(PreparedPoint { label, ready });
     }

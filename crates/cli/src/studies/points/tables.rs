@@ -1,16 +1,16 @@
 //! Prints points as text.
 
-use crate::args::format_size;
+use super::point_cells::{footnote_marks, format_cost, point_name};
+use super::ranking_table::tabulate_variants;
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{format_count, format_quantity};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
-use cyclescope::caveat::Caveat;
-use cyclescope::result::variant_comparison::VariantVerdict;
+use crate::studies::run::ranking::{RANK_MEANING, verdict_word};
+use comfy_table::{CellAlignment, Table};
 use cyclescope::study::points::{PointLabel, PointRow, PointsStudy};
 
-/// Width of a name, and of the notes.
-const NAME_WIDTH: usize = 36;
+/// Width of the notes.
 const NOTES_WIDTH: usize = 16;
 /// Maximum number of footnotes shown.
 const NOTES_MOST: usize = 20;
@@ -20,16 +20,32 @@ pub fn print_points(study: &PointsStudy, output: &mut Output) -> Result<(), Fail
     let rows: Vec<&PointRow> = study.rows().collect();
     let mut page = TextPage::new(output);
     let Some(first) = rows.first() else { return Ok(()) };
-    let compared = rows.iter().any(|row| row.versus.is_some());
-    let naming = match &first.point.label {
-        PointLabel::Value { variable, .. } => variable.clone(),
-        PointLabel::Name { .. } => "snippet".to_string(),
+    let naming = first.point.label.variable().unwrap_or("snippet");
+    let ranked = rows.iter().any(|row| !row.variants.is_empty());
+    let mut notes = Footnotes::default();
+    let lines = match ranked {
+        true => tabulate_variants(naming, &rows, &mut notes),
+        false => tabulate_costs(naming, &rows, &mut notes),
     };
-    let swept = matches!(first.point.label, PointLabel::Value { .. });
+    let count = format!("{} of {}", rows.len(), format_count(study.session().points as u64, "point"));
+    let title = common_subject(&rows).map_or(count.clone(), |subject| format!("{subject}, {count}"));
+    wrap_text(&title, WIDTH).iter().try_for_each(|line| page.begin_section(line))?;
+    print_table(&mut page, &lines)?;
+    notes.print_first(&mut page, NOTES_MOST, "--json and --csv show all")?;
+    if ranked {
+        print_note(&mut page, RANK_MEANING)?;
+    }
+    print_note(&mut page, &describe_plan(study))
+}
+
+/// Tabulates points that have one variant or two.
+fn tabulate_costs(naming: &str, rows: &[&PointRow], notes: &mut Footnotes) -> Table {
+    let compared = rows.iter().any(|row| row.versus.is_some());
+    let swept = rows.iter().any(|row| matches!(row.point.label, PointLabel::Value { .. }));
     let each = format!("/ {naming}");
     // Calls of short functions have two costs.
     let short = !compared && rows.iter().any(|row| row.throughput.is_some() && row.latency.is_some());
-    let mut heading = vec![naming.as_str()];
+    let mut heading = vec![naming];
     heading.extend(if short { vec!["throughput", "latency"] } else { vec!["core cycles"] });
     heading.extend(match (compared, swept) {
         (true, _) => vec!["other", "ratio", "verdict"],
@@ -39,9 +55,8 @@ pub fn print_points(study: &PointsStudy, output: &mut Output) -> Result<(), Fail
     heading.push("notes");
     let mut lines = new_table(&heading);
     let last = lines.column_mut(heading.len() - 1).expect("it has a heading");
-    last.set_cell_alignment(comfy_table::CellAlignment::Left);
-    let mut notes = Footnotes::default();
-    for row in &rows {
+    last.set_cell_alignment(CellAlignment::Left);
+    for row in rows {
         let mut cells = vec![point_name(row)];
         match short {
             true => cells.extend(format_both_costs(row)),
@@ -54,15 +69,10 @@ pub fn print_points(study: &PointsStudy, output: &mut Output) -> Result<(), Fail
                 cells.push(row.time.and_then(|time| time.value).map_or("-".to_string(), format_digits));
             }
         }
-        cells.push(wrap_text(&footnote_marks(row, &mut notes), NOTES_WIDTH).join("\n"));
+        cells.push(wrap_text(&footnote_marks(row, notes), NOTES_WIDTH).join("\n"));
         lines.add_row(cells);
     }
-    let count = format!("{} of {}", rows.len(), format_count(study.session().points as u64, "point"));
-    let title = common_subject(&rows).map_or(count.clone(), |subject| format!("{subject}, {count}"));
-    wrap_text(&title, WIDTH).iter().try_for_each(|line| page.begin_section(line))?;
-    print_table(&mut page, &lines)?;
-    notes.print_first(&mut page, NOTES_MOST, "--json and --csv show all")?;
-    print_note(&mut page, &describe_plan(study))
+    lines
 }
 
 /// The subject that all points have in common, such as a function.
@@ -70,21 +80,6 @@ pub fn common_subject<'a>(rows: &[&'a PointRow]) -> Option<&'a str> {
     let mut texts = rows.iter().filter_map(|row| row.snippet.as_deref());
     let first = texts.next()?;
     texts.all(|text| text == first).then_some(first)
-}
-
-fn point_name(row: &PointRow) -> String {
-    match &row.point.label {
-        PointLabel::Value { value, .. } => format_size(*value),
-        PointLabel::Name { name } => wrap_text(name, NAME_WIDTH).join("\n"),
-    }
-}
-
-fn format_cost(row: &PointRow) -> String {
-    match (row.measured_cost(), &row.text) {
-        (Some(cost), _) => format_quantity(cost),
-        (None, None) => "no number".to_string(),
-        (None, Some(_)) => "failed".to_string(),
-    }
 }
 
 /// Throughput and latency of a call. A function that isn't short has only the requested one.
@@ -109,13 +104,7 @@ fn format_unit_cost(row: &PointRow) -> String {
 fn versus_cells(row: &PointRow) -> [String; 3] {
     let Some(versus) = &row.versus else { return ["-"; 3].map(str::to_string) };
     let ratio = versus.ratio.value.map_or("-".to_string(), |ratio| format!("{ratio:.3}"));
-    let verdict = match versus.verdict {
-        VariantVerdict::Slower => "slower",
-        VariantVerdict::Faster => "faster",
-        VariantVerdict::Same => "same",
-        VariantVerdict::Unclear => "unclear",
-    };
-    [format_quantity(&versus.cost), ratio, verdict.to_string()]
+    [format_quantity(&versus.cost), ratio, verdict_word(Some(versus.verdict)).to_string()]
 }
 
 /// Formats a number with four significant digits, but at most six decimals.
@@ -123,24 +112,6 @@ fn format_digits(number: f64) -> String {
     let first = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
     let decimals = (3.0 - first).clamp(0.0, 6.0) as usize;
     format!("{number:.decimals$}")
-}
-
-/// The footnote marks of a row: why it has no result, or its caveats, each with advice.
-fn footnote_marks(row: &PointRow, notes: &mut Footnotes) -> String {
-    let advice = |caveat: &Caveat| {
-        let code = serde_json::to_value(caveat.code).expect("codes are strings");
-        let code = code.as_str().unwrap_or_default().to_string();
-        match caveat.code.advice() {
-            Some(advice) => format!("{code}; try: {advice}"),
-            None => format!("{code}: {}", caveat.text),
-        }
-    };
-    let mut texts: Vec<String> = row.caveats.iter().map(advice).collect();
-    texts.extend(row.text.as_ref().map(|text| match &row.remedy {
-        Some(remedy) => format!("{text}; help: {remedy}"),
-        None => text.clone(),
-    }));
-    notes.add_marks(texts.iter().map(String::as_str))
 }
 
 /// Describes how all points were measured.

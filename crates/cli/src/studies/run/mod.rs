@@ -1,5 +1,6 @@
 //! `cyclescope run`: measures the cost of a snippet or a function.
 
+pub mod ranking;
 mod report;
 
 use crate::args::repro;
@@ -7,7 +8,7 @@ use crate::args::{self, CommonArgs, ReplayArgs, RunArgs};
 use crate::input::call_parameters::CallParameters;
 use crate::input::function;
 use crate::input::source;
-use crate::input::target::{FoundTarget, FunctionLibraries, FunctionPair, RunTarget};
+use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::executor::{self, CodeOrigin};
@@ -32,7 +33,7 @@ pub use cyclescope::study::run::NAME;
 pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = build_request(common, args)?;
     let mut libraries = FunctionLibraries::default();
-    let FoundTarget { target, machine, stdin } =
+    let FoundTarget { target, names, machine, stdin } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
     require_runnable(common, &target)?;
     let repro = build_repro(common, args, stdin, request.seed);
@@ -41,6 +42,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
+        let study = study.with_variant_names(names);
         let mut study = study.with_raw_readings(args.counts).with_both_figures(true);
         drive_study(&RunView, &mut study, order, output)
     })
@@ -142,6 +144,7 @@ pub fn measure_again(
     require_runnable(common, &target)?;
     let study = build_study(common, &machine, (&target, &[]), &request, &repro)?;
     let order = StudyOrder::new(common, &machine, &repro)?;
+    let study = study.with_variant_names(kept.variant_names().to_vec());
     let mut study = study.with_raw_readings(kept.wants_raw_readings()).with_both_figures(kept.wants_both_figures());
     drive_study(&RunView, &mut study, order, output)
 }
@@ -156,11 +159,11 @@ pub fn require_runnable(common: &CommonArgs, target: &RunTarget) -> Result<(), F
 pub fn build_study(
     common: &CommonArgs,
     machine: &Machine,
-    (target, loaded): (&RunTarget, &[FunctionPair]),
+    (target, loaded): (&RunTarget, &[LoadedFunction]),
     request: &RunRequest,
     repro: &str,
 ) -> Result<RunStudy, Failure> {
-    let call = if let RunTarget::Call(_, with) = target { Some(with) } else { None };
+    let call = target.first_call().map(|call| &call.calling);
     let called = call.map(|with| {
         let memory = Some(with.program_memory());
         RunRequest { lengthen: Some(LengthenBy::Iterations), memory, ..request.clone() }
@@ -174,7 +177,7 @@ pub fn build_study(
     let serialized = call.and_then(|with| with.serialized);
     let study = study.with_setup(call.and_then(|with| with.setup.clone()));
     Ok(study
-        .with_other_variant(subjects.get(1))
+        .with_other_variants(&subjects[1..])
         .with_serialized(serialized, target.counterpart_subject(loaded).as_ref()))
 }
 

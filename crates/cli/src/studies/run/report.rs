@@ -1,5 +1,6 @@
 //! Prints a result as text, in lines of at most 80 characters.
 
+use super::ranking::print_ranking;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::executor::ExecutorOffer;
@@ -23,8 +24,10 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     }
     print_call_costs(record, output)?;
     print_loop_costs(record, output)?;
-    if let Some(versus) = &record.versus {
-        print_versus(record, versus, output)?;
+    match &record.versus {
+        _ if !record.variants.is_empty() => print_ranking(&record.variants, output)?,
+        Some(versus) => print_versus(record, versus, output)?,
+        None => {}
     }
     output.write_line("")?;
     for text in detail_lines(record) {

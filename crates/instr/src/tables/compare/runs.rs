@@ -4,7 +4,7 @@
 use crate::rows::instr_row::{InstrRow, ReciprocalThroughput, RowStatus};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
-use cyclescope_run::points::{PointLabel, RunPoint};
+use cyclescope_run::points::RunPoint;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl RunLine {
     /// The variable of a sweep and its value. Points are in random order.
     fn sweep_value(&self) -> Option<String> {
         let label = &self.point.as_ref()?.label;
-        matches!(label, PointLabel::Value { .. }).then(|| label.to_text())
+        label.variable().is_some().then(|| label.to_text())
     }
 }
 

@@ -1,0 +1,42 @@
+//! The table of points with several variants: a row for each variant of a point.
+
+use super::point_cells::{self, footnote_marks, point_name};
+use crate::output::footnotes::Footnotes;
+use crate::output::page::new_table;
+use crate::output::wrap_text;
+use crate::studies::run::ranking::{format_cost, format_rank, format_ratio, rank_order, verdict_word};
+use comfy_table::{CellAlignment, Table};
+use cyclescope::study::points::PointRow;
+
+/// Width of a variant's name or snippet, and of the notes.
+const VARIANT_WIDTH: usize = 24;
+const NOTES_WIDTH: usize = 8;
+
+/// Tabulates the variants of all points, of each point the best rank first.
+pub fn tabulate_variants(naming: &str, rows: &[&PointRow], notes: &mut Footnotes) -> Table {
+    let mut table = new_table(&[naming, "rank", "core cycles", "ratio", "verdict", "variant", "notes"]);
+    for column in [4, 5, 6] {
+        table.column_mut(column).expect("it has a heading").set_cell_alignment(CellAlignment::Left);
+    }
+    for row in rows {
+        let mut name = point_name(row);
+        let mut marks = wrap_text(&footnote_marks(row, notes), NOTES_WIDTH).join("\n");
+        if row.variants.is_empty() {
+            table.add_row([name.as_str(), "-", &point_cells::format_cost(row), "-", "-", "", &marks]);
+            continue;
+        }
+        for index in rank_order(row.variants.iter().map(|variant| (variant.rank, variant.cost))) {
+            let variant = &row.variants[index];
+            table.add_row([
+                std::mem::take(&mut name),
+                format_rank(variant.rank),
+                format_cost(&variant.cost),
+                format_ratio(index, variant.ratio),
+                verdict_word(variant.verdict).to_string(),
+                wrap_text(variant.label(), VARIANT_WIDTH).join("\n"),
+                std::mem::take(&mut marks),
+            ]);
+        }
+    }
+    table
+}
