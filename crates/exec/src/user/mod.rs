@@ -265,8 +265,12 @@ impl UserExecutor {
         }
         let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
         let origin = if copy { WorkerOrigin::Copy } else { WorkerOrigin::Own };
-        let codes: BTreeSet<Vec<u8>> = batch.programs.iter().map(Program::foreign_code).collect();
-        if origin != self.origin || !self.options.own_code && !self.ran.is_subset(&codes) {
+        let codes: BTreeSet<Vec<u8>> = match self.options.own_code {
+            // Any code may follow any other.
+            true => BTreeSet::new(),
+            false => batch.programs.iter().map(Program::foreign_code).collect(),
+        };
+        if origin != self.origin || !self.ran.is_subset(&codes) {
             self.worker = None;
         }
         self.origin = origin;
