@@ -47,6 +47,9 @@ impl RowAnalysis<'_> {
         meaning: &ExperimentMeaning,
     ) -> Option<(Option<ChainVariation>, LatencyFigure)> {
         let mut all = self.estimate_variations(passes, index, meaning);
+        if let [(None, _)] = all[..] {
+            return all.pop();
+        }
         let by_pass: Vec<_> =
             passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
         let has_plan = all.iter().any(|(variation, _)| variation.is_none());

@@ -1,6 +1,6 @@
 //! The latencies of a form, from its chains.
 
-use super::chain_variations::{SAME_CYCLES, is_below};
+use super::chain_variations::{SAME_CYCLES, is_below, variation_figures};
 use super::instr_row::{InstrRow, LatencyBound, LatencyRegimes, OperandLatency};
 use super::memory_links::latency_cycles;
 use super::renamed_memory::{self, ChainStanding};
@@ -127,6 +127,9 @@ impl RowAnalysis<'_> {
         index: usize,
         latency: &OperandLatency,
     ) -> Option<OperandLatency> {
+        if variation_figures(passes, index, ChainVariation::Cleared).is_empty() {
+            return None;
+        }
         let meaning = &self.plan.experiments[index].meaning;
         let (counts, _) = self.find_quickest(passes, index, meaning)?;
         let mut all = self.estimate_variations(passes, index, meaning).into_iter();

@@ -58,8 +58,10 @@ fn fit_lines(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<TwoLineFit
     let (first, last) = (*turns.get(FRESH_LEAST - 1)?, *turns.get(turns.len().checked_sub(SATURATED_LEAST)?)?);
     let steps = ((last - first) * KNEE_STEPS as f64) as usize;
     let knees = (0..=steps).map(|step| first + step as f64 / KNEE_STEPS as f64);
-    let fits = knees.map(|knee| fit_at_knee(turns, cycles, saturated, knee));
-    let (fit, constant) = fits.min_by(|(a, _), (b, _)| a.off.total_cmp(&b.off))?;
+    let lines = knees.map(|knee| (knee, FreshLine::fit(turns, cycles, saturated, knee)));
+    let (knee, line) = lines.min_by(|(_, a), (_, b)| a.off.total_cmp(&b.off))?;
+    let FreshLine { fresh, constant, off } = line;
+    let fit = TwoLineFit { fresh, knee, off, fresh_off: line.find_fresh_off(turns, cycles, knee) };
     let near = turns.iter().zip(cycles).all(|(turns, cycles)| {
         let expected = constant + fit.fresh * turns.min(fit.knee) + saturated * (turns - fit.knee).max(0.0);
         (cycles - expected).abs() <= OFF_CYCLES + OFF_SHARE * cycles
@@ -67,27 +69,43 @@ fn fit_lines(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<TwoLineFit
     near.then_some(fit)
 }
 
-/// The best first line for a knee, and its constant. The variance is proportional to the time.
-fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (TwoLineFit, f64) {
-    let points = || {
-        turns
-            .iter()
-            .zip(cycles)
-            .map(|(turns, cycles)| (turns.min(knee), cycles - saturated * (turns - knee).max(0.0), 1.0 / cycles))
-    };
-    let weight: f64 = points().map(|(.., weight)| weight).sum();
-    let mean = |part: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * part(point)).sum::<f64>() / weight;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let moments = points().fold([0.0; 2], |[xx, xy], (at, value, weight)| {
-        [xx + weight * (at - x) * (at - x), xy + weight * (at - x) * (value - y)]
-    });
-    let fresh = moments[1] / moments[0];
-    let constant = y - fresh * x;
-    let off = points().map(|(at, value, weight)| weight * (value - constant - fresh * at).powi(2)).sum::<f64>();
-    let errors: Vec<f64> =
-        points().filter(|(at, ..)| *at < knee).map(|(at, value, _)| (value - constant - fresh * at).powi(2)).collect();
-    let fresh_off = statistics::mean(&errors).sqrt();
-    (TwoLineFit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
+/// The best first line for a knee.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct FreshLine {
+    /// See [`TwoLineFit::fresh`].
+    fresh: f64,
+    /// Core cycles of a chain without turns.
+    constant: f64,
+    /// See [`TwoLineFit::off`].
+    off: f64,
+}
+
+impl FreshLine {
+    /// Fits the line in one walk over the lengths, because the search tries hundreds of knees. The
+    /// variance is proportional to the time.
+    fn fit(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> FreshLine {
+        let [mut all, mut x, mut y, mut xx, mut xy, mut yy] = [0.0; 6];
+        for (turns, cycles) in turns.iter().zip(cycles) {
+            let (at, value) = (turns.min(knee), cycles - saturated * (turns - knee).max(0.0));
+            let weight = 1.0 / cycles;
+            all += weight;
+            x += weight * at;
+            y += weight * value;
+            xx += weight * at * at;
+            xy += weight * at * value;
+            yy += weight * value * value;
+        }
+        let fresh = (xy - x * y / all) / (xx - x * x / all);
+        let rest = (yy - y * y / all) - fresh * (xy - x * y / all);
+        FreshLine { fresh, constant: (y - fresh * x) / all, off: (rest.max(0.0) / all).sqrt() }
+    }
+
+    /// See [`TwoLineFit::fresh_off`].
+    fn find_fresh_off(&self, turns: &[f64], cycles: &[f64], knee: f64) -> f64 {
+        let before = turns.iter().zip(cycles).filter(|(turns, _)| **turns < knee);
+        let errors = before.map(|(turns, cycles)| (cycles - self.constant - self.fresh * turns).powi(2));
+        statistics::mean(&errors.collect::<Vec<f64>>()).sqrt()
+    }
 }
 
 /// The slope of a curve well below the knee: some chains bend a little before they reach the second
