@@ -18,6 +18,7 @@ mod marker;
 mod points;
 mod refusals;
 mod resume;
+mod signals;
 mod snippets;
 mod steadiness;
 mod support;
