@@ -33,7 +33,7 @@ impl SurveyEffort {
         layouts: 6,
         rounds: 3,
         recipes: 4,
-        cycles: 10_000.0,
+        cycles: 8_000.0,
         decoders: true,
         regimes: true,
         constants: true,

@@ -19,6 +19,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{EntryState, Program, ProgramRecipe, VectorSetup};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_core::statistics::mean;
 use cyclescope_exec::{Executor, ProgramCall};
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::placement;
@@ -28,6 +29,7 @@ use cyclescope_measure::ruler::{
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use iced_x86::{Code, Instruction, Register};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::Duration;
 
 /// A program to time.
@@ -109,6 +111,10 @@ pub struct ProgramTimer<'a> {
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles.
     pub imul_latency: f64,
+    /// The ruler and the width sentinel, in the order of their calls.
+    ruler: [Program; RULER_CALLS],
+    /// The wake-up checks of 256 and 512 bits.
+    wake_up_checks: [Program; 2],
     /// Widths of the core, learnt with an idle sibling.
     widths: RefCell<WidthLearner>,
     /// Overhead of the ruler's short loop. It seems lower if the long loop is slow. On Golden Cove,
@@ -153,10 +159,13 @@ const DELAY_LEAST: u32 = 16;
 impl<'a> ProgramTimer<'a> {
     /// A timer by this clock, its resolution, and the ruler's latency.
     pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> ProgramTimer<'a> {
+        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(clock);
         ProgramTimer {
             clock,
             step,
             imul_latency,
+            ruler: [short, long, sentinel],
+            wake_up_checks: [VectorSetup::Ymm, VectorSetup::Zmm].map(|vectors| build_wake_up_check(clock, vectors)),
             widths: RefCell::default(),
             rest: RefCell::default(),
             probe: RefCell::default(),
@@ -181,9 +190,8 @@ impl<'a> ProgramTimer<'a> {
         ProgramRecipe { world, init, lead, ..ProgramRecipe::with_loop(self.clock, period, repeats) }.build()
     }
 
-    /// Times programs. Returns timings by layout, then program.
-    ///
-    /// Few programs share a round: a shorter round loses less to an intermittently busy sibling.
+    /// Times programs. Returns timings by layout, then program. All layouts are one batch, because
+    /// each waits for the worker.
     pub(crate) fn time_programs(
         &self,
         executor: &mut dyn Executor,
@@ -192,64 +200,56 @@ impl<'a> ProgramTimer<'a> {
         surroundings: TimingSurroundings,
         random: &mut Random,
     ) -> Result<Vec<Vec<ProgramTiming>>, RunError> {
-        let mut timings = vec![Vec::new(); size.layouts];
-        for group in programs.chunks(programs.len().div_ceil(programs.len().div_ceil(ROUND_PROGRAMS).max(1)).max(1)) {
-            let more = self.time_together(executor, group, size, surroundings, random)?;
-            timings.iter_mut().zip(more).for_each(|(layout, more)| layout.extend(more));
+        if programs.is_empty() {
+            return Ok(vec![Vec::new(); size.layouts]);
         }
-        Ok(timings)
-    }
-
-    fn time_together(
-        &self,
-        executor: &mut dyn Executor,
-        programs: &[LoopedProgram],
-        size: TimingSize,
-        surroundings: TimingSurroundings,
-        random: &mut Random,
-    ) -> Result<Vec<Vec<ProgramTiming>>, RunError> {
+        let groups = split_evenly(programs.len());
         let TimingSize { layouts, warm_up, rounds } = size;
-        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(self.clock);
-        let mut all = vec![short, long, sentinel];
-        let check = self.build_wake_up_check(surroundings.vectors);
-        let wake_up = check.as_ref().map(|(size, _)| *size);
-        all.extend(check.map(|(_, program)| program));
-        let emptied = surroundings.emptied;
+        let wake_up = match surroundings.vectors {
+            VectorSetup::None | VectorSetup::Legacy => None,
+            VectorSetup::Ymm | VectorSetup::Evex => Some(0),
+            VectorSetup::Zmm => Some(1),
+        };
+        let mut all = self.ruler.to_vec();
+        all.extend(wake_up.map(|size| self.wake_up_checks[size].clone()));
+        let first = all.len();
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
-        let mut round_calls = Vec::new();
         let mut planned = Vec::new();
+        let mut read = Vec::new();
         for _ in 0..layouts {
-            let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
-            let loops = (least - least / 8 + random.below(least / 4)) as u64;
-            let calls = RoundCalls { loops, wake_up, emptied };
-            planned.push(self.plan_layout(&all, programs, calls, arena, random)?);
-            round_calls.push(calls);
+            for group in &groups {
+                let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
+                let loops = (least - least / 8 + random.below(least / 4)) as u64;
+                let calls = RoundCalls { loops, wake_up, emptied: surroundings.emptied };
+                let code =
+                    schedule::place_programs(&all, first, first + group.start..first + group.end, arena, None, random)?;
+                let data = placement::displace_standard_data(random);
+                let columns = self.list_calls(&programs[group.clone()], calls, groups[0].len());
+                planned.push(PlannedLayout::with_calls_in_order(code, columns, random.next_bits()).with_data(data));
+                read.push((group.clone(), calls));
+            }
         }
         let pace = BatchPace {
             warm_up,
             rounds,
             memory: ProgramMemory::standard(surroundings.element, surroundings.touches_memory),
             delay: DELAY_LEAST.max((4.0 * self.step) as u32),
-            deadline: DEADLINE,
+            deadline: DEADLINE * groups.len() as u32,
         };
-        let layouts = Schedule::with_layouts(all, pace, planned).measure(executor)?.into_iter().zip(round_calls);
-        let read = |(samples, calls)| self.read_samples(&samples, programs, calls);
-        Ok(layouts.map(read).collect())
+        let samples = Schedule::with_layouts(all, pace, planned).measure(executor)?;
+        let timings: Vec<Vec<ProgramTiming>> = samples
+            .iter()
+            .zip(read)
+            .map(|(samples, (group, calls))| self.read_samples(samples, &programs[group], calls))
+            .collect();
+        Ok(timings.chunks(groups.len()).map(<[Vec<ProgramTiming>]>::concat).collect())
     }
 
-    fn plan_layout(
-        &self,
-        all: &[Program],
-        programs: &[LoopedProgram],
-        calls: RoundCalls,
-        arena: usize,
-        random: &mut Random,
-    ) -> Result<PlannedLayout, RunError> {
+    /// The calls of a round. A layout with fewer programs than `most` gets further calls of the
+    /// ruler, because all layouts of a batch have as many calls.
+    fn list_calls(&self, programs: &[LoopedProgram], calls: RoundCalls, most: usize) -> Vec<ProgramCall> {
         let RoundCalls { loops, wake_up, emptied } = calls;
-        // Only the timed programs change places.
-        let first = all.len() - programs.len();
-        let code = schedule::place_programs(all, first, first..all.len(), arena, None, random)?;
         let ruler = schedule::ruler_calls::<RULER_CALLS>(loops, sentinel_loops(self.step));
         let sentinel = ruler[column::BRIEF_SENTINEL];
         let probe = ProgramCall { place: column::IMUL_LONG, loop_count: count_probe_loops(loops) };
@@ -258,9 +258,11 @@ impl<'a> ProgramTimer<'a> {
             true => WAKE_UP_LOOPS.map(|loop_count| ProgramCall { place: RULER_CALLS, loop_count }).to_vec(),
             false => Vec::new(),
         };
+        let first = RULER_CALLS + usize::from(wake_up.is_some());
         let mut calls = ruler.to_vec();
         calls.extend(&wake_up_calls);
         calls.push(probe);
+        let start = calls.len();
         for (index, timed) in programs.iter().enumerate() {
             // An untimed call: other programs have trained the branch predictors since the previous
             // round.
@@ -271,26 +273,13 @@ impl<'a> ProgramTimer<'a> {
             calls.extend(emptied.then_some(probe));
             calls.push(probe);
         }
+        calls.resize(start + most * count_program_calls(emptied), ProgramCall { loop_count: 1, ..probe });
         if emptied {
             // The ruler of the next round gets an untimed call too.
             calls.extend(ruler);
         }
         calls.push(sentinel);
-        let data = placement::displace_standard_data(random);
-        Ok(PlannedLayout::with_calls_in_order(code, calls, random.next_bits()).with_data(data))
-    }
-
-    /// The chain that checks the widest vector units. `None` if programs use only narrow ones.
-    fn build_wake_up_check(&self, vectors: VectorSetup) -> Option<(usize, Program)> {
-        let (size, code, register) = match vectors {
-            VectorSetup::None | VectorSetup::Legacy => return None,
-            VectorSetup::Ymm | VectorSetup::Evex => (0, Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
-            VectorSetup::Zmm => (1, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
-        };
-        let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
-        let link = encode_instructions(&[link]).expect("a plain instruction");
-        let world = EntryState { vectors, avx: true, ..EntryState::default() };
-        Some((size, self.build_program(world, &[], &link, WAKE_UP_LINKS)))
+        calls
     }
 
     fn read_samples(
@@ -335,21 +324,19 @@ impl<'a> ProgramTimer<'a> {
                 known.learn(ticks[first] / rate - links);
             }
             let probe = links + known.median_figure().unwrap_or(rest);
-            let each = 1 + CALL_LENGTHS.len() + 1 + usize::from(emptied);
+            let each = count_program_calls(emptied);
+            let rates: Vec<f64> = (0..=programs.len()).map(|index| ticks[first + each * index] / probe).collect();
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = first + each * index;
-                let rates = [ticks[at] / probe, ticks[at + each] / probe];
-                let moved = (rates[0] / rates[1] - 1.0).abs();
-                if moved > MOVED_SHARE + self.step / ticks[at] || moved.is_nan() {
+                let Some(moment) = find_moment_rate(&rates, index, MOVED_SHARE + self.step / ticks[at]) else {
                     continue;
-                }
-                let copies = timed.copies as f64 * timed.loops as f64 * (rates[0] + rates[1]) / 2.0;
+                };
+                let copies = timed.copies as f64 * timed.loops as f64 * moment;
                 let [short, middle, long] = [at + 2, at + 3, at + 4];
                 let cycles = Contrast::slope_between([short, long], 3.0 * copies).evaluate(ticks);
                 let bend = Contrast::slope_between([middle, long], 2.0 * copies)
                     .minus(&Contrast::slope_between([short, middle], copies))
                     .evaluate(ticks);
-                let moment = (rates[0] + rates[1]) / 2.0;
                 let [first, second, whole] = [0, 1, 2]
                     .map(|call| (ticks[at + 2 + call] - overhead * moment) / (CALL_LENGTHS[call] as f64 * copies));
                 let start = START_CYCLES * moment / (CALL_LENGTHS[2] as f64 * copies);
@@ -383,6 +370,50 @@ impl<'a> ProgramTimer<'a> {
             shared || widths.unshared_width().is_some_and(|quiet| !quiet.is_alone(scale.width, error))
         })
     }
+}
+
+/// Calls of a program and its probe in a round.
+fn count_program_calls(emptied: bool) -> usize {
+    1 + CALL_LENGTHS.len() + 1 + usize::from(emptied)
+}
+
+/// Splits this number of programs into groups of nearly the same size that share a round, the
+/// largest first. Few programs share one: a shorter round loses less to an intermittently busy
+/// sibling.
+fn split_evenly(programs: usize) -> Vec<Range<usize>> {
+    let groups = programs.div_ceil(ROUND_PROGRAMS);
+    let size = |group: usize| programs / groups + usize::from(group < programs % groups);
+    let starts = (0..groups).scan(0, |start, group| {
+        let range = *start..*start + size(group);
+        *start = range.end;
+        Some(range)
+    });
+    starts.collect()
+}
+
+/// The chain of this width that checks whether vector units are awake.
+fn build_wake_up_check(clock: &Clock, vectors: VectorSetup) -> Program {
+    let (code, register) = match vectors {
+        VectorSetup::Zmm => (Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
+        _ => (Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
+    };
+    let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
+    let link = encode_instructions(&[link]).expect("a plain instruction");
+    let world = EntryState { vectors, avx: true, ..EntryState::default() };
+    ProgramRecipe { world, ..ProgramRecipe::with_loop(clock, &link, WAKE_UP_LINKS) }.build()
+}
+
+/// Ticks per core cycle at the program with this index, by the probes around it. `None` if the two
+/// next to it differ by more than a share: the clock moved. If two more do not, they count too,
+/// because the clock's step is most of a probe's error.
+fn find_moment_rate(rates: &[f64], index: usize, share: f64) -> Option<f64> {
+    let mean_alike = |range: Range<usize>| {
+        let near = &rates[range];
+        let least = near.iter().copied().fold(f64::INFINITY, f64::min);
+        near.iter().all(|rate| rate / least - 1.0 <= share).then(|| mean(near))
+    };
+    let next = mean_alike(index..index + 2)?;
+    Some(mean_alike(index.saturating_sub(1)..(index + 3).min(rates.len())).unwrap_or(next))
 }
 
 /// Iterations of a probe.
@@ -420,6 +451,46 @@ mod tests {
             let mean = cyclescope_core::statistics::mean(&cycles);
             assert!((mean - 3.0).abs() < 0.03, "step {step}, ratio {ratio}: {mean}");
         }
+    }
+
+    #[test]
+    fn more_programs_than_a_round_holds_are_one_batch() {
+        for programs in [1, ROUND_PROGRAMS, ROUND_PROGRAMS + 5, 3 * ROUND_PROGRAMS + 1] {
+            let groups = split_evenly(programs);
+            assert_eq!(groups.iter().cloned().flatten().collect::<Vec<_>>(), (0..programs).collect::<Vec<_>>());
+            let sizes: Vec<usize> = groups.iter().map(Range::len).collect();
+            assert!(sizes[0] <= ROUND_PROGRAMS && sizes[0] - sizes[sizes.len() - 1] <= 1, "{sizes:?}");
+        }
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let chain = |links: usize| {
+            let body = parse_assembly(&"imul rax, rax;".repeat(links)).unwrap();
+            let program = timer.build_program(EntryState::default(), &[], body.bytes(), 16);
+            LoopedProgram { program, copies: 16, loops: 20 }
+        };
+        // Two rounds of ten and nine programs.
+        let programs: Vec<LoopedProgram> = (1..ROUND_PROGRAMS + 6).map(chain).collect();
+        let mut core = SimulatedCore::with_scenario(CoreModel::from_seed(1), Scenario::default(), 5);
+        let size = TimingSize { layouts: 2, warm_up: 1, rounds: 3 };
+        let surroundings = TimingSurroundings { emptied: true, ..TimingSurroundings::default() };
+        for surroundings in [TimingSurroundings::default(), surroundings] {
+            let timings = timer.time_programs(&mut core, &programs, size, surroundings, &mut Random::new(2)).unwrap();
+            assert_eq!(timings.len(), 2);
+            for (links, timing) in timings.iter().flat_map(|layout| (1..).zip(layout)) {
+                let cost = mean(&timing.cycles);
+                assert!((cost / 3.0 - f64::from(links)).abs() < 0.1, "{links} links: {cost}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rate_at_a_program_comes_from_up_to_four_alike_probes() {
+        let rate = |rates: &[f64], index| find_moment_rate(rates, index, 0.01);
+        let near = |found: Option<f64>, truth: f64| found.is_some_and(|found| (found - truth).abs() < 1e-9);
+        assert!(near(rate(&[0.6, 0.604, 0.602, 0.606], 1), 0.603));
+        assert!(near(rate(&[0.6, 0.604, 0.602], 0), 0.602) && near(rate(&[0.6, 0.604], 0), 0.602));
+        assert!(near(rate(&[0.7, 0.604, 0.602, 0.606], 1), 0.603), "the clock moved before");
+        assert_eq!(rate(&[0.6, 0.604, 0.62, 0.62], 1), None, "the clock moved meanwhile");
+        assert_eq!(rate(&[0.6, f64::NAN, 0.6, 0.6], 1), None);
     }
 
     #[test]
