@@ -56,6 +56,12 @@ pub(crate) fn is_proved(values: &[f64]) -> bool {
     find_proved_mode(&split_modes(values)).is_some()
 }
 
+/// Whether all figures are within the width of one mode.
+pub(crate) fn is_one_mode(values: impl Iterator<Item = f64> + Clone) -> bool {
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    values.fold(f64::NEG_INFINITY, f64::max) - least <= mode_width(least)
+}
+
 /// The index of the lowest proved mode.
 fn find_proved_mode(modes: &[Vec<f64>]) -> Option<usize> {
     modes.iter().position(|mode| mode.len() >= PROVED_LAYOUTS)

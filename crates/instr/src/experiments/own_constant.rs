@@ -4,9 +4,9 @@
 //! decoded copies, and regimes.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
-use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST};
+use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST, keeps_up};
 use super::program_reading::ProgramReading;
-use super::regimes::{self, DIFFERENT_CYCLES};
+use super::regimes::{self, DIFFERENT_CYCLES, ShortChainTimer};
 use super::timing::LoopedProgram;
 use cyclescope_code::program::VectorSetup;
 use cyclescope_core::error::RunError;
@@ -39,14 +39,25 @@ impl FormMeasurement<'_> {
     ) -> Result<Vec<ProgramReading>, RunError> {
         let mut readings = self.measure_programs(executor, random)?;
         self.remeasure_chains(executor, &mut readings, random)?;
-        if self.effort.decoders && self.plan.least_rthroughput(&readings) < DECODED_BELOW {
+        if self.effort.decoders && self.may_decoders_limit(&readings) {
             self.measure_decoders(executor, &mut readings, random)?;
         }
         self.clear_operands(executor, &mut readings, random)?;
         if self.effort.regimes {
-            regimes::measure_regimes(self.timer, self.plan, executor, &mut readings, random)?;
+            let mut fenced =
+                ShortChainTimer { timer: self.timer, surroundings: self.plan.surroundings, executor, random };
+            regimes::measure_regimes(&mut fenced, self.plan, self.earlier, &mut readings)?;
         }
         Ok(readings)
+    }
+
+    /// Whether the decoders may have a lower rate than the best program. If an earlier pass found that
+    /// they keep up with it, they do.
+    pub(super) fn may_decoders_limit(&self, readings: &[ProgramReading]) -> bool {
+        let rthroughput = self.plan.least_rthroughput(readings);
+        let kept_up =
+            |pass: &Vec<ProgramReading>| pass.first().is_some_and(|first| keeps_up(&first.decoded, rthroughput));
+        rthroughput < DECODED_BELOW && !self.earlier.iter().any(kept_up)
     }
 
     /// Measures variations of chains that may be slow for another reason than their latency. A

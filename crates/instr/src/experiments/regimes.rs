@@ -16,7 +16,9 @@
 use super::chain_turns::{ChainTurns, FENCE_CYCLES};
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
+use super::modes::is_one_mode;
 use super::program_reading::{ProgramReading, layout_cost};
+use super::regime_reading::RegimeReading;
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
 use crate::forms::form_anatomy::OperandPlace;
 use cyclescope_code::program::EntryState;
@@ -74,19 +76,25 @@ impl LongChain<'_> {
         LoopedProgram { program, copies: 1, loops: (loops as u64).max(1) }
     }
 
-    /// Whether turns of short chains are quicker, beyond chance and instrument error.
+    /// Whether turns of short chains are quicker.
     pub(super) fn judge_short(&self, short: &[f64]) -> RegimeVerdict {
-        let Some(difference) = welch_interval(short, self.cycles, CONFIDENCE) else {
-            return RegimeVerdict::Unclear;
-        };
-        let least = DIFFERENT_CYCLES.max(DIFFERENT_SHARE * mean(self.cycles));
-        if difference.high < 0.0 && difference.value < -least {
-            RegimeVerdict::Quicker
-        } else if difference.low >= -ALIKE_FACTOR * least {
-            RegimeVerdict::Alike
-        } else {
-            RegimeVerdict::Unclear
-        }
+        judge_short(short, self.cycles)
+    }
+}
+
+/// Whether turns of short chains are quicker than those of the long one, beyond chance and instrument
+/// error.
+fn judge_short(short: &[f64], long: &[f64]) -> RegimeVerdict {
+    let Some(difference) = welch_interval(short, long, CONFIDENCE) else {
+        return RegimeVerdict::Unclear;
+    };
+    let least = DIFFERENT_CYCLES.max(DIFFERENT_SHARE * mean(long));
+    if difference.high < 0.0 && difference.value < -least {
+        RegimeVerdict::Quicker
+    } else if difference.low >= -ALIKE_FACTOR * least {
+        RegimeVerdict::Alike
+    } else {
+        RegimeVerdict::Unclear
     }
 }
 
@@ -176,18 +184,28 @@ impl ShortChainTimer<'_> {
     }
 }
 
-/// Finds chains with quicker short ones and adds their costs to the readings.
+/// Finds chains with quicker short ones and adds their costs to the readings. Chains that an earlier
+/// pass found alike are not measured again.
 pub(super) fn measure_regimes(
-    timer: &ProgramTimer,
+    fenced: &mut ShortChainTimer,
     plan: &FormPlan,
-    executor: &mut dyn Executor,
+    earlier: &[Vec<ProgramReading>],
     readings: &mut [ProgramReading],
-    random: &mut Random,
 ) -> Result<(), RunError> {
-    let mut fenced = ShortChainTimer { timer, surroundings: plan.surroundings, executor, random };
     let chosen: Vec<ChosenChain> = (0..readings.len()).map(|at| ChosenChain::new(plan, at, &readings[at])).collect();
     let long = |index: usize| Some((index, chosen[index].find_long_chain(plan, index)?));
-    let mut open: Vec<(usize, LongChain)> = (0..chosen.len()).filter_map(long).collect();
+    let is_settled = |(index, chain): &(usize, LongChain)| {
+        let known = earlier.iter().filter_map(|pass| Some((&pass.get(*index)?.cycles, pass[*index].regimes.as_ref()?)));
+        let is_alike = |(long, short): (&Vec<f64>, &RegimeReading)| {
+            let is_planned = short.variation.is_none() && chosen[*index].variation.is_none();
+            is_planned
+                && short.turns.is_empty()
+                && judge_short(&short.short, long) == RegimeVerdict::Alike
+                && is_one_mode(long.iter().chain(chain.cycles).copied())
+        };
+        known.clone().count() > 0 && known.into_iter().all(is_alike)
+    };
+    let mut open: Vec<(usize, LongChain)> = (0..chosen.len()).filter_map(long).filter(|one| !is_settled(one)).collect();
     for _ in 0..CONFIRMATIONS {
         let chains: Vec<&LongChain> = open.iter().map(|(_, chain)| chain).collect();
         let mut slopes = fenced.screen_chains(&chains)?.into_iter();
@@ -206,7 +224,7 @@ pub(super) fn measure_regimes(
         reading.turns = lengths.iter().map(|turns| *turns as u32).collect();
         reading.curve = fenced.measure_curves(&[(chain, &lengths)], CURVE_SIZE)?.remove(0);
     }
-    measure_short_variations(&mut fenced, plan, readings)
+    measure_short_variations(fenced, plan, readings)
 }
 
 /// Measures short chains that are longer by some links, for chains that the rate of their instances
