@@ -8,6 +8,7 @@ use super::row_analysis::{CYCLE_LEAST, PASS_SHARE, PassDisagreement, RowAnalysis
 use crate::experiments::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning};
 use crate::experiments::program_reading::ProgramReading;
 use cyclescope_code::asm::Listing;
+use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
@@ -82,12 +83,16 @@ impl RowAnalysis<'_> {
             // Uses the variation that counts over all passes: which is quickest in one pass is
             // chance.
             let Some((counts, _)) = self.find_quickest(passes, *index, meaning) else { continue };
+            // Without a dependency, a chain shows the rate of its instances and no latency.
+            if latency.bound == LatencyBound::Upper && latency_cycles(latency) < CYCLE_LEAST {
+                continue;
+            }
             let cost = |pass| {
                 let variations = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
-                variations
-                    .into_iter()
-                    .find(|(variation, _)| *variation == counts)
-                    .map(|(_, figure)| latency_cycles(&figure.0))
+                let (_, (latency, ..)) = variations.into_iter().find(|(variation, _)| *variation == counts)?;
+                let Quantity { value: Some(value), low, high, .. } = latency.cost else { return None };
+                let [low, high] = [low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)];
+                Some(Interval { value, low, high })
             };
             let costs = passes.iter().filter_map(cost).collect();
             let links = self.sum_links(meaning);
@@ -293,6 +298,22 @@ mod tests {
             assert_eq!(found.variant.is_none(), is_headline, "{form}");
             assert_eq!(row.tags, ["partial_write"]);
         }
+    }
+
+    #[test]
+    fn passes_of_an_eliminated_move_do_not_disagree() {
+        let link_costs = LinkCosts::default();
+        let disagree = |form: &str, costs: [f64; 2]| {
+            let plan = plan(form);
+            let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.1 };
+            let passes = costs.map(|cycles| read(&plan, cycles, &[]).0);
+            let mut row = super::super::instr_table::tests::row("mov", "r64, r64", Vec::new(), 0.1);
+            analysis.add_latencies(&passes, Some(0.1), &mut row);
+            assert!(!row.latency.is_empty());
+            row.caveats.iter().any(|caveat| caveat.code == CaveatKind::NotRepeatable)
+        };
+        assert!(!disagree("Mov_rm64_r64 r64, r64", [0.13, 0.16]));
+        assert!(disagree("Imul_r64_rm64 r64, r64", [3.0, 3.2]));
     }
 
     #[test]

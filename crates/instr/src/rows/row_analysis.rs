@@ -6,6 +6,7 @@ use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes::{ModeEstimate, estimate_largest_mode, estimate_lowest_mode};
 use crate::experiments::program_reading::ProgramReading;
+use cyclescope_core::statistics::Interval;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 
@@ -98,20 +99,29 @@ impl RowAnalysis<'_> {
         }
     }
 
-    /// Detects passes that disagree. The timed cost was higher by `links`, whose error is part of
-    /// the difference. Two agreeing passes of three suffice if the third was slower: disturbances
-    /// cost time. A faster pass is never an accident.
-    pub(super) fn find_disagreement(&self, mut costs: Vec<f64>, links: f64, what: &str) -> Option<PassDisagreement> {
-        let said: Vec<String> = costs.iter().map(|cost| format!("{cost:.3}")).collect();
-        costs.sort_by(f64::total_cmp);
-        let near = |low: f64, high: f64| high - low <= PASS_CYCLES.max(PASS_SHARE * (high + links));
+    /// Detects passes that disagree beyond a tolerance and beyond chance. Chance is judged by the
+    /// spread of the layouts within each pass, which is in the row's interval anyway. The timed cost
+    /// was higher by `links`, whose error is part of the difference. Two agreeing passes of three
+    /// suffice if the third was slower: disturbances cost time. A faster pass is never an accident.
+    pub(super) fn find_disagreement(
+        &self,
+        mut costs: Vec<Interval>,
+        links: f64,
+        what: &str,
+    ) -> Option<PassDisagreement> {
+        let said: Vec<String> = costs.iter().map(|cost| format!("{:.3}", cost.value)).collect();
+        costs.sort_by(|a, b| a.value.total_cmp(&b.value));
         let [least, second, ..] = costs[..] else { return None };
-        if near(least, second) {
+        let difference = second.value - least.value;
+        let tolerance = PASS_CYCLES.max(PASS_SHARE * (second.value + links));
+        // A single layout has an infinite interval, and shows nothing of chance.
+        let chance = Some(least.half_width().hypot(second.half_width())).filter(|chance| chance.is_finite());
+        if difference <= tolerance.max(chance.unwrap_or(0.0)) {
             return None;
         }
         let text = format!("{what}: {} core cycles in successive passes", said.join(", "));
         let caveat = Caveat { code: CaveatKind::NotRepeatable, text };
-        Some(PassDisagreement { caveat, range: [least, costs[costs.len() - 1]] })
+        Some(PassDisagreement { caveat, range: [least.value, costs[costs.len() - 1].value] })
     }
 
     /// Turns exact latencies with wide intervals into upper bounds, and adds caveats for wide
@@ -141,7 +151,6 @@ pub(super) mod tests {
     use crate::forms::form_anatomy::FormAnatomy;
     use crate::selection::{FormCriteria, list_forms};
     use cyclescope_core::machine::Machine;
-    use cyclescope_core::statistics::Interval;
     use cyclescope_core::unit::Unit;
 
     #[test]
@@ -189,9 +198,16 @@ pub(super) mod tests {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::default();
         let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
-        let caveat = |costs: &[f64]| analysis.find_disagreement(costs.to_vec(), 0.0, "x").is_some();
+        let disagree = |costs: &[f64], margin: f64| {
+            let costs = costs.iter().map(|cost| Interval::with_margin(*cost, margin)).collect();
+            analysis.find_disagreement(costs, 0.0, "x").is_some()
+        };
+        let caveat = |costs: &[f64]| disagree(costs, 0.001);
         assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
         assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));
         assert!(caveat(&[4.5, 1.0, 4.51]), "two slow passes do not outvote a fast one");
+        // The layouts of each pass differ as much as the passes.
+        assert!(!disagree(&[1.0, 1.05], 0.04) && disagree(&[1.0, 1.06], 0.04));
+        assert!(disagree(&[1.0, 1.06], f64::INFINITY), "single layouts show no chance");
     }
 }

@@ -36,7 +36,7 @@ impl RowAnalysis<'_> {
         let ExperimentMeaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        let estimate = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
+        let estimate = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost);
         if !is_proved(&programs[place].concat()) {
             let costs = programs[place].iter().filter_map(estimate).collect();
             let disagreement = self.find_disagreement(costs, 0.0, "reciprocal throughput");
