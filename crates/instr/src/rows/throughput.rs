@@ -30,9 +30,12 @@ impl RowAnalysis<'_> {
         };
         let places: Vec<usize> = (0..self.plan.experiments.len()).filter(is_rate).collect();
         let rates: Vec<f64> = places.iter().flat_map(|index| self.estimate_rates(passes, *index)).collect();
-        let programs: Vec<_> = places.iter().map(|index| self.figures_by_pass(passes, *index)).collect();
+        let bodies = self.group_by_body(&places);
+        let programs: Vec<_> = bodies.iter().map(|body| self.pool_figures(passes, body)).collect();
         let BestProgram { place, mut cost } = find_best(&programs, self.confidence)?;
-        let index = places[place];
+        let least =
+            |index: &usize| self.figures_by_pass(passes, *index).concat().into_iter().fold(f64::INFINITY, f64::min);
+        let index = *bodies[place].iter().min_by(|a, b| least(a).total_cmp(&least(b)))?;
         let ExperimentMeaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
@@ -65,6 +68,31 @@ impl RowAnalysis<'_> {
             typical_modes: list_modes(&ordinary).into_iter().map(RateMode::from_mode).collect(),
             variants,
         })
+    }
+
+    /// Groups throughput programs that differ only in the start of their loop: all layouts of a body
+    /// can prove its rate.
+    fn group_by_body(&self, places: &[usize]) -> Vec<Vec<usize>> {
+        let body = |index: usize| {
+            let recipe = self.plan.experiments[index].meaning.recipe()?;
+            (recipe.lead > 0).then_some(ThroughputRecipe { lead: 0, ..*recipe })
+        };
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for index in places {
+            let same = |group: &&mut Vec<usize>| body(*index).is_some() && body(group[0]) == body(*index);
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(*index),
+                None => groups.push(vec![*index]),
+            }
+        }
+        groups
+    }
+
+    /// The figures of several experiments by pass.
+    fn pool_figures(&self, passes: &[Vec<ProgramReading>], indices: &[usize]) -> Vec<Vec<f64>> {
+        let figures: Vec<Vec<Vec<f64>>> = indices.iter().map(|index| self.figures_by_pass(passes, *index)).collect();
+        let pooled = |pass| figures.iter().filter_map(|one| one.get(pass)).flatten().copied().collect();
+        (0..passes.len()).map(pooled).collect()
     }
 
     /// Whether a single layout was faster than the row's rate. A further pass may prove it.
@@ -215,6 +243,31 @@ mod tests {
             analysis.has_unproved_rate(&[readings], &row)
         };
         assert!(needs(&[1.0, 0.75, 1.0]) && !needs(&[1.0, 0.98, 1.0]) && !needs(&[]));
+    }
+
+    #[test]
+    fn layouts_of_one_body_prove_its_rate_wherever_its_loop_starts() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+        let lead = |index: usize| plan.experiments[index].meaning.recipe().map_or(0, |recipe| recipe.lead);
+        let rate = |fast: &[usize]| {
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            for (index, reading) in readings.iter_mut().enumerate() {
+                let rates =
+                    matches!(plan.experiments[index].meaning, ExperimentMeaning::Throughput { variant: None, .. });
+                reading.cycles = if rates { vec![1.0, 1.001, 1.0] } else { Vec::new() };
+                if fast.contains(&lead(index)) {
+                    reading.cycles[1] = 0.75 + 0.001 * index as f64;
+                }
+            }
+            let mut row = row("imul", "r64, r64", Vec::new(), 1.0);
+            let found = analysis.estimate_throughput(&[readings], &mut row).unwrap();
+            (found.cost.value.unwrap(), found.recipe)
+        };
+        let (cycles, recipe) = rate(&[2, 5]);
+        assert!(cycles < 0.8 && recipe.contains("2 lea"), "{cycles}, {recipe}");
+        assert!(rate(&[2]).0 > 0.99, "one layout proves nothing");
     }
 
     #[test]
