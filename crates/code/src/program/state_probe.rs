@@ -9,6 +9,7 @@ use super::watch_point::{SNIPPET_IP, WatchPoint, WatchedSnippet, WatchedState, i
 use super::{CALLEE_SAVED, Program, ProgramRecipe};
 use crate::asm::{Emitter, context_operand};
 use crate::context::ProgramContext;
+use cyclescope_core::unit::Unit;
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, ConstantOffsets, IcedError, Instruction, InstructionBlock, Register,
 };
@@ -97,6 +98,8 @@ impl ProgramRecipe<'_> {
             lead: 0,
             following: Vec::new(),
             library: false,
+            // The words are a state, no readings of a clock.
+            counts: Unit::Count,
         })
     }
 }
