@@ -134,6 +134,7 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
         Err(RunError::Fault { signal, .. }) => (*signal).to_owned(),
         Err(RunError::Hung { .. }) => "hung".to_owned(),
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
+        Err(RunError::ImplausibleReadings { .. }) => "implausible readings".to_owned(),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
         // Code may reach the system call with which the harness waits.
         Err(error @ RunError::Machinery { .. }) if error.to_string().contains("no processor time") => {
@@ -147,6 +148,7 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
             | RunError::Replay { .. }
             | RunError::Unavailable(_)
             | RunError::Exception { .. }
+            | RunError::Unsteady { .. }
             | RunError::Late { .. }),
         ) => {
             panic!("{error}")

@@ -31,7 +31,7 @@ fn run(snippet: Snippet, other: Option<Snippet>) -> RunRecord {
     let open = Box::new(move || Ok(Box::new(SimulatedExecutor::new(scenario(), 7)) as Box<dyn Executor>));
     let subject = RunSubject::from(snippet);
     let study = RunStudy::new(&subject, Plan::simulated(), PRECISION, &Machine::detect(), String::new(), open);
-    let mut study = study.with_other_variant(other.map(RunSubject::from).as_ref());
+    let mut study = study.with_other_variants(&other.map(RunSubject::from).into_iter().collect::<Vec<_>>());
     study.measure(&MachineAnswers::live(), &mut Vec::<ResultRecord>::new()).unwrap();
     study.record.unwrap()
 }
