@@ -52,6 +52,9 @@ pub struct RawReading {
 pub struct RawReadings {
     /// Unit of the readings.
     pub unit: Unit,
+    /// How often a loop runs the copies of a reading; null without a loop.
+    #[serde(rename = "loop")]
+    pub loop_count: Option<u64>,
     /// The readings, in the order in which they were taken.
     pub readings: Vec<RawReading>,
 }
@@ -80,7 +83,8 @@ pub fn take_raw_readings(
         let value = sample.end.checked_sub(sample.start);
         readings.push(RawReading { round, first: round == 1 || placements > 1, what, copies, value });
     }
-    Ok(RawReadings { unit: plan.clock.counts, readings })
+    let loop_count = Some(acquisition.shape.loop_count).filter(|count| *count > 1);
+    Ok(RawReadings { unit: plan.clock.counts, loop_count, readings })
 }
 
 /// The kind of a column; `None` for a further snippet.

@@ -67,6 +67,23 @@ fn a_loop_shows_what_a_block_costs_beyond_the_decoders() {
 }
 
 #[test]
+fn raw_readings_say_how_often_the_loop_runs_the_copies() {
+    let counted = |lengthen| {
+        let machine = Machine::detect();
+        let open = Box::new(|| Ok(Box::new(SimulatedExecutor::new(decoding(), 7)) as Box<dyn Executor>));
+        let code = RunSubject::from(zeroing());
+        let study = RunStudy::new(&code, plan(lengthen), PRECISION, &machine, String::new(), open);
+        let mut study = study.with_raw_readings(true);
+        study.measure(&MachineAnswers::live(), &mut Vec::<ResultRecord>::new()).unwrap();
+        let record = study.record.unwrap();
+        (record.loop_count, record.counts.unwrap().loop_count)
+    };
+    let (of_record, of_readings) = counted(LengthenBy::LoopedCopies);
+    assert!(of_record > Some(1) && of_readings == of_record, "{of_record:?} and {of_readings:?}");
+    assert_eq!(counted(LengthenBy::Copies), (None, None));
+}
+
+#[test]
 fn the_first_iteration_is_a_small_part_of_the_cost() {
     let exact = Scenario { layout: SimulatedLayoutEffects::default(), jitter: 0.0, ..decoding() };
     let cost = run(exact, plan(LengthenBy::LoopedCopies), &zeroing()).cost.value.unwrap();

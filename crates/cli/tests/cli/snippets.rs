@@ -159,6 +159,12 @@ fn counts_prints_all_readings_of_a_layout_and_marks_first_runs() {
     );
     assert!(again.stdout.lines().all(|line| line.chars().count() <= 80), "{}", again.stdout);
     assert!(measured(&["--quick", "nop"])["counts"].is_null());
+    // Copies without a loop run once.
+    assert!(line["counts"]["loop"].is_null() && !again.stdout.contains("a loop runs"), "{line}");
+    let looped =
+        answer(cyclescope(&["run", "--quick", "--counts", "--loop", "9", "imul rax, rax"]).env("NO_COLOR", "1"));
+    let words: Vec<&str> = looped.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains("a loop runs the copies 9 times"), "{looped:?}");
     assert_eq!(
         measured(&["--quick", "--counts", "--cold", "branches", "nop"])["counts"]["readings"][63]["first"],
         true

@@ -144,7 +144,11 @@ fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failu
     let unit = serde_json::to_value(counts.unit).expect("units are strings");
     let unit = unit.as_str().unwrap_or_default().replace('_', " ").replace("tsc", "TSC");
     output.write_line("")?;
-    output.write_line(format!("  Readings in {unit} in measured order, overhead included"))?;
+    let looped = counts.loop_count.map_or(String::new(), |count| format!("; a loop runs the copies {count} times"));
+    let title = format!("Readings in {unit} in measured order, overhead included{looped}");
+    for line in wrap_text(&title, WIDTH - 2) {
+        output.write_line(format!("  {line}"))?;
+    }
     let round = |number: usize| counts.readings.iter().filter(move |reading| reading.round == number);
     let heading = |reading: &RawReading| match (reading.what, reading.copies) {
         (_, Some(copies)) => ["copies".to_string(), copies.to_string()],
