@@ -99,6 +99,7 @@ fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: ResumedPoints) -> 
         seed: 3,
         points: POINTS as usize,
         identity: String::new(),
+        method: PointsSession::METHOD,
     };
     let explain = |_: &RunStudy, error: Error| ErrorRecord::from(&error);
     PointsStudy::new(session, (0..POINTS).map(point).collect(), "machine".into(), open(is_broken, drift), explain, kept)

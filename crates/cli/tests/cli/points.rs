@@ -327,6 +327,19 @@ fn only_the_same_points_resume() {
 }
 
 #[test]
+fn points_of_another_method_are_not_resumed() {
+    let files = folder();
+    let out = files.path().join("out").to_str().expect("text").to_string();
+    assert_eq!(run_points(&["--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code, Some(0));
+    assert_eq!(run_points(&["--resume", &out]).code, Some(0));
+    let text = std::fs::read_to_string(&out).expect("a file");
+    assert!(text.contains(",\"method\":1}"), "{text:.2000}");
+    std::fs::write(&out, text.replacen(",\"method\":1}", "}", 1)).expect("a file");
+    let answer = run_points(&["--resume", &out]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("method of another version"), "{answer:?}");
+}
+
+#[test]
 fn changed_header_prevents_resume_and_changed_comment_does_not() {
     if !has("cc") {
         return;

@@ -16,6 +16,15 @@ pub struct PointsSession {
     pub points: usize,
     /// A digest that identifies the points.
     pub identity: String,
+    /// The number of the method that measures a point. Files of earlier versions have none.
+    #[serde(default)]
+    pub method: u32,
+}
+
+impl PointsSession {
+    /// The method of this version. A greater number means that a point may have another cost than
+    /// before: 1 measures snippets in a loop by default, 0 as copies that run once.
+    pub const METHOD: u32 = 1;
 }
 
 impl ResumableSession for PointsSession {
@@ -26,6 +35,10 @@ impl ResumableSession for PointsSession {
         let mut differ = Vec::new();
         if self.version != now.version {
             differ.push(format!("version was {} and is {}", self.version, now.version));
+        }
+        if self.method != now.method {
+            let text = "its points were measured by the method of another version, and their costs don't compare";
+            differ.push(text.to_string());
         }
         if self.command != now.command {
             let words = |session: &PointsSession| shlex::try_join(session.command.iter().map(String::as_str));

@@ -24,7 +24,8 @@ pub fn build_session(
     libraries: &FunctionLibraries,
 ) -> Result<PointsSession, Failure> {
     let version = env!("CARGO_PKG_VERSION").to_string();
-    Ok(PointsSession { version, command, seed, points: points.len(), identity: points_identity(points, libraries) })
+    let (identity, method) = (points_identity(points, libraries), PointsSession::METHOD);
+    Ok(PointsSession { version, command, seed, points: points.len(), identity, method })
 }
 
 /// A hash of the points: their commands, their machine code, and their named or compiled libraries.
