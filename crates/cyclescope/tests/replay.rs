@@ -1,13 +1,14 @@
 //! A replay of recorded answers gives the recorded result, on simulated machines.
 
+use cyclescope::asm::to_hex;
 use cyclescope::error::{Error, FaultCause, RunError};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
-use cyclescope::measure::{Plan, Precision, measure_cost};
+use cyclescope::measure::{LengthenBy, Plan, Precision, measure_cost};
 use cyclescope::result::answers::MachineAnswers;
 use cyclescope::result::container::{
-    ContainerPart, ContainerWriter, EvidenceContainer, EvidenceOrigin, EvidenceRecorder,
+    ContainerError, ContainerPart, ContainerWriter, EvidenceContainer, EvidenceOrigin, EvidenceRecorder,
 };
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::{NAME, RunStudy};
@@ -125,6 +126,21 @@ fn again(container: &EvidenceContainer, study: &mut RunStudy) -> (Vec<ResultReco
     let mut records = Vec::new();
     let ended = study.measure(&answers, &mut records);
     (records, ended, answers.is_exhausted())
+}
+
+#[test]
+fn a_loop_that_only_earlier_versions_made_is_refused_with_its_reason() {
+    let folder = Folder::new("outdated");
+    let plan = Plan { loop_count: Some(10), lengthen: LengthenBy::LoopedCopies, ..plan(Duration::from_millis(1)) };
+    let (_, ended) = folder.keep(&mut study(plan, false));
+    assert_eq!(ended, Ok(()));
+    let mut container = folder.container();
+    assert!(RunStudy::restore(&container).is_ok());
+    let carried = Snippet::parse("cmovz rax, rbx; test rcx, rdx").unwrap();
+    container.manifest.facts["subject"]["instances"][0]["code"] = to_hex(carried.code()).into();
+    let refused = RunStudy::restore(&container).map(drop).unwrap_err();
+    assert!(matches!(refused, ContainerError::Outdated { .. }), "{refused}");
+    assert!(refused.to_string().contains("has no loop"), "{refused}");
 }
 
 #[test]

@@ -226,8 +226,16 @@ impl RunStudy {
         let study = RunStudy::from_plan(plan, failing_opener());
         let subjects = study.subjects()?;
         for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
-            if study.measurement_plan().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
+            let plan = study.measurement_plan();
+            if plan.unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
                 return Err(ContainerError::damaged_fact("plan.unit", "it is out of its range"));
+            }
+            // Earlier versions put any snippet into the loop that was asked for.
+            let in_loop = plan.loop_count.is_some() && plan.lengthen != LengthenBy::Iterations;
+            if let Err(obstacle) = snippet.loop_plan_with_moves()
+                && in_loop
+            {
+                return Err(ContainerError::Outdated { why: format!("{obstacle}, so it has no loop") });
             }
         }
         Ok(study)

@@ -141,7 +141,7 @@ impl From<ContainerError> for Failure {
                 let remedy = "use a complete and unchanged copy, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))
             }
-            ContainerError::Foreign => {
+            ContainerError::Foreign | ContainerError::Outdated { .. } => {
                 let remedy = "replay it with the version that wrote it, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))
             }

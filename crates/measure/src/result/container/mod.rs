@@ -181,6 +181,11 @@ pub enum ContainerError {
     },
     /// Another version wrote it, in another format.
     Foreign,
+    /// Another version measured it in a way that this one does not.
+    Outdated {
+        /// Why this version does not.
+        why: String,
+    },
     /// The command that wrote it did not finish.
     Unfinished,
 }
@@ -220,6 +225,9 @@ impl fmt::Display for ContainerError {
                 write!(f, "the evidence is damaged: {file}: {field}: {how}")
             }
             ContainerError::Foreign => write!(f, "another version of cyclescope wrote the evidence"),
+            ContainerError::Outdated { why } => {
+                write!(f, "another version of cyclescope measured this in a way that this one does not: {why}")
+            }
             ContainerError::Unfinished => {
                 write!(f, "the evidence is unfinished: the command that wrote it did not finish")
             }
