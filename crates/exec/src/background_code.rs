@@ -8,7 +8,7 @@
 use super::offer::OpenOptions;
 use super::{Batch, DEFAULT_DELAY, Layout, PlacedProgram, ProgramCall, Sample, remote};
 use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use std::sync::Arc;
@@ -117,9 +117,12 @@ fn run_until_stopped(
 ) -> Result<f64, RunError> {
     let (mut executor, clock) = remote::open_on_cpu(cpu, &OpenOptions::default())?;
     let outline = snippet.outline(executor.machine().features.has(iced_x86::CpuidFeature::AVX));
+    // The load has no cost that flags from the loop's counter, or moving addresses, could change.
+    let looped = snippet.loop_plan_with_moves().unwrap_or(LoopPlan::PLAIN);
     let recipe = ProgramRecipe {
         world: outline.world,
         init: snippet.init(),
+        looped: Some(looped),
         ..ProgramRecipe::with_loop(clock, snippet.code(), COPIES_PER_ITERATION)
     };
     let memory = memory.unwrap_or_else(|| ProgramMemory::standard(outline.world.element, outline.touches_memory));

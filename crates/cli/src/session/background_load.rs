@@ -76,9 +76,12 @@ fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure>
         return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
     }
     let snippet = Snippet::new(bytes.to_vec(), Vec::new(), text);
-    if snippet.outline(false).uses_r15 {
-        let remedy = "use another register than R15";
-        return Err(Failure::usage("the snippet of --beside uses R15, which counts its loop", Some(remedy)));
+    // Without a plan R15 counts.
+    if let Err(obstacle) = snippet.loop_plan_with_moves()
+        && snippet.outline(false).uses_r15
+    {
+        let text = format!("the snippet of --beside uses R15, which must count its loop, because {obstacle}");
+        return Err(Failure::usage(text, Some("use another register than R15")));
     }
     Ok(snippet)
 }
