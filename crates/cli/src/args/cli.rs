@@ -44,7 +44,7 @@ pub enum CliCommand {
     Compare(CompareArgs),
     /// Recompute a result from its evidence, or measure it again
     Replay(ReplayArgs),
-    /// Compare two programs or their benchmarks: slower, faster or the same?
+    /// Compare programs or their benchmarks: slower, faster or the same?
     Ab(AbArgs),
 }
 

@@ -295,4 +295,17 @@ mod tests {
         assert_eq!(find_variable("{z} {size}"), None);
         assert_eq!(find_variable("vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}; vaddps zmm0, zmm1, zmm2, {rn-sae}"), None);
     }
+    #[test]
+    fn any_variable_and_any_text_are_read_without_a_panic() {
+        let seeds = ["N=1..1M*2\nadd {N} {N/64} {k1}", "F=-O2|'a|µ'|b\\|\n{F} {F*8} {µ} {", "N=4K,5\n{N+1}"];
+        let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
+        cyclescope_fuzz::fuzz_reader("sweep", cyclescope_fuzz::InputShape::Bytes, &seeds, |bytes| {
+            let input = String::from_utf8_lossy(bytes);
+            let (values, text) = input.split_once('\n').unwrap_or((&input, "{N}"));
+            let _ = parse_variant_words(values);
+            if let Ok(Sweep { variable, values, .. }) = values.parse() {
+                let _ = BoundVariable { variable: &variable, value: &values[0], ..N }.fill_text(text);
+            }
+        });
+    }
 }

@@ -161,4 +161,12 @@ mod tests {
             assert_eq!(ShellSyntax::find_first(text), None, "{text}");
         }
     }
+    #[test]
+    fn any_text_is_read_without_a_panic() {
+        let seeds = ["N=3 ./bench \"$(x) \\\"µ\" 'a' | b[1] ~ # c", "./bench $µ `x` \\µ *"];
+        let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
+        cyclescope_fuzz::fuzz_reader("shell", cyclescope_fuzz::InputShape::Bytes, &seeds, |bytes| {
+            let _ = ShellSyntax::find_first(&String::from_utf8_lossy(bytes));
+        });
+    }
 }
