@@ -4,8 +4,9 @@
 //! memory and to wake a waiter (`futex`), to drop pages (`madvise`), and to end. In a copy of this
 //! process, `clock_gettime` may come from anywhere, because the vDSO falls back to it. If functions
 //! may allocate, they may map, move and unmap private anonymous memory from anywhere, without code
-//! and at addresses that the kernel chooses. All other calls are refused, also 32-bit and x32
-//! calls.
+//! and at addresses that the kernel chooses. They may also wake waiters of their own process, which
+//! has none: `pthread_once` does so, and with it C++ exceptions. All other calls are refused, also
+//! 32-bit and x32 calls.
 
 use cyclescope_worker::view::CALL_AT;
 use libc::sock_filter;
@@ -26,6 +27,8 @@ enum FilterTarget {
     Next,
     Trap,
     Allow,
+    /// The check of the instruction that calls.
+    Origin,
     /// The check of a futex operation.
     Waiting,
     /// The check of `madvise`'s advice.
@@ -45,6 +48,9 @@ const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// The operation that wakes waiters of the same process.
+const WAKE_OWN: u32 = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u32;
 
 fn load_step(offset: u32) -> FilterStep {
     FilterStep(LOAD, offset, [FilterTarget::Next; 2])
@@ -75,8 +81,12 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
             // glibc's qsort reads the size of memory.
             call_step(libc::SYS_sysinfo, FilterTarget::Allow),
             call_step(libc::SYS_brk, FilterTarget::Allow),
+            FilterStep(EQUAL, libc::SYS_futex as u32, [FilterTarget::Next, FilterTarget::Origin]),
+            load_step(SECOND_ARGUMENT_AT),
+            FilterStep(EQUAL, WAKE_OWN, [FilterTarget::Allow, FilterTarget::Origin]),
         ]);
     }
+    let origin = steps.len();
     steps.extend([
         load_step(ADDRESS_AT),
         FilterStep(EQUAL, allowed as u32, [FilterTarget::Next, FilterTarget::Trap]),
@@ -120,6 +130,7 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
         FilterTarget::Next => at + 1,
         FilterTarget::Trap => trap,
         FilterTarget::Allow => trap + 1,
+        FilterTarget::Origin => origin,
         FilterTarget::Waiting => waiting,
         FilterTarget::Advising => advising,
         FilterTarget::Mapping => mapping,
