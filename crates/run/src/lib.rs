@@ -329,6 +329,7 @@ impl RunOutcome {
             empty_call: None,
             setup: facts.snippet.setup().map(|setup| setup.text.clone()),
             setup_cost: None,
+            call: None,
             addresses: None,
             trained: self.training_record(),
             versus: None,

@@ -12,7 +12,7 @@ use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::front_end::check_front_end;
-use cyclescope_measure::result::record::{Quantity, RunRecord, SerializedBy};
+use cyclescope_measure::result::record::{CallRecord, Quantity, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
@@ -84,6 +84,9 @@ pub(super) struct RunPlan {
     /// The name of the function that runs before each call.
     #[serde(default)]
     setup: Option<String>,
+    /// The call of the function.
+    #[serde(default)]
+    call: Option<CallRecord>,
     /// Whether the snippet is measured both in a loop and as copies without one.
     #[serde(default)]
     both_figures: bool,
@@ -131,6 +134,7 @@ impl RunStudy {
             serialized: None,
             beside: None,
             setup: None,
+            call: None,
             both_figures: false,
             cpu,
             cpu_model,
@@ -196,6 +200,12 @@ impl RunStudy {
     /// Names the function that runs before each call, as in its snippets.
     pub fn with_setup(mut self, name: Option<String>) -> RunStudy {
         self.plan.setup = name;
+        self
+    }
+
+    /// Describes the call of the function, as in its snippets.
+    pub fn with_call(mut self, call: Option<CallRecord>) -> RunStudy {
+        self.plan.call = call;
         self
     }
 
@@ -360,6 +370,8 @@ impl RunStudy {
         }
         record.serialized = self.plan.serialized;
         record.setup = self.plan.setup.clone().or(record.setup);
+        record.call = self.plan.call.clone();
+        record.caveats.extend(record.call.as_ref().and_then(|call| call.find_caveat(&record.cost)));
         if is_of_function {
             record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
         }

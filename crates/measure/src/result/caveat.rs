@@ -42,6 +42,8 @@ pub enum CaveatKind {
     PassesDisagree,
     /// A function could not be called often enough to train its predictors.
     NotTrained,
+    /// A function returned too soon to have worked on the data that it got.
+    ReturnedAtOnce,
     /// The machine is emulated: its cycles are not those of a real core.
     Emulated,
     /// Many rounds were disturbed.
@@ -74,6 +76,9 @@ impl CaveatKind {
                 "measure again with more time, such as --budget 1, or take the interval, which holds both"
             }
             CaveatKind::NotTrained => "let the function free what it takes, or prepare each call with --setup",
+            CaveatKind::ReturnedAtOnce => {
+                "check the arguments and their order, as in --call 'crc32(0, buffer, size)', and what the function returns"
+            }
             CaveatKind::Noisy => "take a quieter CPU with --cpu",
         })
     }

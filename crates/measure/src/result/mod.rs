@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod aperf;
+mod call_record;
 pub mod caveat;
 pub mod container;
 pub mod front_end;

@@ -2,6 +2,7 @@
 
 use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
+pub use crate::result::call_record::CallRecord;
 use crate::result::caveat::{Caveat, fall_short};
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
@@ -143,6 +144,9 @@ pub struct RunRecord {
     /// For a snippet: the subtracted cost of the code before each copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup_cost: Option<Quantity>,
+    /// The call of a function; `None` for a snippet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallRecord>,
     /// Number of addresses of a function, the first variant's; `None` for a snippet. With one
     /// address, the interval does not cover the effect of other addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
