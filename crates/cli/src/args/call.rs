@@ -1,5 +1,6 @@
 //! Options for the arguments and memory of a called function.
 
+use super::call_value::{CallArgument, parse_argument};
 use super::size::parse_size;
 use clap::{Args, ValueEnum};
 use cyclescope::record::SerializedBy;
@@ -22,12 +23,14 @@ pub struct CallArgs {
     /// snippet, assembly that runs before each copy. Its cost is excluded
     #[arg(help_heading = CALL_HEADING, long, value_name = "NAME|CODE", allow_hyphen_values = true)]
     pub setup: Option<String>,
-    /// One more argument, after the pointer to the buffer. Up to five integers, `buffer` (its
-    /// address) or `size` (bytes of the --contents file, else of the buffer); up to eight floating
-    /// point numbers such as 0.5 (double) or 0.5f (float)
-    #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "N", value_parser = parse_value, allow_hyphen_values = true,
+    /// One more argument, after the pointer to the buffer; NAME=VALUE sets a parameter by its name.
+    /// Values: numbers such as 100, 0x40, 0.5 (double) and 0.5f (float); `size` (bytes of the
+    /// --contents file, else of the buffer); `buffer` and `out` (a second buffer), with a length as
+    /// in buffer:4096 and an offset as in out+8; "text"; members of a structure as in {1, 2}. --call
+    /// 'f(0, buffer, size)' has all arguments in order
+    #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "VALUE", value_parser = parse_argument, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub values: Vec<ArgValue>,
+    pub values: Vec<CallArgument>,
     /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M,
     /// or the size of a larger --contents file]
     #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
@@ -77,47 +80,6 @@ impl From<CallSerialization> for SerializedBy {
     }
 }
 
-/// The value of one argument.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ArgValue {
-    /// An integer.
-    Number(i128),
-    /// A `double`.
-    Double(f64),
-    /// A `float`.
-    Single(f32),
-    /// Bytes of the file in the buffer, or of the buffer if it holds no file.
-    Size,
-    /// The address of the buffer.
-    Buffer,
-}
-
-impl ArgValue {
-    /// Whether the value is passed as a floating point number.
-    pub fn is_float(&self) -> bool {
-        matches!(self, ArgValue::Double(_) | ArgValue::Single(_))
-    }
-}
-
-impl serde::Serialize for ArgValue {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl fmt::Display for ArgValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArgValue::Number(number) => number.fmt(f),
-            // The debug format always has a point or an exponent.
-            ArgValue::Double(number) => write!(f, "{number:?}"),
-            ArgValue::Single(number) => write!(f, "{number:?}f"),
-            ArgValue::Size => "size".fmt(f),
-            ArgValue::Buffer => "buffer".fmt(f),
-        }
-    }
-}
-
 /// Initial contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BufferContents {
@@ -159,39 +121,6 @@ impl fmt::Display for BufferContents {
     }
 }
 
-fn parse_value(text: &str) -> Result<ArgValue, String> {
-    match text {
-        "size" => return Ok(ArgValue::Size),
-        "buffer" => return Ok(ArgValue::Buffer),
-        _ => {}
-    }
-    if let Some(real) = parse_float(text) {
-        return Ok(real);
-    }
-    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
-    let number = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
-        Some(digits) => i128::from_str_radix(digits, 16),
-        None => digits.parse(),
-    };
-    let number = number.ok().filter(|number| *number >= 0).map(|number| sign * number);
-    match number {
-        Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => Ok(ArgValue::Number(number)),
-        _ => Err("expected a 64-bit number such as 100, -1, 0x40, 0.5 or 0.5f, or `size` or `buffer`".to_string()),
-    }
-}
-
-/// Parses a floating point number: text with a point or an exponent.
-fn parse_float(text: &str) -> Option<ArgValue> {
-    if text.contains(['x', 'X']) || !text.contains(['.', 'e', 'E']) {
-        return None;
-    }
-    let value = match text.strip_suffix('f') {
-        Some(digits) => ArgValue::Single(digits.parse().ok().filter(|number: &f32| number.is_finite())?),
-        None => ArgValue::Double(text.parse().ok().filter(|number: &f64| number.is_finite())?),
-    };
-    Some(value)
-}
-
 /// The largest buffer or stack: 1 GiB.
 const BYTES_MOST: u64 = 1 << 30;
 
@@ -209,28 +138,6 @@ mod tests {
         assert_eq!(["1", "64K", "8M", "1G"].map(|text| parse_bytes(text).unwrap()), [1, 65536, 8 << 20, 1 << 30]);
         for wrong in ["", "0", "K", "1.5M", "-1", "1025M", "1T", "99999999999G"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn arguments_are_64_bit_numbers_or_keywords() {
-        let most = ArgValue::Number(u64::MAX.into());
-        assert_eq!(
-            ["0x10", "-1", "18446744073709551615"].map(|text| parse_value(text).unwrap()),
-            [ArgValue::Number(16), ArgValue::Number(-1), most]
-        );
-        assert_eq!(
-            ["0.5", "-1e3"].map(|text| parse_value(text).unwrap()),
-            [ArgValue::Double(0.5), ArgValue::Double(-1000.0)]
-        );
-        assert_eq!(parse_value("2.5f"), Ok(ArgValue::Single(2.5)));
-        for text in ["0.5", "-1000.0", "1e300", "2.5f", "size", "-1"] {
-            assert_eq!(parse_value(text).unwrap().to_string(), text);
-        }
-        assert_eq!(["size", "buffer"].map(|text| parse_value(text).unwrap()), [ArgValue::Size, ArgValue::Buffer]);
-        for wrong in ["", "--1", "x", "1.5.2", "e", "1e999", "1f", "0x", "18446744073709551616", "-9223372036854775809"]
-        {
-            assert!(parse_value(wrong).is_err(), "{wrong}");
         }
     }
 }

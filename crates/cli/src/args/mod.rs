@@ -2,6 +2,8 @@
 
 mod ab;
 mod call;
+mod call_target;
+mod call_value;
 mod cli;
 mod clock;
 mod common;
@@ -25,7 +27,9 @@ mod sweep;
 pub mod template;
 
 pub use ab::AbArgs;
-pub use call::{ArgValue, BufferContents, CallArgs, CallSerialization};
+pub use call::{BufferContents, CallArgs, CallSerialization};
+pub use call_target::CallTarget;
+pub use call_value::{ArgValue, BUFFER_START, CallArgument, CallMemoryName, MemoryPlace};
 pub use cli::{Cli, CliCommand};
 pub use clock::ClockArgs;
 pub use common::{CommonArgs, find_clock};

@@ -1,6 +1,7 @@
 //! Options of `run`.
 
 use super::call::CallArgs;
+use super::call_target::{CallTarget, parse_call_target};
 use super::common::parse_snippet;
 use super::number::{MEASURING_HEADING, parse_confidence, parse_precision, parse_seconds};
 use super::points::PointsArgs;
@@ -56,18 +57,22 @@ pub struct RunArgs {
     /// Assemble the snippet and --init with this external assembler [default: built in]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib", "elf"])]
     pub assembler: Option<ExternalAssembler>,
-    /// Name of the function to measure in the file of --c, --lib or --elf [default with --c: f]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
-    pub call: Option<String>,
+    /// Function to measure in the file of --c, --lib or --elf: its name, mangled, demangled or the
+    /// end of it such as Foo::bar, or a call such as 'crc32(0, buffer, size)' with the values of
+    /// --arg [default with --c: f]
+    #[arg(long, value_name = "CALL", value_parser = parse_call_target,
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub call: Option<CallTarget>,
     /// Also measure this variant, in the same rounds, and compare: another snippet, or another
     /// value of --file, --hex, --c, --lib or --elf. Repeat it to rank several. Or give words to a
     /// variable, as in --versus 'F=-O2|-O3' --cflags '{F}', and compare the command with each word
     #[arg(long, value_name = "OTHER", allow_hyphen_values = true, conflicts_with = "cold")]
     pub versus: Vec<String>,
-    /// Name of the function to measure in a --versus variant, or in the same file; repeat it for
-    /// several [default: that of --call]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
-    pub versus_call: Vec<String>,
+    /// Function to measure in a --versus variant, or in the same file, with its arguments as in
+    /// --call; repeat it for several [default: that of --call]
+    #[arg(long, value_name = "CALL", value_parser = parse_call_target,
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub versus_call: Vec<CallTarget>,
     /// Compiler flags, added after -O2; with --elf, linker flags for an object file or archive
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,

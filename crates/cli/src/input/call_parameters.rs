@@ -1,26 +1,43 @@
-//! How a function is called: its arguments, the buffer that the first one points to, and the stack.
+//! How a function is called: its arguments, the memory that they point to, and the stack.
 
-use crate::args::{ArgValue, BufferContents, CallArgs};
+use crate::args::{ArgValue, BufferContents, CallArgs, CallArgument, CallMemoryName, CallSerialization, MemoryPlace};
+use crate::input::argument_binding::{BoundCall, GivenArguments, bind_arguments};
+use crate::input::call_code::{CallEncoding, SECOND_REGISTER_NUMBER};
+use crate::input::calling_convention::{ArgumentWord, ResultPlace};
+use crate::input::signature::Signature;
+use crate::input::value_encoding::CallMemory;
 use crate::output::Failure;
 use cyclescope::context::FloatElement;
 use cyclescope::input::{self, InputKind};
-use cyclescope::program::memory::{AreaFill, MOST_ABOVE_TOP, ProgramMemory, STANDARD_AREA_BYTES};
-use cyclescope::record::SerializedBy;
+use cyclescope::program::memory::{
+    AreaFill, AreaPointer, MOST_ABOVE_TOP, MemoryArea, PointerPosition, ProgramMemory, STANDARD_AREA_BYTES,
+};
+use cyclescope::record::{CallRecord, SerializedBy};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::RunSubject;
 
-/// The parameters of a call.
+/// The parameters of the calls of a function, and of those that it is compared with.
 pub struct CallParameters {
     /// What each call waits for.
     pub serialized: Option<SerializedBy>,
     /// Name of the function that runs before each call.
     pub setup: Option<String>,
-    values: Vec<ArgValue>,
-    buffer: u64,
-    /// The value of `--arg size`.
-    size: u64,
-    contents: AreaFill,
-    stack: u64,
+    calls: Vec<BoundCall>,
+    memory: FunctionMemory,
+    /// The functions' declarations, if known.
+    signatures: Vec<Option<String>>,
+}
+
+/// A function to call, and what the command line says about its arguments.
+pub struct CallRequest<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    /// All of its arguments, if --call has them.
+    pub arguments: Option<&'a [CallArgument]>,
+    /// Its types, if known.
+    pub signature: Option<&'a Signature>,
+    /// The types of the function that runs before each call, if known.
+    pub setup: Option<&'a Signature>,
 }
 
 /// A function at one of its addresses, and the functions used with it.
@@ -42,6 +59,8 @@ pub struct EmptyFunctions {
     pub identity: u64,
     /// Returns the bits of its first argument as a floating point number.
     pub float_identity: u64,
+    /// Returns 0 on the x87 stack.
+    pub x87_zero: u64,
 }
 
 /// Default bytes of stack: a program's usual limit.
@@ -50,59 +69,35 @@ const STACK_BYTES: u64 = 8 << 20;
 pub const HEAP_BYTES: u64 = 512 << 20;
 /// Nothing is mapped below this address (`vm.mmap_min_addr`); an access there means a null pointer.
 const NULL_MOST: u64 = 64 << 10;
-/// Registers for floating point arguments, XMM0 to XMM7.
-const VECTOR_ARGUMENTS: u8 = 8;
-/// Multiplications between a call's result and the next call. This chain outlasts a call of an
-/// empty function, so such calls also wait for each other.
-const RESULT_LINKS: usize = 8;
-const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
-/// `mov rdi, rbx`
-const MOVE_BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
-/// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of arguments two to six, RSI,
-/// RDX, RCX, R8 and R9 (System V ABI for x86-64, 3.2.3).
-const ARGUMENT_MOVES: [([u8; 2], [u8; 3]); 5] = [
-    ([0x48, 0xbe], [0x48, 0x89, 0xde]),
-    ([0x48, 0xba], [0x48, 0x89, 0xda]),
-    ([0x48, 0xb9], [0x48, 0x89, 0xd9]),
-    ([0x49, 0xb8], [0x49, 0x89, 0xd8]),
-    ([0x49, 0xb9], [0x49, 0x89, 0xd9]),
-];
+/// Share of the stack that arguments and a result may take.
+const STACK_SHARE: u64 = 2;
 
 impl CallParameters {
-    /// Reads the options. Each call waits for `serialized`; `seed` determines random contents.
-    pub fn new(args: &CallArgs, serialized: Option<SerializedBy>, seed: u64) -> Result<CallParameters, Failure> {
-        if args.setup.is_some() && !matches!(serialized, None | Some(SerializedBy::Fence)) {
+    /// Reads the options for these calls, which share their memory. `seed` determines random
+    /// contents.
+    pub fn new(args: &CallArgs, requests: &[CallRequest], seed: u64) -> Result<CallParameters, Failure> {
+        if args.setup.is_some() && !matches!(args.serialize, None | Some(CallSerialization::Fence)) {
             let remedy = "use --serialize fence, or leave --setup out";
             return Err(Failure::usage("with --setup a call can't wait for the previous result", Some(remedy)));
         }
-        let floats = args.values.iter().filter(|value| value.is_float()).count();
-        if args.values.len() - floats > ARGUMENT_MOVES.len() || floats > usize::from(VECTOR_ARGUMENTS) {
-            let remedy = "pass at most five integers and eight floating point numbers";
-            return Err(Failure::usage("too many --arg values for the argument registers", Some(remedy)));
-        }
-        let contents = match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
-            BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
-            BufferContents::Zero => AreaFill::Image(Vec::new()),
-            BufferContents::Random => AreaFill::Random(seed),
-            BufferContents::File(path) => {
-                let remedy = "name a regular file that you may read";
-                AreaFill::Image(
-                    input::read_input(path, InputKind::Contents).map_err(|bad| Failure::from_input(&bad, remedy))?,
-                )
-            }
+        let given = requests.iter().map(|request| collect_arguments(args, request)).collect::<Result<Vec<_>, _>>()?;
+        let values = given.iter().flat_map(|given| match given {
+            GivenArguments::All(all) | GivenArguments::AfterBuffer(all) => all.iter().map(|argument| &argument.value),
+        });
+        let memory = FunctionMemory::new(args, &values.collect::<Vec<_>>(), seed)?;
+        let bind = |(request, given): (&CallRequest, &GivenArguments)| {
+            let call = bind_arguments(request.name, *given, request.signature, &memory)?;
+            request.setup.map_or(Ok(()), |setup| require_same_arguments(setup, request, &call))?;
+            Ok::<_, Failure>(call)
         };
-        let file = if let AreaFill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };
-        let buffer = args.buffer.unwrap_or(file.max(STANDARD_AREA_BYTES));
-        if file > buffer {
-            let text = format!("the file of --contents has {file} bytes, more than the buffer");
-            return Err(Failure::usage(text, Some("use a larger --buffer, or leave it out")));
+        let calls = requests.iter().zip(&given).map(bind).collect::<Result<Vec<_>, _>>()?;
+        let known = requests.iter().zip(&calls).map(|(request, call)| request.signature.map(|_| call.result));
+        let serialized = choose_serialization(args.serialize, &known.flatten().collect::<Vec<_>>())?;
+        for call in &calls {
+            memory.require_stack(call)?;
         }
-        let is_file = matches!(args.contents, Some(BufferContents::File(_)));
-        let size = if is_file { file } else { buffer };
-        let stack = args.stack.unwrap_or(STACK_BYTES);
-        let values = args.values.clone();
-        let setup = args.setup.clone();
-        let calling = CallParameters { serialized, setup, values, buffer, size, contents, stack };
+        let signatures = requests.iter().map(|request| request.signature.map(|known| known.text.clone())).collect();
+        let calling = CallParameters { serialized, setup: args.setup.clone(), calls, memory, signatures };
         match calling.program_memory().check() {
             Ok(()) => Ok(calling),
             Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),
@@ -111,130 +106,58 @@ impl CallParameters {
 
     /// The memory of the program that calls the function.
     pub fn program_memory(&self) -> ProgramMemory {
-        ProgramMemory::for_call(self.buffer, self.contents.clone(), self.stack)
+        let FunctionMemory { buffer, contents, stack, .. } = &self.memory;
+        let mut memory = ProgramMemory::for_call(*buffer, contents.clone(), *stack);
+        memory.areas.extend(self.memory.second_area());
+        memory
     }
 
     /// The file bytes at the start of the buffer; empty if it has other contents.
     pub fn file_bytes(&self) -> &[u8] {
-        if let AreaFill::Image(bytes) = &self.contents { bytes } else { &[] }
+        if let AreaFill::Image(bytes) = &self.memory.contents { bytes } else { &[] }
+    }
+
+    /// Describes the call of the measured function, for its result.
+    pub fn describe_call(&self) -> CallRecord {
+        let call = &self.calls[0];
+        CallRecord {
+            text: call.text.clone(),
+            signature: self.signatures[0].clone(),
+            implied: call.implied.clone(),
+            largest: if call.passes_memory() { call.largest } else { 0 },
+        }
     }
 
     /// Builds calls of each instance's function that wait for `serialized`, and matching calls of
-    /// an empty function.
+    /// an empty function. `variant` is the function's number, 0 or 1.
     pub fn build_subject(
         &self,
+        variant: usize,
         instances: &[FunctionInstance],
         text: &str,
         serialized: Option<SerializedBy>,
     ) -> RunSubject {
+        let call = &self.calls[variant];
         let calls = |instance: &FunctionInstance| {
-            let EmptyFunctions { returns, identity, float_identity } = instance.empty;
+            let EmptyFunctions { returns, identity, float_identity, x87_zero } = instance.empty;
             let empty = match serialized {
                 Some(SerializedBy::Result) => identity,
-                Some(SerializedBy::FloatResult) if !self.has_float() => float_identity,
+                Some(SerializedBy::FloatResult) if call.placed.vectors.is_empty() => float_identity,
+                _ if call.result == ResultPlace::X87 => x87_zero,
                 _ => returns,
             };
-            let call = |function, text| self.encode_call(function, instance.setup, serialized, text);
-            (call(instance.function, text), call(empty, "an empty function"))
+            let encode = |function, text: &str| -> Snippet {
+                CallEncoding { call, function, setup: instance.setup, serialized }.encode(text)
+            };
+            (encode(instance.function, text), encode(empty, "an empty function"))
         };
         let (instances, empty_calls) = instances.iter().map(calls).unzip();
         RunSubject { instances, empty_calls }
     }
 
-    /// ```text
-    /// mov rbx, r14           ; init: R14 points to the buffer; RBX, RBP, R12 and R13 survive calls
-    /// mov r12, function
-    /// mov rbp, setup
-    /// xor r13d, r13d
-    /// lfence                 ; each copy starts here; with a fence, and with --setup
-    /// mov rdi, rbx           ; this and the next two with --setup
-    /// mov rsi, 100
-    /// call rbp
-    /// lfence                 ; with a fence
-    /// movq rax, xmm0         ; if the result is a floating point number
-    /// and rax, r13           ; this and the next two if a call waits for a result
-    /// imul rax, rax          ; several times
-    /// mov rdi, rbx
-    /// add rdi, rax
-    /// mov rsi, 100           ; with --arg 100
-    /// mov r11, 0.5           ; with --arg 0.5; its bits
-    /// or r11, rax            ; if a call waits for a result
-    /// movq xmm0, r11
-    /// call r12
-    /// ```
-    fn encode_call(&self, function: u64, setup: Option<u64>, serialized: Option<SerializedBy>, text: &str) -> Snippet {
-        let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
-        init.extend(function.to_le_bytes());
-        let fence: &[u8] = if serialized == Some(SerializedBy::Fence) { &LFENCE } else { &[] };
-        let mut code = Vec::new();
-        if let Some(setup) = setup {
-            init.extend([0x48, 0xbd]);
-            init.extend(setup.to_le_bytes());
-            // Without a fence, the setup would start before the previous call of the function has
-            // ended.
-            code.extend(fence);
-            code.extend(self.encode_arguments(false));
-            code.extend([0xff, 0xd5]);
-        }
-        init.extend([0x45, 0x31, 0xed]);
-        code.extend(fence);
-        if serialized == Some(SerializedBy::FloatResult) {
-            code.extend([0x66, 0x48, 0x0f, 0x7e, 0xc0]);
-        }
-        let waits = matches!(serialized, Some(SerializedBy::Result | SerializedBy::FloatResult));
-        if waits {
-            code.extend([0x4c, 0x21, 0xe8]);
-            code.extend([0x48, 0x0f, 0xaf, 0xc0].repeat(RESULT_LINKS));
-        }
-        code.extend(self.encode_arguments(waits));
-        code.extend([0x41, 0xff, 0xd4]);
-        Snippet::new(code, init, text)
-    }
-
-    /// Loads the arguments. If the call `waits`, the pointer and floating point numbers depend on
-    /// RAX, which is 0.
-    fn encode_arguments(&self, waits: bool) -> Vec<u8> {
-        let mut code = MOVE_BUFFER.to_vec();
-        if waits {
-            code.extend([0x48, 0x01, 0xc7]);
-        }
-        let (mut registers, mut vectors) = (ARGUMENT_MOVES.iter(), 0..VECTOR_ARGUMENTS);
-        for value in &self.values {
-            let (is_float, bits) = match value {
-                // Two's complement for a negative number.
-                ArgValue::Number(number) => (false, *number as u64),
-                ArgValue::Size => (false, self.size),
-                ArgValue::Double(number) => (true, number.to_bits()),
-                ArgValue::Single(number) => (true, number.to_bits().into()),
-                ArgValue::Buffer => {
-                    code.extend(registers.next().expect("there are as many registers").1);
-                    continue;
-                }
-            };
-            if !is_float {
-                code.extend(registers.next().expect("there are as many registers").0);
-                code.extend(bits.to_le_bytes());
-                continue;
-            }
-            code.extend([0x49, 0xbb]);
-            code.extend(bits.to_le_bytes());
-            if waits {
-                code.extend([0x49, 0x09, 0xc3]);
-            }
-            let vector = vectors.next().expect("there are as many registers");
-            code.extend([0x66, 0x49, 0x0f, 0x6e, 0xc3 | vector << 3]);
-        }
-        code
-    }
-
-    /// Whether XMM0 holds an argument.
-    fn has_float(&self) -> bool {
-        self.values.iter().any(ArgValue::is_float)
-    }
-
     /// The remedy for an access to an address without memory.
     pub fn remedy_for_address(memory: &ProgramMemory, address: u64) -> Option<String> {
-        let [buffer, stack] = memory.areas.as_slice() else { return None };
+        let [buffer, stack, ..] = memory.areas.as_slice() else { return None };
         if address < NULL_MOST {
             return Some(format!(
                 "null pointer access: malloc returns null once the function holds {} MiB; free what it allocates, and \
@@ -249,4 +172,196 @@ impl CallParameters {
             stack.bytes - MOST_ABOVE_TOP
         ))
     }
+}
+
+/// The arguments for a call, from --call or from --arg.
+fn collect_arguments<'a>(args: &'a CallArgs, request: &CallRequest<'a>) -> Result<GivenArguments<'a>, Failure> {
+    match request.arguments {
+        None => Ok(GivenArguments::AfterBuffer(&args.values)),
+        Some(all) if args.values.is_empty() => Ok(GivenArguments::All(all)),
+        Some(_) => {
+            let remedy = "put all arguments between the parentheses";
+            Err(Failure::usage("the arguments are in --call and in --arg", Some(remedy)))
+        }
+    }
+}
+
+/// Fails if the setup would find other arguments than the function, in the places where it looks
+/// for them.
+fn require_same_arguments(setup: &Signature, request: &CallRequest, call: &BoundCall) -> Result<(), Failure> {
+    if call.has_kinds_of(setup) {
+        return Ok(());
+    }
+    let text = format!("--setup gets the arguments of {}, {}, but is `{}`", request.name, call.text, setup.text);
+    Err(Failure::usage(text, Some("name a function with the same first parameters and without a result")))
+}
+
+/// Chooses what each call waits for, from the options and the known results.
+fn choose_serialization(
+    asked: Option<CallSerialization>,
+    results: &[ResultPlace],
+) -> Result<Option<SerializedBy>, Failure> {
+    let (Some(CallSerialization::Result) | Some(CallSerialization::FloatResult)) = asked else {
+        return Ok(asked.map(SerializedBy::from));
+    };
+    let refused = |text| Err(Failure::usage(text, Some("use --serialize fence")));
+    let is_float = asked == Some(CallSerialization::FloatResult);
+    match results {
+        results if results.contains(&ResultPlace::Nothing) => {
+            refused("a function that returns nothing has no result to wait for")
+        }
+        results if results.contains(&ResultPlace::X87) => {
+            refused("a call can't wait for a result of type `long double`")
+        }
+        results if results.iter().any(|result| matches!(result, ResultPlace::Memory(_))) => {
+            refused("a call can't wait for a result in memory")
+        }
+        [one, others @ ..] if others.iter().any(|other| other != one) => {
+            refused("only some of the functions return a floating point number")
+        }
+        [ResultPlace::Integer, ..] if is_float => refused("the function returns no floating point number"),
+        [ResultPlace::Vector, ..] => Ok(Some(SerializedBy::FloatResult)),
+        _ => Ok(asked.map(SerializedBy::from)),
+    }
+}
+
+/// The memory that a function works on.
+struct FunctionMemory {
+    buffer: u64,
+    /// The value of `size`.
+    size: u64,
+    contents: AreaFill,
+    stack: u64,
+    /// The texts among the arguments, each with a NUL byte and at the start of a cache line.
+    texts: Vec<u8>,
+    /// The places of the texts.
+    text_places: Vec<(Vec<u8>, u64)>,
+    /// Bytes of the second buffer, if an argument refers to it.
+    out: Option<u64>,
+}
+
+/// Alignment of texts: the cache line.
+const TEXT_ALIGNMENT: usize = 64;
+const PAGE: u64 = 4096;
+/// The largest buffer: 1 GiB.
+const BYTES_MOST: u64 = 1 << 30;
+
+impl FunctionMemory {
+    /// Memory for these values of arguments.
+    fn new(args: &CallArgs, values: &[&ArgValue], seed: u64) -> Result<FunctionMemory, Failure> {
+        let contents = match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
+            BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
+            BufferContents::Zero => AreaFill::Image(Vec::new()),
+            BufferContents::Random => AreaFill::Random(seed),
+            BufferContents::File(path) => {
+                let remedy = "name a regular file that you may read";
+                AreaFill::Image(
+                    input::read_input(path, InputKind::Contents).map_err(|bad| Failure::from_input(&bad, remedy))?,
+                )
+            }
+        };
+        let places: Vec<MemoryPlace> = values.iter().flat_map(|value| value.memory_places()).collect();
+        let asked = find_bytes(&places, CallMemoryName::Buffer, args.buffer)?;
+        let file = if let AreaFill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };
+        let buffer = asked.unwrap_or(file.max(STANDARD_AREA_BYTES));
+        if file > buffer {
+            let text = format!("the file of --contents has {file} bytes, more than the buffer");
+            return Err(Failure::usage(text, Some("use a larger --buffer, or leave it out")));
+        }
+        let is_file = matches!(args.contents, Some(BufferContents::File(_)));
+        let size = if is_file { file } else { buffer };
+        let uses_out = places.iter().any(|place| place.memory == CallMemoryName::Out);
+        let out = find_bytes(&places, CallMemoryName::Out, None)?;
+        let out = uses_out.then(|| out.unwrap_or(buffer));
+        for place in &places {
+            let bytes = if place.memory == CallMemoryName::Buffer { buffer } else { out.unwrap_or_default() };
+            if place.offset > bytes {
+                let text = format!("`{}` is outside its {bytes} bytes", ArgValue::Memory(*place));
+                return Err(Failure::usage(text, Some("use a smaller offset or a larger buffer")));
+            }
+        }
+        let mut memory = FunctionMemory {
+            buffer,
+            size,
+            contents,
+            stack: args.stack.unwrap_or(STACK_BYTES),
+            texts: Vec::new(),
+            text_places: Vec::new(),
+            out,
+        };
+        for text in values.iter().flat_map(|value| value.texts()) {
+            memory.add_text(text);
+        }
+        Ok(memory)
+    }
+
+    fn add_text(&mut self, text: &[u8]) {
+        let place = self.texts.len() as u64;
+        self.text_places.push((text.to_vec(), place));
+        self.texts.extend(text);
+        self.texts.resize((self.texts.len() + 1).next_multiple_of(TEXT_ALIGNMENT), 0);
+    }
+
+    /// Where the second buffer starts: at a page behind the texts.
+    fn out_offset(&self) -> u64 {
+        (self.texts.len() as u64).next_multiple_of(PAGE)
+    }
+
+    /// The memory of the texts and the second buffer, if there is any.
+    fn second_area(&self) -> Option<MemoryArea> {
+        let bytes = self.out.map_or(self.texts.len() as u64, |out| self.out_offset() + out);
+        let pointer = AreaPointer { register: SECOND_REGISTER_NUMBER, at: PointerPosition::Start };
+        let area = MemoryArea::new(bytes, AreaFill::Image(self.texts.clone()));
+        (bytes > 0).then_some(MemoryArea { pointer: Some(pointer), ..area })
+    }
+
+    /// Fails if a call's arguments and result leave the function too little stack.
+    fn require_stack(&self, call: &BoundCall) -> Result<(), Failure> {
+        let result = if let ResultPlace::Memory(bytes) = call.result { bytes } else { 0 };
+        let bytes = result.saturating_add(8 * call.placed.stack.len() as u64);
+        match bytes <= self.stack / STACK_SHARE {
+            true => Ok(()),
+            false => {
+                let text = format!("the arguments and the result of {} take {bytes} bytes of stack", call.text);
+                Err(Failure::usage(text, Some("raise --stack to more than twice as much")))
+            }
+        }
+    }
+}
+
+impl CallMemory for FunctionMemory {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn locate(&self, value: &ArgValue) -> ArgumentWord {
+        match value {
+            ArgValue::Memory(MemoryPlace { memory: CallMemoryName::Out, offset, .. }) => {
+                ArgumentWord::Second(self.out_offset() + offset)
+            }
+            ArgValue::Memory(place) => ArgumentWord::Buffer(place.offset),
+            value => {
+                let is_own = |(text, _): &&(Vec<u8>, u64)| value.texts().first() == Some(&text.as_slice());
+                ArgumentWord::Second(self.text_places.iter().find(is_own).map_or(0, |(_, place)| *place))
+            }
+        }
+    }
+}
+
+/// The bytes of a buffer, from its option and from arguments.
+fn find_bytes(places: &[MemoryPlace], memory: CallMemoryName, option: Option<u64>) -> Result<Option<u64>, Failure> {
+    let mut found = option;
+    for place in places.iter().filter(|place| place.memory == memory) {
+        let Some(bytes) = place.bytes else { continue };
+        let value = ArgValue::Memory(*place);
+        if !(1..=BYTES_MOST).contains(&bytes) {
+            return Err(Failure::usage(format!("`{value}` has no bytes from 1 to 1G"), Some("give it another length")));
+        }
+        if found.is_some_and(|found| found != bytes) {
+            let text = format!("`{value}` has another length than before");
+            return Err(Failure::usage(text, Some("give the buffer one length, by --buffer or in one argument")));
+        }
+        found = Some(bytes);
+    }
+    Ok(found)
 }

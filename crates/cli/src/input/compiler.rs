@@ -47,10 +47,17 @@ impl Compiler {
         said.is_ok_and(|said| String::from_utf8_lossy(&said).contains("clang"))
     }
 
-    /// Compiles a file and links these libraries. The error holds the compiler's messages, or why
-    /// it couldn't run.
-    pub fn compile(&self, source: &Path, flags: &[String], output: &Path, libraries: &[&str]) -> Result<(), Failure> {
-        require_readable(source)?;
+    /// Compiles or links a file of this kind, and links these libraries. The error holds the
+    /// compiler's messages, or why it couldn't run.
+    pub fn compile(
+        &self,
+        source: &Path,
+        kind: InputKind,
+        flags: &[String],
+        output: &Path,
+        libraries: &[&str],
+    ) -> Result<(), Failure> {
+        require_readable(source, kind)?;
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
         command.args(first);
@@ -69,11 +76,15 @@ impl Compiler {
 pub fn join_flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure> {
     let more =
         shlex::split(more.unwrap_or_default()).ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
+    if let Some(response) = more.iter().find(|word| word.starts_with('@') || word.contains(",@")) {
+        let text = format!("--cflags contains `{response}`, a file with further flags, which a result couldn't name");
+        return Err(Failure::usage(text, Some("write its flags into --cflags, as in --cflags \"$(cat FILE)\"")));
+    }
     Ok(first.iter().map(|flag| flag.to_string()).chain(more).collect())
 }
 
 /// Fails if a compiler couldn't read the file or would read it without end.
-pub fn require_readable(source: &Path) -> Result<(), Failure> {
+pub fn require_readable(source: &Path, kind: InputKind) -> Result<(), Failure> {
     let remedy = "name an existing regular file that you may read";
-    input::open_input(source, InputKind::Source).map(drop).map_err(|bad| Failure::from_input(&bad, remedy))
+    input::open_input(source, kind).map(drop).map_err(|bad| Failure::from_input(&bad, remedy))
 }

@@ -6,12 +6,14 @@
 //! code finds them at a place that another process doesn't have.
 
 use crate::input::compiler::{self, Compiler};
+use crate::input::function_symbol::{NameMatch, ambiguous_name, match_name};
 use crate::output::Failure;
 use cyclescope::error::Unavailable;
 use cyclescope::input::{self, InputKind};
 use object::elf::{
     DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE, STT_FUNC,
 };
+use object::read::archive::ArchiveFile;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
@@ -88,10 +90,11 @@ fn link_library(
     let plus_plus = image.windows(MANGLED_START.len()).any(|bytes| bytes == MANGLED_START);
     let compiler = if plus_plus { Compiler::cxx_compiler() } else { Compiler::c_compiler() };
     let mut flags = compiler::join_flags(&["-shared", "-Wl,-Bsymbolic"], None)?;
+    let functions = find_archive_symbols(image, functions)?;
     flags.extend(functions.iter().map(|function| format!("-Wl,--undefined={function}")));
     let words = compiler::join_flags(&[], words)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    compiler.compile(file, &flags, &output, &words)?;
+    compiler.compile(file, InputKind::Code, &flags, &output, &words)?;
     Ok(output)
 }
 
@@ -132,34 +135,47 @@ fn find_pie_flags(
     (flags & DF_1_PIE.0 != 0).then_some((at, flags))
 }
 
-/// Finds the library-relative address of a function that the library has but doesn't export.
-/// Returns `None` if the library exports one of this name, or has none.
-///
-/// # Errors
-///
-/// Fails if several functions have this name.
-pub fn find_hidden_function(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
-    let Ok(file) = NativeElf::parse(image) else { return Ok(None) };
-    let named = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok(name);
-    if file.dynamic_symbols().any(|symbol| named(&symbol)) {
-        return Ok(None);
-    }
-    let is_function = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.elf_symbol().st_type() == STT_FUNC;
-    let found: Vec<u64> =
-        file.symbols().filter(|symbol| named(symbol) && is_function(symbol)).map(|symbol| symbol.address()).collect();
-    match found.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(*one)),
-        several => {
-            let text = format!("the file has {} functions named `{name}`", several.len());
-            Err(Failure::usage(text, Some("give the function to measure a unique name")))
+/// Finds the symbols that make the linker take these functions from an archive. The members of a
+/// function that isn't exported come with another symbol.
+fn find_archive_symbols(image: &[u8], functions: &[&str]) -> Result<Vec<String>, Failure> {
+    let Ok(archive) = ArchiveFile::parse(image) else { return Ok(Vec::new()) };
+    let members: Vec<&[u8]> = archive.members().flatten().filter_map(|member| member.data(image).ok()).collect();
+    functions.iter().map(|name| find_archive_symbol(&members, name)).collect()
+}
+
+fn find_archive_symbol(members: &[&[u8]], name: &str) -> Result<String, Failure> {
+    let mut found: Vec<(NameMatch, String, String)> = Vec::new();
+    for member in members {
+        let Ok(file) = NativeElf::parse(*member) else { continue };
+        let functions = file.symbols().filter(|symbol| symbol.is_definition());
+        let functions: Vec<_> = functions.filter(|symbol| symbol.elf_symbol().st_type() == STT_FUNC).collect();
+        for symbol in &functions {
+            let Ok(own) = symbol.name() else { continue };
+            let Some(fits) = match_name(own, name) else { continue };
+            let linked = if symbol.is_global() {
+                Some(*symbol)
+            } else {
+                functions.iter().copied().find(|other| other.is_global())
+            };
+            let Some(linked) = linked.and_then(|linked| linked.name().ok()) else { continue };
+            found.push((fits, own.to_string(), linked.to_string()));
         }
+    }
+    let best = found.iter().map(|(fits, ..)| *fits).min();
+    found.retain(|(fits, ..)| Some(*fits) == best);
+    found.dedup_by(|one, other| one.1 == other.1 && one.2 == other.2);
+    match found.as_slice() {
+        // The linker says that there is none.
+        [] => Ok(name.to_string()),
+        [(_, _, linked), rest @ ..] if rest.is_empty() || best == Some(NameMatch::Linker) => Ok(linked.clone()),
+        several => Err(ambiguous_name(name, several.iter().map(|(_, own, _)| own.as_str()))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::{debug_info, function_symbol};
     use cyclescope_fuzz::{InputShape, fuzz_reader};
     use std::process::Command;
 
@@ -167,20 +183,31 @@ mod tests {
     fn malformed_files_never_panic() {
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("f.c");
-        std::fs::write(&source, "static int f(void) { return 1; }\nint main(void) { return f(); }\n").expect("a file");
+        let text = "struct s { struct s *next; float x[2]; enum { A } e; };\n\
+                    static struct s f(struct s *p, int (*q)(long), const char *t, ...) { return p[q(*t)]; }\n\
+                    int main(int n, char **v) { f((void *)v, 0, *v, n); return 0; }\n";
+        std::fs::write(&source, text).expect("a file");
         let made = |words: &[&str], name: &str| {
             let output = folder.path().join(name);
             let status = Command::new("cc").args(words).arg("-o").arg(&output).arg(&source).status();
             status.is_ok_and(|status| status.success()).then(|| std::fs::read(output).expect("a file"))
         };
-        let seeds = [made(&["-fPIE", "-pie"], "pie"), made(&["-fPIC", "-shared", "-O0"], "so"), made(&["-c"], "o")];
+        let seeds =
+            [made(&["-fPIE", "-pie", "-g"], "pie"), made(&["-fPIC", "-shared", "-O0", "-g"], "so"), made(&["-c"], "o")];
         let seeds: Vec<Vec<u8>> = seeds.into_iter().flatten().collect();
         if seeds.is_empty() {
             return cyclescope_skipped::report_skipped("no compiler makes a file here");
         }
         let output = folder.path().join("copy");
         fuzz_reader("machine_code", InputShape::Bytes, &seeds, |bytes| {
-            let _ = find_hidden_function(bytes, "f");
+            for name in ["f", "Foo::f"] {
+                let _ = function_symbol::find_function(bytes, name, NameMatch::End);
+                let _ = find_archive_symbols(bytes, &[name]);
+            }
+            // The address of `f` in an intact file.
+            for address in (0x1000..0x1200).step_by(16).chain([0]) {
+                let _ = debug_info::read_signature(bytes, address, "f");
+            }
             let _ = allocated_contents(bytes.to_vec());
             if let Ok(parsed) = NativeElf::parse(bytes) {
                 let _ = make_loadable(Path::new("f"), &parsed, bytes, output.clone());

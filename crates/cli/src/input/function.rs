@@ -3,10 +3,9 @@
 
 use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
 use crate::input::elf;
+use crate::input::function_fault;
+use crate::input::function_symbol::FunctionSymbol;
 use crate::output::Failure;
-use cyclescope::asm::Listing;
-use cyclescope::error::{FaultCause, RunError};
-use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
 use cyclescope::record::SerializedBy;
 use cyclescope::study::run::RunSubject;
@@ -28,13 +27,18 @@ pub struct LibraryFunction {
 /// Maximum number of loaded copies of a library.
 const COPIES_MOST: usize = 16;
 impl LibraryFunction {
-    /// Loads a library into this process and finds this function and the one that runs before it.
+    /// Loads a library into this process and finds the function and the one that runs before it.
     /// `source` is the file to name in messages.
-    pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
+    pub fn load(
+        library: &Path,
+        source: &Path,
+        symbols: [Option<&FunctionSymbol>; 2],
+    ) -> Result<LibraryFunction, Failure> {
         let addresses = {
             let _aside = StdoutRedirect::new();
-            find_addresses(library, source, [Some(name), setup])?
+            find_addresses(library, source, symbols)?
         };
+        let name = symbols[0].map_or("", |symbol| &symbol.display);
         let text = format!("{name} of {}", source.display());
         let with_empty_function = |[function, setup]: [Option<u64>; 2]| {
             let function = function.expect("a function has a name");
@@ -47,9 +51,9 @@ impl LibraryFunction {
     }
 
     /// Builds calls that wait for `serialized` at each address of the function, and matching calls
-    /// of a function that does nothing.
-    pub fn build_subject(&self, with: &CallParameters, serialized: Option<SerializedBy>) -> RunSubject {
-        with.build_subject(&self.instances, &self.text, serialized)
+    /// of a function that does nothing. `variant` is the function's number in the comparison.
+    pub fn build_subject(&self, with: &CallParameters, variant: usize, serialized: Option<SerializedBy>) -> RunSubject {
+        with.build_subject(variant, &self.instances, &self.text, serialized)
     }
 }
 
@@ -64,10 +68,13 @@ impl LibraryFunction {
 /// ret
 /// movq xmm0, rdi
 /// ret
+/// fldz
+/// ret
 /// ```
 fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
     const PAGE: usize = 4096;
-    const CODE: [&[u8]; 3] = [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3]];
+    const CODE: [&[u8]; 4] =
+        [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3], &[0xd9, 0xee, 0xc3]];
     // The last function may extend past its page.
     const BYTES: usize = (CODE.len() + 1) * PAGE;
     let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
@@ -81,7 +88,7 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
             return Err(failed());
         }
         let mut place = pages.cast::<u8>().add(offset);
-        let [returns, identity, float_identity] = CODE.map(|code| {
+        let [returns, identity, float_identity, x87_zero] = CODE.map(|code| {
             place.copy_from_nonoverlapping(code.as_ptr(), code.len());
             let address = place as u64;
             place = place.add(PAGE);
@@ -90,79 +97,28 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
         if libc::mprotect(pages, BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
             return Err(failed());
         }
-        Ok(EmptyFunctions { returns, identity, float_identity })
-    }
-}
-
-/// Adds the place in a library to a fault outside all programs.
-pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
-    let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report) else {
-        return error;
-    };
-    let (mut cause, Some(mut place)) = (*cause, describe_symbol(report.rip)) else { return error };
-    if let Some(number) = report.system_call {
-        place.push_str(&format!(" (system call {number})"));
-    } else if !matches!(cause, FaultCause::Fetch | FaultCause::Trap) {
-        // SAFETY: the processor began to execute this instruction of a library that stays loaded.
-        let listing = unsafe { decode_instruction(report.rip) };
-        if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
-            cause = cause.refine_by_instruction(instruction);
-            place = format!("{} at {place}", listing.text().trim_end());
-        }
-    }
-    RunError::Fault { signal, address: *address, instruction: Some(place), cause }
-}
-
-/// Decodes the instruction at an address of this process from the bytes up to the end of its page.
-///
-/// # Safety
-///
-/// The address must hold code.
-unsafe fn decode_instruction(address: u64) -> Listing {
-    const PAGE: u64 = 4096;
-    // Intel SDM vol. 2, 2.3.11.
-    const LONGEST: u64 = 15;
-    let length = LONGEST.min(PAGE - address % PAGE) as usize;
-    // SAFETY: pages are readable as a whole.
-    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
-    let first = Listing::from_bytes(bytes).instructions().first().map_or(0, |first| first.len());
-    Listing::from_bytes(&bytes[..first])
-}
-
-/// The symbol and library of an address, such as `symbol+0x12 of libm.so.6`.
-fn describe_symbol(address: u64) -> Option<String> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the structure outlives the call, which fills it if the address is in a library. Its
-    // strings live while the library is loaded.
-    unsafe {
-        if libc::dladdr(address as *const libc::c_void, info.as_mut_ptr()) == 0 {
-            return None;
-        }
-        let info = info.assume_init();
-        let text = |text: *const libc::c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
-        let file = Path::new(&text(info.dli_fname)).file_name()?.to_string_lossy().into_owned();
-        let place = match info.dli_sname.is_null() {
-            true => format!("+{:#x}", address.wrapping_sub(info.dli_fbase as u64)),
-            false => {
-                let offset = address.wrapping_sub(info.dli_saddr as u64);
-                format!("{}+{offset:#x}", text(info.dli_sname))
-            }
-        };
-        Some(format!("{place} of {file}"))
+        Ok(EmptyFunctions { returns, identity, float_identity, x87_zero })
     }
 }
 
 /// Finds the functions' addresses in the library and in copies of it that the linker loads
 /// elsewhere. The addresses of a function and its data change its cost between program starts, so
 /// each run uses another copy.
-fn find_addresses(library: &Path, source: &Path, names: [Option<&str>; 2]) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+fn find_addresses(
+    library: &Path,
+    source: &Path,
+    symbols: [Option<&FunctionSymbol>; 2],
+) -> Result<Vec<[Option<u64>; 2]>, Failure> {
     let image = elf::read_machine_code(library)?;
-    let hidden = |name: &str| elf::find_hidden_function(&image, name);
-    let [function, setup] = names.map(|name| name.map(hidden).transpose());
-    let hidden = [function?.flatten(), setup?.flatten()];
     let all = |library: &Path| {
-        let at = |which: usize| names[which].map(|name| find_symbol(library, source, name, hidden[which])).transpose();
-        Ok::<_, Failure>([at(0)?, at(1)?])
+        let at = |symbol: &FunctionSymbol| {
+            let hidden = symbol.address.filter(|_| !symbol.is_exported);
+            find_symbol(library, source, &symbol.linker_name, hidden)
+        };
+        let [function, setup] = symbols;
+        let addresses = [function.map(at).transpose()?, setup.map(at).transpose()?];
+        function_fault::catch_terminations(library);
+        Ok::<_, Failure>(addresses)
     };
     let mut addresses = vec![all(library)?];
     while addresses.len() < COPIES_MOST {

@@ -1,25 +1,35 @@
 //! The library of a measured function: named by the user, or compiled from C or C++ code.
 
-use crate::args::{CallSerialization, RunArgs};
+use crate::args::{CallArgument, CallTarget, RunArgs};
 use crate::input::compiler::{self, Compiler};
+use crate::input::debug_info;
 use crate::input::elf;
 use crate::input::function::LibraryFunction;
+use crate::input::function_symbol::{self, FunctionSymbol, NameMatch};
 use crate::input::region;
-use crate::input::return_type::{self, ReturnType};
+use crate::input::signature::Signature;
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
+use cyclescope::input::InputKind;
 use cyclescope::snippet::Snippet;
 use std::path::{Path, PathBuf};
 
 /// A library with a function to measure, not yet loaded.
 pub struct FunctionLibrary {
     path: PathBuf,
-    name: String,
     source: PathBuf,
-    /// The function's return type, if requested and known.
-    pub returned: Option<ReturnType>,
+    /// The function, and the one that runs before each call.
+    functions: [Option<TypedFunction>; 2],
+    /// Whether the whole text of --call is the function's name, parentheses included.
+    is_whole_name: bool,
     /// Folder that holds the compiled library.
     pub folder: Option<ScratchFolder>,
+}
+
+/// A function and its types, if known.
+struct TypedFunction {
+    symbol: FunctionSymbol,
+    signature: Option<Signature>,
 }
 
 /// Default name of a compiled function.
@@ -28,10 +38,7 @@ const DEFAULT_NAME: &str = "f";
 const COMPILED_FILE: &str = "function.so";
 /// File with the macros for C code.
 const HEADER_FILE: &str = "cyclescope_body.h";
-/// Files that make the compiler report the return type, in C and in C++, and their compiled form.
-const RETURN_TYPE_FILES: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
-const SCRATCH_FILES: [&str; 5] =
-    [COMPILED_FILE, HEADER_FILE, RETURN_TYPE_FILES[0], RETURN_TYPE_FILES[1], RETURN_TYPE_FILES[2]];
+const SCRATCH_FILES: [&str; 2] = [COMPILED_FILE, HEADER_FILE];
 
 /// The kind of a function's file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,33 +62,73 @@ impl FunctionLibrary {
         let named = named.into_iter().find_map(|(path, kind)| Some((path.as_ref()?, kind)));
         let Some((source, kind)) = named else { return Ok(None) };
         let folder = (kind != LibraryKind::Library).then(|| ScratchFolder::new(&SCRATCH_FILES)).transpose()?;
-        let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
+        let call = args.call.clone().unwrap_or_else(|| CallTarget::new(DEFAULT_NAME));
+        let setup = args.call_with.setup.as_deref();
         let path = match &folder {
             None => source.clone(),
-            Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, COMPILED_FILE, false)?,
+            Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, false)?,
             Some(folder) => {
-                let functions = [Some(name.as_str()), args.call_with.setup.as_deref()];
-                let functions: Vec<&str> = functions.into_iter().flatten().collect();
+                let functions: Vec<&str> = [Some(call.name.as_str()), setup].into_iter().flatten().collect();
                 elf::make_library(source, &functions, args.cflags.as_deref(), folder.path(COMPILED_FILE))?
             }
         };
-        let mut library = FunctionLibrary { path, name, source: source.clone(), returned: None, folder: None };
-        library.returned = library.ask_return_type(args, folder.as_ref());
+        let mut library = FunctionLibrary::find_functions(path, source, &call, setup)?;
         library.folder = folder;
         Ok(Some(library))
     }
 
-    /// Asks the compiler for the function's return type, if a call waits for it.
-    fn ask_return_type(&self, args: &RunArgs, folder: Option<&ScratchFolder>) -> Option<ReturnType> {
-        let wanted = args.call_with.serialize == Some(CallSerialization::Result) && args.source.c.is_some();
-        let folder = folder.filter(|_| wanted)?;
-        let source = std::path::absolute(&self.source).ok()?;
-        let plus_plus = is_cpp_source(&source);
-        let [c, cpp, compiled] = RETURN_TYPE_FILES;
-        let question = folder.path(if plus_plus { cpp } else { c });
-        std::fs::write(&question, return_type::write_question(source.to_str()?, &self.name, plus_plus)).ok()?;
-        let answer = compile_library(&question, args, folder, compiled, false).ok()?;
-        return_type::read_answer(&elf::read_machine_code(&answer).ok()?)
+    /// Finds the named functions in a library.
+    fn find_functions(
+        path: PathBuf,
+        source: &Path,
+        call: &CallTarget,
+        setup: Option<&str>,
+    ) -> Result<FunctionLibrary, Failure> {
+        let image = elf::read_machine_code(&path)?;
+        let whole = match call.arguments {
+            Some(_) => function_symbol::find_function(&image, &call.text, NameMatch::Demangled)?,
+            None => None,
+        };
+        let is_whole_name = whole.is_some();
+        let find = |name: &str| {
+            let found = function_symbol::find_function(&image, name, NameMatch::End)?;
+            Ok::<_, Failure>(found.unwrap_or_else(|| FunctionSymbol::from_loader(name)))
+        };
+        let typed = |symbol: FunctionSymbol| {
+            let read = |address| debug_info::read_signature(&image, address, &symbol.display);
+            TypedFunction { signature: symbol.address.and_then(read), symbol }
+        };
+        let function = whole.map_or_else(|| find(&call.name), Ok)?;
+        let functions = [Some(typed(function)), setup.map(find).transpose()?.map(typed)];
+        Ok(FunctionLibrary { path, source: source.to_path_buf(), functions, is_whole_name, folder: None })
+    }
+
+    fn function(&self) -> &TypedFunction {
+        self.functions[0].as_ref().expect("a library has a function to measure")
+    }
+
+    /// The function's name in messages.
+    pub fn name(&self) -> &str {
+        &self.function().symbol.display
+    }
+
+    /// The types of the function and of the one that runs before it, if known.
+    pub fn signatures(&self) -> [Option<&Signature>; 2] {
+        self.functions.each_ref().map(|function| function.as_ref().and_then(|function| function.signature.as_ref()))
+    }
+
+    /// All arguments of a call of the function, if the text of --call has them.
+    pub fn read_arguments<'a>(&self, call: Option<&'a CallTarget>) -> Result<Option<&'a [CallArgument]>, Failure> {
+        let Some(CallTarget { text, arguments: Some(arguments), .. }) = call.filter(|_| !self.is_whole_name) else {
+            return Ok(None);
+        };
+        match arguments {
+            Ok(arguments) => Ok(Some(arguments)),
+            Err(error) => {
+                let remedy = "write it as in --call 'crc32(0, buffer, size)'";
+                Err(Failure::usage(format!("in `{text}`: {error}"), Some(remedy)))
+            }
+        }
     }
 
     /// The region of the C file that `CYCLESCOPE_BODY` marks, if any. The file is compiled again as
@@ -91,8 +138,8 @@ impl FunctionLibrary {
         if !region::contains_region(&self.path)? {
             return Ok(None);
         }
-        compile_library(&self.source, args, folder, COMPILED_FILE, true)?;
-        region::read_region(&self.path, &self.source, &self.name).map(Some)
+        compile_library(&self.source, args, folder, true)?;
+        region::read_region(&self.path, &self.source, &self.function().symbol.linker_name).map(Some)
     }
 
     /// The bytes that it loads into memory.
@@ -101,33 +148,30 @@ impl FunctionLibrary {
     }
 
     /// Loads the library into this process and finds the function and the one that runs before it.
-    pub fn load_function(&self, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
-        LibraryFunction::load(&self.path, &self.source, &self.name, setup)
+    pub fn load_function(&self) -> Result<LibraryFunction, Failure> {
+        let symbols = self.functions.each_ref().map(|function| function.as_ref().map(|function| &function.symbol));
+        LibraryFunction::load(&self.path, &self.source, symbols)
     }
 }
 
 /// Compiles a file to a library of this name; `straight` is for its region.
-fn compile_library(
-    source: &Path,
-    args: &RunArgs,
-    folder: &ScratchFolder,
-    file: &str,
-    straight: bool,
-) -> Result<PathBuf, Failure> {
+fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straight: bool) -> Result<PathBuf, Failure> {
     let compiler = match &args.cc {
         Some(named) => Compiler::from_option(named)?,
         None if is_cpp_source(source) => Compiler::cxx_compiler(),
         None => Compiler::c_compiler(),
     };
-    let library = folder.path(file);
+    let library = folder.path(COMPILED_FILE);
     let header = folder.path(HEADER_FILE);
     std::fs::write(&header, region::REGION_HEADER.concat())
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
     let header = header.to_string_lossy();
     let further = if straight { region::compiler_flags(compiler.is_clang()) } else { Vec::new() };
     let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
-    let flags = compiler::join_flags(&first, args.cflags.as_deref())?;
-    compiler.compile(source, &flags, &library, &[])?;
+    let mut flags = compiler::join_flags(&first, args.cflags.as_deref())?;
+    // Debug information has the functions' types, and changes no code.
+    flags.push("-g".to_string());
+    compiler.compile(source, InputKind::Source, &flags, &library, &[])?;
     Ok(library)
 }
 

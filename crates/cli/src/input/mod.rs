@@ -1,13 +1,22 @@
 //! What can be measured: assembly, machine code, functions of libraries, and regions of functions.
 
+mod argument_binding;
 mod assembler;
+mod call_code;
 pub mod call_parameters;
+mod calling_convention;
 pub mod compiler;
+mod debug_info;
 mod elf;
 pub mod function;
+pub mod function_fault;
+mod function_symbol;
 mod library;
+#[cfg(test)]
+mod odd_signatures;
 mod region;
-mod return_type;
+mod signature;
 pub mod source;
 pub mod target;
+mod value_encoding;
 pub mod variants;

@@ -1,10 +1,9 @@
 //! The target that the options of `run` name: snippets, or functions of libraries to load.
 
-use crate::args::{CallArgs, CallSerialization, CommonArgs, RunArgs};
-use crate::input::call_parameters::CallParameters;
+use crate::args::{CallTarget, CommonArgs, RunArgs};
+use crate::input::call_parameters::{CallParameters, CallRequest};
 use crate::input::function::LibraryFunction;
 use crate::input::library::FunctionLibrary;
-use crate::input::return_type;
 use crate::input::source;
 use crate::input::variants::{self, RunVariant, expand_variants};
 use crate::output::Failure;
@@ -22,15 +21,15 @@ pub enum RunTarget {
     /// Snippets.
     Snippets(Vec<Snippet>),
     /// Calls of functions.
-    Calls(Vec<FunctionCall>),
+    Calls(CalledFunctions),
 }
 
-/// Calls of a function.
-pub struct FunctionCall {
-    /// The number of its library in [`FunctionLibraries`].
-    pub library: usize,
-    /// How it is called.
-    pub calling: CallParameters,
+/// The functions of all variants, and how they are called.
+pub struct CalledFunctions {
+    /// The numbers of their libraries in [`FunctionLibraries`].
+    pub libraries: Vec<usize>,
+    /// Their calls, which share one memory.
+    pub calling: Box<CallParameters>,
 }
 
 /// The target, the machine whose features it was checked against, and the text from standard input.
@@ -74,26 +73,27 @@ impl RunTarget {
         match self {
             RunTarget::Snippets(snippets) => snippets.iter().cloned().map(RunSubject::from).collect(),
             RunTarget::Calls(calls) => {
-                let subject = |FunctionCall { library, calling }: &FunctionCall| {
-                    Some(loaded[*library].as_ref()?.build_subject(calling, calling.serialized))
+                let CalledFunctions { libraries, calling } = calls;
+                let subject = |(variant, library): (usize, &usize)| {
+                    Some(loaded[*library].as_ref()?.build_subject(calling, variant, calling.serialized))
                 };
-                calls.iter().filter_map(subject).collect()
+                libraries.iter().enumerate().filter_map(subject).collect()
             }
         }
     }
 
     /// Calls of the measured function with the other kind of serialization.
     pub fn counterpart_subject(&self, loaded: &[LoadedFunction]) -> Option<RunSubject> {
-        let FunctionCall { library, calling } = self.first_call()?;
-        let function = loaded[*library].as_ref()?;
-        Some(function.build_subject(calling, SerializedBy::counterpart_of(calling.serialized)))
+        let CalledFunctions { libraries, calling } = self.called_functions()?;
+        let function = loaded[libraries[0]].as_ref()?;
+        Some(function.build_subject(calling, 0, SerializedBy::counterpart_of(calling.serialized)))
     }
 
-    /// The calls of the first variant; `None` for a snippet.
-    pub fn first_call(&self) -> Option<&FunctionCall> {
+    /// The called functions; `None` for snippets.
+    pub fn called_functions(&self) -> Option<&CalledFunctions> {
         match self {
             RunTarget::Snippets(_) => None,
-            RunTarget::Calls(calls) => calls.first(),
+            RunTarget::Calls(calls) => Some(calls),
         }
     }
 }
@@ -128,23 +128,21 @@ fn find_functions(
     let named: Vec<&NamedLibrary> = numbers.iter().map(|number| &libraries.all[*number]).collect();
     let regions: Vec<Snippet> = named.iter().filter_map(|named| named.region.clone()).collect();
     if regions.is_empty() {
-        let returned: Vec<_> = named.iter().map(|named| named.library.returned).collect();
-        let serialized = return_type::choose_serialization(args.call_with.serialize, &returned)?;
-        let call = |(variant, library): (&RunVariant, &usize)| {
-            let calling = CallParameters::new(&variant.args.call_with, serialized, seed)?;
-            Ok(FunctionCall { library: *library, calling })
-        };
-        let calls = variants.iter().zip(numbers).map(call).collect::<Result<Vec<_>, Failure>>()?;
+        let mut requests = Vec::with_capacity(variants.len());
+        for (variant, named) in variants.iter().zip(&named) {
+            requests.push(variant.name_failure(named.request_call(&variant.args, args))?);
+        }
+        let calling = Box::new(CallParameters::new(&args.call_with, &requests, seed)?);
         require_warm(args)?;
         let machine = machine()?;
         require_library(common, &machine)?;
-        return Ok((RunTarget::Calls(calls), machine));
+        return Ok((RunTarget::Calls(CalledFunctions { libraries: numbers.to_vec(), calling }), machine));
     }
     if regions.len() < named.len() {
         let remedy = "mark the region to compare with CYCLESCOPE_BODY in all, or in none";
         return Err(Failure::usage("only some of the files mark a region", Some(remedy)));
     }
-    require_call(&args.call_with)?;
+    variants.iter().try_for_each(|variant| require_call(&variant.args))?;
     let machine = machine()?;
     for snippet in &regions {
         source::require_loop(args, snippet)?;
@@ -154,8 +152,9 @@ fn find_functions(
 }
 
 /// Fails if a region is measured with options that only calls use.
-fn require_call(args: &CallArgs) -> Result<(), Failure> {
-    if !args.is_given() {
+fn require_call(args: &RunArgs) -> Result<(), Failure> {
+    let has_list = |call: &Option<CallTarget>| call.as_ref().is_some_and(|call| call.arguments.is_some());
+    if !args.call_with.is_given() && !has_list(&args.call) {
         return Ok(());
     }
     let remedy = "leave out the options for arguments and memory, or CYCLESCOPE_BODY to measure the function";
@@ -206,16 +205,19 @@ struct NamedLibrary {
 struct LibraryOptions {
     files: [Option<PathBuf>; 3],
     names: [Option<String>; 4],
-    serialize: Option<CallSerialization>,
 }
 
 impl LibraryOptions {
     fn from_args(args: &RunArgs) -> LibraryOptions {
-        let names = [&args.call, &args.cflags, &args.cc, &args.call_with.setup];
+        // Calls with other arguments are of the same function. An empty list may belong to its name.
+        let call = args.call.as_ref().map(|call| match &call.arguments {
+            Some(Ok(arguments)) if !arguments.is_empty() => call.name.clone(),
+            _ => call.text.clone(),
+        });
+        let [flags, compiler, setup] = [&args.cflags, &args.cc, &args.call_with.setup].map(Clone::clone);
         LibraryOptions {
             files: [&args.source.c, &args.source.lib, &args.source.elf].map(Clone::clone),
-            names: names.map(Clone::clone),
-            serialize: args.call_with.serialize,
+            names: [call, flags, compiler, setup],
         }
     }
 }
@@ -259,12 +261,19 @@ impl FunctionLibraries {
 }
 
 impl NamedLibrary {
+    /// The call of a variant. Without arguments of its own, it has those of the first.
+    fn request_call<'a>(&'a self, own: &'a RunArgs, first: &'a RunArgs) -> Result<CallRequest<'a>, Failure> {
+        let has_list = |call: &&CallTarget| call.arguments.is_some();
+        let call = own.call.as_ref().filter(has_list).or(first.call.as_ref());
+        let [signature, setup] = self.library.signatures();
+        Ok(CallRequest { name: self.library.name(), arguments: self.library.read_arguments(call)?, signature, setup })
+    }
+
     /// Loads the function, unless a region is measured.
     fn load_function(&self) -> Result<LoadedFunction, Failure> {
-        if self.region.is_some() {
-            return Ok(None);
+        match self.region {
+            Some(_) => Ok(None),
+            None => self.library.load_function().map(Some),
         }
-        let [.., setup] = &self.by.names;
-        self.library.load_function(setup.as_deref()).map(Some)
     }
 }

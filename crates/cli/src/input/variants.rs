@@ -6,7 +6,7 @@
 //! rounds.
 
 use crate::args::template::{BoundVariable, parse_variant_words};
-use crate::args::{RunArgs, Sweep};
+use crate::args::{CallTarget, RunArgs, Sweep};
 use crate::input::source;
 use crate::output::Failure;
 use cyclescope::study::run::VARIANTS_MOST;
@@ -91,10 +91,15 @@ fn expand_words(args: &RunArgs, sweep: &Sweep) -> Result<Vec<RunVariant>, Failur
 fn fill_args(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
     let mut is_changed = false;
     let RunArgs { source, init, call, cflags, cc, .. } = args;
-    for text in [&mut source.snippet, &mut source.hex, init, call, cflags, cc].into_iter().flatten() {
+    for text in [&mut source.snippet, &mut source.hex, init, cflags, cc].into_iter().flatten() {
         let filled = bound.fill_text(text)?;
         is_changed |= filled.is_changed;
         *text = filled.text;
+    }
+    if let Some(call) = call {
+        let filled = bound.fill_text(&call.text)?;
+        is_changed |= filled.is_changed;
+        *call = CallTarget::new(&filled.text);
     }
     for path in [&mut source.c, &mut source.lib, &mut source.elf].into_iter().flatten() {
         // A name that isn't UTF-8 contains no variable.
@@ -115,7 +120,9 @@ fn expand_others(args: &RunArgs) -> Result<Vec<RunVariant>, Failure> {
         return Err(Failure::usage(text, Some("give one for each, or one for all")));
     }
     // A single value belongs to all others.
-    let value = |values: &[String], other: usize| values.get(if values.len() == 1 { 0 } else { other }).cloned();
+    fn value<T: Clone>(values: &[T], other: usize) -> Option<T> {
+        values.get(if values.len() == 1 { 0 } else { other }).cloned()
+    }
     let other = |other: usize| {
         let mut variant = alone(args);
         if let Some(source) = value(&args.versus, other) {
@@ -193,7 +200,11 @@ mod tests {
                 let path = [&source.file, &source.c, &source.lib, &source.elf].into_iter().flatten().next();
                 let path = path.map(|path| path.display().to_string());
                 let text = source.snippet.clone().or(source.hex.clone()).or(path).unwrap();
-                [Some(text), call.clone()].into_iter().flatten().collect::<Vec<_>>().join(" ")
+                [Some(text), call.as_ref().map(|call| call.text.clone())]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(" ")
             };
             expand(arguments).unwrap().iter().map(source).collect()
         };

@@ -62,8 +62,8 @@ fn arguments_arrive_in_order() {
     assert!(wrong.contains("SIGILL"), "{wrong}");
     source.run(&["--arg", "1"].repeat(6), &[2]);
     let text = format!(
-        "{CHECK}void f(char *p, double a, long b, float c, double d) {{\n\
-         CHECK(a == 0.5); CHECK(b == 3); CHECK(c == -2.5f); CHECK(d == 1e100); }}"
+        "{CHECK}double f(char *p, double a, long b, float c, double d) {{\n\
+         CHECK(a == 0.5); CHECK(b == 3); CHECK(c == -2.5f); CHECK(d == 1e100); return a; }}"
     );
     let floats = Source::new(&text);
     let given = ["--arg", "0.5", "--arg", "3", "--arg", "-2.5f", "--arg", "1e100"];
@@ -191,7 +191,7 @@ fn serialized_call_waits_for_the_previous_one() {
     let chain = "x *= 0x9e3779b97f4a7c15; x ^= 5; ".repeat(16);
     let source = Source::new(&format!("unsigned long f(unsigned long x) {{ {chain} return x; }}"));
     let cost = |more: &[&str], serialized: Value| {
-        let line = number(&source.arguments(more)[1..])?;
+        let line = number(&source.arguments(&[&["--arg", "3"], more].concat())[1..])?;
         assert_eq!(line["serialized"], serialized);
         Some(value(&line["cost"])[0])
     };
@@ -216,7 +216,7 @@ fn latency_to_a_result_equals_its_chain() {
     const LINKS: usize = 32;
     let chain = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(LINKS);
     let source = Source::new(&format!("long f(long x) {{ {chain} return x; }}"));
-    let function = number(&source.arguments(&["--serialize", "result"])[1..]);
+    let function = number(&source.arguments(&["--call", "f(3)", "--serialize", "result"])[1..]);
     let (Some(function), Some(link)) = (function, number(&["imul rax, rax"])) else { return };
     let ([cost, half], [link, error]) = (value(&function["cost"]), value(&link["cost"]));
     let chain = LINKS as f64 * link;
@@ -272,12 +272,12 @@ fn calls_wait_for_the_result_register_of_cpp_code() {
     let file = folder.path().join("code.cpp");
     let text = "extern \"C\" float f(float x, char c) noexcept { return x * c; }\nextern \"C\" void g(char) {}\n";
     std::fs::write(&file, text).expect("a file");
-    let run = |name, codes: &[i32]| {
+    let run = |call, codes: &[i32]| {
         let file = file.to_str().expect("text");
-        json(&["run", "--quick", "--c", file, "--call", name, "--arg", "0.5f", "--serialize", "result"], codes)
+        json(&["run", "--quick", "--c", file, "--call", call, "--serialize", "result"], codes)
     };
-    assert_eq!(run("f", &[0, 5])["serialized"], "float_result");
-    assert!(error_text(&run("g", &[2])).contains("returns nothing"));
+    assert_eq!(run("f(0.5f, 'a')", &[0, 5])["serialized"], "float_result");
+    assert!(error_text(&run("g('a')", &[2])).contains("returns nothing"));
 }
 
 /// Functions that consume what the setup leaves; the second does twice the work. Without the setup,
@@ -396,6 +396,152 @@ fn setup_runs_before_each_call() {
     let words: Vec<&str> = said.stdout.split_whitespace().collect();
     assert!(words.join(" ").contains("the cost of prepare and a call of an empty function"), "{said:?}");
     source.run(&["--arg", "3"], &[4]);
-    assert!(error_text(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
+    let other = Source::new("void f(long *p, long n) {} void prepare(double x) {}");
+    let differs = error_text(&other.run(&given, &[2]));
+    assert!(differs.contains("void prepare(double x)"), "{differs}");
+    assert!(error_text(&source.run(&["--arg", "3", "--setup", "nothing"], &[2])).contains("no function `nothing`"));
     assert!(error_text(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup"));
+}
+
+/// A call has all its arguments in order, and each parameter has a value.
+#[test]
+fn calls_are_written_as_in_code() {
+    if !has("cc") {
+        return;
+    }
+    let text = format!(
+        "{CHECK}#include <string.h>\n\
+         long f(long seed, char *to, const char *from, unsigned long n, const char *word, float x) {{\n\
+         CHECK(seed == -7); CHECK(to[0] == 0 && to != from); CHECK(*(double *)from > 1); CHECK(n == 512);\n\
+         CHECK(!strcmp(word, \"a\\tb\")); CHECK(x == 0.5f); to[n - 1] = from[n - 1]; return 1; }}\n\
+         void g(char *p, long n) {{ CHECK(n == 64); }}\n\
+         void h(char *p, char *q, long n) {{ CHECK(p == q && n == 64); }}\n"
+    );
+    let source = Source::new(&text);
+    let call = "f(-7, out, buffer:4096, size/8, \"a\\tb\", 0.5)";
+    let line = source.run(&["--call", call], &[0, 5]);
+    let signature = "long f(long seed, char *to, const char *from, unsigned long n, const char *word, float x)";
+    assert_eq!((&line["call"]["text"], &line["call"]["signature"]), (&call.into(), &signature.into()), "{line}");
+    assert!(line["snippet"].as_str().expect("text").starts_with("f of "), "{line}");
+    // The command repeats the call.
+    let repro = shlex::split(line["repro"].as_str().expect("text")).expect("words");
+    assert!(repro.iter().any(|word| word == call), "{repro:?}");
+    source.run(&["--call", "f(-7, out, buffer, size/8, \"a\\tb\", 0.5)", "--buffer", "4K"], &[0, 5]);
+    let wrong = error_text(&source.run(&["--call", "f(-7, out, buffr, 5)"], &[2]));
+    assert!(wrong.contains("`f(-7, out, buffr, 5)`") && wrong.contains("at `buffr, 5`"), "{wrong}");
+    let few = error_text(&source.run(&["--call", "f(1, out)"], &[2]));
+    assert!(few.contains("`const char *from` needs a value") && few.contains(signature), "{few}");
+    let both = error_text(&source.run(&["--call", "g(buffer, 64)", "--arg", "n=64"], &[2]));
+    assert!(both.contains("--arg"), "{both}");
+    // Each variant has its own call, or that of the first one.
+    source.run(&["--call", "g(buffer, 64)", "--versus-call", "h(buffer, buffer, 64)"], &[0, 5]);
+    let other = error_text(&source.run(&["--call", "g(buffer, 64)", "--versus-call", "h"], &[2]));
+    assert!(other.contains("void h(char *p, char *q, long n)"), "{other}");
+    let said = answer(&mut cyclescope(&source.arguments(&["--call", "h", "--arg", "n=64"])));
+    let words: Vec<&str> = said.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains("p and q have no --arg and point to the buffer"), "{said:?}");
+    let named = error_text(&source.run(&["--call", "g", "--arg", "m=64"], &[2]));
+    assert!(named.contains("no parameter `m`") && named.contains("void g(char *p, long n)"), "{named}");
+}
+
+/// Only the arguments change from point to point.
+#[test]
+fn sweep_changes_the_arguments_of_a_call() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(SUM);
+    let arguments = source.arguments(&["--sweep", "N=64,4096", "--json", "--call", "f(buffer, {N})"]);
+    let said = answer(&mut cyclescope(&arguments));
+    for call in ["\"f(buffer, 64)\"", "\"f(buffer, 4096)\""] {
+        assert!(said.stdout.contains(call), "{said:?}");
+    }
+}
+
+#[test]
+fn functions_are_found_by_parts_of_their_names() {
+    if !has("c++") {
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("code.cpp");
+    let text = "struct Foo { long v[4]; long bar(int x); };\nlong Foo::bar(int x) { return v[x & 3]; }\n\
+                namespace ns { long over(int a) { return a; } double over(double a) { return a; } }\n\
+                __attribute__((noinline, used)) static long hidden(long *p) { return *p; }\n";
+    std::fs::write(&file, text).expect("a file");
+    let run = |call, codes: &[i32]| {
+        let file = file.to_str().expect("text");
+        json(&["run", "--quick", "--c", file, "--call", call], codes)
+    };
+    for (call, shown) in [
+        ("Foo::bar(3)", "Foo::bar(buffer, 3)"),
+        ("_ZN3Foo3barEi(buffer+8, 3)", "Foo::bar(buffer+8, 3)"),
+        ("ns::over(double)(3)", "ns::over(3)"),
+        ("hidden", "hidden(buffer)"),
+    ] {
+        assert_eq!(run(call, &[0, 5])["call"]["text"], shown, "{call}");
+    }
+    let several = error_text(&run("over(3)", &[2]));
+    assert!(several.contains("ns::over(double); ns::over(int)"), "{several}");
+}
+
+/// The unwinder works in the sandbox. What ends the program is named.
+#[test]
+fn exceptions_work_if_they_are_caught() {
+    if !has("c++") {
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("code.cpp");
+    let text = "#include <cstdlib>\n#include <stdexcept>\n\
+                void caught(long *p) { try { throw std::runtime_error(\"x\"); } catch (std::exception &e) { *p = e.what()[0]; } }\n\
+                void thrown(long *p) { throw 5; }\nvoid aborts(long *p) { abort(); }\n";
+    std::fs::write(&file, text).expect("a file");
+    let run = |call, codes: &[i32]| {
+        let file = file.to_str().expect("text");
+        json(&["run", "--quick", "--c", file, "--call", call], codes)
+    };
+    run("caught", &[0, 5]);
+    for (call, reason) in [("thrown", "C++ exception that it does not catch"), ("aborts", "called abort")] {
+        let refused = error_text(&run(call, &[4]));
+        assert!(refused.contains(reason), "{refused}");
+    }
+}
+
+/// A panic unwinds like an exception, but its message needs system calls.
+#[test]
+fn panics_are_named() {
+    if !has("rustc") {
+        return;
+    }
+    let folder = folder();
+    let [source, library] = ["code.rs", "libcode.so"].map(|name| folder.path().join(name));
+    let text = "#[unsafe(no_mangle)] pub extern \"C\" fn caught(p: *mut u64) {\n\
+                let thrown = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(4)));\n\
+                unsafe { *p = u64::from(thrown.is_err()) } }\n\
+                #[unsafe(no_mangle)] pub extern \"C\" fn panics(p: *mut u64) { unsafe { *p = [1, 2][*p as usize] } }\n\
+                #[unsafe(no_mangle)] pub fn slice(s: &[u8]) -> u64 { s.iter().map(|x| u64::from(*x)).sum() }\n";
+    std::fs::write(&source, text).expect("a file");
+    let mut command = std::process::Command::new("rustc");
+    command.args(["--edition", "2024", "--crate-type", "cdylib", "-O", "-g", "-o"]).arg(&library).arg(&source);
+    let built = command.output().expect("a compiler");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let run = |call, codes: &[i32]| {
+        json(&["run", "--quick", "--lib", library.to_str().expect("text"), "--call", call], codes)
+    };
+    run("caught", &[0, 5]);
+    let refused = error_text(&run("panics", &[4]));
+    assert!(refused.contains("panic of Rust") || refused.contains("panics of Rust"), "{refused}");
+    assert_eq!(run("slice({buffer, 64})", &[0, 5])["call"]["text"], "slice({buffer, 64})");
+}
+
+#[test]
+fn files_of_compiler_flags_are_refused() {
+    let folder = folder();
+    let file = folder.path().join("code.c");
+    std::fs::write(&file, "void f(void *p) {}").expect("a file");
+    for flags in ["@flags", "-O3 -Wl,@flags"] {
+        let refused = error_text(&json(&["run", "--c", file.to_str().expect("text"), "--cflags", flags], &[2]));
+        assert!(refused.contains("@flags"), "{refused}");
+    }
 }

@@ -135,3 +135,28 @@ fn unloadable_files_are_rejected_with_a_remedy() {
     assert!(fails("/nowhere.o", "f", 2).contains("/nowhere.o"));
     json(&["run", "--elf", "/nowhere.o"], &[2]);
 }
+
+/// An archive of many members may be long. It may hold a function that its members don't export.
+#[test]
+fn long_archives_are_linked() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let padding = "const char padding[17 << 20] = {1};\n";
+    let code = "__attribute__((noinline, used)) static long hidden(long *p) { return *p; }\n\
+                long shown(long *p) { return hidden(p); }\n";
+    let members = [("padding.o", padding), ("code.o", code)]
+        .map(|(name, code)| build(folder.path(), code, "cc", &["-c", "-fPIC", "-g"], name));
+    let [Some(padding), Some(code)] = members else { return };
+    let archive = folder.path().join("all.a");
+    let made = Command::new("ar").arg("rcs").arg(&archive).args([&padding, &code]).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return cyclescope_skipped::report_left_out(format_args!("no archives"));
+    }
+    let archive = archive.to_str().expect("text");
+    for name in ["hidden", "shown"] {
+        let line = run(archive, &["--call", name], &[0, 5]);
+        assert_eq!(line["call"]["signature"], format!("long {name}(long *p)"), "{line}");
+    }
+}

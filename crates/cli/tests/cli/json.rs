@@ -3,7 +3,7 @@
 use crate::support::{answer, cyclescope, measured, refused};
 use serde_json::Value;
 
-const CAVEATS: [&str; 16] = [
+const CAVEATS: [&str; 17] = [
     "interval_not_reached",
     "frequency_moved",
     "migrated",
@@ -18,6 +18,7 @@ const CAVEATS: [&str; 16] = [
     "not_steady",
     "passes_disagree",
     "not_trained",
+    "returned_at_once",
     "emulated",
     "noisy",
 ];

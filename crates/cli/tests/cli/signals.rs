@@ -154,7 +154,8 @@ fn signals_leave_nothing_behind() {
     }
     // SAFETY: takes no pointers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    let number = |name: &str, otherwise| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let number =
+        |name: &str, otherwise| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     let (count, seed) = (number("CYCLESCOPE_SIGNALS", 100), number("CYCLESCOPE_FUZZ_SEED", 1));
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();

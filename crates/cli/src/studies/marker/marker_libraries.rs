@@ -6,6 +6,7 @@ use crate::input::function::{self, StdoutRedirect};
 use crate::input::source;
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
+use cyclescope::input::InputKind;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::study::marker::compiled_design::CompiledDesign;
@@ -142,7 +143,7 @@ fn file_names(designs: &[&SiteDesign]) -> Vec<String> {
 fn parse_user_loop(around: UserLoop, machine: &Machine) -> Result<CustomLoop, Failure> {
     match around {
         UserLoop::File(file) => {
-            compiler::require_readable(file)?;
+            compiler::require_readable(file, InputKind::Source)?;
             let path = std::path::absolute(file)
                 .map_err(|error| Failure::usage(format!("can't open {}: {error}", file.display()), None))?;
             CustomLoop::from_file(&path).map_err(|_| {
@@ -178,7 +179,7 @@ impl MarkerCompiler<'_> {
         let words = ["-fsyntax-only", "-x", "c", "-include", &name];
         let words = words.iter().map(|word| word.to_string());
         let flags: Vec<String> = self.flags.iter().cloned().chain(words).collect();
-        let checked = self.compiler.compile(file, &flags, &self.folder.path("none"), &[]);
+        let checked = self.compiler.compile(file, InputKind::Source, &flags, &self.folder.path("none"), &[]);
         checked.map_err(|failure| {
             let placed = failure.text().contains("marker_in_around");
             let failure = failure.replace_in_text(&name, SYNTAX_CHECK_HEADER);
@@ -196,7 +197,7 @@ impl MarkerCompiler<'_> {
         }
         std::fs::write(&source, text).map_err(|error| unwritten(&source, error))?;
         let libraries = design.package.map_or(&[][..], |package| package.libraries);
-        let compiled = self.compiler.compile(&source, &self.flags, &library, libraries);
+        let compiled = self.compiler.compile(&source, InputKind::Source, &self.flags, &library, libraries);
         compiled
             .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), &format!("{}.c", design.name)))?;
         Ok(library)

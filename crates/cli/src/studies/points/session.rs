@@ -5,7 +5,7 @@ use super::expand::parse_run_words;
 use super::prepared_point::{PreparedPoint, ReadyPoint};
 use crate::args::template::fill_first_value;
 use crate::args::{CommonArgs, PointsArgs, RunArgs};
-use crate::input::target::{FunctionCall, FunctionLibraries, RunTarget};
+use crate::input::target::{CalledFunctions, FunctionLibraries, RunTarget};
 use crate::output::Failure;
 use crate::session::resume::{ResumedFile, split_json_lines};
 use crate::studies::run;
@@ -47,10 +47,10 @@ fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> S
                 add(snippet.init());
                 add(snippet.code());
             }),
-            RunTarget::Calls(calls) => calls.iter().for_each(|FunctionCall { library, calling }| {
-                called.insert(*library);
+            RunTarget::Calls(CalledFunctions { libraries, calling }) => {
+                called.extend(libraries);
                 add(calling.file_bytes());
-            }),
+            }
         }
     }
     called.into_iter().for_each(|library| add(&libraries.loaded_contents(library)));

@@ -6,7 +6,7 @@ mod report;
 use crate::args::repro;
 use crate::args::{self, CommonArgs, ReplayArgs, RunArgs};
 use crate::input::call_parameters::CallParameters;
-use crate::input::function;
+use crate::input::function_fault;
 use crate::input::source;
 use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::{Failure, Output};
@@ -82,6 +82,12 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
             let remedy = format!("use {}, and --loop to repeat them", bad.expected);
             Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
         }
+        Error::Run(RunError::Fault { .. })
+            if study.is_function_call()
+                && let Some(failure) = study.fault.as_ref().and_then(function_fault::explain_end) =>
+        {
+            failure
+        }
         Error::Run(error) if study.is_function_call() => {
             let remedy = match (&error, &study.measurement_plan().memory) {
                 (RunError::Fault { address, cause: FaultCause::Access, .. }, Some(memory)) => {
@@ -89,7 +95,7 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
                 }
                 _ => None,
             };
-            let failure = Failure::from(function::locate_fault(error, study.fault.as_ref()));
+            let failure = Failure::from(function_fault::locate_fault(error, study.fault.as_ref()));
             match remedy {
                 Some(remedy) => failure.with_remedy(&remedy),
                 None => failure,
@@ -163,7 +169,7 @@ pub fn build_study(
     request: &RunRequest,
     repro: &str,
 ) -> Result<RunStudy, Failure> {
-    let call = target.first_call().map(|call| &call.calling);
+    let call = target.called_functions().map(|called| &called.calling);
     let called = call.map(|with| {
         let memory = Some(with.program_memory());
         RunRequest { lengthen: Some(LengthenBy::Iterations), memory, ..request.clone() }
@@ -175,7 +181,8 @@ pub fn build_study(
     let subjects = target.build_subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.required_precision(), machine, repro.to_string(), open);
     let serialized = call.and_then(|with| with.serialized);
-    let study = study.with_setup(call.and_then(|with| with.setup.clone()));
+    let study =
+        study.with_setup(call.and_then(|with| with.setup.clone())).with_call(call.map(|with| with.describe_call()));
     Ok(study
         .with_other_variants(&subjects[1..])
         .with_serialized(serialized, target.counterpart_subject(loaded).as_ref()))

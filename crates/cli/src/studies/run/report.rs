@@ -5,7 +5,7 @@ use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
-use cyclescope::record::{Quantity, RunRecord, SerializedBy, TrainingRecord};
+use cyclescope::record::{CallRecord, Quantity, RunRecord, SerializedBy, TrainingRecord};
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
 /// Maximum number of characters of a snippet that are shown.
@@ -243,6 +243,16 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     if let (Some(setup), Some(cost)) = (&record.setup, &record.setup_cost) {
         let (setup, cost) = (escape_controls(setup), format_interval(cost, "core cycles"));
         lines.push(format!("the cost of the setup, `{setup}`, was subtracted: {cost}"));
+    }
+    if let Some(CallRecord { text, signature, implied, .. }) = &record.call {
+        let types = signature.as_ref().map_or("its types are unknown".to_string(), |known| escape_controls(known));
+        lines.push(format!("called as {}; {types}", escape_controls(text)));
+        let names = escape_controls(&implied.join(" and "));
+        match implied.len() {
+            0 => {}
+            1 => lines.push(format!("{names} has no --arg and points to the buffer")),
+            _ => lines.push(format!("{names} have no --arg and point to the buffer")),
+        }
     }
     if is_result_early(record) {
         lines.push(

@@ -1,0 +1,99 @@
+//! The value of --call: a function's name, or a call as C code writes it.
+
+use super::call_value::{CallArgument, parse_arguments};
+
+/// A function to call, and its arguments if the text has parentheses.
+///
+/// The last group of parentheses holds the arguments, as in `f(buffer, 5)`. A demangled name may
+/// have parentheses too, as in `f(char const*, int)`. Whether a function has that name is known
+/// only when the file is read, so both readings are kept.
+#[derive(Debug, Clone)]
+pub struct CallTarget {
+    /// The whole text.
+    pub text: String,
+    /// The text before the last group of parentheses.
+    pub name: String,
+    /// The arguments, or what is wrong with them; `None` without parentheses.
+    pub arguments: Option<Result<Vec<CallArgument>, String>>,
+}
+
+impl CallTarget {
+    /// Reads the text. Its errors are reported where the arguments are used.
+    pub fn new(text: &str) -> CallTarget {
+        let text = text.trim();
+        let Some(open) = find_argument_list(text) else {
+            return CallTarget { text: text.to_string(), name: text.to_string(), arguments: None };
+        };
+        let list = &text[open + 1..text.len() - 1];
+        let arguments = parse_arguments(list).map_err(|error| match list.trim() {
+            "" => error,
+            _ => error.replace("at the end", "at `)`"),
+        });
+        CallTarget { text: text.to_string(), name: text[..open].trim().to_string(), arguments: Some(arguments) }
+    }
+}
+
+impl serde::Serialize for CallTarget {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text)
+    }
+}
+
+/// Parses the option's value; for clap.
+pub fn parse_call_target(text: &str) -> Result<CallTarget, String> {
+    Ok(CallTarget::new(text))
+}
+
+/// Where the group of parentheses that ends the text begins. The parentheses of `operator()` and of
+/// `(anonymous namespace)` belong to a name.
+fn find_argument_list(text: &str) -> Option<usize> {
+    if !text.ends_with(')') {
+        return None;
+    }
+    let (mut depth, mut open, mut quote) = (0usize, None, None);
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match (quote, c) {
+            (Some(_), '\\') => drop(characters.next()),
+            (Some(within), c) if c == within => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') if depth > 0 => quote = Some(c),
+            (None, '(') => {
+                open = if depth == 0 { Some(at) } else { open };
+                depth += 1;
+            }
+            (None, ')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    let open = open.filter(|open| *open > 0)?;
+    let is_operator = text[..open].trim_end().ends_with("operator") && text[open..].trim_end() == "()";
+    (!is_operator).then_some(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_parentheses_hold_the_arguments() {
+        for (text, name, count) in [
+            ("f", "f", None),
+            ("crc32(0, buffer, size)", "crc32", Some(3)),
+            ("f()", "f", Some(0)),
+            (" Foo::bar (1)", "Foo::bar", Some(1)),
+            ("f(\"a)(b\", ')')", "f", Some(2)),
+            ("Foo::bar(int)(buffer, 5)", "Foo::bar(int)", Some(2)),
+            ("Foo::operator()(5)", "Foo::operator()", Some(1)),
+            ("Foo::operator()", "Foo::operator()", None),
+            ("(anonymous namespace)::f", "(anonymous namespace)::f", None),
+            ("Foo::bar(int) const", "Foo::bar(int) const", None),
+        ] {
+            let target = CallTarget::new(text);
+            let found = target.arguments.as_ref().map(|arguments| arguments.as_ref().unwrap().len());
+            assert_eq!((target.name.as_str(), found), (name, count), "{text}");
+        }
+        let typed = CallTarget::new("f(char const*, unsigned long)");
+        assert!(typed.arguments.unwrap().unwrap_err().contains("`char const*, unsigned long`"));
+    }
+}

@@ -1,0 +1,192 @@
+//! The machine code that calls a function.
+
+use crate::input::argument_binding::BoundCall;
+use crate::input::calling_convention::{ArgumentWord, INTEGER_REGISTERS, PlacedArguments, ResultPlace};
+use cyclescope::record::SerializedBy;
+use cyclescope::snippet::Snippet;
+use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
+
+/// Multiplications between a call's result and the next call. This chain outlasts a call of an
+/// empty function, so such calls also wait for each other.
+const RESULT_LINKS: usize = 8;
+/// The register that points to the buffer. Functions preserve it, as they do the next three.
+const BUFFER_REGISTER: Register = Register::R14;
+/// The register that points to the texts and the second buffer.
+const SECOND_REGISTER: Register = Register::RBX;
+/// The encoding number of [`SECOND_REGISTER`].
+pub const SECOND_REGISTER_NUMBER: u8 = 3;
+const FUNCTION_REGISTER: Register = Register::R12;
+const SETUP_REGISTER: Register = Register::RBP;
+/// Holds 0.
+const ZERO_REGISTER: Register = Register::R13;
+const ARGUMENT_REGISTERS: [Register; INTEGER_REGISTERS] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+/// The stack's alignment at a call.
+const STACK_ALIGNMENT: u64 = 16;
+/// Intermediate values; no argument is passed in it.
+const SCRATCH: Register = Register::R11;
+
+/// A call to encode.
+pub struct CallEncoding<'a> {
+    /// Its arguments.
+    pub call: &'a BoundCall,
+    /// Address of the function.
+    pub function: u64,
+    /// Address of the function that runs before each call.
+    pub setup: Option<u64>,
+    /// What each call waits for.
+    pub serialized: Option<SerializedBy>,
+}
+
+impl CallEncoding<'_> {
+    /// ```text
+    /// mov r12, function      ; init: R14 points to the buffer, RBX to texts and the second buffer
+    /// mov rbp, setup
+    /// xor r13d, r13d
+    /// sub rsp, 32            ; with arguments or a result on the stack
+    /// lfence                 ; each copy starts here; with a fence, and with --setup
+    /// mov rdi, r14           ; this and the next two with --setup
+    /// mov rsi, 100
+    /// call rbp
+    /// lfence                 ; with a fence
+    /// movq rax, xmm0         ; if the result is a floating point number
+    /// and rax, r13           ; this and the next two if a call waits for a result
+    /// imul rax, rax          ; several times
+    /// mov rdi, r14
+    /// add rdi, rax
+    /// mov rsi, 100           ; an integer
+    /// mov r11, 0.5           ; a floating point number; its bits
+    /// or r11, rax            ; if a call waits for a result
+    /// movq xmm0, r11
+    /// mov eax, 1             ; vector registers with arguments, for a function that may ask
+    /// call r12
+    /// fstp st(0)             ; if the result is on the x87 stack
+    /// ```
+    pub fn encode(&self, text: &str) -> Snippet {
+        let CallEncoding { call, function, setup, serialized } = *self;
+        let mut init = CodeBuilder::default();
+        init.load_number(FUNCTION_REGISTER, function);
+        if let Some(setup) = setup {
+            init.load_number(SETUP_REGISTER, setup);
+        }
+        init.add(Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D));
+        let frame = frame_bytes(&call.placed, call.result);
+        if frame > 0 {
+            init.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, frame as i32));
+        }
+        let is_fenced = serialized == Some(SerializedBy::Fence);
+        let mut code = CodeBuilder::default();
+        if setup.is_some() {
+            // Without a fence, the setup would start before the previous call of the function has
+            // ended.
+            code.add_fence(is_fenced);
+            code.load_arguments(call, false);
+            code.add(Instruction::with1(Code::Call_rm64, SETUP_REGISTER));
+        }
+        code.add_fence(is_fenced);
+        if serialized == Some(SerializedBy::FloatResult) {
+            code.add(Instruction::with2(Code::Movq_rm64_xmm, Register::RAX, Register::XMM0));
+        }
+        let waits = matches!(serialized, Some(SerializedBy::Result | SerializedBy::FloatResult));
+        if waits {
+            code.add(Instruction::with2(Code::And_r64_rm64, Register::RAX, ZERO_REGISTER));
+            for _ in 0..RESULT_LINKS {
+                code.add(Instruction::with2(Code::Imul_r64_rm64, Register::RAX, Register::RAX));
+            }
+        }
+        code.load_arguments(call, waits);
+        code.add(Instruction::with1(Code::Call_rm64, FUNCTION_REGISTER));
+        if call.result == ResultPlace::X87 {
+            code.add(Instruction::with1(Code::Fstp_sti, Register::ST0));
+        }
+        Snippet::new(code.bytes, init.bytes, text)
+    }
+}
+
+/// Bytes of stack for arguments and the result.
+fn frame_bytes(placed: &PlacedArguments, result: ResultPlace) -> u64 {
+    let result = if let ResultPlace::Memory(bytes) = result { bytes } else { 0 };
+    (result_offset(placed) + result).next_multiple_of(STACK_ALIGNMENT)
+}
+
+/// The offset of the result's memory from RSP.
+fn result_offset(placed: &PlacedArguments) -> u64 {
+    (8 * placed.stack.len() as u64).next_multiple_of(STACK_ALIGNMENT)
+}
+
+/// Machine code under construction.
+#[derive(Default)]
+struct CodeBuilder {
+    bytes: Vec<u8>,
+}
+
+impl CodeBuilder {
+    fn add(&mut self, instruction: Result<Instruction, IcedError>) {
+        let mut encoder = Encoder::new(64);
+        let instruction = instruction.expect("the operands fit the instruction");
+        encoder.encode(&instruction, 0).expect("the instruction exists in 64-bit mode");
+        self.bytes.extend(encoder.take_buffer());
+    }
+
+    fn add_fence(&mut self, is_wanted: bool) {
+        if is_wanted {
+            self.add(Ok(Instruction::with(Code::Lfence)));
+        }
+    }
+
+    fn load_number(&mut self, register: Register, number: u64) {
+        self.add(Instruction::with2(Code::Mov_r64_imm64, register, number));
+    }
+
+    fn load_address(&mut self, register: Register, base: Register, offset: u64) {
+        self.add(match offset {
+            0 => Instruction::with2(Code::Mov_rm64_r64, register, base),
+            _ => Instruction::with2(Code::Lea_r64_m, register, MemoryOperand::with_base_displ(base, offset as i64)),
+        });
+    }
+
+    fn load_word(&mut self, register: Register, word: ArgumentWord, placed: &PlacedArguments) {
+        match word {
+            ArgumentWord::Bits(bits) => self.load_number(register, bits),
+            ArgumentWord::Buffer(offset) => self.load_address(register, BUFFER_REGISTER, offset),
+            ArgumentWord::Second(offset) => self.load_address(register, SECOND_REGISTER, offset),
+            ArgumentWord::Result => self.load_address(register, Register::RSP, result_offset(placed)),
+        }
+    }
+
+    /// Loads the arguments. If the call `waits`, the first integer or address and the floating
+    /// point numbers depend on RAX, which is 0.
+    fn load_arguments(&mut self, call: &BoundCall, waits: bool) {
+        let placed = &call.placed;
+        let PlacedArguments { integers, vectors, stack, .. } = placed;
+        for (index, word) in stack.iter().enumerate() {
+            self.load_word(SCRATCH, *word, placed);
+            if waits && index == 0 && integers.is_empty() && vectors.is_empty() {
+                self.add(Instruction::with2(Code::Add_r64_rm64, SCRATCH, Register::RAX));
+            }
+            let place = MemoryOperand::with_base_displ(Register::RSP, 8 * index as i64);
+            self.add(Instruction::with2(Code::Mov_rm64_r64, place, SCRATCH));
+        }
+        for (index, (register, word)) in ARGUMENT_REGISTERS.into_iter().zip(integers).enumerate() {
+            self.load_word(register, *word, placed);
+            if waits && index == 0 {
+                self.add(Instruction::with2(Code::Add_r64_rm64, register, Register::RAX));
+            }
+        }
+        if waits && integers.is_empty() {
+            // The empty function returns it.
+            self.add(Instruction::with2(Code::Mov_rm64_r64, ARGUMENT_REGISTERS[0], Register::RAX));
+        }
+        for (index, bits) in vectors.iter().enumerate() {
+            self.load_number(SCRATCH, *bits);
+            if waits {
+                self.add(Instruction::with2(Code::Or_r64_rm64, SCRATCH, Register::RAX));
+            }
+            let register = Register::XMM0 + index as u32;
+            self.add(Instruction::with2(Code::Movq_xmm_rm64, register, SCRATCH));
+        }
+        if call.counts_vectors {
+            self.add(Instruction::with2(Code::Mov_r32_imm32, Register::EAX, vectors.len() as u32));
+        }
+    }
+}

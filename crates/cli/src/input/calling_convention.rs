@@ -1,0 +1,174 @@
+//! Where a call passes its arguments and finds its result: the System V ABI for x86-64, section
+//! 3.2.3, for the types of [`signature`](crate::input::signature).
+//!
+//! A value of up to 16 bytes is one or two eightbytes, each in a general or a vector register. If
+//! registers for all of its eightbytes are not left, the whole value is on the stack, as larger
+//! values are. A large result is written to memory whose address is the first argument.
+
+use crate::input::signature::{RecordType, ValueType};
+
+/// Integer registers for arguments: RDI, RSI, RDX, RCX, R8 and R9.
+pub const INTEGER_REGISTERS: usize = 6;
+/// Vector registers for arguments: XMM0 to XMM7.
+pub const VECTOR_REGISTERS: usize = 8;
+
+/// Eight bytes of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentWord {
+    /// These bits.
+    Bits(u64),
+    /// The address of the buffer and this offset.
+    Buffer(u64),
+    /// The address of the second memory and this offset.
+    Second(u64),
+    /// The address of the memory for the result.
+    Result,
+}
+
+/// Kind of register for eight bytes of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegisterClass {
+    /// A general register.
+    Integer,
+    /// A vector register.
+    Vector,
+}
+
+/// How a value is passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Passing {
+    /// In one register per eightbyte; in none if it has no content.
+    Registers(Vec<RegisterClass>),
+    /// In memory.
+    Memory,
+}
+
+/// Where a function leaves its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultPlace {
+    /// It has none.
+    Nothing,
+    /// In RAX.
+    Integer,
+    /// In XMM0.
+    Vector,
+    /// On the x87 stack.
+    X87,
+    /// In memory of this many bytes that the caller provides.
+    Memory(u64),
+}
+
+/// The arguments of a call in their places.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlacedArguments {
+    /// For the integer registers in order.
+    pub integers: Vec<ArgumentWord>,
+    /// For the lower halves of the vector registers in order.
+    pub vectors: Vec<u64>,
+    /// On the stack, from RSP on.
+    pub stack: Vec<ArgumentWord>,
+    /// The kinds of registers that each argument takes; none for one in memory.
+    pub kinds: Vec<Vec<RegisterClass>>,
+}
+
+impl PlacedArguments {
+    /// Starts the arguments of a function with this result.
+    pub fn new(result: ResultPlace) -> PlacedArguments {
+        let hidden = if matches!(result, ResultPlace::Memory(_)) { vec![ArgumentWord::Result] } else { Vec::new() };
+        PlacedArguments { integers: hidden, ..PlacedArguments::default() }
+    }
+
+    /// Adds an argument of this type, whose bytes are these words.
+    pub fn push(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
+        let Passing::Registers(classes) = classify_value(value_type) else {
+            self.kinds.push(Vec::new());
+            return self.push_to_stack(value_type, words);
+        };
+        let count = |class| classes.iter().filter(|own| **own == class).count();
+        let fits = self.integers.len() + count(RegisterClass::Integer) <= INTEGER_REGISTERS
+            && self.vectors.len() + count(RegisterClass::Vector) <= VECTOR_REGISTERS;
+        self.kinds.push(classes.clone());
+        if !fits {
+            return self.push_to_stack(value_type, words);
+        }
+        for (class, word) in classes.iter().zip(words) {
+            match (class, word) {
+                (RegisterClass::Vector, ArgumentWord::Bits(bits)) => self.vectors.push(*bits),
+                _ => self.integers.push(*word),
+            }
+        }
+    }
+
+    fn push_to_stack(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
+        if find_alignment(value_type) > 8 && !self.stack.len().is_multiple_of(2) {
+            self.stack.push(ArgumentWord::Bits(0));
+        }
+        self.stack.extend(words);
+    }
+}
+
+/// Where a function leaves a result of this type. The error says what the type is.
+pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
+    match result {
+        ValueType::Void => return Ok(ResultPlace::Nothing),
+        ValueType::LongDouble => return Ok(ResultPlace::X87),
+        ValueType::Vector { bytes: ..=16 } => return Ok(ResultPlace::Vector),
+        ValueType::ByReference { bytes } => return Ok(ResultPlace::Memory(*bytes)),
+        // Only vectors are returned in registers that large.
+        ValueType::Record(record) if record.bytes > 16 && !record.has_vectors() => {
+            return Ok(ResultPlace::Memory(record.bytes));
+        }
+        _ => {}
+    }
+    if let Some(obstacle) = result.find_obstacle() {
+        return Err(obstacle);
+    }
+    let mut scalars = Vec::new();
+    result.collect_scalars(0, &mut scalars);
+    match classify_value(result) {
+        // A structure with nothing but a `long double`.
+        Passing::Memory if result.bytes() == 16 && scalars == [(0, ValueType::LongDouble)] => Ok(ResultPlace::X87),
+        Passing::Memory => Ok(ResultPlace::Memory(result.bytes())),
+        Passing::Registers(classes) => Ok(match classes.first() {
+            None => ResultPlace::Nothing,
+            Some(RegisterClass::Integer) => ResultPlace::Integer,
+            Some(RegisterClass::Vector) => ResultPlace::Vector,
+        }),
+    }
+}
+
+/// Decides how a value is passed.
+fn classify_value(value_type: &ValueType) -> Passing {
+    let mut scalars = Vec::new();
+    value_type.collect_scalars(0, &mut scalars);
+    let bytes = value_type.bytes();
+    let is_unaligned = |(offset, scalar): &(u64, ValueType)| !offset.is_multiple_of(scalar.bytes());
+    let has_x87 = scalars.iter().any(|(_, scalar)| *scalar == ValueType::LongDouble);
+    if bytes > 16 || has_x87 || scalars.iter().any(is_unaligned) {
+        return Passing::Memory;
+    }
+    // A structure of C++ without members has a byte, which is not passed.
+    if scalars.is_empty() {
+        return Passing::Registers(Vec::new());
+    }
+    let class_of = |eightbyte: u64| {
+        let within = |(offset, scalar): &&(u64, ValueType)| {
+            *offset < 8 * (eightbyte + 1) && offset + scalar.bytes() > 8 * eightbyte
+        };
+        let is_integer = |(_, scalar): &(u64, ValueType)| !matches!(scalar, ValueType::Float { .. });
+        match scalars.iter().filter(within).any(is_integer) {
+            true => RegisterClass::Integer,
+            false => RegisterClass::Vector,
+        }
+    };
+    Passing::Registers((0..bytes.div_ceil(8)).map(class_of).collect())
+}
+
+/// The alignment of a value on the stack, at least 8.
+pub fn find_alignment(value_type: &ValueType) -> u64 {
+    let declared = if let ValueType::Record(RecordType { alignment, .. }) = value_type { *alignment } else { 1 };
+    let mut scalars = Vec::new();
+    value_type.collect_scalars(0, &mut scalars);
+    let aligned = scalars.iter().filter(|(offset, scalar)| offset.is_multiple_of(scalar.bytes()));
+    aligned.map(|(_, scalar)| scalar.bytes()).max().unwrap_or(1).max(declared).max(8)
+}

@@ -1,0 +1,177 @@
+//! Entries of debug information and the references between them.
+
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebugTypeSignature, DebuggingInformationEntry, DwAt, DwLang, Dwarf, EndianSlice,
+    LittleEndian, Unit, UnitHeader, UnitOffset, UnitType,
+};
+use std::rc::Rc;
+
+pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+
+/// References that lead to each other, up to this number. More are damaged.
+const REFERENCES_MOST: usize = 24;
+
+/// The debug information of a file.
+pub struct DebugEntries<'a> {
+    pub dwarf: Dwarf<Slice<'a>>,
+}
+
+/// An entry and the unit that it belongs to.
+#[derive(Clone)]
+pub struct Place<'a> {
+    pub unit: Rc<Unit<Slice<'a>>>,
+    pub offset: UnitOffset,
+}
+
+impl<'a> DebugEntries<'a> {
+    fn load_unit(&self, header: UnitHeader<Slice<'a>>) -> gimli::Result<Rc<Unit<Slice<'a>>>> {
+        self.dwarf.unit(header).map(Rc::new)
+    }
+
+    /// Finds the entry of the function that begins at an address.
+    pub fn find_function(&self, address: u64) -> gimli::Result<Option<Place<'a>>> {
+        let mut headers = self.dwarf.units();
+        while let Some(header) = headers.next()? {
+            let unit = self.load_unit(header)?;
+            if !self.may_hold(&unit, address)? {
+                continue;
+            }
+            let mut entries = unit.entries();
+            while let Some(entry) = entries.next_dfs()? {
+                if entry.tag() == gimli::DW_TAG_subprogram && self.begins_at(&unit, entry, address)? {
+                    let offset = entry.offset();
+                    return Ok(Some(Place { unit, offset }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a unit's code may include an address. Some units don't list their code.
+    fn may_hold(&self, unit: &Unit<Slice<'a>>, address: u64) -> gimli::Result<bool> {
+        let mut ranges = self.dwarf.unit_ranges(unit)?;
+        let mut is_listed = false;
+        while let Some(range) = ranges.next()? {
+            if (range.begin..range.end).contains(&address) {
+                return Ok(true);
+            }
+            is_listed = true;
+        }
+        Ok(!is_listed)
+    }
+
+    fn begins_at(&self, unit: &Unit<Slice<'a>>, entry: &Entry<'a>, address: u64) -> gimli::Result<bool> {
+        let mut ranges = self.dwarf.die_ranges(unit, entry)?;
+        Ok(ranges.next()?.is_some_and(|range| range.begin == address))
+    }
+
+    pub fn entry(&self, place: &Place<'a>) -> Option<Entry<'a>> {
+        place.unit.entry(place.offset).ok()
+    }
+
+    /// The entry that an attribute refers to. A reference that leads nowhere gives a place without
+    /// an entry.
+    pub fn follow(&self, place: &Place<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<Place<'a>> {
+        let nowhere = Place { unit: place.unit.clone(), offset: UnitOffset(usize::MAX) };
+        let found = match entry.attr_value(attribute)? {
+            AttributeValue::UnitRef(offset) => Some(Place { unit: place.unit.clone(), offset }),
+            AttributeValue::DebugInfoRef(offset) => self.find_place(offset),
+            AttributeValue::DebugTypesRef(signature) => self.find_type_unit(signature),
+            _ => None,
+        };
+        Some(found.unwrap_or(nowhere))
+    }
+
+    /// The entry of a type that has a unit of its own.
+    fn find_type_unit(&self, signature: DebugTypeSignature) -> Option<Place<'a>> {
+        let (mut headers, mut old) = (self.dwarf.units(), self.dwarf.type_units());
+        while let Some(header) = headers.next().ok()?.or(old.next().ok()?) {
+            match header.type_() {
+                UnitType::Type { type_signature, type_offset } if type_signature == signature => {
+                    return Some(Place { unit: self.load_unit(header).ok()?, offset: type_offset });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The entry at an offset in the whole section.
+    fn find_place(&self, offset: DebugInfoOffset) -> Option<Place<'a>> {
+        let mut headers = self.dwarf.units();
+        while let Some(header) = headers.next().ok()? {
+            let own = offset.to_unit_offset(&header);
+            if let Some(own) = own.filter(|own| own.is_in_bounds(&header)) {
+                return Some(Place { unit: self.load_unit(header).ok()?, offset: own });
+            }
+        }
+        None
+    }
+
+    /// An entry's own text attribute.
+    pub fn text(&self, place: &Place<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<String> {
+        let text = self.dwarf.attr_string(&place.unit, entry.attr_value(attribute)?).ok()?;
+        Some(text.to_string_lossy().into_owned())
+    }
+
+    /// The entry, and those that it is a copy or the definition of. Attributes that are missing
+    /// are theirs.
+    pub fn origins(&self, place: &Place<'a>) -> Vec<(Place<'a>, Entry<'a>)> {
+        let mut found = Vec::new();
+        let mut next = Some(place.clone());
+        while let Some(place) = next.filter(|_| found.len() < REFERENCES_MOST) {
+            let Some(entry) = self.entry(&place) else { break };
+            next = self
+                .follow(&place, &entry, gimli::DW_AT_abstract_origin)
+                .or_else(|| self.follow(&place, &entry, gimli::DW_AT_specification));
+            found.push((place, entry));
+        }
+        found
+    }
+
+    pub fn children(&self, place: &Place<'a>) -> Option<Vec<(Place<'a>, Entry<'a>)>> {
+        let mut tree = place.unit.entries_tree(Some(place.offset)).ok()?;
+        let mut children = tree.root().ok()?.children();
+        let mut found = Vec::new();
+        while let Some(child) = children.next().ok()? {
+            let entry = child.entry().clone();
+            found.push((Place { unit: place.unit.clone(), offset: entry.offset() }, entry));
+        }
+        Some(found)
+    }
+
+    pub fn language(&self, unit: &Unit<Slice<'a>>) -> Option<DwLang> {
+        let root = unit.entry(unit.header.root_offset()).ok()?;
+        match root.attr_value(gimli::DW_AT_language)? {
+            AttributeValue::Language(language) => Some(language),
+            _ => None,
+        }
+    }
+
+    /// Whether the unit of an entry describes any types.
+    pub fn has_types(&self, place: &Place<'a>) -> bool {
+        let mut entries = place.unit.entries();
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            if entry.has_attr(gimli::DW_AT_type) || entry.tag() == gimli::DW_TAG_base_type {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The type behind names and qualifiers.
+    pub fn strip_names(&self, mut place: Place<'a>) -> Place<'a> {
+        for _ in 0..REFERENCES_MOST {
+            let Some(entry) = self.entry(&place) else { break };
+            let is_name = [gimli::DW_TAG_typedef, gimli::DW_TAG_const_type, gimli::DW_TAG_volatile_type];
+            let Some(target) =
+                self.follow(&place, &entry, gimli::DW_AT_type).filter(|_| is_name.contains(&entry.tag()))
+            else {
+                break;
+            };
+            place = target;
+        }
+        place
+    }
+}
