@@ -75,6 +75,11 @@ pub struct CostMeasurement {
 }
 
 impl CostMeasurement {
+    /// Whether the cost is of other work than the snippet's first copy does.
+    pub fn is_refused_as_unsteady(&self) -> bool {
+        self.unsteady.iter().any(|state| state.is_refused)
+    }
+
     /// Estimates the cost at another confidence level.
     pub fn estimate_at(&self, confidence: f64) -> Option<CostEstimate> {
         self.estimate_of(&self.cost, confidence)

@@ -89,7 +89,7 @@ impl MeasurementSession<'_> {
         if error.is_harness_failure() || self.is_cold() {
             return Ok(error);
         }
-        let mut cause = self.unsteady.iter().flatten().next().cloned();
+        let mut cause = self.unsteady.iter().flatten().find(|state| state.is_refused).cloned();
         if matches!(error, RunError::Fault { .. }) {
             for part in &self.parts {
                 if cause.is_some() {
@@ -100,7 +100,9 @@ impl MeasurementSession<'_> {
             }
         }
         Ok(match cause {
-            Some(UnsteadyState { text, remedy }) => RunError::Unsteady { error: Box::new(error), state: text, remedy },
+            Some(UnsteadyState { text, remedy, .. }) => {
+                RunError::Unsteady { error: Box::new(error), state: text, remedy }
+            }
             None => error,
         })
     }
@@ -110,7 +112,16 @@ impl MeasurementSession<'_> {
         if self.is_cold() {
             return Ok(self.parts.iter().map(|_| Vec::new()).collect());
         }
-        let states = self.parts.iter().map(|part| {
+        let is_called_function = |number: usize| {
+            let mut weights = self.question.costs().iter().flat_map(CostFormula::weights);
+            weights.any(|(snippet, weight)| snippet == number && weight > 0.0)
+        };
+        let iterates = self.uses_iterations();
+        let states = self.parts.iter().enumerate().map(|(number, part)| {
+            if iterates && !is_called_function(number) {
+                // An empty function.
+                return Ok(Vec::new());
+            }
             let (world, clock) = (part.outline.world, self.plan.clock);
             find_unsteady_states(self.executor, part.snippet, clock, world, &self.memory)
         });

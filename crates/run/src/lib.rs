@@ -247,8 +247,9 @@ impl RunOutcome {
 
     /// Whether the result has no number.
     fn is_refused(&self) -> bool {
-        let refusing = [CaveatKind::Nonlinear, CaveatKind::UpperBound, CaveatKind::Emulated, CaveatKind::NotSteady];
+        let refusing = [CaveatKind::Nonlinear, CaveatKind::UpperBound, CaveatKind::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+            || self.measurement.is_refused_as_unsteady()
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
 

@@ -451,7 +451,7 @@ impl RunStudy {
     ) -> Result<Option<Quantity>, Error> {
         let HeadlineRuns { runs, plan, obstacle } = headline;
         let is_looped = runs[0].is_looped();
-        if !runs[0].measurement.unsteady.is_empty() {
+        if runs[0].measurement.is_refused_as_unsteady() {
             return Ok(None);
         }
         let lacks_loop = || obstacle.is_some() || question.snippets()[0][0].loop_plan().is_err();

@@ -1,6 +1,7 @@
 //! Snippets whose first copy uses up some state have no number, and what the remedy says helps.
 
-use crate::support::{answer, cyclescope, json, value};
+use crate::functions::Source;
+use crate::support::{answer, cyclescope, has, json, value};
 use serde_json::Value;
 
 /// The words of a remedy's options, such as `--setup 'mov ecx, 3'`.
@@ -53,6 +54,30 @@ fn text_and_tables_name_the_state_and_the_remedy() {
     assert!(swept.stdout.contains("not_steady: each copy leaves one value"), "{swept:?}");
     let set = answer(cyclescope(&["run", "--quick", "imul rax, rax", "--setup", "mov eax, 3"]).env("NO_COLOR", "1"));
     assert!(set.stdout.contains("the cost of the setup, `mov eax, 3`, was subtracted: "), "{set:?}");
+}
+
+#[test]
+fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "void sort(unsigned char *p) {\n\
+           for (int i = 1; i < 2048; i++) {\n\
+             unsigned char x = p[i]; int j = i;\n\
+             while (j && p[j - 1] > x) { p[j] = p[j - 1]; j--; }\n\
+             p[j] = x; } }\n\
+         void fill(unsigned char *p) { for (int i = 0; i < 4096; i++) p[i] = i; }\n\
+         long sum(unsigned char *p) { long s = 0; for (int i = 0; i < 4096; i++) s += p[i]; return s; }\n",
+    );
+    let caveat = |function, codes: &[i32]| {
+        let line = source.run(&["--call", function, "--contents", "random"], codes);
+        let caveats = line["caveats"].as_array().expect("a list").clone();
+        caveats.into_iter().find(|caveat| caveat["code"] == "not_steady")
+    };
+    let sorted = caveat("sort", &[5]).expect("the second call finds a sorted buffer");
+    assert!(sorted["text"].as_str().expect("text").contains("the first call after a fresh start takes"), "{sorted}");
+    assert_eq!(["fill", "sum"].map(|function| caveat(function, &[0, 5])), [None, None]);
 }
 
 #[test]

@@ -143,9 +143,10 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
 
 /// Finds the caveats of a measurement for the requested precision.
 pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<Caveat> {
-    if !measurement.unsteady.is_empty() {
+    let unsteady = measurement.unsteady.iter().map(Caveat::from_unsteady_state);
+    if measurement.is_refused_as_unsteady() {
         // The others describe a number that is not reported.
-        return measurement.unsteady.iter().map(Caveat::from_unsteady_state).collect();
+        return unsteady.collect();
     }
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
@@ -164,7 +165,7 @@ pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<C
         check_frequency(estimate),
         check_dropped_rounds(estimate),
     ];
-    found.into_iter().flatten().collect()
+    unsteady.chain(found.into_iter().flatten()).collect()
 }
 
 fn new_caveat(code: CaveatKind, text: String) -> Option<Caveat> {

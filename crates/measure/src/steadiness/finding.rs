@@ -20,6 +20,14 @@ pub struct UnsteadyState {
     pub text: String,
     /// What the user can do about it.
     pub remedy: String,
+    /// Whether the measured cost is of other work than the snippet's, so that it is no result.
+    pub is_refused: bool,
+}
+
+impl UnsteadyState {
+    fn refuse(text: String, remedy: String) -> UnsteadyState {
+        UnsteadyState { text, remedy, is_refused: true }
+    }
 }
 
 /// Compares the copies of a snippet.
@@ -97,7 +105,7 @@ impl<'a> Judge<'a> {
             count_times(first),
             count_times(later)
         );
-        Some(UnsteadyState { text, remedy: self.advise_setup(vec![Register::RCX]) })
+        Some(UnsteadyState::refuse(text, self.advise_setup(vec![Register::RCX])))
     }
 
     fn judge_mask(
@@ -129,7 +137,7 @@ impl<'a> Judge<'a> {
             true => format!("kxnorw {name}, {name}, {name}"),
             false => format!("vpcmpeqd {name}, {name}, {name}"),
         };
-        Some(UnsteadyState { text, remedy: format!("set it before each copy with --setup '{}'", sets.to_lowercase()) })
+        Some(UnsteadyState::refuse(text, format!("set it before each copy with --setup '{}'", sets.to_lowercase())))
     }
 
     fn judge_division(
@@ -155,7 +163,7 @@ impl<'a> Judge<'a> {
             describe_instruction(instruction)
         );
         let carried = operands.filter(|register| self.usage.is_carried(*register)).collect();
-        Some(UnsteadyState { text, remedy: self.advise_setup(carried) })
+        Some(UnsteadyState::refuse(text, self.advise_setup(carried)))
     }
 
     fn judge_branch(&self, history: &StateHistory, first: &StateReading, index: usize) -> Option<UnsteadyState> {
@@ -187,7 +195,7 @@ impl<'a> Judge<'a> {
             names if carried.len() == 1 => format!("{names} stays as the previous copy leaves it"),
             names => format!("{names} stay as the previous copy leaves them"),
         };
-        Some(UnsteadyState { text: format!("{name} {change}: {because}"), remedy: self.advise_setup(carried) })
+        Some(UnsteadyState::refuse(format!("{name} {change}: {because}"), self.advise_setup(carried)))
     }
 
     fn judge_selection(
@@ -207,7 +215,7 @@ impl<'a> Judge<'a> {
              leaves it",
             describe_instruction(instruction)
         );
-        Some(UnsteadyState { text, remedy: self.advise_setup(vec![register.full_register()]) })
+        Some(UnsteadyState::refuse(text, self.advise_setup(vec![register.full_register()])))
     }
 
     fn judge_float_result(
@@ -224,7 +232,7 @@ impl<'a> Judge<'a> {
             "{} has a normal number as its result in the first copy, and zero, an infinity or no number in later ones",
             describe_instruction(instruction)
         );
-        Some(UnsteadyState { text, remedy: self.advise_vector() })
+        Some(UnsteadyState::refuse(text, self.advise_vector()))
     }
 
     fn judge_float_flags(&self, history: &StateHistory, first: &StateReading) -> Option<UnsteadyState> {
@@ -235,7 +243,7 @@ impl<'a> Judge<'a> {
             Some(number) => format!("the numbers in XMM{number} become denormal in later copies"),
             None => "numbers become denormal in later copies".to_string(),
         };
-        Some(UnsteadyState { text, remedy: self.advise_vector() })
+        Some(UnsteadyState::refuse(text, self.advise_vector()))
     }
 
     /// Whether numbers that the user chose become denormal. Others may settle at any number.
@@ -272,7 +280,7 @@ impl<'a> Judge<'a> {
                 format!("push as many: add '{}' before the snippet", repeat_instruction("fld1", -growth)),
             ),
         };
-        Some(UnsteadyState { text, remedy })
+        Some(UnsteadyState::refuse(text, remedy))
     }
 
     /// Values that have to be on the x87 stack before the snippet.
@@ -295,7 +303,7 @@ impl<'a> Judge<'a> {
     pub(super) fn describe_failure(&self) -> UnsteadyState {
         let carried: Vec<Register> = self.usage.carried().collect();
         let text = format!("the first copy ends; the second one finds {} as the first leaves it", join_names(&carried));
-        UnsteadyState { text, remedy: self.advise_setup(carried) }
+        UnsteadyState::refuse(text, self.advise_setup(carried))
     }
 
     /// Advises code that restores these registers, and pointers that the snippet moves.

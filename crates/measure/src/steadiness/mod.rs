@@ -6,9 +6,12 @@
 //! ([`WatchedState`](cyclescope_code::program::WatchedState)) in the first copies and in later
 //! ones. It compares states, never times, so it is exact on a busy machine too.
 //!
-//! Its limits: it runs in user mode only. What called functions do with memory is not compared.
+//! Functions are compared by the time of their first calls, see `first_calls`.
+//!
+//! Its limit: it runs in user mode only.
 
 mod finding;
+mod first_calls;
 mod history;
 mod register_use;
 mod snippet_probe;
@@ -22,6 +25,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::{Executor, PrivilegeRing, TimingOrigin};
 use finding::Judge;
+use first_calls::compare_first_calls;
 use register_use::RegisterUse;
 use snippet_probe::{SnippetProbe, calls_out, list_entries};
 
@@ -46,11 +50,15 @@ pub fn find_unsteady_states(
     }
     let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
     let mut probe = SnippetProbe::new(executor, &watched, snippet.init(), clock, world, memory);
-    match probe.read_histories(&usage) {
-        Ok(histories) => Ok(Judge::new(&watched, &usage, &histories, snippet.init()).find_states()),
-        Err(error) if error.is_harness_failure() => Err(error),
-        Err(_) => Ok(Vec::new()),
+    let states = match probe.read_histories(&usage) {
+        Ok(histories) => Judge::new(&watched, &usage, &histories, snippet.init()).find_states(),
+        Err(error) if error.is_harness_failure() => return Err(error),
+        Err(_) => return Ok(Vec::new()),
+    };
+    if !states.is_empty() || !calls_out(&watched) {
+        return Ok(states);
     }
+    Ok(compare_first_calls(executor, snippet, clock, world, memory)?.into_iter().collect())
 }
 
 /// Explains a fault of the measurement, if the first copy of the snippet succeeds and the second
