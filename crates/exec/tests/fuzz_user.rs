@@ -136,10 +136,7 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
         Err(RunError::ImplausibleReadings { .. }) => "implausible readings".to_owned(),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
-        // Code may reach the system call with which the harness waits.
-        Err(error @ RunError::Machinery { .. }) if error.to_string().contains("no processor time") => {
-            "asleep".to_owned()
-        }
+        Err(RunError::ImplausibleReadings { .. }) => "implausible".to_owned(),
         Err(
             error @ (RunError::System { .. }
             | RunError::Machinery { .. }
