@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     process::interrupt::install_handlers();
-    if let Err(small) = process::stack_limit::make_room() {
+    if let Err(small) = process::start_limits::make_room() {
         return ExitCode::from(small.report(false));
     }
     let invocation = match Invocation::parse(std::env::args_os().collect()) {

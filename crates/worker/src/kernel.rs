@@ -4,6 +4,7 @@
 pub mod call {
     #![allow(missing_docs)]
     pub const READ: i64 = 0;
+    pub const WRITE: i64 = 1;
     pub const CLOSE: i64 = 3;
     pub const MMAP: i64 = 9;
     pub const MUNMAP: i64 = 11;
@@ -84,6 +85,7 @@ numbers! { usize:
     SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4;
     PERF_FLAG_FD_CLOEXEC = 8;
     O_RDONLY = 0;
+    O_WRONLY = 1;
 }
 
 /// `AT_FDCWD`: names are relative to the current folder.
@@ -97,6 +99,7 @@ mod tests {
     fn numbers_are_those_of_the_c_library() {
         let calls = [
             (call::READ, libc::SYS_read),
+            (call::WRITE, libc::SYS_write),
             (call::CLOSE, libc::SYS_close),
             (call::MMAP, libc::SYS_mmap),
             (call::MUNMAP, libc::SYS_munmap),
@@ -173,6 +176,7 @@ mod tests {
             (SECCOMP_SET_MODE_FILTER, libc::SECCOMP_SET_MODE_FILTER.into()),
             (SECCOMP_FILTER_FLAG_SPEC_ALLOW, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as i64),
             (O_RDONLY, libc::O_RDONLY.into()),
+            (O_WRONLY, libc::O_WRONLY.into()),
             (AT_FDCWD, libc::AT_FDCWD.into()),
         ];
         for (ours, theirs) in unsigned {

@@ -1,6 +1,6 @@
 //! The rights that the worker gives up for good before it runs foreign code.
 
-use super::kernel::{EINVAL, EPERM, PR_SET_NO_NEW_PRIVS, call};
+use super::kernel::{AT_FDCWD, EINVAL, EPERM, O_WRONLY, PR_SET_NO_NEW_PRIVS, call};
 use super::stub;
 use core::ptr;
 
@@ -40,6 +40,20 @@ unsafe fn call_kernel(number: i64, arguments: [usize; 4]) -> Result<isize, Refus
     match unsafe { stub::syscall(number, a, b, c, d, 0, 0) } {
         answer @ -4095..=-1 => Err((number, -answer as i32)),
         answer => Ok(answer),
+    }
+}
+
+/// Makes the kernel end this process first if memory runs out, so that its caller can say so
+/// (proc_pid_oom_score_adj(5)).
+pub(super) unsafe fn offer_to_end() {
+    let (name, most) = (c"/proc/self/oom_score_adj", c"1000");
+    // SAFETY: both texts outlive the calls. The file is closed later with all others.
+    unsafe {
+        let opened = call_kernel(call::OPENAT, [AT_FDCWD, name.as_ptr() as usize, O_WRONLY, 0]);
+        // Without /proc the kernel chooses by size.
+        if let Ok(file) = opened {
+            let _ = call_kernel(call::WRITE, [file as usize, most.as_ptr() as usize, most.count_bytes(), 0]);
+        }
     }
 }
 

@@ -75,6 +75,7 @@ pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
         if !setup.copy {
             set_thread_pointer(setup)?;
         }
+        rights::offer_to_end();
         rights::unregister_rseq(setup.rseq, setup.rseq_bytes);
         rights::forbid_new_privileges().map_err(refused)?;
         rights::restrict_with_landlock();

@@ -4,5 +4,5 @@ pub mod child_watch;
 pub mod external_tool;
 pub mod interrupt;
 pub mod isolation;
-pub mod stack_limit;
+pub mod start_limits;
 mod temp_cleanup;

@@ -41,8 +41,8 @@ impl FaultCause {
 pub(super) const REFUSED_CALL: &str = "a filter of the container or service blocks it: allow it in the seccomp profile \
     (Docker and Podman: --security-opt seccomp=FILE, or seccomp=unconfined; systemd: SystemCallFilter=), or run outside";
 /// Remedy for a lost worker.
-pub(super) const WORKER_LOST: &str = "something outside killed it (or the kernel, out of memory: see `dmesg`), or \
-    the snippet overwrote it; run it again";
+pub(super) const WORKER_LOST: &str = "if memory ran out (see `dmesg`), allow more, or take smaller areas; otherwise \
+    something outside killed it, or the snippet overwrote it: run it again";
 const ACCESS: &str = "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB";
 const FETCHED: &str = "a branch led there, where no code is: calls and jumps must stay within the snippet";
 const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel";

@@ -8,7 +8,7 @@ use super::fact::{Fact, SystemFiles};
 /// Sources: `cpu.max` (Documentation/admin-guide/cgroup-v2.rst), `cpu.cfs_quota_us`
 /// (Documentation/scheduler/sched-bwc.rst).
 pub(crate) fn read_quota(files: &SystemFiles) -> Fact<Option<f64>> {
-    group_folders(files).map(|folders| {
+    group_folders(files, "cpu").map(|folders| {
         let quotas = folders.iter().filter_map(|folder| read_folder_quota(files, folder));
         quotas.min_by(f64::total_cmp)
     })
@@ -17,18 +17,19 @@ pub(crate) fn read_quota(files: &SystemFiles) -> Fact<Option<f64>> {
 /// How often a quota has paused this process's own group since its creation (`nr_throttled` of
 /// `cpu.stat`).
 pub(crate) fn read_throttle_count(files: &SystemFiles) -> Fact<u64> {
-    group_folders(files).and_then(|folders| {
+    group_folders(files, "cpu").and_then(|folders| {
         let stats = folders.iter().filter_map(|folder| files.read_text(&format!("{folder}/cpu.stat")).known().cloned());
         let counts = stats.filter_map(|stat| parse_throttled(&stat));
         counts.max().map_or_else(|| Fact::unknown("no cpu.stat counts throttling"), Fact::Known)
     })
 }
 
-/// Folders of this process's groups up to the root, for both cgroup versions.
-pub(super) fn group_folders(files: &SystemFiles) -> Fact<Vec<String>> {
+/// Folders of this process's groups up to the root: in cgroup version 2, and those of a controller in
+/// version 1.
+pub(super) fn group_folders(files: &SystemFiles, controller: &str) -> Fact<Vec<String>> {
     files.read_text("/proc/self/cgroup").map(|text| {
         let mut folders = Vec::new();
-        for (mount, group) in text.lines().filter_map(parse_group) {
+        for (mount, group) in text.lines().filter_map(|line| parse_group(line, controller)) {
             let mut group = group.trim_end_matches('/');
             loop {
                 folders.push(format!("{mount}{group}"));
@@ -44,13 +45,14 @@ pub(super) fn group_folders(files: &SystemFiles) -> Fact<Vec<String>> {
 
 /// Mount point and group from a line of `/proc/self/cgroup` (cgroups(7)): `0::/group` for version
 /// 2, `4:cpu,cpuacct:/group` for version 1.
-fn parse_group(line: &str) -> Option<(&'static str, &str)> {
+fn parse_group<'a>(line: &'a str, controller: &str) -> Option<(String, &'a str)> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, group) = (parts.next()?, parts.next()?, parts.next()?);
     if number == "0" && controllers.is_empty() {
-        return Some(("/sys/fs/cgroup", group));
+        return Some(("/sys/fs/cgroup".to_string(), group));
     }
-    controllers.split(',').any(|name| name == "cpu").then_some(("/sys/fs/cgroup/cpu", group))
+    let has = controllers.split(',').any(|name| name == controller);
+    has.then(|| (format!("/sys/fs/cgroup/{controller}"), group))
 }
 
 fn read_folder_quota(files: &SystemFiles, folder: &str) -> Option<f64> {
@@ -78,10 +80,12 @@ mod tests {
 
     #[test]
     fn lines_of_both_versions_are_parsed() {
-        assert_eq!(parse_group("0::/user.slice/a"), Some(("/sys/fs/cgroup", "/user.slice/a")));
-        assert_eq!(parse_group("4:cpu,cpuacct:/docker/x"), Some(("/sys/fs/cgroup/cpu", "/docker/x")));
-        assert_eq!(parse_group("3:cpuset:/"), None);
-        assert_eq!(parse_group("nonsense"), None);
+        let mount = |text: &str| text.to_string();
+        assert_eq!(parse_group("0::/user.slice/a", "cpu"), Some((mount("/sys/fs/cgroup"), "/user.slice/a")));
+        assert_eq!(parse_group("4:cpu,cpuacct:/docker/x", "cpu"), Some((mount("/sys/fs/cgroup/cpu"), "/docker/x")));
+        assert_eq!(parse_group("9:memory:/a", "memory"), Some((mount("/sys/fs/cgroup/memory"), "/a")));
+        assert_eq!(parse_group("3:cpuset:/", "cpu"), None);
+        assert_eq!(parse_group("nonsense", "cpu"), None);
     }
 
     #[test]

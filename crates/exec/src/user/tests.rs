@@ -499,6 +499,10 @@ fn a_worker_has_no_rights() {
             assert_eq!(u64::from_str_radix(&status_of(&user, set), 16), Ok(0), "{set}");
         }
         assert_eq!(status_of(&user, "NoNewPrivs"), "1");
+        // If memory runs out, it ends first.
+        let pid = user.worker_pid().expect("there is one");
+        let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("/proc");
+        assert_eq!(score.trim(), "1000");
         assert_eq!(status_of(&user, "Seccomp"), "2");
         // SAFETY: takes no pointers.
         let root = unsafe { libc::geteuid() } == 0;

@@ -21,6 +21,8 @@ use cyclescope_code::program::memory::{
     StoreLifetime,
 };
 use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::machine::fact::SystemFiles;
+use cyclescope_core::machine::free_memory;
 use cyclescope_worker::area::{AreaBacking, AreaOrders, AreaSetup, NO_REGISTER};
 use cyclescope_worker::view::GUARD_BYTES;
 use rustix::io::Errno;
@@ -266,7 +268,20 @@ impl PreparedAreas {
         self.write_sources()
     }
 
+    /// Bytes that the areas take, in the worker and in the sources of their contents. Huge pages may
+    /// come from a pool of their own.
+    fn needed_bytes(&self) -> u64 {
+        let area = |setup: &AreaSetup| match setup.backing {
+            AreaBacking::Copied if !setup.huge => setup.bytes + setup.source_bytes,
+            _ => setup.source_bytes,
+        };
+        self.setups.iter().map(|setup| area(setup) as u64).sum()
+    }
+
     fn write_sources(&mut self) -> Result<(), RunError> {
+        // Without enough, the kernel would end this program without a word.
+        let free = free_memory::read_free_bytes(&SystemFiles::system());
+        require_free_bytes(self.needed_bytes(), free.known().copied()).map_err(RunError::Unavailable)?;
         for source in &self.sources {
             let area = &self.memory.areas[source.area];
             // A shortage of memory becomes an error instead of a signal.
@@ -283,6 +298,19 @@ impl PreparedAreas {
         }
         self.written = true;
         Ok(())
+    }
+}
+
+/// Fails if the areas take more memory than is free.
+fn require_free_bytes(needed: u64, free: Option<u64>) -> Result<(), Unavailable> {
+    match free {
+        Some(free) if free < needed => Err(Unavailable {
+            what: format!("{} MiB for the memory areas", needed.div_ceil(1 << 20)),
+            why: format!("only {} MiB are free here, or in this control group", free >> 20),
+            remedy: "take a smaller buffer or smaller areas, or allow more: see `free -m`, and memory.max of the group"
+                .to_string(),
+        }),
+        _ => Ok(()),
     }
 }
 

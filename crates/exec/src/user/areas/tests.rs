@@ -281,3 +281,11 @@ fn registers_without_an_area_keep_their_numbers() {
     let address = "mov rax, rbx\nand rax, 4095\nmov rcx, rdi\nsub rcx, 0x1000f\nor rax, rcx";
     assert_holds(&mut user, &format!("{address}\ncmp rax, 0"), &[area]);
 }
+
+#[test]
+fn more_memory_than_is_free_is_refused_in_words() {
+    assert!(super::require_free_bytes(5 << 20, Some(5 << 20)).is_ok() && super::require_free_bytes(1, None).is_ok());
+    let error = super::require_free_bytes((5 << 20) + 1, Some(5 << 20)).expect_err("too little");
+    assert_eq!(error.what, "6 MiB for the memory areas");
+    assert!(error.why.contains("only 5 MiB"), "{error}");
+}
