@@ -30,6 +30,8 @@ pub struct AreaSetup {
     pub bytes: usize,
     /// Whether its pages have 2 MiB.
     pub huge: bool,
+    /// Whether it holds code: programs execute it and don't write it.
+    pub executable: bool,
     /// The memory behind it.
     pub backing: AreaBacking,
     /// File with the area's initial contents.

@@ -57,6 +57,7 @@ numbers! { i32:
 numbers! { usize:
     PROT_READ = 1;
     PROT_WRITE = 2;
+    PROT_EXEC = 4;
     MAP_SHARED = 0x1;
     MAP_PRIVATE = 0x2;
     MAP_FIXED = 0x10;
@@ -150,6 +151,7 @@ mod tests {
         let unsigned = [
             (PROT_READ, libc::PROT_READ as i64),
             (PROT_WRITE, libc::PROT_WRITE.into()),
+            (PROT_EXEC, libc::PROT_EXEC.into()),
             (MAP_SHARED, libc::MAP_SHARED.into()),
             (MAP_PRIVATE, libc::MAP_PRIVATE.into()),
             (MAP_FIXED, libc::MAP_FIXED.into()),

@@ -72,13 +72,14 @@ pub unsafe fn map_areas(setup: &WorkerSetup) -> Result<usize, i32> {
 
 unsafe fn map_area(setup: &WorkerSetup, area: &AreaSetup) -> Result<(), i32> {
     let write = PROT_READ | PROT_WRITE;
+    let of_template = if area.executable { PROT_READ | PROT_EXEC } else { write };
     let own = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: the addresses are reserved for this area and its source, and the files are long
     // enough.
     unsafe {
         match area.backing {
             AreaBacking::Template => {
-                return map_at(setup, area.address, area.bytes, write, MAP_PRIVATE, area.source);
+                return map_at(setup, area.address, area.bytes, of_template, MAP_PRIVATE, area.source);
             }
             AreaBacking::Copied if area.huge => {
                 if map_at(setup, area.address, area.bytes, write, own | POOLED, -1).is_err() {

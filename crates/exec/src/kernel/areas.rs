@@ -8,7 +8,7 @@ use super::abi::{self, ModuleArea as PlacedSize, ModuleFill};
 use super::device::ModuleDevice;
 use crate::{ObtainedPages, PlacedArea};
 use cyclescope_code::program::memory::{
-    AreaAddress, MemoryArea, PageSize, PhysicalFrames, ProgramMemory, StoreLifetime,
+    AreaAccess, AreaAddress, MemoryArea, PageSize, PhysicalFrames, ProgramMemory, StoreLifetime,
 };
 use cyclescope_core::error::{RunError, Unavailable};
 
@@ -129,6 +129,7 @@ fn check_features(memory: &ProgramMemory, info: &abi::ModuleProperties) -> Resul
                 "the kernel module shares no memory with another CPU"
             }
             MemoryArea { address: AreaAddress::Fixed(_), .. } => "the kernel module chooses addresses by itself",
+            MemoryArea { access: AreaAccess::Code, .. } => "the kernel module runs code only in its programs",
             _ => continue,
         };
         return Err(lack(format!("area {number}"), why.to_string()));
@@ -170,6 +171,7 @@ mod tests {
         assert!(changed(&|area| area.frames = PhysicalFrames::Repeated(2)).why.contains("once"));
         assert!(changed(&|area| area.frames = PhysicalFrames::Common(2)).why.contains("another CPU"));
         assert!(changed(&|area| area.address = AreaAddress::Fixed(0x1000_0000)).what.contains("area 3"));
+        assert!(changed(&|area| area.access = AreaAccess::Code).why.contains("runs code only in its programs"));
         assert!(changed(&|area| area.bytes = 61 << 20).why.contains("67108864"));
         let many = vec![MemoryArea::new(1, Contents::Image(Vec::new())); 17];
         let memory = ProgramMemory { vectors: FloatElement::F64, areas: many };

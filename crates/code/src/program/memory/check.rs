@@ -1,8 +1,8 @@
 //! Validates a program's memory before an executor uses it.
 
 use super::{
-    AreaAddress, AreaFill, MOST_ABOVE_TOP, MOST_AREA_BYTES, MOST_AREAS, MemoryArea, PhysicalFrames, PointerPosition,
-    ProgramMemory,
+    AreaAccess, AreaAddress, AreaFill, MOST_ABOVE_TOP, MOST_AREA_BYTES, MOST_AREAS, MemoryArea, PagePresence, PageSize,
+    PhysicalFrames, PointerPosition, ProgramMemory,
 };
 use cyclescope_core::error::BadBatch;
 
@@ -35,6 +35,7 @@ impl ProgramMemory {
         for (number, area) in self.areas.iter().enumerate() {
             let checked = area
                 .check_size()
+                .and_then(|()| area.check_access())
                 .and_then(|()| area.check_fill())
                 .and_then(|()| self.check_pointer(number))
                 .and_then(|()| self.check_address(number));
@@ -122,6 +123,18 @@ impl MemoryArea {
                 "at least one physical page, and at most as many as the area has pages",
             ),
             _ => Ok(()),
+        }
+    }
+
+    fn check_access(&self) -> Result<(), AreaDefect> {
+        let has_plain_pages = self.pages == PageSize::Small
+            && self.frames == PhysicalFrames::Own
+            && self.present == PagePresence::AtPointer;
+        match self.access {
+            AreaAccess::Code if !has_plain_pages => {
+                reject_area("it holds code", "small pages of its own, which come with a fault")
+            }
+            AreaAccess::Code | AreaAccess::Data => Ok(()),
         }
     }
 

@@ -74,6 +74,9 @@ pub struct MemoryArea {
     pub present: PagePresence,
     /// Register that points into it, if any.
     pub pointer: Option<AreaPointer>,
+    /// Use of its bytes.
+    #[serde(default)]
+    pub access: AreaAccess,
 }
 
 /// Initial contents of an area.
@@ -171,6 +174,18 @@ pub enum StoreLifetime {
     Unused,
 }
 
+/// Use of an area's bytes by programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AreaAccess {
+    /// Programs read and write them.
+    #[default]
+    Data,
+    /// Programs execute and read them. Only for areas of small pages, one physical page each, that
+    /// come with a fault.
+    Code,
+}
+
 /// Pages of an area that are present before the first call of a layout. The others come with a page
 /// fault at the first access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -231,12 +246,17 @@ impl ProgramMemory {
     /// memory in each worker.
     pub fn for_call(buffer: u64, contents: AreaFill, stack: u64) -> ProgramMemory {
         let pointer = |register, at| Some(AreaPointer { register, at });
-        let present = if buffer <= QUICKLY_COPIED { PagePresence::Everywhere } else { PagePresence::AtPointer };
+        let present = PagePresence::for_bytes(buffer);
         let buffer =
             MemoryArea { present, pointer: pointer(14, PointerPosition::Start), ..MemoryArea::new(buffer, contents) };
-        let zeros = MemoryArea::new(stack.next_multiple_of(PAGE_BYTES) + MOST_ABOVE_TOP, AreaFill::Image(Vec::new()));
-        let stack = MemoryArea { pointer: pointer(4, PointerPosition::Top), ..zeros };
-        ProgramMemory { vectors: FloatElement::default(), areas: vec![buffer, stack] }
+        ProgramMemory { vectors: FloatElement::default(), areas: vec![buffer, MemoryArea::new_stack(stack)] }
+    }
+
+    /// Memory for code that runs at its own addresses: these areas, and a zeroed stack of at least
+    /// this many bytes, to whose top RSP points.
+    pub fn for_region(stack: u64, mut areas: Vec<MemoryArea>) -> ProgramMemory {
+        areas.push(MemoryArea::new_stack(stack));
+        ProgramMemory { vectors: FloatElement::default(), areas }
     }
 
     /// Offset in the area of its register's target before a layout moves it, in bytes; `None`
@@ -293,7 +313,15 @@ impl MemoryArea {
             lifetime: StoreLifetime::default(),
             present: PagePresence::default(),
             pointer: None,
+            access: AreaAccess::default(),
         }
+    }
+
+    /// A zeroed stack of at least this many bytes; RSP points to its top.
+    fn new_stack(bytes: u64) -> MemoryArea {
+        let mapped = bytes.next_multiple_of(PAGE_BYTES) + MOST_ABOVE_TOP;
+        let pointer = Some(AreaPointer { register: 4, at: PointerPosition::Top });
+        MemoryArea { pointer, ..MemoryArea::new(mapped, AreaFill::Image(Vec::new())) }
     }
 
     /// A ring with all pages present; a register points to its first element.
@@ -324,6 +352,13 @@ impl MemoryArea {
             PhysicalFrames::Own | PhysicalFrames::Common(_) => self.mapped_bytes(),
             PhysicalFrames::Repeated(pages) => u64::from(pages) * self.page_bytes(),
         }
+    }
+}
+
+impl PagePresence {
+    /// All pages of an area that copies fast, so that each worker has physical memory of its own.
+    pub fn for_bytes(bytes: u64) -> PagePresence {
+        if bytes <= QUICKLY_COPIED { PagePresence::Everywhere } else { PagePresence::AtPointer }
     }
 }
 

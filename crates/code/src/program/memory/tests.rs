@@ -146,7 +146,7 @@ fn check_changed(change: impl Fn(&mut MemoryArea)) -> BadBatch {
 fn errors_name_the_area_and_the_defect() {
     let pointer = |register, at| Some(AreaPointer { register, at });
     type Change = Box<dyn Fn(&mut MemoryArea)>;
-    let cases: [(Change, &str); 17] = [
+    let cases: [(Change, &str); 18] = [
         (Box::new(|area| area.bytes = 0), "0 bytes"),
         (Box::new(|area| area.bytes = MOST_AREA_BYTES + 1), "bytes"),
         (Box::new(|area| area.fill = AreaFill::Bytes(Vec::new())), "no bytes"),
@@ -182,6 +182,13 @@ fn errors_name_the_area_and_the_defect() {
             }),
             "not the start of a page",
         ),
+        (
+            Box::new(|area| {
+                area.access = AreaAccess::Code;
+                area.present = PagePresence::Everywhere;
+            }),
+            "holds code",
+        ),
     ];
     for (change, what) in cases {
         let error = check_changed(change);
@@ -202,6 +209,7 @@ fn a_memory_survives_serialization() {
     memory.areas.push(MemoryArea {
         pages: PageSize::Huge,
         address: AreaAddress::Fixed(0x4000_0000),
+        access: AreaAccess::Code,
         lifetime: StoreLifetime::Kept,
         ..MemoryArea::from_ring(3 << 20, ring(64, RingOrder::RandomByPage), 3)
     });
@@ -211,5 +219,8 @@ fn a_memory_survives_serialization() {
     });
     let text = serde_json::to_string(&memory).unwrap();
     assert_eq!(serde_json::from_str::<ProgramMemory>(&text).unwrap(), memory);
+    // Evidence of earlier runs has areas without it.
+    let older = text.replace(r#","access":"data""#, "");
+    assert!(older != text && serde_json::from_str::<ProgramMemory>(&older).unwrap() == memory, "{text}");
     assert!(text.contains(r#""fixed":1073741824"#) && text.contains(r#""order":"random_by_page""#), "{text}");
 }

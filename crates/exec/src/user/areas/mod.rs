@@ -17,8 +17,8 @@ use super::regions::{MemoryMapping, call_error, create_memory_file, map_shared, 
 use crate::{ObtainedPages, PlacedArea};
 use common_file::open_common_file;
 use cyclescope_code::program::memory::{
-    AreaAddress, HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PhysicalFrames, ProgramMemory,
-    StoreLifetime,
+    AreaAccess, AreaAddress, HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PhysicalFrames,
+    ProgramMemory, StoreLifetime,
 };
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::fact::SystemFiles;
@@ -49,6 +49,7 @@ struct AreaShape {
     frames: PhysicalFrames,
     address: AreaAddress,
     register: Option<u8>,
+    access: AreaAccess,
     backing: BackingKind,
     /// The area whose source it uses.
     source: usize,
@@ -90,6 +91,7 @@ impl AreaShape {
             frames: area.frames,
             address: area.address,
             register: area.pointer.map(|pointer| pointer.register),
+            access: area.access,
             backing,
             source: shared.unwrap_or(number),
             source_bytes,
@@ -227,6 +229,7 @@ impl PreparedAreas {
                 address: places.areas[number],
                 bytes: area.mapped_bytes() as usize,
                 huge: area.pages == PageSize::Huge,
+                executable: area.access == AreaAccess::Code,
                 backing,
                 source,
                 source_at: places.sources[number],

@@ -195,6 +195,29 @@ fn a_fixed_address_is_used_or_refused() {
 }
 
 #[test]
+fn code_runs_in_areas_for_it_and_is_not_written() {
+    let mut user = spawn();
+    let address = free_addresses(1 << 20);
+    // `mov eax, 77; ret`
+    let code = AreaFill::Image(vec![0xb8, 77, 0, 0, 0, 0xc3]);
+    let area = MemoryArea { address: AreaAddress::Fixed(address), ..MemoryArea::new(4096, code) };
+    let executable = MemoryArea { access: AreaAccess::Code, ..area.clone() };
+    let stack = MemoryArea {
+        pointer: Some(AreaPointer { register: 4, at: PointerPosition::Middle }),
+        ..MemoryArea::new(1 << 16, AreaFill::Image(Vec::new()))
+    };
+    let call = format!("mov rdx, {address}\ncall rdx\ncmp eax, 77");
+    for _ in 0..2 {
+        assert_holds(&mut user, &call, &[executable.clone(), stack.clone()]);
+        let result = run(&mut user, &call, &[area.clone(), stack.clone()], 1);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGSEGV", .. })), "{result:?}");
+        let store = format!("mov rdx, {address}\nmov byte ptr [rdx], 1");
+        let result = run(&mut user, &store, &[executable.clone(), stack.clone()], 1);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGSEGV", .. })), "{result:?}");
+    }
+}
+
+#[test]
 fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
     let zeros = MemoryArea::new(16 << 12, AreaFill::Bytes(vec![0]));
     let kinds = [
