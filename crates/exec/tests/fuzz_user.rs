@@ -134,7 +134,6 @@ fn kind(result: &Result<Vec<cyclescope_exec::Sample>, RunError>) -> String {
         Err(RunError::Fault { signal, .. }) => (*signal).to_owned(),
         Err(RunError::Hung { .. }) => "hung".to_owned(),
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
-        Err(RunError::ImplausibleReadings { .. }) => "implausible readings".to_owned(),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
         Err(RunError::ImplausibleReadings { .. }) => "implausible".to_owned(),
         Err(

@@ -332,6 +332,7 @@ impl RunOutcome {
             setup_cost: None,
             call: None,
             addresses: None,
+            region: None,
             trained: self.training_record(),
             versus: None,
             variants: Vec::new(),

@@ -12,7 +12,7 @@ use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::front_end::check_front_end;
-use cyclescope_measure::result::record::{CallRecord, Quantity, RunRecord, SerializedBy};
+use cyclescope_measure::result::record::{CallRecord, Quantity, RegionRecord, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
@@ -90,6 +90,9 @@ pub(super) struct RunPlan {
     /// Whether the snippet is measured both in a loop and as copies without one.
     #[serde(default)]
     both_figures: bool,
+    /// The region of an executable that the subject runs.
+    #[serde(default)]
+    region: Option<RegionRecord>,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -136,6 +139,7 @@ impl RunStudy {
             setup: None,
             call: None,
             both_figures: false,
+            region: None,
             cpu,
             cpu_model,
             repro,
@@ -207,6 +211,17 @@ impl RunStudy {
     pub fn with_call(mut self, call: Option<CallRecord>) -> RunStudy {
         self.plan.call = call;
         self
+    }
+
+    /// Sets the region of an executable that the subject's calls run.
+    pub fn with_region(mut self, region: Option<RegionRecord>) -> RunStudy {
+        self.plan.region = region;
+        self
+    }
+
+    /// The region of an executable that is measured.
+    pub fn region(&self) -> Option<&RegionRecord> {
+        self.plan.region.as_ref()
     }
 
     /// Whether the result includes the readings of one more layout.
@@ -374,6 +389,7 @@ impl RunStudy {
         record.caveats.extend(record.call.as_ref().and_then(|call| call.find_caveat(&record.cost)));
         if is_of_function {
             record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
+            record.assign_region(self.plan.region.as_ref());
         }
         if !is_of_function && !plan.cold.is_any() {
             let other = match self.wants_other_figure() {

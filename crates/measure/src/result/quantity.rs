@@ -35,6 +35,12 @@ impl Quantity {
         Quantity { value: Some(value.max(0.0)), low: Some(0.0), high: Some(high), ..self }
     }
 
+    /// The quantity of one of this number of equal parts.
+    pub fn divide(self, parts: f64) -> Quantity {
+        let part = |whole: Option<f64>| whole.map(|whole| whole / parts);
+        Quantity { value: part(self.value), low: part(self.low), high: part(self.high), unit: self.unit }
+    }
+
     /// A quantity that was refused or does not apply.
     pub fn refused(unit: Unit) -> Quantity {
         Quantity { value: None, low: None, high: None, unit }

@@ -81,6 +81,42 @@ pub struct TrainingRecord {
     pub untrained: Quantity,
 }
 
+/// A loop of a region.
+#[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
+pub struct RegionLoop {
+    /// Its first instruction, as symbol and offset or as an address.
+    pub place: String,
+    /// Iterations of one execution of the region.
+    pub iterations: u64,
+    /// The region's cost divided by the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Quantity>,
+}
+
+/// A region of an executable, taken from a run of it.
+#[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
+pub struct RegionRecord {
+    /// The executable.
+    pub program: String,
+    /// Its first instruction, as symbol and offset or as an address.
+    pub from: String,
+    /// The instruction before which it ends.
+    pub to: String,
+    /// The arguments of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    /// The arrival at `from`, counted from 1, whose registers and memory were taken.
+    pub hit: u64,
+    /// Instructions of one execution.
+    pub instructions: u64,
+    /// Pages of 4 KiB that it touches.
+    pub pages: usize,
+    /// Bytes that each execution finds restored, because it reads and then overwrites them.
+    pub restored_bytes: usize,
+    /// Loops that take nearly all of it, the outermost first.
+    pub loops: Vec<RegionLoop>,
+}
+
 /// The result of measuring a snippet, kind `run`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunRecord {
@@ -151,6 +187,9 @@ pub struct RunRecord {
     /// address, the interval does not cover the effect of other addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<usize>,
+    /// The region of an executable that was measured; `None` for other code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<RegionRecord>,
     /// Effect of training, for a function whose branch predictors learn slowly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trained: Option<TrainingRecord>,
@@ -207,6 +246,17 @@ impl RunRecord {
         (self.throughput, self.latency) =
             if self.serialized.is_none() { (cost, counterpart) } else { (counterpart, cost) };
         self.latency_by = by.filter(|_| self.latency.is_some());
+    }
+
+    /// Assigns the cost of a region to its loops.
+    pub fn assign_region(&mut self, region: Option<&RegionRecord>) {
+        let Some(region) = region else { return };
+        let mut region = region.clone();
+        for found in &mut region.loops {
+            found.cost = Some(self.cost.divide(found.iterations as f64));
+        }
+        self.addresses = None;
+        self.region = Some(region);
     }
 
     /// Assigns the cost to the looped or the unrolled figure, and the other cost to the other one.
