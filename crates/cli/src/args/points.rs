@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const POINTS_HEADING: &str = "Many points";
+pub(super) const POINTS_HEADING: &str = "Many points";
 
 /// Options for measuring many points with one command.
 #[derive(Debug, Clone, Default, Args)]
@@ -16,11 +16,6 @@ pub struct PointsArgs {
     /// any option or the snippet
     #[arg(help_heading = POINTS_HEADING, long, value_name = "N=VALUES", value_parser = Sweep::from_str, conflicts_with = "counts")]
     pub sweep: Option<Sweep>,
-    /// Measure each snippet of a file: one per line, or a CSV file with the columns snippet or hex,
-    /// and optionally name and init
-    #[arg(help_heading = POINTS_HEADING, long, value_name = "FILE",
-        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "elf", "versus", "sweep", "counts"])]
-    pub from: Option<PathBuf>,
     /// Write the machine's facts and each measured point to a new JSON-lines file
     #[arg(help_heading = POINTS_HEADING, long, value_name = "FILE", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
@@ -33,9 +28,9 @@ pub struct PointsArgs {
 }
 
 impl PointsArgs {
-    /// Whether the command line has an option that needs many points.
+    /// Whether the command line has one of these options that needs many points.
     pub fn is_given(&self) -> bool {
         let is_file = self.out.is_some() || self.resume.is_some() || self.exports.has(&["csv", "plots"]);
-        is_file || self.sweep.is_some() || self.from.is_some()
+        is_file || self.sweep.is_some()
     }
 }

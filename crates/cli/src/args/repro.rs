@@ -12,6 +12,10 @@ use std::sync::LazyLock;
 /// Groups of options whose order differs from the help's.
 const OPTION_ORDER: [&[&str]; 3] = [
     &[
+        "from",
+        "to",
+        "hit",
+        "arguments",
         "call",
         "versus",
         "versus_call",
@@ -183,6 +187,7 @@ mod tests {
             ],
             vec!["run", "--versus", "b", "--versus", "c|d", "a"],
             vec!["run", "--c", "f.c", "--versus", "F=-O2|-O3 -march=native", "--cflags", "{F}", "--cc", "gcc -m64"],
+            vec!["run", "--elf", "a", "--from", "f", "--to", "f+0x10", "--args", "-n '1 2'", "--timeout", "2.5"],
             vec!["doctor", "--quick", "--cpu", "0"],
             vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
             vec!["instr", "--from", "a list.csv", "--all"],
@@ -210,6 +215,10 @@ mod tests {
                 "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e \
                  --executor user",
                 "run --interval 2% --budget 2 --cold tlb,code --quick --force --beside nop --seed 7 -- nop",
+            ),
+            (
+                "run --hit 2 --elf a --to f+4 --timeout 3 --from f --args x --quick",
+                "run --elf a --from f --to f+4 --hit 2 --args x --timeout 3 --quick --seed 7",
             ),
             ("instr --explain X --quick --cpu 1", "instr --cpu 1 --quick --seed 7 --explain X"),
             ("instr a b --csv c --out o", "instr --seed 7 -- a b"),

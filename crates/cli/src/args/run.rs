@@ -4,11 +4,12 @@ use super::call::CallArgs;
 use super::call_target::{CallTarget, parse_call_target};
 use super::common::parse_snippet;
 use super::number::{MEASURING_HEADING, parse_confidence, parse_precision, parse_seconds};
-use super::points::PointsArgs;
+use super::points::{POINTS_HEADING, PointsArgs};
+use super::region::RegionArgs;
 use super::serialized;
 use clap::{Args, ValueEnum};
 use cyclescope::measure::Precision;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the measured code comes from.
 #[derive(Debug, Clone, Args, serde::Serialize)]
@@ -35,8 +36,9 @@ pub struct SnippetSource {
     #[serde(serialize_with = "serialized::optional_path")]
     pub lib: Option<PathBuf>,
     /// Measure a function, named by --call, of this object file, archive, position-independent
-    /// executable or shared library; it need not be exported
-    #[arg(long, value_name = "FILE", requires = "call")]
+    /// executable or shared library; it need not be exported. Or measure a region of an executable,
+    /// named by --from and --to, with the registers and memory of a run
+    #[arg(long, value_name = "FILE", requires = "part_of_elf")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub elf: Option<PathBuf>,
 }
@@ -60,7 +62,7 @@ pub struct RunArgs {
     /// Function to measure in the file of --c, --lib or --elf: its name, mangled, demangled or the
     /// end of it such as Foo::bar, or a call such as 'crc32(0, buffer, size)' with the values of
     /// --arg [default with --c: f]
-    #[arg(long, value_name = "CALL", value_parser = parse_call_target,
+    #[arg(long, value_name = "CALL", value_parser = parse_call_target, group = "part_of_elf",
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<CallTarget>,
     /// Also measure this variant, in the same rounds, and compare: another snippet, or another
@@ -82,6 +84,12 @@ pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub call_with: CallArgs,
+    /// Measure each snippet of a file: one per line, or a CSV file with the columns snippet or hex,
+    /// and optionally name and init. With --elf: the address where the region begins
+    #[arg(help_heading = POINTS_HEADING, long, value_name = "FILE|ADDRESS",
+        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "versus", "call"])]
+    #[serde(serialize_with = "serialized::optional_path")]
+    pub from: Option<PathBuf>,
     #[command(flatten)]
     #[serde(skip)]
     pub points: PointsArgs,
@@ -120,6 +128,21 @@ pub struct RunArgs {
     /// Measure the first run with these parts cold, separated by commas
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<ColdPart>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub region: RegionArgs,
+}
+
+impl RunArgs {
+    /// The list of snippets to measure. With --elf, `from` is an address.
+    pub fn list(&self) -> Option<&Path> {
+        self.from.as_deref().filter(|_| self.source.elf.is_none())
+    }
+
+    /// Whether many points are measured.
+    pub fn has_points(&self) -> bool {
+        self.points.is_given() || self.list().is_some()
+    }
 }
 
 /// Assemblers other than the built-in one.

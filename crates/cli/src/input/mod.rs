@@ -1,13 +1,15 @@
-//! What can be measured: assembly, machine code, functions of libraries, and regions of functions.
+//! What can be measured: assembly, machine code, functions of libraries, and regions of functions and
+//! executables.
 
 mod argument_binding;
 mod assembler;
 mod call_code;
 pub mod call_parameters;
 mod calling_convention;
+mod capture;
 pub mod compiler;
 mod debug_info;
-mod elf;
+pub mod elf;
 pub mod function;
 pub mod function_fault;
 mod function_symbol;

@@ -2,6 +2,7 @@
 
 use crate::args::{CallTarget, CommonArgs, RunArgs};
 use crate::input::call_parameters::{CallParameters, CallRequest};
+use crate::input::capture::CapturedRegion;
 use crate::input::function::LibraryFunction;
 use crate::input::library::FunctionLibrary;
 use crate::input::source;
@@ -20,6 +21,8 @@ use std::path::PathBuf;
 pub enum RunTarget {
     /// Snippets.
     Snippets(Vec<Snippet>),
+    /// A region taken from a run of an executable.
+    Region(Box<CapturedRegion>),
     /// Calls of functions.
     Calls(CalledFunctions),
 }
@@ -55,6 +58,13 @@ impl RunTarget {
         libraries: &mut FunctionLibraries,
         machine: impl FnOnce() -> Result<Machine, Failure>,
     ) -> Result<FoundTarget, Failure> {
+        if args.region.to.is_some() {
+            let machine = machine()?;
+            require_user_memory(common, &machine)?;
+            let region = CapturedRegion::capture(args)?;
+            let target = RunTarget::Region(Box::new(region));
+            return Ok(FoundTarget { target, names: Vec::new(), machine, stdin: None });
+        }
         let text = if variants::needs_text(args) { source::read_snippet_text(args)? } else { None };
         let variants = expand_variants(args, text.as_ref().map(|text| text.text.as_str()))?;
         let numbers = variants.iter().map(|variant| variant.name_failure(libraries.find_or_add(&variant.args)));
@@ -72,6 +82,7 @@ impl RunTarget {
     pub fn build_subjects(&self, loaded: &[LoadedFunction]) -> Vec<RunSubject> {
         match self {
             RunTarget::Snippets(snippets) => snippets.iter().cloned().map(RunSubject::from).collect(),
+            RunTarget::Region(region) => vec![region.build_subject()],
             RunTarget::Calls(calls) => {
                 let CalledFunctions { libraries, calling } = calls;
                 let subject = |(variant, library): (usize, &usize)| {
@@ -92,7 +103,7 @@ impl RunTarget {
     /// The called functions; `None` for snippets.
     pub fn called_functions(&self) -> Option<&CalledFunctions> {
         match self {
-            RunTarget::Snippets(_) => None,
+            RunTarget::Snippets(_) | RunTarget::Region(_) => None,
             RunTarget::Calls(calls) => Some(calls),
         }
     }
@@ -135,7 +146,7 @@ fn find_functions(
         let calling = Box::new(CallParameters::new(&args.call_with, &requests, seed)?);
         require_warm(args)?;
         let machine = machine()?;
-        require_library(common, &machine)?;
+        require_user_memory(common, &machine)?;
         return Ok((RunTarget::Calls(CalledFunctions { libraries: numbers.to_vec(), calling }), machine));
     }
     if regions.len() < named.len() {
@@ -170,12 +181,13 @@ fn require_warm(args: &RunArgs) -> Result<(), Failure> {
     Err(Failure::usage("--cold works on snippets, not on functions", Some(remedy)))
 }
 
-fn require_library(common: &CommonArgs, machine: &Machine) -> Result<(), Failure> {
+/// Fails if the executor has no memory of a process.
+fn require_user_memory(common: &CommonArgs, machine: &Machine) -> Result<(), Failure> {
     match common.capabilities(machine).library {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::from(Unavailable {
-            what: format!("a function in {}", common.offer().place),
-            why: "libraries are loaded into a process, whose memory is not mapped there".to_string(),
+            what: format!("a function or region in {}", common.offer().place),
+            why: "libraries and programs are loaded into a process, whose memory is not mapped there".to_string(),
             remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
         })),
     }

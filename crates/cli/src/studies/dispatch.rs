@@ -24,7 +24,7 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
             Some("try cyclescope run 'mulsd xmm0, xmm1', or see cyclescope --help"),
         )),
         Some(CliCommand::Doctor) => doctor::run_doctor(common, output),
-        Some(CliCommand::Run(args)) if args.points.is_given() => points::run_points(common, args, output),
+        Some(CliCommand::Run(args)) if args.has_points() => points::run_points(common, args, output),
         Some(CliCommand::Run(args)) => run::measure_target(common, args, output),
         Some(CliCommand::Evaluate(args)) => evaluate::run_evaluate(common, args, output),
         Some(CliCommand::Instr(args)) => instr::run_instr(common, args, output),

@@ -17,6 +17,7 @@ mod json;
 mod marker;
 mod points;
 mod refusals;
+mod regions;
 mod resume;
 mod signals;
 mod snippets;

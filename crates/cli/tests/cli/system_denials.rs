@@ -74,6 +74,18 @@ fn denied_system_call_is_named() {
 }
 
 #[test]
+fn denied_tracing_is_unavailable_with_a_remedy() {
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.args(["run", "--elf", env!("CARGO_BIN_EXE_cyclescope"), "--from", "_start", "--to", "main"]);
+        let output = filtered(command, vec![NUMBER, unless(libc::SYS_ptrace as u32, 1), refuse(errno), ALLOW]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("tracing a program was refused") && said.contains("ptrace"), "{said}");
+    }
+}
+
+#[test]
 fn optional_system_calls_may_be_denied() {
     // Without the last one, snippets run in a copy of the program.
     let calls = [

@@ -24,7 +24,11 @@ pub struct PointRequest {
 
 /// Expands these options, which hold the first value of a sweep; `words` are those of the command.
 pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
-    match (&args.points.sweep, &args.points.from) {
+    match (&args.points.sweep, args.list()) {
+        (_, Some(_)) if args.points.sweep.is_some() || args.counts => {
+            let remedy = "leave out --from, or --sweep and --counts";
+            Err(Failure::usage("a list of snippets can't be combined with --sweep or --counts", Some(remedy)))
+        }
         (Some(sweep), _) => expand_sweep(sweep, args, words),
         (None, Some(path)) => read_point_list(path, args),
         (None, None) => {
@@ -120,7 +124,7 @@ fn read_point_list(path: &Path, args: &RunArgs) -> Result<Vec<PointRequest>, Fai
     let all = read_list(&content).map_err(|error| Failure::from_file(&file, error))?;
     let asked = |listed: ListedSnippet| {
         let ListedSnippet { line, name, snippet, hex, init } = listed;
-        let mut args = args.clone();
+        let mut args = RunArgs { from: None, ..args.clone() };
         args.source.snippet = snippet;
         args.source.hex = hex;
         args.init = init.or(args.init);

@@ -5,6 +5,7 @@ use super::expand::parse_run_words;
 use super::prepared_point::{PreparedPoint, ReadyPoint};
 use crate::args::template::fill_first_value;
 use crate::args::{CommonArgs, PointsArgs, RunArgs};
+use crate::input::elf;
 use crate::input::target::{CalledFunctions, FunctionLibraries, RunTarget};
 use crate::output::Failure;
 use crate::session::resume::{ResumedFile, split_json_lines};
@@ -51,6 +52,8 @@ fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> S
                 called.extend(libraries);
                 add(calling.file_bytes());
             }
+            // Its memory has other addresses in each run of the program.
+            RunTarget::Region(region) => add(&elf::read_loaded_bytes(Path::new(&region.record.program))),
         }
     }
     called.into_iter().for_each(|library| add(&libraries.loaded_contents(library)));
@@ -83,7 +86,7 @@ pub fn adopt_command(
 ) -> Result<(CommonArgs, RunArgs, Vec<OsString>), Failure> {
     let kept: Vec<OsString> = session.command.iter().map(OsString::from).collect();
     let is_alone = words.iter().skip(1).all(|word| word == "run");
-    if !is_alone && args.points.sweep.is_none() && args.points.from.is_none() {
+    if !is_alone && args.points.sweep.is_none() && args.from.is_none() {
         let remedy = "use --resume alone, or after the whole command";
         return Err(Failure::usage("--resume reads the command from the file", Some(remedy)));
     }
@@ -100,8 +103,8 @@ pub fn adopt_command(
         }
     };
     let (then, asked) = parse_run_words(fill_first_value(words.clone())?)?;
-    let PointsArgs { sweep, from, .. } = asked.points;
-    let points = PointsArgs { sweep, from, ..args.points.clone() };
+    let PointsArgs { sweep, .. } = asked.points;
+    let points = PointsArgs { sweep, ..args.points.clone() };
     let common = CommonArgs { json: common.json, ..then };
     Ok((common, RunArgs { points, ..asked }, drop_result_options(&words)))
 }
@@ -113,7 +116,7 @@ pub fn find_trusted_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'s
     let given = [
         ("--executor", !common.offer().is_default()),
         ("--file", source.file.is_some()),
-        ("--from", args.points.from.is_some()),
+        ("--from", args.from.is_some()),
         ("--c", source.c.is_some()),
         ("--lib", source.lib.is_some()),
         ("--elf", source.elf.is_some()),

@@ -17,7 +17,7 @@ use cyclescope::error::{Error, FaultCause, RunError};
 use cyclescope::machine::Machine;
 use cyclescope::measure::LengthenBy;
 use cyclescope::program::ColdStart;
-use cyclescope::record::exit;
+use cyclescope::record::{SerializedBy, exit};
 use cyclescope::result::container::EvidenceContainer;
 use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
@@ -82,6 +82,11 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
             let remedy = format!("use {}, and --loop to repeat them", bad.expected);
             Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
         }
+        Error::Run(error @ (RunError::Fault { .. } | RunError::Hung { .. })) if study.region().is_some() => {
+            let remedy = "the region does not do the same in each execution, so it can't be measured this way; choose \
+                          another one, or another arrival with --hit";
+            Failure::from(error).with_subject("the region did not end as in the run").with_remedy(remedy)
+        }
         Error::Run(RunError::Fault { .. })
             if study.is_function_call()
                 && let Some(failure) = study.fault.as_ref().and_then(function_fault::explain_end) =>
@@ -118,6 +123,10 @@ pub fn measure_again(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let kept = RunStudy::restore(container)?;
+    if kept.region().is_some() {
+        let remedy = "run the command in its manifest.json";
+        return Err(Failure::usage("the region is measured again in a new run of its program", Some(remedy)));
+    }
     if kept.is_function_call() {
         let remedy = "run the command in its manifest.json";
         return Err(Failure::usage("the evidence does not contain the code of the library's function", Some(remedy)));
@@ -170,9 +179,12 @@ pub fn build_study(
     repro: &str,
 ) -> Result<RunStudy, Failure> {
     let call = target.called_functions().map(|called| &called.calling);
-    let called = call.map(|with| {
-        let memory = Some(with.program_memory());
-        RunRequest { lengthen: Some(LengthenBy::Iterations), memory, ..request.clone() }
+    let region = if let RunTarget::Region(region) = target { Some(region) } else { None };
+    let memory = call.map(|with| with.program_memory()).or(region.map(|region| region.memory.clone()));
+    let called = memory.map(|memory| RunRequest {
+        lengthen: Some(LengthenBy::Iterations),
+        memory: Some(memory),
+        ..request.clone()
     });
     let request = called.as_ref().unwrap_or(request);
     let plan = request.make_plan(&common.capabilities(machine), machine)?;
@@ -180,9 +192,11 @@ pub fn build_study(
     let open = executor::executor_opener(common, machine, plan.clock.reads_counter(), code);
     let subjects = target.build_subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.required_precision(), machine, repro.to_string(), open);
-    let serialized = call.and_then(|with| with.serialized);
+    // A region begins and ends with a fence.
+    let serialized = call.map_or(region.map(|_| SerializedBy::Fence), |with| with.serialized);
     let study =
         study.with_setup(call.and_then(|with| with.setup.clone())).with_call(call.map(|with| with.describe_call()));
+    let study = study.with_region(region.map(|region| region.record.clone()));
     Ok(study
         .with_other_variants(&subjects[1..])
         .with_serialized(serialized, target.counterpart_subject(loaded).as_ref()))

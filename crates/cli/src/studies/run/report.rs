@@ -5,7 +5,7 @@ use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
-use cyclescope::record::{CallRecord, Quantity, RunRecord, SerializedBy, TrainingRecord};
+use cyclescope::record::{CallRecord, Quantity, RegionLoop, RegionRecord, RunRecord, SerializedBy, TrainingRecord};
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
 /// Maximum number of characters of a snippet that are shown.
@@ -21,6 +21,9 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     for mode in &record.modes {
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
         output.write_line(format!("    {:<28} {share}", format_interval(&mode.cost, "core cycles")))?;
+    }
+    if let Some(region) = &record.region {
+        print_region_loops(region, output)?;
     }
     print_call_costs(record, output)?;
     print_loop_costs(record, output)?;
@@ -49,6 +52,33 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
         }
     }
     record.counts.as_ref().map_or(Ok(()), |counts| print_readings(counts, output))
+}
+
+/// Prints the cost of an iteration of each loop of a region.
+fn print_region_loops(region: &RegionRecord, output: &mut Output) -> Result<(), Failure> {
+    for RegionLoop { place, iterations, cost } in &region.loops {
+        let Some(cost) = cost.filter(|cost| cost.value.is_some()) else { continue };
+        let cost = format_interval(&cost, "core cycles");
+        let place = escape_controls(place);
+        for line in wrap_text(&format!("{cost} per iteration, of {iterations} of the loop at {place}"), WIDTH - 2) {
+            output.write_line(format!("  {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What was taken from the run of a region's program.
+fn describe_region(region: &RegionRecord) -> String {
+    let RegionRecord { from, hit, pages, instructions, restored_bytes, .. } = region;
+    let restored = match restored_bytes {
+        0 => String::new(),
+        bytes => format!("; {bytes} bytes, which it reads and then overwrites, are restored before each execution"),
+    };
+    format!(
+        "all registers and {pages} pages, at their addresses, were taken at arrival {hit} at {}; an execution has \
+         {instructions} instructions and begins after the last has ended{restored}",
+        escape_controls(from)
+    )
 }
 
 /// Prints the costs of overlapping and of serialized calls of a function, if both were measured.
@@ -224,7 +254,11 @@ fn describe_meaning(record: &RunRecord) -> Option<String> {
 
 fn detail_lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(call) = &record.empty_call {
+    lines.extend(record.region.as_ref().map(describe_region));
+    if let (Some(call), Some(_)) = (&record.empty_call, &record.region) {
+        let call = format_interval(call, "core cycles");
+        lines.push(format!("the cost of setting registers and memory, {call}, is excluded"));
+    } else if let Some(call) = &record.empty_call {
         let call = format_interval(call, "core cycles");
         lines.extend(describe_meaning(record));
         lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
