@@ -373,6 +373,7 @@ fn explain_rate(mut trial: ProgramTrial, taken: bool, first_look: Option<f64>) -
         (true, ..) => "the best rate that any program sustained".to_string(),
         (false, Some(_), _) => "another program was at least as fast".to_string(),
         (false, None, Some(cost)) => format!("{cost:.3} in the first look: others were faster"),
+        (false, None, None) if trial.bent + trial.void == 0 => "not run: other programs settle the rate".to_string(),
         (false, None, None) => "no layout gave a number".to_string(),
     };
     trial
@@ -451,12 +452,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_figure_of_a_row_has_a_taken_program() {
+    fn plan_addition() -> FormPlan {
         let criteria = FormCriteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
         let target = criteria.select(list_forms()).unwrap().remove(0);
-        let features = Machine::detect().features;
-        let plan = FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &features, &target);
+        FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
+    }
+
+    #[test]
+    fn programs_that_did_not_run_are_told_from_those_without_a_figure() {
+        let plan = plan_addition();
+        let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+        (readings[0].cycles, readings[1].bent) = (vec![0.25; 3], 2);
+        let row = row("add", "r64, r64", Vec::new(), 0.25);
+        let trials = explain_row(&row, &plan, &LinkCosts::default(), &[readings], 0.95);
+        let why: Vec<&str> = trials[1..3].iter().map(|trial| trial.why.as_str()).collect();
+        assert_eq!(why, ["no layout gave a number", "not run: other programs settle the rate"]);
+    }
+
+    #[test]
+    fn every_figure_of_a_row_has_a_taken_program() {
+        let plan = plan_addition();
         let cycles = |experiment: &FormExperiment| match &experiment.meaning {
             ExperimentMeaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
             _ => 1.0,
