@@ -46,7 +46,17 @@ impl RowAnalysis<'_> {
         index: usize,
         meaning: &ExperimentMeaning,
     ) -> Option<(Option<ChainVariation>, LatencyFigure)> {
-        let mut all = self.estimate_variations(passes, index, meaning);
+        self.choose_quickest(passes, index, meaning, self.estimate_variations(passes, index, meaning))
+    }
+
+    /// The one of these variations that counts: see [`find_quickest`](Self::find_quickest).
+    fn choose_quickest(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &ExperimentMeaning,
+        mut all: Vec<(Option<ChainVariation>, LatencyFigure)>,
+    ) -> Option<(Option<ChainVariation>, LatencyFigure)> {
         if let [(None, _)] = all[..] {
             return all.pop();
         }
@@ -192,12 +202,14 @@ impl RowAnalysis<'_> {
         meaning: &ExperimentMeaning,
     ) -> Option<LatencyFigure> {
         let all = self.estimate_variations(passes, index, meaning);
-        let (_, least) = self.find_quickest(passes, index, meaning)?;
-        // A longer chain with the same latency shows that throughput does not limit this one.
-        let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
-            raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
+        // Longer chains that take as long show that throughput does not limit this one.
+        let longer = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
+            raw.is_infinite().then(|| latency_cycles(latency))
         };
-        let confirmed = all.iter().any(same) || self.confirms_short(passes, index, latency_cycles(&least.0));
+        let longer: Vec<f64> = all.iter().filter_map(longer).collect();
+        let (_, least) = self.choose_quickest(passes, index, meaning, all)?;
+        let same = |cycles: &f64| (cycles - latency_cycles(&least.0)).abs() <= SAME_CYCLES;
+        let confirmed = longer.iter().any(same) || self.confirms_short(passes, index, latency_cycles(&least.0));
         let raw = if confirmed { f64::INFINITY } else { least.2 };
         Some((least.0, least.1, raw))
     }

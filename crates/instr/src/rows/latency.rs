@@ -77,7 +77,7 @@ impl RowAnalysis<'_> {
     pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rthroughput: Option<f64>, row: &mut InstrRow) {
         let mut found = self.choose_latencies(passes, rthroughput, row);
         // Passes are compared only for the chosen chains.
-        for (latency, _, index) in &mut found {
+        for (latency, _, index) in found.iter_mut().filter(|_| passes.len() > 1) {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
             // Uses the variation that counts over all passes: which is quickest in one pass is
