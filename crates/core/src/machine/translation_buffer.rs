@@ -3,7 +3,7 @@
 //! Limits: only 4 KiB pages. Hypervisors change these leaves more often than others; all zeros
 //! means unknown.
 
-use super::cpuid_leaves::{CpuidLeaves, MOST_TRANSLATIONS};
+use super::cpuid_leaves::{CpuidLeaves, CpuidRegister, MOST_TRANSLATIONS};
 
 /// A TLB as CPUID describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,14 +68,30 @@ fn read_descriptors(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
     rows.map(|(_, level, entries)| TranslationBuffer { level: *level, entries: *entries }).collect()
 }
 
+/// The factor of the second level's entries in 8000_0006h if 8000_0021h EAX bit 14 is set, L2TlbSizeX32
+/// (PPR for family 1Ah).
+const SECOND_LEVEL_FACTOR: u64 = 32;
+/// The first family with that factor. Hypervisors hide the bit and pass the entries on.
+const FACTOR_FAMILY: u32 = 0x1A;
+
+/// Whether entries of the second level are counted in multiples of [`SECOND_LEVEL_FACTOR`].
+fn counts_multiples(leaves: &CpuidLeaves) -> bool {
+    let [version, ..] = leaves.find_leaf(1, 0).unwrap_or_default();
+    // The extended family counts only behind a full base family (APM vol. 3, 0000_0001h).
+    let family = (version >> 8 & 0xF) + if version >> 8 & 0xF == 0xF { version >> 20 & 0xFF } else { 0 };
+    leaves.has_bit(0x8000_0021, 0, CpuidRegister::Eax, 14) || family >= FACTOR_FAMILY
+}
+
 /// Leaves 8000_0005h and 8000_0006h (APM vol. 3): EBX holds the entries for 4 KiB pages.
 fn read_amd_leaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
     let [_, first, ..] = leaves.find_leaf(0x8000_0005, 0).unwrap_or_default();
     let [_, second, ..] = leaves.find_leaf(0x8000_0006, 0).unwrap_or_default();
     // Zero ways: there is no second level.
     let second = if second >> 28 == 0 { 0 } else { second >> 16 & 0xFFF };
-    let levels = [(1, first >> 16 & 0xFF), (2, second)].into_iter().filter(|(_, entries)| *entries > 0);
-    levels.map(|(level, entries)| TranslationBuffer { level, entries: u64::from(entries) }).collect()
+    let factor = if counts_multiples(leaves) { SECOND_LEVEL_FACTOR } else { 1 };
+    let levels = [(1, u64::from(first >> 16 & 0xFF)), (2, factor * u64::from(second))];
+    let present = levels.into_iter().filter(|(_, entries)| *entries > 0);
+    present.map(|(level, entries)| TranslationBuffer { level, entries }).collect()
 }
 
 #[cfg(test)]
@@ -121,5 +137,10 @@ mod tests {
         let amd = [(0x8000_0005, 0, [0, 0xFF48_FF40, 0, 0]), (0x8000_0006, 0, [0, 0x6C00_6400, 0, 0])];
         assert_eq!(read_table(&amd), [(1, 72), (2, 3072)]);
         assert_eq!(read_table(&[(0x8000_0006, 0, [0, 0x0800_0000, 0, 0])]), []);
+        // Zen 5 counts the second level in multiples of 32, which its hypervisors may not tell.
+        for told in [(0x8000_0021, 0, [1 << 14, 0, 0, 0]), (1, 0, [0x00B0_0F21, 0, 0, 0])] {
+            let entries = [(0x8000_0005, 0, [0, 0xFF60_FF40, 0, 0]), (0x8000_0006, 0, [0, 0x6080_4040, 0, 0])];
+            assert_eq!(read_table(&[&entries[..], &[told]].concat()), [(1, 96), (2, 4096)]);
+        }
     }
 }
