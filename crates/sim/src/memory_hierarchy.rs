@@ -245,13 +245,20 @@ fn overfull_share(mean: f64, ways: usize) -> f64 {
     1.0 - room
 }
 
+/// Steps after which a share is exact.
+const NEWTON_STEPS: usize = 12;
+
 /// The share of loads that miss in a set with this many times its ways, if any line is replaced. A
 /// line stays for a round if none of the misses of that round hits it.
 fn missing_of_set(lines: f64) -> f64 {
     if lines <= 1.0 {
         return 0.0;
     }
-    (0..60).fold(1.0, |missing, _| 1.0 - f64::exp(-lines * missing))
+    // Newton's method, from above.
+    (0..NEWTON_STEPS).fold(1.0, |missing, _| {
+        let held = f64::exp(-lines * missing);
+        missing - (1.0 - held - missing) / (lines * held - 1.0)
+    })
 }
 
 /// The share of lines that miss in sets with this many lines on average, if any line is replaced.

@@ -8,7 +8,8 @@ use super::cost::{CostPoint, MeasureCosts};
 use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
 use super::numbering::{NumberedLevel, ends_overlap, ends_rising, number_levels};
 use super::plateau::{
-    CurveLevel, LevelCriteria, LevelEnd, counts_to_refine, find_levels, reaches_next_level, still_rises,
+    CurveLevel, LevelCriteria, LevelEnd, counts_to_refine, disturbed_counts, find_levels, reaches_next_level,
+    still_rises,
 };
 use super::record::{UarchRecord, WalkRecord};
 use super::spec::{LevelsSpec, ProgramFamily, TestSpec, TestedPart, WitnessProgram};
@@ -18,11 +19,16 @@ use cyclescope_core::random::Random;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
+use std::ops::RangeInclusive;
 
 /// Ratio of neighbouring counts in the first pass.
 const COUNT_FACTOR: f64 = 1.26;
 /// The largest number of counts added to a curve.
 const MAX_EXTRA_COUNTS: usize = 60;
+/// The largest number of times that a disturbed count is measured again.
+const MAX_SETTLED: usize = 3;
+/// The largest number of such measurements of a curve.
+const MAX_SETTLING_MEASUREMENTS: usize = 60;
 /// A count is measured again if all its layouts were disturbed.
 const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 /// How often the counts around ends are measured again at most. One repetition is not enough: with
@@ -140,6 +146,10 @@ struct CurveWalk<'a> {
     points: Vec<CostPoint>,
     /// The lowest costs of each count: of the program, and of its control.
     lowest: BTreeMap<usize, (CostPoint, Option<CostPoint>)>,
+    /// How often each count was measured because it seemed disturbed.
+    settled: BTreeMap<usize, usize>,
+    /// Number of these measurements.
+    settling: usize,
     /// Counts to measure next.
     wanted: Vec<usize>,
     /// Number of counts that were added.
@@ -147,6 +157,8 @@ struct CurveWalk<'a> {
     /// Number of repeated measurements, and of those that differ from the lowest cost before.
     repeated: usize,
     disturbed: usize,
+    /// Whether the wanted counts are those around ends.
+    checks_ends: bool,
     /// The ends at each time that counts around them were measured again.
     checked_ends: Vec<Vec<LevelEnd>>,
 }
@@ -163,17 +175,25 @@ impl<'a> CurveWalk<'a> {
             family,
             points: Vec::new(),
             lowest: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            settling: 0,
             wanted,
             added: 0,
             repeated: 0,
             disturbed: 0,
+            checks_ends: false,
             checked_ends: Vec::new(),
         }
     }
 
-    /// Finds the counts to measure next: between those whose costs differ, then around ends, until
-    /// no end moves.
+    /// Finds the counts to measure next: disturbed ones, then between those whose costs differ, then
+    /// around ends, until no end moves.
     fn choose_counts(&mut self, rises: LevelCriteria) {
+        self.checks_ends = false;
+        self.wanted = self.unsettled_counts(rises);
+        if !self.wanted.is_empty() {
+            return;
+        }
         self.wanted = counts_to_refine(&self.points, rises);
         self.wanted.retain(|n| self.points.iter().all(|point| point.n != *n));
         self.added += self.wanted.len();
@@ -188,7 +208,22 @@ impl<'a> CurveWalk<'a> {
         if !stay && self.checked_ends.len() < MAX_END_RECHECKS && self.repeated < MAX_REPEATED {
             self.wanted = self.counts_around(&ends);
             self.checked_ends.push(ends);
+            self.checks_ends = true;
         }
+    }
+
+    /// Disturbed counts that may be measured again.
+    fn unsettled_counts(&mut self, rises: LevelCriteria) -> Vec<usize> {
+        let mut unsettled = disturbed_counts(&self.points, rises);
+        unsettled.retain(|n| {
+            let times = self.settled.entry(*n).or_default();
+            *times += 1;
+            *times <= MAX_SETTLED
+        });
+        // The smallest counts are the quickest to measure, and others disturb them least.
+        unsettled.truncate(MAX_SETTLING_MEASUREMENTS - self.settling);
+        self.settling += unsettled.len();
+        unsettled
     }
 
     /// Number of repetitions in a row that must not move an end: more if many were disturbed.
@@ -203,13 +238,24 @@ impl<'a> CurveWalk<'a> {
     fn counts_around(&self, ends: &[LevelEnd]) -> Vec<usize> {
         let before = if self.family.control.is_some() { RECHECK_FACTOR } else { 1.0 };
         let is_near = |n: usize| {
+            let n = n as f64;
             // Counts far from the likely end of a wide interval do not move it.
             let low = |end: &LevelEnd| (end.low as f64).max(end.value as f64 / WIDE_RECHECK_FACTOR);
             let high = |end: &LevelEnd| (end.high as f64).min(end.value as f64 * WIDE_RECHECK_FACTOR);
-            let edges = |end: &LevelEnd| low(end) / before..=high(end) * RECHECK_FACTOR;
-            ends.iter().any(|end| edges(end).contains(&(n as f64)))
+            let near_low = |end: &LevelEnd| (low(end) / before..=low(end) * RECHECK_FACTOR).contains(&n);
+            // Each larger count limits the cost at the high edge too.
+            let beyond = RECHECK_FACTOR * RECHECK_FACTOR;
+            let near_high = |end: &LevelEnd| (high(end) / RECHECK_FACTOR..=high(end) * beyond).contains(&n);
+            ends.iter().any(|end| near_low(end) || near_high(end))
         };
         self.points.iter().map(|point| point.n).filter(|n| is_near(*n)).collect()
+    }
+
+    /// The counts of a zone, and those next to it that [`CurveWalk::counts_around`] takes too.
+    fn counts_in(&self, zone: &RangeInclusive<usize>) -> Vec<usize> {
+        let before = if self.family.control.is_some() { RECHECK_FACTOR } else { 1.0 };
+        let edges = *zone.start() as f64 / before..=*zone.end() as f64 * RECHECK_FACTOR;
+        self.points.iter().map(|point| point.n).filter(|n| edges.contains(&(*n as f64))).collect()
     }
 
     /// Adds a measurement of a program and of its control. Background load takes room and time, and
@@ -226,7 +272,7 @@ impl<'a> CurveWalk<'a> {
             ..one
         };
         let only_difference = self.family.control.is_some() && control.is_none();
-        if let Some((earlier, _)) = self.lowest.get(&point.n) {
+        if let Some((earlier, _)) = self.lowest.get(&point.n).filter(|_| self.checks_ends) {
             let [one, other] = [earlier, &point].map(|point| rises.quiet_cost(point));
             self.repeated += 1;
             self.disturbed += usize::from((one - other).abs() > DISTURBED_SHARE * one.min(other).abs());
@@ -306,8 +352,7 @@ fn settle_disagreements(
         let disputed: Vec<LevelEnd> = disputed.map(|(.., end)| *end).chain(open).collect();
         let Some(low) = disputed.iter().map(|end| end.low).min() else { break };
         let high = disputed.iter().map(|end| end.high).max().unwrap_or(low);
-        let zone = LevelEnd { low, value: low, high, sharp: false };
-        remeasure_zone(core, walks, spec, zone, random)?;
+        remeasure_zone(core, walks, spec, low..=high, random)?;
     }
     Ok(())
 }
@@ -317,11 +362,11 @@ fn remeasure_zone(
     core: &mut dyn MeasureCosts,
     walks: &mut [CurveWalk],
     spec: &LevelsSpec,
-    zone: LevelEnd,
+    zone: RangeInclusive<usize>,
     random: &mut Random,
 ) -> Result<(), RunError> {
     for walk in walks.iter_mut() {
-        let all = walk.counts_around(&[zone]);
+        let all = walk.counts_in(&zone);
         let step = all.len().div_ceil(MAX_ZONE_COUNTS).max(1);
         walk.wanted = all.into_iter().step_by(step).collect();
     }
@@ -360,11 +405,10 @@ fn measure_witness(
         }
         let ends = find_levels(&walks[0].points, level_criteria(spec));
         let end = ends.first().and_then(|level| level.upto).unwrap_or(first);
-        let zone = |low: usize, high: usize| LevelEnd { low, value: low, high, sharp: false };
         let expected = [first.low, first.high].map(|n| n.saturating_sub(program.occupied));
-        remeasure_zone(core, &mut walks, spec, zone(end.low.min(expected[0]), end.high.max(expected[1])), random)?;
+        remeasure_zone(core, &mut walks, spec, end.low.min(expected[0])..=end.high.max(expected[1]), random)?;
         let shown = [end.low, end.high].map(|n| n + program.occupied);
-        remeasure_zone(core, curves, spec, zone(first.low.min(shown[0]), first.high.max(shown[1])), random)?;
+        remeasure_zone(core, curves, spec, first.low.min(shown[0])..=first.high.max(shown[1]), random)?;
         first = first_agreed_end(spec, &find_family_levels(curves, spec)).unwrap_or(first);
         witness = judge_witness(&walks[0], spec, program, first);
     }

@@ -4,16 +4,19 @@
 use crate::cost::{CostPoint, MeasureCosts, subtract_control};
 use crate::level_curves::run_levels;
 use crate::record::UarchRecord;
-use crate::spec::{Experiment, LevelsSpec, ProgramFamily, StepLoop, TestSpec};
+use crate::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
 use crate::test_list::find_test;
 use crate::verdict::VerdictKind;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_sim::{CacheSibling, HeldShares, MemoryHierarchy};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Number of cores.
-const SEEDS: u64 = 60;
+/// Number of cores without a sibling, and with one.
+const IDLE_CORES: u64 = 60;
+const SHARED_CORES: u64 = 240;
 /// Relative noise of a cost.
 const NOISE: f64 = 0.004;
 /// The tolerance of a size, as a share: programs skip counts that are nearer.
@@ -21,20 +24,33 @@ const SIZE_SLACK: f64 = 0.02;
 /// The tolerance of a cost, as a share: a level's points differ by as much.
 const COST_SLACK: f64 = 0.12;
 
+/// Bytes of a large ring.
+const LARGE: usize = 8 << 20;
+/// The largest number of their measurements in a test.
+const LARGE_MOST: usize = 220;
+
 /// A core with such a hierarchy.
-struct SimulatedRings {
+struct SimulatedRings<'a> {
     hierarchy: MemoryHierarchy,
     held: HeldShares,
     random: Random,
+    /// Measurements of rings from [`LARGE`] bytes on, each of which takes a tenth of a second on a
+    /// real machine.
+    large: usize,
+    memories: &'a mut RingMemories,
 }
 
-impl SimulatedRings {
-    fn new(hierarchy: MemoryHierarchy, seed: u64) -> SimulatedRings {
-        SimulatedRings { hierarchy, held: HeldShares::default(), random: Random::new(mix_seeds(seed, 1)) }
+/// The memory of each program at a count, and that of its control: programs are assembled once.
+type RingMemories = BTreeMap<(usize, usize), [Option<ProgramMemory>; 2]>;
+
+impl SimulatedRings<'_> {
+    fn new(hierarchy: MemoryHierarchy, seed: u64, memories: &mut RingMemories) -> SimulatedRings<'_> {
+        let random = Random::new(mix_seeds(seed, 1));
+        SimulatedRings { hierarchy, held: HeldShares::default(), random, large: 0, memories }
     }
 }
 
-impl MeasureCosts for SimulatedRings {
+impl MeasureCosts for SimulatedRings<'_> {
     fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
         Ok(self.measure_with_control(family, n)?.map(subtract_control))
     }
@@ -44,14 +60,19 @@ impl MeasureCosts for SimulatedRings {
         family: &ProgramFamily,
         n: usize,
     ) -> Result<Option<(CostPoint, Option<CostPoint>)>, RunError> {
-        let SimulatedRings { hierarchy, held, random } = self;
-        let mut point_of = |steps: StepLoop| {
+        self.large += usize::from(n >= LARGE);
+        let SimulatedRings { hierarchy, held, random, memories, .. } = self;
+        let mut point_of = |memory: &ProgramMemory| {
             hierarchy.draw_held(held, random);
             let burst = if random.happens(0.01) { 1.0 + random.uniform() } else { 1.0 };
-            let cost = hierarchy.cost_of_load(&steps.memory, held) * burst * (1.0 + NOISE * random.normal());
+            let cost = hierarchy.cost_of_load(memory, held) * burst * (1.0 + NOISE * random.normal());
             CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }
         };
-        Ok(Some((point_of(family.program(n)), family.control(n).map(point_of))))
+        let [program, control] = memories.entry((std::ptr::from_ref(family) as usize, n)).or_insert_with(|| {
+            [Some(family.program(n)), family.control(n)].map(|steps| steps.map(|steps| steps.memory))
+        });
+        let point = program.as_ref().map(&mut point_of);
+        Ok(point.map(|point| (point, control.as_ref().map(point_of))))
     }
 }
 
@@ -97,19 +118,23 @@ struct KeyScore {
     widest: f64,
 }
 
-fn score_tests(tests: &[&str], sibling: Option<CacheSibling>) -> BTreeMap<String, KeyScore> {
+fn score_tests(
+    tests: &[&str],
+    seeds: Range<u64>,
+    sibling: fn(u64) -> Option<CacheSibling>,
+) -> BTreeMap<String, KeyScore> {
     let mut scores = BTreeMap::<String, KeyScore>::new();
-    for seed in 0..SEEDS {
-        let mut hierarchy = MemoryHierarchy { sibling, ..MemoryHierarchy::from_seed(seed) };
-        // With a sibling too, their slower rises still make 5 of 60 second caches too large.
-        hierarchy.caches.iter_mut().for_each(|cache| cache.replaces_any &= sibling.is_none());
+    let mut memories = RingMemories::new();
+    for seed in seeds {
+        let hierarchy = MemoryHierarchy { sibling: sibling(seed), ..MemoryHierarchy::from_seed(seed) };
         let numbers = simulated_numbers(&hierarchy);
         for name in tests {
             let test = find_test(name);
             let spec = levels_spec(test);
-            let mut core = SimulatedRings::new(hierarchy.clone(), seed);
+            let mut core = SimulatedRings::new(hierarchy.clone(), seed, &mut memories);
             let records = run_levels(&mut core, test, spec, spec.count_range[1], &mut Random::new(seed))
                 .expect("all is simulated");
+            assert!(core.large <= LARGE_MOST, "{name} {seed}: {} measurements of large rings", core.large);
             add_scores(&mut scores, seed, &numbers, &records);
         }
     }
@@ -143,9 +168,6 @@ fn add_scores(
     }
 }
 
-/// A sibling that holds up to six tenths of the far levels for a third of the time.
-const SIBLING: CacheSibling = CacheSibling { active: 0.35, spell: 5.0, most: [0.3, 0.6] };
-
 /// Sizes and costs that everybody asks for.
 const WANTED: &[&str] = &[
     "data_caches.1.size",
@@ -160,21 +182,60 @@ const WANTED: &[&str] = &[
     "data_tlb.2.cost",
 ];
 
+/// The scores of all hierarchies, half of them on another thread.
+fn score_in_halves(
+    tests: &[&str],
+    number: u64,
+    sibling: fn(u64) -> Option<CacheSibling>,
+) -> BTreeMap<String, KeyScore> {
+    let halves = [0..number / 2, number / 2..number];
+    let scores = std::thread::scope(|scope| {
+        halves
+            .map(|seeds| scope.spawn(move || score_tests(tests, seeds, sibling)))
+            .map(|half| half.join().expect("all is simulated"))
+    });
+    let mut all = BTreeMap::<String, KeyScore>::new();
+    for (key, half) in scores.into_iter().flatten() {
+        let score = all.entry(key).or_default();
+        score.found += half.found;
+        score.wrong.extend(half.wrong);
+        score.missed.extend(half.missed);
+        score.widest = score.widest.max(half.widest);
+    }
+    all
+}
+
+/// Fails if a wanted number is missing in more than a tenth of the hierarchies, or if one is wrong.
+fn check_scores(scores: &BTreeMap<String, KeyScore>, number: u64) {
+    for (key, KeyScore { found, wrong, missed, widest }) in scores {
+        println!("{key}: {found} of {number}, widest {widest:.2}, wrong {wrong:#?}, missed {missed:#?}");
+    }
+    for key in WANTED {
+        let found = scores.get(*key).map_or(0, |score| score.found);
+        assert!(found as f64 >= 0.9 * number as f64, "{key}: {found} of {number}");
+    }
+    // The cost beyond all levels may be that of the end of a rise.
+    let wrong = scores.iter().filter(|(key, _)| key.ends_with("size") || WANTED.contains(&key.as_str()));
+    let wrong: Vec<_> = wrong.flat_map(|(_, score)| &score.wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+const LEVEL_TESTS: &[&str] = &["data_caches", "data_caches_by_page", "data_caches_huge", "data_tlb"];
+
+#[test]
+fn levels_are_found_on_an_idle_core() {
+    check_scores(&score_in_halves(LEVEL_TESTS, IDLE_CORES, |_| None), IDLE_CORES);
+}
+
+/// A sibling that holds a random part of each level for a random share of the time, at most six
+/// tenths of the far levels for four tenths of the time.
+fn sibling_from_seed(seed: u64) -> Option<CacheSibling> {
+    let mut random = Random::new(mix_seeds(seed, 2));
+    let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
+    Some(CacheSibling { active: draw(0.05, 0.4), spell: draw(1.0, 12.0), most: [draw(0.0, 0.3), draw(0.1, 0.6)] })
+}
+
 #[test]
 fn levels_are_found_beside_a_sibling_that_takes_cache() {
-    for sibling in [None, Some(SIBLING)] {
-        println!("{sibling:?}");
-        let scores = score_tests(&["data_caches", "data_caches_by_page", "data_caches_huge", "data_tlb"], sibling);
-        for (key, KeyScore { found, wrong, missed, widest }) in &scores {
-            println!("{key}: {found} of {SEEDS}, widest {widest:.2}, wrong {wrong:#?}, missed {missed:#?}");
-        }
-        for key in WANTED {
-            let found = scores.get(*key).map_or(0, |score| score.found);
-            assert!(found as f64 >= 0.9 * SEEDS as f64, "{key}: {found} of {SEEDS}");
-        }
-        // The cost beyond all levels may be that of the end of a rise.
-        let wrong = scores.iter().filter(|(key, _)| key.ends_with("size") || WANTED.contains(&key.as_str()));
-        let wrong: Vec<_> = wrong.flat_map(|(_, score)| &score.wrong).collect();
-        assert!(wrong.is_empty(), "{wrong:#?}");
-    }
+    check_scores(&score_in_halves(LEVEL_TESTS, SHARED_CORES, sibling_from_seed), SHARED_CORES);
 }
