@@ -6,7 +6,7 @@ use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::noise::NoiseCounts;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds};
 use cyclescope_measure::ruler::{UnsharedWidth, WidthLearner};
-use cyclescope_measure::sibling::SiblingPolicy;
+use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const SIGNIFICANT_SHARE: f64 = 0.1;
 pub(super) const RETRY_ONCE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
 /// A test with a busy sibling is also measured once more, unless the sibling is busy most of the
 /// time: then each thread may own half of a structure.
-const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
+pub(super) const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
 
 /// Background load that readings show.
 #[derive(Debug, Default)]
@@ -118,12 +118,14 @@ impl BusyShare {
     }
 }
 
-/// Measures, and once more if the sibling was busy. Keeps the quieter measurement.
+/// Measures, and once more if the sibling was busy and a retry is left. Keeps the quieter
+/// measurement.
 pub(super) fn retry_if_shared<T, E>(
+    mut retries: Retries,
     mut measure: impl FnMut() -> Result<(T, BusyShare), E>,
 ) -> Result<(T, BusyShare), E> {
     let first = measure()?;
-    if !first.1.is_significant() || !TEST_SIBLING_POLICY.start_retries().retry_if_shared(first.1.of_all) {
+    if !first.1.is_significant() || !retries.retry_if_shared(first.1.of_all) {
         return Ok(first);
     }
     let second = measure()?;
@@ -194,7 +196,7 @@ mod tests {
     fn a_measurement_with_a_busy_sibling_is_repeated() {
         let measure = |shares: [f64; 2], of_all: f64| {
             let mut times = 0;
-            let found = retry_if_shared(|| {
+            let found = retry_if_shared(TEST_SIBLING_POLICY.start_retries(), || {
                 times += 1;
                 Ok::<_, ()>((times, BusyShare { share: shares[times - 1], of_all }))
             });

@@ -2,7 +2,7 @@
 //! of other tests.
 
 use super::agner_scripts::AGNER;
-use super::conditions::{KernelCounts, RunConditions, retry_if_shared};
+use super::conditions::{KernelCounts, RunConditions, TEST_SIBLING_POLICY, retry_if_shared};
 use super::cost::BackgroundCpus;
 use super::cpu_resources::CpuResources;
 use super::earlier_result::EarlierResult;
@@ -194,6 +194,15 @@ fn sibling_retries(test: &TestSpec) -> Retries {
     }
 }
 
+/// How often a whole test runs again if the sibling was busy. Levels that others use too keep the
+/// lowest of many repetitions anyway, and take most of the time.
+fn test_retries(test: &TestSpec) -> Retries {
+    match &test.experiment {
+        Experiment::Levels(levels) if levels.fills_randomly => Retries::NONE,
+        _ => TEST_SIBLING_POLICY.start_retries(),
+    }
+}
+
 fn feature_name(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
@@ -338,7 +347,7 @@ impl Study for UarchStudy {
                 }
                 _ => {
                     let width = plan.adders.map(sentinel_width);
-                    let ((mut records, learned), busy) = retry_if_shared(|| {
+                    let ((mut records, learned), busy) = retry_if_shared(test_retries(test), || {
                         let (from, mut learned) = (core.conditions.used_layouts(), knees.clone());
                         let records = run_test(&mut core, &mut learned, test, &cpu, &mut order)?;
                         Ok::<_, RunError>(((records, learned), core.conditions.busy_since(from, width)))

@@ -234,3 +234,10 @@ fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
     assert!(doubt.iter().any(|(what, _)| what.ends_with(".more.size")), "{doubt:?}");
     assert!(doubt.iter().all(|(_, cpuid)| cpuid.is_null()), "{doubt:?}");
 }
+
+#[test]
+fn a_test_that_repeats_its_counts_runs_once() {
+    let retries = |name: &str| test_retries(TESTS.iter().find(|test| test.name == name).expect("it is in the list"));
+    assert_eq!([retries("data_caches"), retries("data_caches_huge")], [Retries::NONE; 2]);
+    assert_ne!(retries("l1d_ways"), Retries::NONE);
+}
