@@ -188,6 +188,25 @@ mod tests {
     }
 
     #[test]
+    fn programs_bound_by_units_show_what_others_hide() {
+        let judge = |test: &str, row: &str, costs: &[f64]| {
+            let test = TESTS.iter().find(|other| other.name == test).expect("it is in the list");
+            let Experiment::Contrast(contrast) = &test.experiment else { panic!("it is a contrast") };
+            let row = contrast.rows.iter().find(|other| other.name == row).expect("it has this row");
+            assert_eq!(row.variants.len(), costs.len());
+            let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
+            judge_event(&found, costs.len(), contrast, row).kind
+        };
+        // Costs of a Turin (family 26, model 2), among not, not and nop, nop, mov, and movsxd.
+        assert_eq!(judge("macro_fusion", "cmp_load", &[0.35, 0.0, 0.0, 0.0, 0.41]), VerdictKind::Found);
+        // These two do not fuse: the order alone costs as much.
+        assert_eq!(judge("macro_fusion", "inc_carry", &[0.12, 0.0, 0.0, 0.0, 0.15]), VerdictKind::None);
+        assert_eq!(judge("macro_fusion", "bt_carry", &[0.10, 0.0, 0.0, 0.0, 0.13]), VerdictKind::None);
+        assert_eq!(judge("stack_engine", "compare", &[0.10, 0.0, 0.09]), VerdictKind::Found);
+        assert_eq!(judge("stack_engine", "move", &[-0.02, 0.04, 0.0]), VerdictKind::None);
+    }
+
+    #[test]
     fn an_event_that_depends_on_place_has_an_interval_if_all_programs_show_it() {
         let contrast = ContrastSpec { rows: &[], tolerance: 0.5, tolerance_share: 0.2 };
         let judge = |costs: [[f64; 3]; 2], row: TestRow| {

@@ -32,6 +32,8 @@ fn cheap_instruction(kind: &str, place: usize) -> Vec<u8> {
         "nop" => assemble("nop dword ptr [rax]"),
         // Many cores execute it without a unit, but in a slot of its own, unlike a no-operation.
         "mov" => assemble(&format!("mov {register}, rdi")),
+        // It takes a unit, and waits for no other one of its kind.
+        "movsxd" => assemble(&format!("movsxd {register}, edi")),
         _ if place.is_multiple_of(2) => cheap_instruction("not", place / 2),
         _ => cheap_instruction("nop", place),
     }
@@ -74,16 +76,17 @@ const fn fused(
 }
 
 /// The same among each kind of cheap instructions.
-const fn pairs(instruction: &'static str, branch: &'static str) -> [ProgramVariant; 4] {
+const fn pairs(instruction: &'static str, branch: &'static str) -> [ProgramVariant; 5] {
     pairs_by_lines(instruction, branch, 0)
 }
 
-const fn pairs_by_lines(instruction: &'static str, branch: &'static str, across_lines: usize) -> [ProgramVariant; 4] {
+const fn pairs_by_lines(instruction: &'static str, branch: &'static str, across_lines: usize) -> [ProgramVariant; 5] {
     [
         fused(instruction, branch, "not", across_lines),
         fused(instruction, branch, "not and nop", across_lines),
         fused(instruction, branch, "nop", across_lines),
         fused(instruction, branch, "mov", across_lines),
+        fused(instruction, branch, "movsxd", across_lines),
     ]
 }
 
@@ -125,7 +128,10 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             pair("cmp_memory", &pairs("cmp [r14], rdi", "jne")),
             pair("cmp_memory_immediate", &pairs("cmp dword ptr [r14], 5", "je")),
         ],
-        tolerance: 0.08,
+        // No core has more than six units for cheap instructions, so a fused pair gains a sixth of a
+        // cycle at least. Another order of instructions that stay apart gains less: 0.15 for inc and jc
+        // (Turin, family 26, model 2).
+        tolerance: 0.16,
         tolerance_share: 0.7,
     }),
 }];

@@ -2,7 +2,7 @@
 
 use crate::spec::*;
 
-/// Four pushes with cheap instructions behind each, `not` or `nop`. The read, `{a}`, is behind each
+/// Four pushes with cheap instructions behind each, `not`, `nop` or `movsxd`. The read, `{a}`, is behind each
 /// push, or four times behind the last one. All programs also read behind the pops, and none ends
 /// in its first state.
 const AMONG_NOT: &str = "push rdi; {a}; not rbx; not rcx; not rdx; not r13; not r8; \
@@ -35,16 +35,36 @@ const BEHIND_ALL_NOP: &str = "push rdi; nop; nop; nop; nop; nop; \
          pop rsi; pop rsi; pop rsi; pop rsi; \
          nop; nop; nop; nop; nop; nop; nop; nop; \
          nop; nop; nop; nop; nop; nop; nop; nop; {a}";
+const AMONG_MOVSXD: &str = "push rdi; {a}; movsxd rbx, edi; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd \
+         r8, edi; push rdi; {a}; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; \
+         movsxd rbx, edi; push rdi; {a}; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd \
+         r8, edi; movsxd r9, edi; push rdi; {a}; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; \
+         movsxd rbx, edi; movsxd rcx, edi; pop rsi; pop rsi; pop rsi; pop rsi; movsxd rdx, edi; \
+         movsxd r13, edi; movsxd r8, edi; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; movsxd \
+         r12, edi; movsxd rbx, edi; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd r8, \
+         edi; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; {a}";
+const BEHIND_ALL_MOVSXD: &str = "push rdi; movsxd rbx, edi; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd r8, \
+         edi; push rdi; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; movsxd \
+         rbx, edi; push rdi; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd r8, edi; \
+         movsxd r9, edi; push rdi; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; movsxd rbx, \
+         edi; movsxd rcx, edi; {a}; {a}; {a}; {a}; pop rsi; pop rsi; pop rsi; pop rsi; movsxd rdx, \
+         edi; movsxd r13, edi; movsxd r8, edi; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; \
+         movsxd r12, edi; movsxd rbx, edi; movsxd rcx, edi; movsxd rdx, edi; movsxd r13, edi; movsxd \
+         r8, edi; movsxd r9, edi; movsxd r10, edi; movsxd r11, edi; movsxd r12, edi; {a}";
 /// RSP and RBP point to the end of two pages.
 const STACK: AsmLoop = AsmLoop { setup: "lea rsp, [r14 + 8192]; mov rbp, rsp", ..AsmLoop::bare(16, 2) };
 
-/// A read behind each push, less all reads behind the last push, among two kinds of cheap
+/// What a read costs needs a unit or a slot, and each kind of cheap instructions takes up one of them.
+/// The other kinds may hide it.
+///
+/// A read behind each push, less all reads behind the last push, among three kinds of cheap
 /// instructions.
-const fn reads(read: &'static str) -> [ProgramVariant; 2] {
+const fn reads(read: &'static str) -> [ProgramVariant; 3] {
     let stack = STACK.with([read, "", "", ""]);
     [
         stack.asm(AMONG_NOT).less(BEHIND_ALL_NOT).label("{a} behind each push, less behind all, among not"),
         stack.asm(AMONG_NOP).less(BEHIND_ALL_NOP).label("{a} behind each push, less behind all, among nop"),
+        stack.asm(AMONG_MOVSXD).less(BEHIND_ALL_MOVSXD).label("{a} behind each push, less behind all, among movsxd"),
     ]
 }
 
@@ -61,10 +81,10 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            TestRow::new("move", &reads("mov rax, rsp")).amount(READS),
-            TestRow::new("add", &reads("lea rax, [rsp + 8]")).amount(READS),
-            TestRow::new("compare", &reads("cmp rdi, rsp")).amount(READS),
-            TestRow::new("other_register", &reads("lea rax, [rbp + 8]")).amount(READS),
+            TestRow::new("move", &reads("mov rax, rsp")).amount(READS).allow_hidden(),
+            TestRow::new("add", &reads("lea rax, [rsp + 8]")).amount(READS).allow_hidden(),
+            TestRow::new("compare", &reads("cmp rdi, rsp")).amount(READS).allow_hidden(),
+            TestRow::new("other_register", &reads("lea rax, [rbp + 8]")).amount(READS).allow_hidden(),
         ],
         tolerance: 0.05,
         tolerance_share: 0.3,
