@@ -220,12 +220,16 @@ impl LevelReport<'_> {
         UarchRecord::new(self.test, size_key(self.test, self.spec, number), verdict, self.spec.unit)
     }
 
-    /// The first program's cost of a step in a level, if the test reports costs.
+    /// The first program's cost of a step in a level, if the test reports costs. The interval spans
+    /// all programs that agree: they ran at other times, and their loads miss other things.
     fn cost_record(&self, what: String, levels: &[(&str, &CurveLevel)]) -> Option<UarchRecord> {
         let definition = self.spec.cost_definition?;
         let (_, first) = *levels.first()?;
-        let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
-        let agree = levels[1..].iter().any(|(_, level)| self.is_same_cost(first.cost, level.cost));
+        let same = || levels.iter().map(|(_, level)| *level).filter(|level| self.is_same_cost(first.cost, level.cost));
+        let low = same().map(|level| level.low).fold(first.low, f64::min);
+        let high = same().map(|level| level.high).fold(first.high, f64::max);
+        let size = Some(Interval { value: first.cost, low, high });
+        let agree = same().count() > 1;
         let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
         let why = each.collect::<Vec<_>>().join(", ");
         let verdict = match levels.len() {

@@ -155,6 +155,18 @@ fn a_cost_needs_two_programs_that_agree() {
 }
 
 #[test]
+fn a_cost_spans_the_programs_that_agree() {
+    let cost = |n, family| {
+        let second = [20.0, 34.0, 23.0][family];
+        stepped(n, &[(49152.0, 5.0), (2e6, second)], 90.0)
+    };
+    let records = records_of("data_caches", cost);
+    let (_, found) = records.iter().find(|(key, _)| key == "2.cost").expect("it has a record");
+    let value = found.value;
+    assert_eq!([value.low, value.value, value.high], [Some(20.0), Some(20.0), Some(23.0)], "{}", found.why);
+}
+
+#[test]
 fn a_plateau_that_programs_share_has_a_cost_whatever_its_end_is() {
     // In the other programs, the first level ends nearby, at another count: the next level begins
     // elsewhere.
