@@ -52,11 +52,11 @@ pub struct RunArgs {
     /// Assembly that runs once, before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
     pub init: Option<String>,
-    /// Syntax of the snippet and --init [default: AT&T if `%` precedes a register or `$` a number,
+    /// Syntax of the snippet, --init and --setup [default: AT&T if `%` precedes a register or `$` a number,
     /// else Intel]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "elf", "assembler"])]
     pub syntax: Option<AssemblySyntax>,
-    /// Assemble the snippet and --init with this external assembler [default: built in]
+    /// Assemble the snippet, --init and --setup with this external assembler [default: built in]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib", "elf"])]
     pub assembler: Option<ExternalAssembler>,
     /// Function to measure in the file of --c, --lib or --elf: its name, mangled, demangled or the

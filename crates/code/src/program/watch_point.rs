@@ -58,8 +58,11 @@ pub struct WatchedSnippet {
 /// Address of a watched snippet's first instruction.
 pub(super) const SNIPPET_IP: u64 = 1 << 40;
 
-/// Most states of a snippet that are watched. Longer snippets are not watched.
+/// Most states of a snippet that are watched.
 const POINTS_MOST: usize = 64;
+/// Most instructions of all probes together, each of which contains the snippet: they are encoded
+/// within some ten milliseconds.
+const PROBED_MOST: usize = 1 << 17;
 
 impl WatchedSnippet {
     /// Finds the states of a snippet. `None` if its flow can't be followed, or if there are too
@@ -84,7 +87,8 @@ impl WatchedSnippet {
         if any(&computes_floats) {
             points.push(WatchPoint { instruction: 0, state: WatchedState::FloatFlags });
         }
-        (points.len() <= POINTS_MOST).then_some(WatchedSnippet { instructions, points, code_len: code.len() })
+        let fits = points.len() <= POINTS_MOST && points.len() * instructions.len() <= PROBED_MOST;
+        fits.then_some(WatchedSnippet { instructions, points, code_len: code.len() })
     }
 
     /// The instructions. Their addresses have no meaning.
@@ -215,7 +219,8 @@ mod tests {
 
     #[test]
     fn code_whose_flow_is_unknown_is_not_watched() {
-        for text in ["div rcx; jmp rax", "div rcx; mov rax, [rip]", "div rcx; jz $+1; nop"] {
+        let long = "nop; ".repeat(PROBED_MOST / 2) + "div rcx";
+        for text in [&long, "div rcx; jmp rax", "div rcx; mov rax, [rip]", "div rcx; jz $+1; nop"] {
             assert_eq!(states(text), None, "{text}");
         }
     }

@@ -177,19 +177,28 @@ impl<'a> Judge<'a> {
             let (least, most) = (numbers.clone().min()?, numbers.max()?);
             (!(least..=most).contains(&number(first.words))).then(|| number(later[later.len() - 1].words))
         };
-        let change = if let Some(endless) = endless {
+        let (change, is_loop) = if let Some(endless) = endless {
             let copy = endless.copy;
-            format!("is reached {} in the first copy, and does not end in copy {copy}", count_times(reached))
+            (format!("is reached {} in the first copy, and does not end in copy {copy}", count_times(reached)), true)
         } else if let Some(now) = differs(|[reached, _]| reached) {
-            format!("is reached {} in the first copy and {} in later ones", count_times(reached), count_times(now))
+            let change =
+                format!("is reached {} in the first copy and {} in later ones", count_times(reached), count_times(now));
+            (change, reached.max(now) > 1)
         } else {
             let now = differs(|[reached, not_taken]| reached - not_taken)?;
             let taken = count_times(reached - not_taken);
-            format!("is taken {taken} in the first copy and {} in later ones", count_times(now))
+            (format!("is taken {taken} in the first copy and {} in later ones", count_times(now)), false)
         };
         let deciding = find_deciding_registers(self.watched.instructions(), index);
         let carried: Vec<Register> = deciding.into_iter().filter(|register| self.usage.is_carried(*register)).collect();
         let carried = if carried.is_empty() { self.usage.carried().collect() } else { carried };
+        // Numbers that the harness chose may settle in any direction, but not in any number of
+        // iterations.
+        let is_chosen =
+            self.usage.init_writes_memory() || carried.iter().any(|register| self.usage.is_initialised(*register));
+        if !is_chosen && !is_loop {
+            return None;
+        }
         let because = match join_names(&carried) {
             names if names.is_empty() => "memory stays as the previous copy leaves it".to_string(),
             names if carried.len() == 1 => format!("{names} stays as the previous copy leaves it"),

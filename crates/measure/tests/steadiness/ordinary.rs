@@ -114,7 +114,8 @@ fn flags(random: &mut Random) -> OrdinarySnippet {
     let [one, two] = [pick(random, &GENERAL), pick(random, &GENERAL)];
     let condition = pick(random, &["z", "nz", "c", "nc", "l", "g", "s", "be"]);
     let seed = random.next_bits() | 1;
-    match random.below(5) {
+    match random.below(6) {
+        5 => (String::new(), format!("sub {one}, {}; j{condition} 1f; 1: nop", 1 + random.below(4))),
         0 => (String::new(), format!("cmp {one}, {two}; set{condition} al; cmov{condition} rbx, {one}")),
         1 => (String::new(), format!("test r14, r14; j{condition} 1f; imul {one}, {two}; 1:")),
         2 => (String::new(), format!("cmp rsi, rsi; j{condition} 1f; add {one}, {two}; 1: nop")),

@@ -44,7 +44,7 @@ pub const UNSTEADY: &[UnsteadyCase] = &[
     // Directions of branches.
     new_case("mov eax, 1", "test eax, eax; jz 1f; xor eax, eax; 1:", "RAX", "mov eax, 1"),
     new_case("xor ebx, ebx", "cmp rbx, 0; jne 1f; imul rax, rax; 1: mov ebx, 1", "is taken 0 times", "mov ebx, 0"),
-    new_case("", "shr eax, 1; jnc 1f; nop; 1:", "RAX", "mov eax, 65537"),
+    new_case("mov eax, 5", "shr eax, 1; jnc 1f; nop; 1:", "RAX", "mov eax, 5"),
     // Masks of gathers and scatters.
     new_case(
         "vpxor ymm1, ymm1, ymm1; vpcmpeqd ymm2, ymm2, ymm2",
