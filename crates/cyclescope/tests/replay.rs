@@ -144,6 +144,23 @@ fn a_loop_that_only_earlier_versions_made_is_refused_with_its_reason() {
 }
 
 #[test]
+fn evidence_of_earlier_versions_has_one_other_variant_or_none() {
+    let folder = Folder::new("variants");
+    let (_, ended) = folder.keep(&mut study(plan(Duration::from_millis(1)), false));
+    assert_eq!(ended, Ok(()));
+    let mut container = folder.container();
+    let subject = container.manifest.facts["subject"].clone();
+    let mut variants = |versus: serde_json::Value| {
+        container.manifest.facts["versus"] = versus;
+        RunStudy::restore(&container).map(|study| study.subjects().unwrap().len())
+    };
+    assert_eq!(variants(serde_json::Value::Null).unwrap(), 1);
+    assert_eq!(variants(subject.clone()).unwrap(), 2);
+    assert_eq!(variants(vec![subject.clone(); 3].into()).unwrap(), 4);
+    assert!(matches!(variants(vec![subject; 16].into()), Err(ContainerError::Damaged { .. })));
+}
+
+#[test]
 fn a_replay_repeats_a_run_with_all_its_decisions() {
     let folder = Folder::new("same");
     // Time for some batches beyond the first.

@@ -43,7 +43,7 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
         ticks: combine_quantities([first.ticks, second.ticks]),
         time: combine_quantities([first.time, second.time]),
         versus: first.versus.zip(second.versus).map(|(one, other)| combine_comparisons(one, other)),
-        variants: first.variants.into_iter().zip(second.variants).map(combine_variants).collect(),
+        variants: combine_rankings([first.variants, second.variants]),
         throughput: combine_if_both(first.throughput, second.throughput),
         latency: combine_if_both(first.latency, second.latency),
         layouts: first.layouts + second.layouts,
@@ -62,22 +62,32 @@ fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> V
         cost: combine_quantities([first.cost, second.cost]),
         difference: combine_quantities([first.difference, second.difference]),
         ratio: combine_ratios([first.ratio, second.ratio]),
-        verdict: combine_verdicts([first.verdict, second.verdict]),
+        verdict: combine_verdicts([(first.verdict, first.difference), (second.verdict, second.difference)]),
         ..first
     }
 }
 
-/// Combines a ranked variant. Of two ranks the better one counts: fewer variants are faster in both
-/// passes.
-fn combine_variants((first, second): (RankedVariant, RankedVariant)) -> RankedVariant {
-    RankedVariant {
-        cost: combine_quantities([first.cost, second.cost]),
-        difference: first.difference.zip(second.difference).map(|(one, other)| combine_quantities([one, other])),
-        ratio: first.ratio.zip(second.ratio).map(|(one, other)| combine_ratios([one, other])),
-        verdict: first.verdict.zip(second.verdict).map(|(one, other)| combine_verdicts([one, other])),
-        rank: [first.rank, second.rank].into_iter().flatten().min(),
-        ..first
-    }
+/// Combines the rankings of both passes. Of two ranks the better one counts: fewer variants are
+/// faster in both passes. A ranking with a variant without a number counts only if both have one.
+fn combine_rankings(rankings: [Vec<RankedVariant>; 2]) -> Vec<RankedVariant> {
+    let complete = rankings.each_ref().map(|ranking| ranking.iter().all(|variant| variant.rank.is_some()));
+    let [first, second] = rankings;
+    let combine = |(first, second): (RankedVariant, RankedVariant)| {
+        let compared = |variant: &RankedVariant| variant.verdict.zip(variant.difference);
+        RankedVariant {
+            cost: combine_quantities([first.cost, second.cost]),
+            difference: first.difference.zip(second.difference).map(|(one, other)| combine_quantities([one, other])),
+            ratio: first.ratio.zip(second.ratio).map(|(one, other)| combine_ratios([one, other])),
+            verdict: compared(&first).zip(compared(&second)).map(|(one, other)| combine_verdicts([one, other])),
+            rank: match complete {
+                [true, false] => first.rank,
+                [false, true] => second.rank,
+                _ => [first.rank, second.rank].into_iter().flatten().min(),
+            },
+            ..first
+        }
+    };
+    first.into_iter().zip(second).map(combine).collect()
 }
 
 fn combine_ratios(ratios: [CostRatio; 2]) -> CostRatio {
@@ -85,8 +95,14 @@ fn combine_ratios(ratios: [CostRatio; 2]) -> CostRatio {
     CostRatio { value, low, high }
 }
 
-fn combine_verdicts([first, second]: [VariantVerdict; 2]) -> VariantVerdict {
-    if first == second { first } else { VariantVerdict::Unclear }
+/// Combines the verdicts of both passes on these differences. If one has no number, the other counts.
+fn combine_verdicts([(first, one), (second, other)]: [(VariantVerdict, Quantity); 2]) -> VariantVerdict {
+    match (one.value, other.value) {
+        (Some(_), None) => first,
+        (None, Some(_)) => second,
+        _ if first == second => first,
+        _ => VariantVerdict::Unclear,
+    }
 }
 
 /// Returns a caveat if two costs disagree.
@@ -199,5 +215,39 @@ mod tests {
         assert!(figures_agree([NONE; 2]) && !figures_agree([NONE, around(1.0, 0.1)]));
         assert_eq!(combine_figures([NONE, around(1.0, 0.1)]), around(1.0, 0.1));
         assert_eq!(combine_figures([NONE; 2]), NONE);
+    }
+
+    #[test]
+    fn a_pass_without_a_number_leaves_the_verdict_to_the_other() {
+        use VariantVerdict::*;
+        use cyclescope_core::statistics::Interval;
+        use cyclescope_core::unit::Unit;
+        let some = Quantity::new(Interval::with_margin(2.0, 0.5), Unit::CoreCycles);
+        let none = Quantity::refused(Unit::CoreCycles);
+        assert_eq!(combine_verdicts([(Slower, some), (Unclear, none)]), Slower);
+        assert_eq!(combine_verdicts([(Unclear, none), (Slower, some)]), Slower);
+        assert_eq!(combine_verdicts([(Slower, some), (Unclear, some)]), Unclear);
+        assert_eq!(combine_verdicts([(Same, some), (Same, some)]), Same);
+        let variant = |rank, cost| RankedVariant {
+            name: None,
+            snippet: String::new(),
+            bytes: String::new(),
+            init: String::new(),
+            cost,
+            difference: None,
+            ratio: None,
+            verdict: None,
+            rank,
+        };
+        let ranks = |passes: [[Option<usize>; 2]; 2]| {
+            let ranking = |ranks: [Option<usize>; 2]| {
+                ranks.map(|rank| variant(rank, if rank.is_some() { some } else { none })).to_vec()
+            };
+            combine_rankings(passes.map(ranking)).iter().map(|variant| variant.rank).collect::<Vec<_>>()
+        };
+        assert_eq!(ranks([[Some(2), Some(1)], [None, Some(1)]]), [Some(2), Some(1)]);
+        assert_eq!(ranks([[Some(1), None], [Some(2), Some(1)]]), [Some(2), Some(1)]);
+        assert_eq!(ranks([[Some(1), Some(1)], [Some(2), Some(1)]]), [Some(1), Some(1)]);
+        assert_eq!(ranks([[None, Some(1)], [Some(1), None]]), [Some(1), Some(1)]);
     }
 }

@@ -1,10 +1,11 @@
 //! The table of points with several variants: a row for each variant of a point.
 
-use super::point_cells::{self, footnote_marks, point_name};
+use super::point_cells::{footnote_marks, format_cost, point_name};
 use crate::output::footnotes::Footnotes;
 use crate::output::page::new_table;
+use crate::output::report_words::format_quantity;
 use crate::output::wrap_text;
-use crate::studies::run::ranking::{format_cost, format_rank, format_ratio, rank_order, verdict_word};
+use crate::studies::run::ranking::{format_rank, format_ratio, rank_order, verdict_word};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::study::points::PointRow;
 
@@ -22,7 +23,7 @@ pub fn tabulate_variants(naming: &str, rows: &[&PointRow], notes: &mut Footnotes
         let mut name = point_name(row);
         let mut marks = wrap_text(&footnote_marks(row, notes), NOTES_WIDTH).join("\n");
         if row.variants.is_empty() {
-            table.add_row([name.as_str(), "-", &point_cells::format_cost(row), "-", "-", "", &marks]);
+            table.add_row([name.as_str(), "-", &format_cost(row), "-", "-", "", &marks]);
             continue;
         }
         for index in rank_order(row.variants.iter().map(|variant| (variant.rank, variant.cost))) {
@@ -30,7 +31,7 @@ pub fn tabulate_variants(naming: &str, rows: &[&PointRow], notes: &mut Footnotes
             table.add_row([
                 std::mem::take(&mut name),
                 format_rank(variant.rank),
-                format_cost(&variant.cost),
+                if variant.cost.value.is_some() { format_quantity(&variant.cost) } else { "no number".to_string() },
                 format_ratio(index, variant.ratio),
                 verdict_word(variant.verdict).to_string(),
                 wrap_text(variant.label(), VARIANT_WIDTH).join("\n"),

@@ -1,5 +1,6 @@
 //! `cyclescope run`: measures the cost of a snippet or a function.
 
+mod cost_text;
 pub mod ranking;
 mod report;
 

@@ -1,16 +1,15 @@
 //! Prints the ranking of several variants.
 
+use super::cost_text::{format_interval, shorten_snippet};
 use crate::output::page::{TextPage, new_table, print_note, print_table};
-use crate::output::report_words::{format_quantity, shorten_text};
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, wrap_text};
 use comfy_table::CellAlignment;
 use cyclescope::record::Quantity;
 use cyclescope::result::variant_comparison::{CostRatio, RankedVariant, VariantVerdict};
 
-/// Width of a variant's name or snippet, and most characters of it.
-const VARIANT_WIDTH: usize = 38;
-const VARIANT_CHARACTERS: usize = 4 * VARIANT_WIDTH;
+/// Width of a variant's name or snippet.
+const VARIANT_WIDTH: usize = 34;
 /// What a rank says.
 pub const RANK_MEANING: &str = "a rank is one more than the number of variants that are found to be faster; variants \
     of one rank are not told apart; the level of 99 % holds for all pairs of variants together (Holm)";
@@ -25,10 +24,10 @@ pub fn print_ranking(variants: &[RankedVariant], output: &mut Output) -> Result<
     for index in rank_order(variants.iter().map(|variant| (variant.rank, variant.cost))) {
         let variant = &variants[index];
         let name = variant.name.as_ref().unwrap_or(&variant.snippet);
-        let name = wrap_text(&shorten_text(&escape_controls(name), VARIANT_CHARACTERS), VARIANT_WIDTH).join("\n");
+        let name = wrap_text(&shorten_snippet(&escape_controls(name)), VARIANT_WIDTH).join("\n");
         table.add_row([
             format_rank(variant.rank),
-            format_cost(&variant.cost),
+            format_interval(&variant.cost).unwrap_or("no number".to_string()),
             format_ratio(index, variant.ratio),
             verdict_word(variant.verdict).to_string(),
             name,
@@ -49,11 +48,6 @@ pub fn rank_order(variants: impl Iterator<Item = (Option<usize>, Quantity)>) -> 
     };
     order.sort_by(|one, other| key(*one).0.cmp(&key(*other).0).then(key(*one).1.total_cmp(&key(*other).1)));
     order
-}
-
-/// Formats a cost.
-pub fn format_cost(cost: &Quantity) -> String {
-    if cost.value.is_some() { format_quantity(cost) } else { "no number".to_string() }
 }
 
 /// Formats a rank.

@@ -1,5 +1,6 @@
 //! Prints a result as text, in lines of at most 80 characters.
 
+use super::cost_text::{format_cycles, shorten_snippet};
 use super::ranking::print_ranking;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
@@ -7,9 +8,6 @@ use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
 use cyclescope::record::{CallRecord, Quantity, RegionLoop, RegionRecord, RunRecord, SerializedBy, TrainingRecord};
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
-
-/// Maximum number of characters of a snippet that are shown.
-const SNIPPET_WIDTH: usize = 4 * WIDTH;
 
 /// Prints a result.
 pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
@@ -20,7 +18,7 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     output.write_line(format!("  {}", format_headline(record, output)))?;
     for mode in &record.modes {
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
-        output.write_line(format!("    {:<28} {share}", format_interval(&mode.cost, "core cycles")))?;
+        output.write_line(format!("    {:<28} {share}", format_cycles(&mode.cost)))?;
     }
     if let Some(region) = &record.region {
         print_region_loops(region, output)?;
@@ -58,7 +56,7 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
 fn print_region_loops(region: &RegionRecord, output: &mut Output) -> Result<(), Failure> {
     for RegionLoop { place, iterations, cost } in &region.loops {
         let Some(cost) = cost.filter(|cost| cost.value.is_some()) else { continue };
-        let cost = format_interval(&cost, "core cycles");
+        let cost = format_cycles(&cost);
         let place = escape_controls(place);
         for line in wrap_text(&format!("{cost} per iteration, of {iterations} of the loop at {place}"), WIDTH - 2) {
             output.write_line(format!("  {line}"))?;
@@ -110,7 +108,7 @@ fn print_named_costs(costs: [(&str, &Quantity, &str); 2], output: &mut Output) -
     output.write_line("")?;
     costs.into_iter().try_for_each(|(name, cost, meaning)| {
         let cost = match cost.value {
-            Some(_) => format_interval(cost, "core cycles"),
+            Some(_) => format_cycles(cost),
             None => "no number".to_string(),
         };
         output.write_line(format!("  {name:<11}{cost:<30} {}", output.faint(meaning)))
@@ -143,13 +141,13 @@ fn print_versus(record: &RunRecord, versus: &VariantComparison, output: &mut Out
     }
     output.write_line("")?;
     let cost = match versus.cost.value {
-        Some(_) => output.bold(&format_interval(&versus.cost, "core cycles")),
+        Some(_) => output.bold(&format_cycles(&versus.cost)),
         None => output.bold("no number: see below"),
     };
     output.write_line(format!("  {cost}"))?;
     let Some(difference) = versus.difference.value else { return Ok(()) };
     let sign = if difference < 0.0 { "" } else { "+" };
-    let mut text = format!("difference {sign}{}", format_interval(&versus.difference, "core cycles"));
+    let mut text = format!("difference {sign}{}", format_cycles(&versus.difference));
     if let CostRatio { value: Some(value), low: Some(low), high: Some(high) } = versus.ratio {
         text.push_str(&format!(", ratio {value:.4} ({low:.4} to {high:.4})"));
     }
@@ -208,19 +206,10 @@ fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failu
     output.write_line(output.faint("  * first run of each program at its address"))
 }
 
-/// The start of a snippet that is too long to show.
-fn shorten_snippet(snippet: &str) -> String {
-    if snippet.chars().count() <= SNIPPET_WIDTH {
-        return snippet.to_string();
-    }
-    let start: String = snippet.chars().take(SNIPPET_WIDTH - 10).collect();
-    format!("{start} [...]")
-}
-
 /// Formats the headline, such as `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`.
 fn format_headline(record: &RunRecord, output: &Output) -> String {
     let mut text = match record.cost.value {
-        Some(_) => output.bold(&format_interval(&record.cost, "core cycles")),
+        Some(_) => output.bold(&format_cycles(&record.cost)),
         None => output.bold("no number: see below"),
     };
     for (quantity, unit) in [(&record.ticks, "TSC ticks"), (&record.time, "ns")] {
@@ -229,18 +218,6 @@ fn format_headline(record: &RunRecord, output: &Output) -> String {
         }
     }
     text
-}
-
-/// Formats a value with as many digits as its interval supports.
-fn format_interval(quantity: &Quantity, unit: &str) -> String {
-    let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
-        return "no interval".to_string();
-    };
-    // A cost can't be negative, so its interval begins at zero.
-    let half = if low == 0.0 { high - value } else { (high - low) / 2.0 };
-    // One digit more than the interval's first, but at least two.
-    let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
-    format!("{value:.digits$} ± {half:.digits$} {unit}")
 }
 
 /// Explains which cost of a function is shown if there is only one.
@@ -256,10 +233,10 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(record.region.as_ref().map(describe_region));
     if let (Some(call), Some(_)) = (&record.empty_call, &record.region) {
-        let call = format_interval(call, "core cycles");
+        let call = format_cycles(call);
         lines.push(format!("the cost of setting registers and memory, {call}, is excluded"));
     } else if let Some(call) = &record.empty_call {
-        let call = format_interval(call, "core cycles");
+        let call = format_cycles(call);
         lines.extend(describe_meaning(record));
         lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
             (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
@@ -275,7 +252,7 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         });
     }
     if let (Some(setup), Some(cost)) = (&record.setup, &record.setup_cost) {
-        let (setup, cost) = (escape_controls(setup), format_interval(cost, "core cycles"));
+        let (setup, cost) = (escape_controls(setup), format_cycles(cost));
         lines.push(format!("the cost of the setup, `{setup}`, was subtracted: {cost}"));
     }
     if let Some(CallRecord { text, signature, implied, .. }) = &record.call {
@@ -304,7 +281,7 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         None => {}
     }
     if let Some(TrainingRecord { calls, untrained }) = &record.trained {
-        let untrained = format_interval(untrained, "core cycles");
+        let untrained = format_cycles(untrained);
         lines.push(format!(
             "measured after up to {calls} calls, because earlier calls cost more: branch predictors learn slowly, or \
              the function keeps state; after some thousand calls, a call takes {untrained}"
@@ -317,7 +294,7 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
             true => ("in a loop", unrolled, "without one"),
             false => ("without a loop", looped, "in one"),
         };
-        lines.push(format!("measured {headline}; {place} the same: {}", format_interval(other, "core cycles")));
+        lines.push(format!("measured {headline}; {place} the same: {}", format_cycles(other)));
     }
     if let Some(obstacle) = &record.loop_obstacle {
         lines.push(format!("measured without a loop: {obstacle}"));
