@@ -10,6 +10,7 @@
 
 mod check;
 mod contents;
+mod image_text;
 #[cfg(test)]
 mod tests;
 
@@ -90,7 +91,7 @@ pub enum AreaFill {
     /// Pointers from element to element and back to the first.
     Ring(PointerRing),
     /// These bytes once, then zeros.
-    Image(Vec<u8>),
+    Image(#[serde(with = "image_text")] Vec<u8>),
     /// Random bytes from this seed.
     Random(u64),
 }

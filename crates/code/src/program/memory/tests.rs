@@ -219,6 +219,15 @@ fn a_memory_survives_serialization() {
     });
     let text = serde_json::to_string(&memory).unwrap();
     assert_eq!(serde_json::from_str::<ProgramMemory>(&text).unwrap(), memory);
+    assert!(text.contains(r#""image":"0102""#), "{text}");
+    for earlier in [r#"[1,2]"#, r#""0102""#] {
+        let text = text.replace(r#""0102""#, earlier);
+        assert_eq!(serde_json::from_str::<ProgramMemory>(&text).unwrap(), memory);
+    }
+    for wrong in [r#""010""#, r#""01020""#, r#""01g2""#, r#""+1-2""#, "7", "[256]"] {
+        let text = text.replace(r#""0102""#, wrong);
+        assert!(serde_json::from_str::<ProgramMemory>(&text).is_err(), "{wrong}");
+    }
     // Evidence of earlier runs has areas without it.
     let older = text.replace(r#","access":"data""#, "");
     assert!(older != text && serde_json::from_str::<ProgramMemory>(&older).unwrap() == memory, "{text}");
