@@ -86,6 +86,12 @@ impl Manifest {
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
         let text = self.to_text().map_err(io::Error::other)?;
+        // A longer one could not be read again.
+        let most = InputKind::Manifest.most_bytes();
+        if text.len() as u64 > most {
+            let error = format!("the study's inputs need more than {} MiB", most >> 20);
+            return Err(named(io::Error::new(io::ErrorKind::FileTooLarge, error)));
+        }
         let new = directory.join(NEW_MANIFEST);
         input::replace_file(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)?;
         fs::rename(new, directory.join(MANIFEST)).map_err(named)

@@ -4,6 +4,7 @@ use super::*;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_core::input::InputKind;
 use cyclescope_exec::{Batch, Layout, PlacedProgram, ProgramCall, Sample};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
@@ -113,6 +114,16 @@ fn a_container_reads_back_as_written() {
     assert_eq!(layouts, [layout(0), layout(1), layout(2)]);
     let code = container.programs().unwrap().map(|line| line.unwrap()["code"].as_str().unwrap().len() / 2);
     assert_eq!(code.collect::<Vec<_>>(), [0, 1, 2].map(|copies| program(copies).len()));
+}
+
+#[test]
+fn facts_that_could_not_be_read_again_are_an_error() {
+    let folder = Folder::new("facts");
+    let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
+    writer.set_facts(&"x".repeat(InputKind::Manifest.most_bytes() as usize)).unwrap();
+    let error = writer.finish().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    assert!(error.to_string().contains("64 MiB"), "{error}");
 }
 
 #[test]
