@@ -156,6 +156,14 @@ impl SignatureBinding<'_> {
                 let text = format!("{} can't be `{}`: {why}", chosen.value, parameter.text);
                 self.refuse(text, "give each parameter a value of its type, in order or as NAME=VALUE")
             })?;
+            if placed.is_place_uncertain(&parameter.value_type) {
+                let text = format!(
+                    "the place of `{}` on the stack depends on whether its type is packed, which isn't known",
+                    parameter.text
+                );
+                return Err(self
+                    .refuse(text, "declare the type with alignas(16), or measure a function that takes its address"));
+            }
             placed.push(&parameter.value_type, &words);
         }
         for value in &surplus {

@@ -99,6 +99,15 @@ impl PlacedArguments {
         }
     }
 
+    /// Whether the place of one more argument of this type is uncertain: a packed structure may
+    /// have the layout of another one, and debug information doesn't tell that it needs no padding
+    /// on the stack.
+    pub fn is_place_uncertain(&self, value_type: &ValueType) -> bool {
+        matches!(value_type, ValueType::Record(record) if record.alignment <= 8)
+            && find_alignment(value_type) > 8
+            && !self.stack.len().is_multiple_of(2)
+    }
+
     fn push_to_stack(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
         if find_alignment(value_type) > 8 && !self.stack.len().is_multiple_of(2) {
             self.stack.push(ArgumentWord::Bits(0));
@@ -166,9 +175,16 @@ fn classify_value(value_type: &ValueType) -> Passing {
 
 /// The alignment of a value on the stack, at least 8.
 pub fn find_alignment(value_type: &ValueType) -> u64 {
-    let declared = if let ValueType::Record(RecordType { alignment, .. }) = value_type { *alignment } else { 1 };
-    let mut scalars = Vec::new();
-    value_type.collect_scalars(0, &mut scalars);
-    let aligned = scalars.iter().filter(|(offset, scalar)| offset.is_multiple_of(scalar.bytes()));
-    aligned.map(|(_, scalar)| scalar.bytes()).max().unwrap_or(1).max(declared).max(8)
+    natural_alignment(value_type).max(8)
+}
+
+/// The alignment of a type. A structure with members at other places is packed.
+fn natural_alignment(value_type: &ValueType) -> u64 {
+    let ValueType::Record(RecordType { bytes, alignment: declared, members, .. }) = value_type else {
+        return value_type.bytes().max(1);
+    };
+    let own = members.iter().map(|member| (member.offset, natural_alignment(&member.value_type)));
+    let alignment = own.clone().map(|(_, alignment)| alignment).max().unwrap_or(1);
+    let is_packed = own.into_iter().any(|(offset, alignment)| !offset.is_multiple_of(alignment));
+    if is_packed || !bytes.is_multiple_of(alignment) { *declared } else { alignment.max(*declared) }
 }

@@ -50,6 +50,7 @@ struct Three { long a, b, c; };
 struct Ints { int a[3]; };
 struct Nested { Two two; Floats floats; };
 struct __attribute__((packed)) Packed { char a; int b; };
+struct __attribute__((packed)) PackedWide { __int128 a; long b; };
 struct alignas(16) Aligned { long a, b; };
 struct alignas(64) Wide { long a; };
 struct Extended { long double a; };
@@ -105,6 +106,8 @@ void three(int x, Three s, int y) { all(x, s.a, s.b, s.c, y); }
 void ints(Ints s) { all(s.a[0], s.a[1], s.a[2]); }
 void nested(Nested s) { all(s.two.a, s.two.b, s.floats.a, s.floats.b); }
 void packed(Packed s, int x) { all((int)s.a, s.b, x); }
+void packed_wide(long a, long b, long c, long d, long e, long f, long g, PackedWide s) { all(g, s.a, s.b); (void)(a + b + c + d + e + f); }
+void extended_on_stack(long a, long b, long c, long d, long e, long f, long g, Extended s) { all(g, s.a); (void)(a + b + c + d + e + f); }
 void aligned(long a, Aligned s, long b) { all(a, s.a, s.b, b); }
 void aligned_on_stack(long a, long b, long c, long d, long e, long f, long g, Aligned s) { all(g, s.a, s.b); (void)(a + b + c + d + e + f); }
 void extended(int x, Extended s) { all(x, s.a); }
