@@ -71,7 +71,7 @@ const INTEGER_PREDICATES: [&[&str]; 8] =
 /// Predicates of XOP integer comparisons.
 const XOP_PREDICATES: [&[&str]; 8] = [&["lt"], &["le"], &["gt"], &["ge"], &["eq"], &["neq"], &["false"], &["true"]];
 
-const ALIAS_NAMES: [(&str, &[&str]); 30] = [
+const ALIAS_NAMES: [(&str, &[&str]); 32] = [
     ("iret", &["iretd"]),
     ("pushf", &["pushfq"]),
     ("popf", &["popfq"]),
@@ -102,6 +102,8 @@ const ALIAS_NAMES: [(&str, &[&str]); 30] = [
     ("fcmovz", &["fcmove"]),
     ("cmpxchg16", &["cmpxchg16b"]),
     ("prefetchwt", &["prefetchwt1"]),
+    ("fcompi", &["fcomip"]),
+    ("fucompi", &["fucomip"]),
 ];
 
 /// Adds all other names to the table.

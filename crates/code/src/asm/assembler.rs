@@ -45,6 +45,7 @@ fn assemble_text(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listin
     for (number, statement) in statements.iter().enumerate() {
         layout.check_symbols(statement, number)?;
         let fit = choose_instruction(statement)?;
+        layout.refuse_number_of_label(statement, &fit.fixup)?;
         let place = fixup_target(&fit.fixup);
         let at = place.and_then(|p| p.symbol.as_ref()).map(|(_, at)| *at);
         let blame = at.or(statement.operands.first().map(|o| o.at)).unwrap_or(statement.at);
@@ -105,6 +106,19 @@ impl AssemblyDraft {
         Ok(())
     }
 
+    /// Fails if a branch's target is a byte of the snippet and also a label.
+    fn refuse_number_of_label(&self, statement: &Statement, fixup: &LabelFixup) -> Result<(), BadSnippet> {
+        let LabelFixup::Branch(SymbolicConstant { symbol: None, constant, .. }) = fixup else { return Ok(()) };
+        if !self.locals.iter().any(|(label, _)| i128::from(*label) == *constant) {
+            return Ok(());
+        }
+        let at = statement.operands.first().map_or(statement.at, |operand| operand.at);
+        let message = format!("`{constant}` may be the label `{constant}:` or byte {constant} of the snippet");
+        let remedy =
+            format!("write {constant}b for the label behind, {constant}f for the one ahead, or $+N for a byte");
+        Err(at.error_expecting(message, remedy))
+    }
+
     /// Number of the line after a numeric label, as referred to from another line.
     fn find_local_label(&self, label: u32, ahead: bool, from: usize) -> Option<usize> {
         let mut lines = self.locals.iter().filter(|(number, _)| *number == label).map(|(_, line)| *line);
@@ -151,7 +165,7 @@ impl AssemblyDraft {
                 }
             }
             if grown.is_empty() {
-                return Ok(());
+                return self.check_targets(&starts);
             }
             for number in grown {
                 let line = &mut self.lines[number];
@@ -159,6 +173,21 @@ impl AssemblyDraft {
                 line.length = encode_instruction(&line.fit, &line.instruction, 0, line.blame)?.len() as u64;
             }
         }
+    }
+
+    /// Fails if a branch leads into an instruction.
+    fn check_targets(&self, starts: &[u64]) -> Result<(), BadSnippet> {
+        for (number, line) in self.lines.iter().enumerate() {
+            let LabelFixup::Branch(place) = &line.fit.fixup else { continue };
+            let to = self.resolve_address(number, starts, place);
+            if starts.binary_search_by(|start| i128::from(*start).cmp(&to)).is_err() {
+                let message = format!("this branch leads to byte {to}, inside an instruction");
+                return Err(line
+                    .blame
+                    .error_expecting(message, "write a label before the instruction, and its name here"));
+            }
+        }
+        Ok(())
     }
 
     fn encode_lines(&self) -> Result<Listing, BadSnippet> {

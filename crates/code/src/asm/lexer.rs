@@ -15,11 +15,11 @@ pub struct TextPosition {
 }
 
 impl TextPosition {
-    pub(super) fn error(self, message: impl Into<String>) -> BadSnippet {
+    pub(crate) fn error(self, message: impl Into<String>) -> BadSnippet {
         BadSnippet { line: self.line, column: self.column, message: message.into(), expected: None }
     }
 
-    pub(super) fn error_expecting(self, message: impl Into<String>, expected: impl Into<String>) -> BadSnippet {
+    pub(crate) fn error_expecting(self, message: impl Into<String>, expected: impl Into<String>) -> BadSnippet {
         BadSnippet { expected: Some(expected.into()), ..self.error(message) }
     }
 }
@@ -112,6 +112,10 @@ impl Lexer<'_> {
                     '/' if self.rest.peek() == Some(&'/') => return self.skip_comment().map(Some),
                     '[' | ']' | '(' | ')' | '+' | '-' | '*' | '/' | ',' | ':' | '$' | '%' => {
                         (TokenKind::Punct(c), c.to_string())
+                    }
+                    '<' => {
+                        let expected = "a target such as <f+0x10> needs a listing with addresses, or a label";
+                        return Err(at.error_expecting("`<` has no meaning here", expected));
                     }
                     _ => return Err(at.error(format!("`{}` has no meaning here", c.escape_default()))),
                 }

@@ -41,6 +41,10 @@ pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> Bad
     let mut names: Vec<&str> = super::registers::register_names().collect();
     names.extend(labels);
     let near = nearest_words(&lower, names.into_iter());
+    if word.starts_with(['.', '$']) {
+        let hint = "a snippet has no data: write the operand as memory at R14, or measure functions with --c";
+        return at.error_expecting(message, hint);
+    }
     if near.is_empty() {
         let hint = "a snippet knows only its own labels; measure functions with --c or --lib";
         return at.error_expecting(message, hint);
@@ -119,7 +123,28 @@ pub(super) fn mismatch_error(
     shown.truncate(MOST_LISTED);
     let fits = format!("{} takes {}{more}", statement.mnemonic, shown.join(" | "));
     let (message, hint) = explain_mismatch(&mismatch.why, statement, mismatch.at);
+    let hint = suggest_extension(statement).or(hint);
     mismatch.at.error_expecting(message, hint.unwrap_or(fits))
+}
+
+/// The instruction that extends a 32-bit register to 64 bits, which MOVSX and MOVZX don't.
+fn suggest_extension(statement: &Statement) -> Option<String> {
+    let [OperandValue::Register(to), OperandValue::Register(from)] =
+        statement.operands.iter().map(|operand| &operand.value).collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    let name = |register: Register| format!("{register:?}").to_lowercase();
+    if !to.is_gpr64() || !from.is_gpr32() {
+        return None;
+    }
+    match statement.mnemonic.as_str() {
+        "movsx" => Some(format!("write movsxd {}, {}", name(*to), name(*from))),
+        "movzx" => {
+            Some(format!("write mov {}, {}, which clears the upper half", name(to.full_register32()), name(*from)))
+        }
+        _ => None,
+    }
 }
 
 fn explain_mismatch(why: &MismatchReason, statement: &Statement, at: TextPosition) -> (String, Option<String>) {
