@@ -1,7 +1,7 @@
 //! The code that cyclescope measures: text becomes instructions, and snippets become programs with
 //! clock readings.
 //!
-//! [`asm`] has the instructions, [`clock`] the timing methods, and [`program`] the machine code
+//! [`asm`] has the instructions, [`pasted`] reads other programs' text, [`clock`] the timing methods, and [`program`] the machine code
 //! around copies of a [`snippet`]. [`context`] is the memory that such a program reads and writes.
 //!
 //! Limits: nothing here runs code.
@@ -11,5 +11,6 @@
 pub mod asm;
 pub mod clock;
 pub mod context;
+pub mod pasted;
 pub mod program;
 pub mod snippet;

@@ -36,7 +36,7 @@
 mod scope;
 pub mod study;
 
-pub use cyclescope_code::{asm, clock, context, program, snippet};
+pub use cyclescope_code::{asm, clock, context, pasted, program, snippet};
 pub use cyclescope_core::{error, input, machine, process_state, random, statistics, unit};
 pub use cyclescope_doctor as doctor;
 pub use cyclescope_exec as executor;

@@ -43,7 +43,7 @@ impl Listing {
     }
 
     /// `places` holds the offsets and positions of statements.
-    pub(super) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)]) -> Listing {
+    pub(crate) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)]) -> Listing {
         let mut instructions = Vec::new();
         let mut positions = Vec::new();
         let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);

@@ -31,6 +31,7 @@ mod statement;
 mod suggest;
 
 pub use assembler::{parse_assembly, parse_with_syntax};
+pub(crate) use att::is_att_mnemonic;
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub(crate) use emitter::{Emitter, context_operand};
 pub use instruction_text::format_instruction;
@@ -39,3 +40,8 @@ pub use listing::{Listing, parse_hex, required_features, to_hex};
 pub use operand_choice::as_encoded;
 pub use statement::InstructionSyntax;
 pub use suggest::nearest_words;
+
+/// Whether a word in lower case is the name of an instruction.
+pub(crate) fn is_mnemonic(word: &str) -> bool {
+    !mnemonic::find_patterns(word).is_empty()
+}

@@ -18,7 +18,7 @@ static REGISTERS_BY_NAME: LazyLock<HashMap<String, Register>> = LazyLock::new(||
 });
 
 /// Finds a register by name, in any case. The reader of expressions handles `st(1)`.
-pub(super) fn find_register(text: &str) -> Option<Register> {
+pub(crate) fn find_register(text: &str) -> Option<Register> {
     REGISTERS_BY_NAME.get(text.to_ascii_lowercase().as_str()).copied()
 }
 

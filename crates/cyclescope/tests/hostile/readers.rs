@@ -3,6 +3,7 @@
 
 use super::dossier;
 use cyclescope::asm;
+use cyclescope::pasted::read_pasted;
 use cyclescope::study::ResumableSession;
 use cyclescope::study::ab;
 use cyclescope::study::instr::rows::instr_row::InstrRow;
@@ -38,6 +39,7 @@ pub const READERS: &[Reader] = &[
     Reader { name: "evidence_uarch", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "forms", shape: InputShape::Bytes, read: forms },
     Reader { name: "manifest", shape: InputShape::Json, read: dossier::manifest },
+    Reader { name: "pasted", shape: InputShape::Bytes, read: pasted },
     Reader { name: "published", shape: InputShape::Bytes, read: published },
     Reader { name: "readings", shape: InputShape::Bytes, read: dossier::readings },
     Reader { name: "results", shape: InputShape::JsonLines, read: results },
@@ -45,6 +47,11 @@ pub const READERS: &[Reader] = &[
     Reader { name: "session", shape: InputShape::Json, read: session },
     Reader { name: "snippets", shape: InputShape::Bytes, read: snippets },
 ];
+
+/// Text of another program.
+fn pasted(bytes: &[u8]) {
+    let _ = read_pasted(&String::from_utf8_lossy(bytes), None);
+}
 
 /// A snippet, and machine code in hexadecimal.
 fn assembly(bytes: &[u8]) {

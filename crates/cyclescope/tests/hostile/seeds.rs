@@ -33,6 +33,7 @@ pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
     let texts: &[&str] = match name {
         "assembly" => &ASSEMBLY,
         "forms" => &FORMS,
+        "pasted" => &PASTED,
         "published" => &PUBLISHED,
         "results" => &[dossier::RESULTS],
         "samples" => &[SAMPLES],
@@ -230,3 +231,12 @@ fn marker() -> Option<Value> {
     let facts = to_json_value(&machine).expect("plain data");
     recorded(&mut MarkerStudy::new(plan, facts, "cyclescope marker".to_string(), bench, open))
 }
+
+/// Texts of other programs.
+const PASTED: [&str; 5] = [
+    "0000000000001139 <sum>:\n    1139:\t31 c0                \txor    %eax,%eax\n    113b:\tc3                   \tret\n",
+    "Dump of assembler code for function f:\n=> 0x0000000000001170 <+0>:\tadd    rax,0x8\nEnd of assembler dump.\n",
+    "\t.type\tf, @function\nf:\n\t.cfi_startproc\n\taddq $1, %rax # one\n\tjne f\n\tret\n",
+    "# LLVM-MCA-BEGIN a\nmov eax, 1 ; a comment\n# LLVM-MCA-END a\n# LLVM-EXEGESIS-DEFREG XMM1 42\n",
+    "hex,cycles\n4801c0,1.00\n",
+];

@@ -43,7 +43,7 @@ const OUTSIDE_ORDER: &[&str] = &["clock", "fuzz", "sim", "skipped", "structure"]
 /// floor.
 const ROOMS: &[(&str, &[&[&str]])] = &[
     ("core", &[&["unit", "error", "input", "random", "statistics"], &["machine"], &["lib"]]),
-    ("code", &[&["context"], &["asm"], &["clock"], &["program", "snippet"], &["lib"]]),
+    ("code", &[&["context"], &["asm"], &["pasted"], &["clock"], &["program", "snippet"], &["lib"]]),
 ];
 
 fn crates() -> PathBuf {

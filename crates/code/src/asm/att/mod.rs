@@ -13,6 +13,7 @@ use super::cursor::TokenCursor;
 use super::expression::LinearForm;
 use super::instruction_choice::choose_instruction;
 use super::lexer::{TextPosition, Token, TokenKind};
+use super::mnemonic;
 use super::operand::{Operand, OperandKeywords, OperandValue, SymbolicConstant, build_memory_reference};
 use super::registers::find_register;
 use super::statement::Statement;
@@ -28,6 +29,11 @@ pub(super) fn is_att_syntax(tokens: &[Token]) -> bool {
         (TokenKind::Punct('$'), TokenKind::Number(_)) => pair[0].at.line == pair[1].at.line,
         _ => false,
     })
+}
+
+/// Whether a word in lower case is AT&T's name of an instruction.
+pub(crate) fn is_att_mnemonic(word: &str) -> bool {
+    intel_names::find_intel_names(word).iter().any(|name| !mnemonic::find_patterns(&name.mnemonic).is_empty())
 }
 
 impl TokenCursor<'_> {

@@ -1,0 +1,220 @@
+//! From assembly text to its regions: marked ones, or functions.
+
+use super::assembly_lines::{AssemblyLines, AssemblyStatement, split_lines};
+use super::dialect::recognize_syntax;
+use super::exegesis::{self, read_exegesis};
+use super::functions::{RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error};
+use super::machine_code::refuse_call;
+use super::markers::{self, MarkedRegion, find_marked_regions};
+use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
+use super::semicolons::decide_semicolons;
+use super::text_words::{blank_block_comments, first_word, names_in};
+use crate::asm::{self, InstructionSyntax, Listing};
+use cyclescope_core::error::BadSnippet;
+use std::collections::BTreeSet;
+
+/// Statements that are measured as one.
+#[derive(Default)]
+struct AssemblyRegion<'a> {
+    name: &'a str,
+    /// Whether it is a function, which returns at its end.
+    is_function: bool,
+    /// Whether the text says that a function begins here.
+    is_declared: bool,
+    statements: Vec<AssemblyStatement<'a>>,
+}
+
+/// Reads assembly text.
+pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+    let blanked = blank_block_comments(text);
+    let lines: Vec<&str> = blanked.lines().collect();
+    let init = read_exegesis(&lines)?;
+    let marked = find_marked_regions(&lines)?;
+    let recognized = syntax.or_else(|| recognize_syntax(lines.iter().copied()));
+    let AssemblyLines { statements, mut dropped, source, .. } =
+        split_lines(&lines, decide_semicolons(&lines, recognized)?)?;
+    let source = match (&init, marked.first()) {
+        (Some(_), _) => "llvm-exegesis snippet",
+        (None, Some(region)) => region.source,
+        (None, None) => source.unwrap_or("assembly"),
+    };
+    let split = match marked.is_empty() {
+        true => split_functions(statements),
+        false => select_marked(&marked, &statements, &mut dropped),
+    };
+    let is_alone = split.len() == 1;
+    let mut regions = Vec::new();
+    for mut region in split {
+        drop_return(&mut region, &mut dropped);
+        let line = region.statements.first().map_or(1, |statement| statement.line);
+        let name = if is_alone && !region.is_declared && marked.is_empty() { "" } else { region.name };
+        let code = build_region(&region, lines.len(), recognized, init.as_deref());
+        regions.push(PastedRegion { name: name.to_string(), line, code });
+    }
+    // Comments that became init code are not left out.
+    dropped.retain(|dropped| !dropped.text.contains(exegesis::PREFIX));
+    dropped.sort_by_key(|dropped| dropped.line);
+    // A text without marks and functions stays as its author wrote it.
+    if let [PastedRegion { code: Ok(code), .. }] = &mut regions[..]
+        && dropped.iter().all(|dropped| dropped.why == "it is a comment")
+        && init.is_none()
+    {
+        code.text = text.to_string();
+    }
+    let used = recognized.or_else(|| regions.iter().find_map(|_| Some(InstructionSyntax::Intel)));
+    Ok(PastedText { source, syntax: used, regions, dropped })
+}
+
+/// Splits statements at the functions that the text declares, and at names after the end of code.
+fn split_functions(statements: Vec<AssemblyStatement>) -> Vec<AssemblyRegion> {
+    let mut regions: Vec<AssemblyRegion> = vec![AssemblyRegion::default()];
+    for statement in statements {
+        let current = regions.last_mut().expect("there is one");
+        if let Some(function) = statement.function {
+            let last = current.statements.iter().rev().find(|statement| !statement.code.is_empty());
+            let starts = match last {
+                None => current.name.is_empty() || function.is_declared,
+                Some(last) => function.is_declared || is_return_text(last.code) || first_word(last.code) == "ud2",
+            };
+            if starts {
+                let region = AssemblyRegion {
+                    name: function.name,
+                    is_function: true,
+                    is_declared: function.is_declared,
+                    statements: Vec::new(),
+                };
+                match last {
+                    None => *current = AssemblyRegion { statements: std::mem::take(&mut current.statements), ..region },
+                    Some(_) => regions.push(region),
+                }
+            }
+        }
+        regions.last_mut().expect("there is one").statements.push(statement);
+    }
+    let mut merged: Vec<AssemblyRegion> = Vec::new();
+    for region in regions {
+        match merged.last_mut() {
+            Some(before) if !region.is_declared && are_connected(before, &region) => {
+                before.statements.extend(region.statements);
+            }
+            _ => merged.push(region),
+        }
+    }
+    if merged.len() > 1 {
+        merged.retain(|region| region.statements.iter().any(|statement| !statement.code.is_empty()));
+    }
+    if merged.is_empty() {
+        merged.push(AssemblyRegion::default());
+    }
+    merged
+}
+
+/// Whether one region uses a label of the other.
+fn are_connected(one: &AssemblyRegion, other: &AssemblyRegion) -> bool {
+    let uses = |from: &AssemblyRegion, to: &AssemblyRegion| {
+        let labels: BTreeSet<&str> = to.statements.iter().flat_map(|statement| names_in(statement.labels)).collect();
+        from.statements.iter().any(|statement| names_in(statement.code).any(|name| labels.contains(name)))
+    };
+    uses(one, other) || uses(other, one)
+}
+
+/// The statements of marked regions.
+fn select_marked<'a>(
+    marked: &'a [MarkedRegion],
+    statements: &[AssemblyStatement<'a>],
+    dropped: &mut Vec<DroppedLine>,
+) -> Vec<AssemblyRegion<'a>> {
+    let is_in =
+        |region: &MarkedRegion, statement: &AssemblyStatement| region.lines.contains(&(statement.line as usize - 1));
+    for statement in statements.iter().filter(|statement| !statement.code.is_empty()) {
+        if !marked.iter().any(|region| is_in(region, statement)) && !markers::is_part_of_mark(statement.code) {
+            dropped.push(DroppedLine::new_code(statement.line, statement.code, markers::OUTSIDE));
+        }
+    }
+    let region = |marked: &'a MarkedRegion| AssemblyRegion {
+        name: if marked.name.is_empty() { marked.source } else { &marked.name },
+        statements: statements.iter().filter(|statement| is_in(marked, statement)).cloned().collect(),
+        ..AssemblyRegion::default()
+    };
+    marked.iter().map(region).collect()
+}
+
+/// Drops the return at the end of a function, and what fills the space after it.
+fn drop_return(region: &mut AssemblyRegion, dropped: &mut Vec<DroppedLine>) {
+    if !region.is_function {
+        return;
+    }
+    let code: Vec<usize> = (0..region.statements.len()).filter(|at| !region.statements[*at].code.is_empty()).collect();
+    let padding = code.iter().rev().take_while(|at| is_padding_text(region.statements[**at].code)).count();
+    let Some(&last) = code.get(code.len() - padding - 1).filter(|_| code.len() > padding) else { return };
+    if !is_end_text(region.statements[last].code) {
+        return;
+    }
+    for &at in &code[code.len() - padding..] {
+        let statement = &mut region.statements[at];
+        dropped.push(DroppedLine::new_noise(statement.line, statement.code, "it fills the space after the code"));
+        statement.code = "";
+    }
+    let statement = &mut region.statements[last];
+    if is_return_text(statement.code) {
+        dropped.push(DroppedLine::new_code(statement.line, statement.code, RETURN_DROPPED));
+        statement.code = "";
+    }
+}
+
+/// Assembles a region. Lines and columns are those of the whole text.
+fn build_region(
+    region: &AssemblyRegion,
+    lines: usize,
+    recognized: Option<InstructionSyntax>,
+    init: Option<&str>,
+) -> Result<RegionCode, BadSnippet> {
+    let mut written = vec![String::new(); lines];
+    let mut clean = Vec::new();
+    for statement in &region.statements {
+        if region.is_function && is_return_text(statement.code) {
+            return Err(middle_return_error(statement.at));
+        }
+        // Its return would be dropped, if it is in the text.
+        if region.is_function && first_word(statement.code).starts_with("call") {
+            return Err(refuse_call(statement.at, statement.code));
+        }
+        let text = [statement.labels, statement.code].map(str::trim).join(" ");
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let line = &mut written[statement.line as usize - 1];
+        if !line.is_empty() {
+            line.push(';');
+        }
+        let blanks = (statement.at.column as usize - 1).saturating_sub(line.chars().count());
+        line.push_str(&" ".repeat(blanks));
+        line.push_str(text);
+        clean.push(text.to_string());
+    }
+    let syntax = region_syntax(region)?.or(recognized);
+    let listing = assemble(&written.join("\n"), syntax)?;
+    let init = init.unwrap_or_default().to_string();
+    Ok(RegionCode { listing, text: clean.join("\n"), init, ..RegionCode::default() })
+}
+
+/// The syntax that directives set for a region.
+fn region_syntax(region: &AssemblyRegion) -> Result<Option<InstructionSyntax>, BadSnippet> {
+    let mut code = region.statements.iter().filter(|statement| !statement.code.is_empty());
+    let Some(first) = code.next() else { return Ok(None) };
+    match code.find(|statement| statement.syntax != first.syntax) {
+        Some(other) => {
+            let remedy = "paste the parts on their own, or assemble the text with --assembler as";
+            Err(other.at.error_expecting("the syntax changes inside of the code", remedy))
+        }
+        None => Ok(first.syntax),
+    }
+}
+
+fn assemble(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
+    match syntax {
+        Some(syntax) => asm::parse_with_syntax(text, syntax),
+        None => asm::parse_assembly(text),
+    }
+}

@@ -1,0 +1,336 @@
+//! Directives of assemblers, and what they mean for a snippet.
+
+use super::foreign_text::NARROW_CODE;
+use super::text_words::{first_word, line_start, split_statements, strip_comment};
+use crate::asm::InstructionSyntax;
+use cyclescope_core::error::BadSnippet;
+
+/// What a directive means for a snippet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Directive {
+    /// It makes no code: symbols, debugging, unwinding.
+    NoCode,
+    /// Code follows.
+    CodeSection,
+    /// Data follows.
+    DataSection,
+    /// The next code is aligned.
+    Alignment,
+    /// Bytes, words or text.
+    Data,
+    /// Code of this syntax follows.
+    Syntax(InstructionSyntax),
+    /// 32-bit or 16-bit code follows.
+    NarrowCode,
+    /// Only an assembler can expand it.
+    Macro,
+}
+
+/// Directives by their first word, without the dot that some assemblers write.
+const DIRECTIVES: &[(Directive, &[&str])] = &[
+    (
+        Directive::NoCode,
+        &[
+            "file",
+            "loc",
+            "ident",
+            "globl",
+            "global",
+            "extern",
+            "local",
+            "type",
+            "size",
+            "weak",
+            "hidden",
+            "protected",
+            "internal",
+            "comm",
+            "lcomm",
+            "addrsig",
+            "addrsig_sym",
+            "cfi",
+            "def",
+            "scl",
+            "endef",
+            "cv_file",
+            "cv_loc",
+            "cv_func_id",
+            "cv_linetable",
+            "cv_filechecksums",
+            "cv_stringtable",
+            "seh_proc",
+            "private_extern",
+            "subsections_via_symbols",
+            "build_version",
+            "no_dead_strip",
+            "version",
+            "code64",
+            "use64",
+            "default",
+            "public",
+            "extrn",
+            "end",
+            "includelib",
+            "title",
+            "assume",
+            "intel_mnemonic",
+            "att_mnemonic",
+            "symver",
+            "lto_discard",
+            "linkonce",
+            "cg_profile",
+            "weakref",
+            "data_region",
+            "end_data_region",
+            "indirect_symbol",
+        ],
+    ),
+    (Directive::CodeSection, &["text", "code"]),
+    (Directive::DataSection, &["data", "bss", "rodata", "const", "cstring", "literal4", "literal8", "literal16"]),
+    (
+        Directive::Alignment,
+        &["p2align", "p2alignw", "p2alignl", "align", "balign", "balignw", "balignl", "alignb", "npad"],
+    ),
+    (
+        Directive::Data,
+        &[
+            "byte", "2byte", "4byte", "8byte", "word", "short", "hword", "value", "long", "int", "quad", "octa",
+            "ascii", "asciz", "string", "zero", "skip", "space", "fill", "float", "single", "double", "uleb128",
+            "sleb128", "tfloat", "inst", "db", "dw", "dd", "dq", "dt", "do", "dy", "dz", "resb", "resw", "resd",
+            "resq", "incbin", "string16", "string32", "string8", "xword", "org",
+        ],
+    ),
+    (Directive::NarrowCode, &["code32", "code16", "code16gcc", "use32", "use16", "386", "486", "586", "686", "model"]),
+    (
+        Directive::Macro,
+        &[
+            "macro",
+            "endm",
+            "endmacro",
+            "rept",
+            "endr",
+            "rep",
+            "irp",
+            "irpc",
+            "exitm",
+            "altmacro",
+            "noaltmacro",
+            "include",
+            "if",
+            "ifdef",
+            "ifndef",
+            "ifb",
+            "ifnb",
+            "elseif",
+            "else",
+            "endif",
+            "set",
+            "equ",
+            "equiv",
+            "eqv",
+            "purgem",
+            "times",
+            "struc",
+            "endstruc",
+            "istruc",
+            "iend",
+            "abort",
+            "err",
+            "error",
+            "subsection",
+            "allow_index_reg",
+        ],
+    ),
+];
+
+/// Directives of NASM and MASM that have no dot. Their names must not be instructions.
+const DOTLESS: [&str; 41] = [
+    "global",
+    "extern",
+    "use64",
+    "use32",
+    "use16",
+    "default",
+    "public",
+    "extrn",
+    "end",
+    "includelib",
+    "title",
+    "assume",
+    "align",
+    "alignb",
+    "npad",
+    "db",
+    "dw",
+    "dd",
+    "dq",
+    "dt",
+    "do",
+    "dy",
+    "dz",
+    "resb",
+    "resw",
+    "resd",
+    "resq",
+    "incbin",
+    "times",
+    "struc",
+    "endstruc",
+    "istruc",
+    "iend",
+    "include",
+    "macro",
+    "endm",
+    "equ",
+    "org",
+    "option",
+    "comm",
+    "endif",
+];
+
+impl Directive {
+    /// The directive in a statement, if it is one.
+    pub(super) fn parse(statement: &str) -> Option<Directive> {
+        let statement = statement.trim();
+        // NASM's older form: `[bits 64]`.
+        let inner = statement.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(statement);
+        let word = first_word(inner);
+        let argument = inner.trim()[word.len()..].trim();
+        match word.as_str() {
+            "bits" | ".bits" if argument == "64" => return Some(Directive::NoCode),
+            "bits" | ".bits" if matches!(argument, "32" | "16") => return Some(Directive::NarrowCode),
+            "section" | ".section" | ".pushsection" | "segment" if !argument.is_empty() => {
+                return Some(section_kind(argument));
+            }
+            ".popsection" | ".previous" => return Some(Directive::CodeSection),
+            ".intel_syntax" => return Some(parse_intel_syntax(argument)),
+            ".att_syntax" => return Some(Directive::Syntax(InstructionSyntax::Att)),
+            _ => {}
+        }
+        if let Some(found) = parse_masm(statement) {
+            return Some(found);
+        }
+        if is_preprocessor(statement) {
+            return Some(Directive::Macro);
+        }
+        let name = match word.strip_prefix('.') {
+            Some(name) if name.starts_with("cfi_") || name.starts_with("seh_") => return Some(Directive::NoCode),
+            Some(name) => name,
+            None if DOTLESS.contains(&word.as_str()) => word.as_str(),
+            None => return None,
+        };
+        DIRECTIVES.iter().find(|(_, names)| names.contains(&name)).map(|(kind, _)| *kind)
+    }
+}
+
+/// `.intel_syntax noprefix`; with prefixes it is a mixture of both syntaxes.
+fn parse_intel_syntax(argument: &str) -> Directive {
+    match argument {
+        "noprefix" => Directive::Syntax(InstructionSyntax::Intel),
+        _ => Directive::Macro,
+    }
+}
+
+fn section_kind(argument: &str) -> Directive {
+    let name = argument.trim_start_matches("__TEXT,__").trim_start_matches('"');
+    let is_code = name.starts_with(".text") || name.starts_with("text") || argument.contains(",\"ax\"");
+    if is_code { Directive::CodeSection } else { Directive::DataSection }
+}
+
+/// `_TEXT SEGMENT`, `f ENDP`, `x EQU 8`, `x = 8`.
+fn parse_masm(statement: &str) -> Option<Directive> {
+    let mut words = statement.split_whitespace();
+    let (name, word) = (words.next()?, words.next()?.to_ascii_lowercase());
+    // A demangled name may have blanks: `int square(int) ENDP`.
+    if words.last().is_some_and(|last| last.eq_ignore_ascii_case("endp")) {
+        return Some(Directive::NoCode);
+    }
+    match word.as_str() {
+        "segment" if name.to_ascii_lowercase().contains("text") => Some(Directive::CodeSection),
+        "segment" => Some(Directive::DataSection),
+        "ends" | "endp" => Some(Directive::NoCode),
+        "equ" | "=" | "macro" => Some(Directive::Macro),
+        "db" | "dw" | "dd" | "dq" => Some(Directive::Data),
+        _ => None,
+    }
+}
+
+/// `%rep 3` or `%define x` of NASM; a register of AT&T syntax has no word after it.
+fn is_preprocessor(statement: &str) -> bool {
+    const WORDS: [&str; 18] = [
+        "rep", "endrep", "define", "xdefine", "assign", "macro", "endmacro", "imacro", "if", "ifdef", "ifndef", "else",
+        "elif", "endif", "include", "use", "pragma", "undef",
+    ];
+    let word = statement.strip_prefix('%').map(first_word).unwrap_or_default();
+    WORDS.contains(&word.as_str())
+}
+
+/// Error for a directive that means narrower code.
+pub(super) fn narrow_code_error(line: u32, statement: &str) -> BadSnippet {
+    line_start(line).error_expecting(format!("`{}` starts 32-bit or 16-bit code", statement.trim()), NARROW_CODE)
+}
+
+/// Checks text for another assembler: it must be 64-bit code, and must not align code after its
+/// first instruction. `comments` is whether `;` starts a comment.
+///
+/// # Errors
+///
+/// Fails at the first line that would silently become other code.
+pub fn check_external_text(text: &str, comments: bool) -> Result<(), BadSnippet> {
+    let mut has_code = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let statements = split_statements(strip_comment(line));
+        for statement in statements.iter().take(if comments { 1 } else { usize::MAX }) {
+            match Directive::parse(statement) {
+                Some(Directive::NarrowCode) => return Err(narrow_code_error(number, statement)),
+                Some(Directive::Alignment) if has_code => return Err(alignment_error(number, statement)),
+                Some(_) => {}
+                None => has_code |= !statement.trim().is_empty() && !statement.trim().ends_with(':'),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn alignment_error(line: u32, statement: &str) -> BadSnippet {
+    let what = format!("`{}` holds only from the start of the snippet, which is placed anywhere", statement.trim());
+    line_start(line).error_expecting(what, "delete the line: the cost is measured at many addresses")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directives_of_all_assemblers_are_known() {
+        for (text, expected) in [
+            (".cfi_startproc", Some(Directive::NoCode)),
+            ("\t.type\tsum, @function", Some(Directive::NoCode)),
+            (".section .rodata", Some(Directive::DataSection)),
+            (".section .text.sum,\"ax\",@progbits", Some(Directive::CodeSection)),
+            ("section .text", Some(Directive::CodeSection)),
+            ("_TEXT SEGMENT", Some(Directive::CodeSection)),
+            ("bits 32", Some(Directive::NarrowCode)),
+            ("[bits 32]", Some(Directive::NarrowCode)),
+            ("BITS 64", Some(Directive::NoCode)),
+            (".code32", Some(Directive::NarrowCode)),
+            (".p2align 4,,10", Some(Directive::Alignment)),
+            ("%rep 3", Some(Directive::Macro)),
+            ("x equ 3", Some(Directive::Macro)),
+            (".intel_syntax noprefix", Some(Directive::Syntax(InstructionSyntax::Intel))),
+            ("add rax, rbx", None),
+            ("rep movsb", None),
+            ("test rax, rax", None),
+        ] {
+            assert_eq!(Directive::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_for_other_assemblers_is_64_bit_and_not_aligned() {
+        assert!(check_external_text("bits 64\nalign 16\nnop ; bits 32\n", true).is_ok());
+        for text in ["nop\nbits 32\ninc eax", "nop; .code32", "nop\n.p2align 4\nnop"] {
+            assert!(check_external_text(text, false).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Texts that hold no code that can be measured, each with what helps.
+
+use super::text_words::{first_word, is_name_character, line_start, names_in};
+use crate::asm::registers::find_register;
+use crate::asm::{is_att_mnemonic, is_mnemonic};
+use cyclescope_core::error::BadSnippet;
+
+/// Remedy for 32-bit and 16-bit code.
+pub(super) const NARROW_CODE: &str = "write or compile it for 64-bit mode; 32-bit and 16-bit code isn't measured yet";
+
+/// A kind of text without measurable code: whether a line shows it, what it is, and what helps.
+struct ForeignText {
+    shows: fn(&str) -> bool,
+    what: &'static str,
+    remedy: &'static str,
+}
+
+const FOREIGN_TEXTS: &[ForeignText] = &[
+    ForeignText {
+        shows: |line| line.contains(" STEXT ") || is_go_line(line),
+        what: "this is Go's own assembly, whose names and operands differ from the processor's",
+        remedy: "build the program and paste `go tool objdump -s 'main.Name' PROGRAM`, which has the bytes",
+    },
+    ForeignText {
+        shows: |line| is_microsoft_line(line),
+        what: "this is a listing of Microsoft's compiler, whose names for stack variables are no addresses",
+        remedy: "paste the output of `dumpbin /disasm FILE.obj`, which has the bytes",
+    },
+    ForeignText {
+        shows: is_source_line,
+        what: "this is source code, not assembly",
+        remedy: "save it in a file, and measure a function of it with --c FILE --call NAME",
+    },
+    ForeignText {
+        shows: is_dump_line,
+        what: "this is a dump with addresses and characters beside the bytes",
+        remedy: "paste the bytes alone, as `xxd -p` prints them",
+    },
+    ForeignText {
+        shows: is_ida_line,
+        what: "this is a listing of IDA, which names places instead of their addresses",
+        remedy: "paste the output of `objdump -d` for the same function",
+    },
+    ForeignText {
+        shows: |line| line.starts_with("assembled_snippet:") || line == "instructions:" || line.starts_with("key:"),
+        what: "this is a result of llvm-exegesis, not a snippet",
+        remedy: "measure the instruction itself, as in cyclescope instr 'add r64, r64'",
+    },
+];
+
+/// Fails if the text is of a known kind without measurable code.
+pub(super) fn refuse_foreign_text(lines: &[&str]) -> Result<(), BadSnippet> {
+    for (number, line) in (1..).zip(lines) {
+        if let Some(foreign) = FOREIGN_TEXTS.iter().find(|foreign| (foreign.shows)(line.trim_end())) {
+            return Err(line_start(number).error_expecting(foreign.what, foreign.remedy));
+        }
+    }
+    let mut filled = (1..).zip(lines).filter(|(_, line)| !line.trim().is_empty());
+    let Some((number, line)) = filled.next().filter(|_| lines.len() < 64) else { return Ok(()) };
+    let Some(named) = NamedForm::parse(line.trim()) else { return Ok(()) };
+    let what = format!("`{}` is {}, not an instruction with its operands", line.trim(), named.list);
+    Err(line_start(number).error_expecting(what, format!("measure it with cyclescope instr '{}'", named.filter)))
+}
+
+/// `0x0005 00005 (x.go:3)	XORL	CX, CX`, or a function of a `.s` file of Go.
+fn is_go_line(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let (first, second, third) = (words.next(), words.next(), words.next());
+    let is_listing = first.is_some_and(|word| word.starts_with("0x"))
+        && second.is_some_and(|word| word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit()))
+        && third.is_some_and(|word| word.starts_with('('));
+    is_listing || first == Some("TEXT") && second.is_some_and(|word| word.contains("(SB)"))
+}
+
+/// `int f(int x) {`, or `x = x * 3;`.
+fn is_source_line(line: &str) -> bool {
+    let opens = line.split_once(')').is_some_and(|(_, after)| after.trim_start().starts_with('{'));
+    let assigns = line.ends_with(';') && line.contains(" = ");
+    (opens || assigns) && !line.contains(['%', '#', '.']) && !line.trim_start().starts_with(';')
+}
+
+/// `00000000: 4801 c048  H..H` of xxd, or `00000000  48 01 c0 48  |H..H|` of hexdump.
+fn is_dump_line(line: &str) -> bool {
+    let is_hex = |word: &str| !word.is_empty() && word.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let mut words = line.split_whitespace();
+    let address = words.next().map_or("", |word| word.trim_end_matches(':'));
+    let columns: Vec<&str> = words.collect();
+    let shows_characters = line.ends_with('|') || line.contains(": ") && columns.len() > 1;
+    let is_column = |word: &&str| is_hex(word) && matches!(word.len(), 2 | 4);
+    is_hex(address) && address.len() >= 7 && columns.first().is_some_and(is_column) && shows_characters
+}
+
+/// `.text:0000000000401136                 push    rbp`.
+fn is_ida_line(line: &str) -> bool {
+    let after = line.strip_prefix(['.', '_']).and_then(|line| line.split_once(':'));
+    let digits = after.map_or("", |(_, after)| after.split_whitespace().next().unwrap_or_default());
+    matches!(digits.len(), 8 | 16) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// `x$ = 8`, or a line that only Microsoft's compiler writes.
+fn is_microsoft_line(line: &str) -> bool {
+    let constant = line.split_once('=').is_some_and(|(name, value)| {
+        let (name, value) = (name.trim(), value.trim());
+        name.contains('$') && !name.contains(' ') && value.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    constant
+        || line.contains("Listing generated by Microsoft")
+        || line.trim().eq_ignore_ascii_case("include listing.inc")
+}
+
+/// A form as a table names it.
+struct NamedForm {
+    list: &'static str,
+    filter: String,
+}
+
+impl NamedForm {
+    /// Parses `ADD (R64, R64)` of uops.info, `ADD_GPRv_GPRv_01` of XED and `ADD64rr` of LLVM.
+    fn parse(text: &str) -> Option<NamedForm> {
+        if !text.starts_with(|c: char| c.is_ascii_uppercase()) || text.len() > 200 || text.contains(':') {
+            return None;
+        }
+        let known = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            is_mnemonic(&name).then_some(name)
+        };
+        if let Some((name, operands)) = text.split_once('(') {
+            let mnemonic = known(name.trim().split('_').next()?)?;
+            let operands = operands.trim().strip_suffix(')')?;
+            let is_list = operands.split(',').all(|operand| !operand.contains(['[', '+', '%']));
+            let filter = describe_operands(&mnemonic, operands.split(','));
+            return is_list.then_some(NamedForm { list: "uops.info's name of a form", filter });
+        }
+        if text.contains(char::is_whitespace) {
+            return None;
+        }
+        if let Some((name, operands)) = text.split_once('_') {
+            let filter = describe_operands(&known(name)?, operands.split('_'));
+            return Some(NamedForm { list: "a form's name in XED or uops.info", filter });
+        }
+        let shape = text.trim_start_matches(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit());
+        let name = text[..text.len() - shape.len()].to_string();
+        let is_shape = !shape.is_empty() && shape.chars().all(|c| "rmikbz8_CL1632".contains(c));
+        let mnemonic = (1..=name.len()).rev().find_map(|end| known(&name[..end])).filter(|_| is_shape)?;
+        Some(NamedForm { list: "LLVM's name of a form", filter: mnemonic })
+    }
+}
+
+/// A filter of `instr` for these operands, or for the mnemonic if they aren't registers and memory.
+fn describe_operands<'a>(mnemonic: &str, operands: impl Iterator<Item = &'a str>) -> String {
+    let kinds = operands.map(|operand| {
+        let kind = operand.trim().to_ascii_lowercase();
+        let letter = kind.get(..1).unwrap_or_default();
+        let bits = &kind[letter.len()..];
+        let is_sized = matches!(letter, "r" | "m") && matches!(bits, "8" | "16" | "32" | "64" | "128" | "256" | "512");
+        match kind.as_str() {
+            "i8" => Some("imm8".to_string()),
+            "i32" => Some("imm32".to_string()),
+            "xmm" | "ymm" | "zmm" => Some(kind),
+            _ => is_sized.then_some(kind),
+        }
+    });
+    match kinds.collect::<Option<Vec<String>>>() {
+        Some(kinds) if !kinds.is_empty() => format!("{mnemonic} {}", kinds.join(", ")),
+        _ => mnemonic.to_string(),
+    }
+}
+
+/// Formats of objects with 64-bit x86 code, as disassemblers name them.
+const WIDE_FORMATS: [&str; 7] =
+    ["elf64-x86-64", "pei-x86-64", "pe-x86-64", "coff-x86-64", "mach-o-x86-64", "mach-o 64-bit x86-64", "binary"];
+
+/// Fails if a disassembler names another machine than 64-bit x86.
+pub(super) fn refuse_other_machine(lines: &[&str]) -> Result<(), BadSnippet> {
+    for (number, line) in (1..).zip(lines) {
+        let Some((_, format)) = line.split_once("file format ") else { continue };
+        let format = format.trim();
+        if WIDE_FORMATS.contains(&format) || !line.contains(':') {
+            continue;
+        }
+        let at = line_start(number);
+        let is_narrow = format.contains("i386") || format.contains("x86");
+        return Err(match is_narrow {
+            true => at.error_expecting(format!("`{format}` is not 64-bit code"), NARROW_CODE),
+            false => {
+                let what = format!("`{format}` is code of another processor");
+                at.error_expecting(what, "paste x86-64 code")
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Whether a word is the name of an instruction in either syntax.
+pub(super) fn is_instruction_name(word: &str) -> bool {
+    is_mnemonic(word) || is_att_mnemonic(word)
+}
+
+/// Names of prefixes.
+const PREFIXES: [&str; 17] = [
+    "lock", "rep", "repe", "repz", "repne", "repnz", "bnd", "notrack", "data16", "addr32", "cs", "ds", "es", "fs",
+    "gs", "xacquire", "xrelease",
+];
+
+/// Whether a text is only a prefix.
+pub(super) fn is_prefix(text: &str) -> bool {
+    PREFIXES.contains(&text)
+}
+
+/// Whether the first word of a text is the name of an instruction or a prefix.
+pub(super) fn begins_with_instruction(text: &str) -> bool {
+    let word = first_word(text);
+    is_instruction_name(&word) || is_prefix(&word)
+}
+
+/// Whether a text is written like an instruction, and not like a sentence or source code.
+pub(super) fn looks_like_instruction(text: &str) -> bool {
+    let word = first_word(text);
+    let rest = text.trim_start().get(word.len()..).unwrap_or_default().trim();
+    if is_prefix(&word) {
+        return !rest.is_empty() && looks_like_instruction(rest);
+    }
+    let is_branch = word.starts_with('j') || word.starts_with("loop") || word.starts_with("call");
+    let is_target = is_branch && !rest.is_empty() && rest.chars().all(is_name_character);
+    is_instruction_name(&word) && (rest.is_empty() || is_target || begins_like_operand(rest))
+}
+
+/// Whether a text begins with a register, a number, a size or an address.
+pub(super) fn begins_like_operand(text: &str) -> bool {
+    const SIZES: [&str; 8] = ["byte", "word", "dword", "qword", "xmmword", "ymmword", "zmmword", "oword"];
+    let word = text.trim_start_matches(['%', '*']);
+    let name = names_in(word).next().unwrap_or_default();
+    let is_known = find_register(name).is_some() || SIZES.contains(&name.to_ascii_lowercase().as_str());
+    let is_name = word.starts_with(name) && is_known;
+    is_name || text.starts_with(['[', '(', '$', '-']) || text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables_get_the_command_that_measures_them() {
+        for (text, filter) in [
+            ("ADD (R64, R64)", "add r64, r64"),
+            ("VADDPS (YMM, YMM, M256)", "vaddps ymm, ymm, m256"),
+            ("ADD_R64_R64", "add r64, r64"),
+            ("ADD_GPRv_GPRv_01", "add"),
+            ("ADD64rr", "add"),
+            ("VADDPSYrm", "vaddps"),
+            ("IMUL64rri8", "imul"),
+        ] {
+            assert_eq!(NamedForm::parse(text).expect(text).filter, filter, "{text}");
+        }
+        for text in ["ADD RAX, RBX", "NOP", "add64rr", "FADD ST(1)", "MOV (%RAX), %RBX", "LOOP_TOP:"] {
+            assert!(NamedForm::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The end of a function: its return, and what follows it.
+
+use crate::asm::TextPosition;
+use cyclescope_core::error::BadSnippet;
+use iced_x86::{Instruction, Mnemonic};
+
+/// Why the last return of a function is dropped.
+pub(super) const RETURN_DROPPED: &str = "a snippet has no caller; the code before it is measured";
+
+/// Error for a return that isn't the last instruction.
+pub(super) fn middle_return_error(at: TextPosition) -> BadSnippet {
+    at.error_expecting(
+        "the code returns here, and a snippet has no caller",
+        "measure the whole function with --elf FILE --call NAME, or paste only a part without returns, such as its loop",
+    )
+}
+
+/// Whether an instruction may fill the space after a function.
+pub(super) fn is_padding_after_end(instruction: &Instruction) -> bool {
+    let exchanges =
+        instruction.mnemonic() == Mnemonic::Xchg && instruction.op0_register() == instruction.op1_register();
+    matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) || exchanges
+}
+
+/// Whether the text of an instruction is a return.
+pub(super) fn is_return_text(text: &str) -> bool {
+    let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
+    let word = words.find(|word| !matches!(word.as_str(), "rep" | "repz" | "repe" | "bnd" | "notrack"));
+    matches!(word.as_deref(), Some("ret" | "retq" | "retn"))
+}
+
+/// Whether the text of an instruction may fill the space after a function.
+pub(super) fn is_padding_text(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let exchanges = matches!(words.clone().collect::<Vec<_>>()[..], ["xchg", "%ax", "%ax"] | ["xchg", "ax", "ax"]);
+    let word = words.find(|word| !matches!(*word, "cs" | "data16" | "ds" | "es"));
+    exchanges || matches!(word, Some("nop" | "nopw" | "nopl" | "nopq" | "int3"))
+}
+
+/// Whether code after this instruction runs only if something jumps there.
+pub(super) fn is_end_text(text: &str) -> bool {
+    let word = super::text_words::first_word(text);
+    is_return_text(text) || matches!(word.as_str(), "jmp" | "jmpq" | "ud2" | "hlt")
+}

@@ -1,0 +1,220 @@
+//! Machine code in hexadecimal, as shells, C, Python, BHive and CSV files write it.
+
+use super::directives::Directive;
+use super::pasted_text::{PastedRegion, PastedText, RegionCode};
+use super::text_words::line_start;
+use crate::asm::{Listing, is_mnemonic};
+use cyclescope_core::error::BadSnippet;
+use iced_x86::{Decoder, DecoderError, DecoderOptions};
+
+/// Shortest word of a list that can't be a single byte or a number of one.
+const LONG_WORD_DIGITS: usize = 4;
+
+/// Name of this kind of text.
+pub(super) const SOURCE: &str = "machine code";
+
+/// Reads machine code; `None` if the text is something else.
+pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
+    let filled: Vec<(u32, &str)> =
+        (1..).zip(lines.iter().map(|line| line.trim())).filter(|(_, line)| is_content(line)).collect();
+    let Some(&(first, _)) = filled.first() else { return Ok(None) };
+    let regions = match read_table(&filled)? {
+        Some(regions) => regions,
+        None => {
+            let Some(words) = split_words(&filled) else { return Ok(None) };
+            refuse_list(&filled, &words)?;
+            let mut bytes = Vec::new();
+            for word in &words {
+                bytes.extend(word.to_bytes()?);
+            }
+            vec![new_region(String::new(), first, bytes)]
+        }
+    };
+    Ok(Some(PastedText { source: SOURCE, syntax: None, regions, dropped: Vec::new() }))
+}
+
+fn is_content(line: &str) -> bool {
+    !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
+}
+
+fn new_region(name: String, line: u32, bytes: Vec<u8>) -> PastedRegion {
+    let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let start = decoder.position();
+        let _ = decoder.decode();
+        if decoder.last_error() == DecoderError::NoMoreBytes {
+            let rest = crate::asm::to_hex(&bytes[start..]);
+            let what = format!("the last instruction, {rest} at +{start:#x}, is not complete");
+            let error = line_start(line).error_expecting(what, "add the missing bytes");
+            return PastedRegion { name, line, code: Err(error) };
+        }
+    }
+    let listing = Listing::from_bytes(&bytes);
+    let text = listing.text();
+    PastedRegion { name, line, code: Ok(RegionCode { listing, text, ..RegionCode::default() }) }
+}
+
+/// Reads lines of `hex,number`, with or without column names: BHive's format.
+fn read_table(filled: &[(u32, &str)]) -> Result<Option<Vec<PastedRegion>>, BadSnippet> {
+    let mut regions = Vec::new();
+    for (index, &(line, text)) in filled.iter().enumerate() {
+        let mut fields = text.split(',').map(|field| field.trim().trim_matches(['"', '\'']));
+        let (hex, number) = (fields.next().unwrap_or_default(), fields.next());
+        let is_hex = is_hex_word(hex) && hex.len() >= LONG_WORD_DIGITS;
+        let is_number = number.is_some_and(|number| number.parse::<f64>().is_ok());
+        let ends = fields.next().is_none();
+        if index == 0 && filled.len() > 1 && !is_hex && text.contains(',') && is_column_names(text) {
+            continue;
+        }
+        if !(is_hex && is_number && ends) {
+            return Ok(None);
+        }
+        let number = number.unwrap_or_default();
+        if is_hex_word(number) && number.bytes().any(|byte| byte.is_ascii_digit()) {
+            let what = format!("`{text}` may be a row with a number, or bytes separated by commas");
+            let remedy = "leave out the number, or write blanks between the bytes";
+            return Err(line_start(line).error_expecting(what, remedy));
+        }
+        let bytes = HexWord { line, digits: hex }.to_bytes()?;
+        regions.push(new_region(hex.to_string(), line, bytes));
+    }
+    Ok((!regions.is_empty()).then_some(regions))
+}
+
+fn is_column_names(text: &str) -> bool {
+    let is_name = |field: &str| {
+        let field = field.trim().trim_matches(['"', '\'']);
+        !field.is_empty() && field.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ' | '-'))
+    };
+    text.split(',').all(is_name)
+        && ["hex", "code", "block", "bytes"].iter().any(|name| text.to_lowercase().contains(name))
+}
+
+/// A word with hexadecimal digits, without its prefix or suffix.
+#[derive(Debug, Clone, Copy)]
+struct HexWord<'a> {
+    line: u32,
+    digits: &'a str,
+}
+
+impl HexWord<'_> {
+    fn to_bytes(self) -> Result<Vec<u8>, BadSnippet> {
+        if self.digits.len() % 2 == 1 {
+            let what = format!("`{}` has an odd number of hexadecimal digits", self.digits);
+            return Err(line_start(self.line).error_expecting(what, "write two digits a byte"));
+        }
+        let byte = |at: usize| u8::from_str_radix(&self.digits[at..at + 2], 16).expect("two digits");
+        Ok((0..self.digits.len()).step_by(2).map(byte).collect())
+    }
+}
+
+fn is_hex_word(word: &str) -> bool {
+    !word.is_empty() && word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Splits a text into words with digits; `None` if it has other words.
+fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
+    let mut words = Vec::new();
+    for &(line, text) in filled {
+        // The bytes of a C or Python variable.
+        let text = text.split_once('=').map_or(text, |(_, value)| value.trim());
+        let text = text.strip_prefix('b').filter(|rest| rest.starts_with(['"', '\''])).unwrap_or(text);
+        let separates = |c: char| c.is_whitespace() || ",;\"'{}[]()".contains(c);
+        for word in text.split(separates).filter(|word| !word.is_empty()) {
+            if let Some(escaped) = word.strip_prefix("\\x").or_else(|| word.strip_prefix("\\X")) {
+                for byte in escaped.split("\\x") {
+                    words.push(parse_word(line, byte).filter(|word| word.digits.len() == 2)?);
+                }
+                continue;
+            }
+            // `48:01:c0`; two parts may be an address and a byte.
+            let parts: Vec<&str> = word.split([':', '-']).collect();
+            if parts.len() > 2 && parts.iter().all(|part| part.len() == 2 && is_hex_word(part)) {
+                words.extend(parts.into_iter().map(|digits| HexWord { line, digits }));
+                continue;
+            }
+            words.push(parse_word(line, word)?);
+        }
+    }
+    let has_digit = words.iter().any(|word| word.digits.bytes().any(|byte| byte.is_ascii_digit()));
+    let is_instruction = words.first().is_some_and(|word| is_mnemonic(&word.digits.to_lowercase()));
+    let is_directive = filled.iter().any(|(_, text)| Directive::parse(text) == Some(Directive::Data));
+    (has_digit && !is_instruction && !is_directive).then_some(words)
+}
+
+/// Parses `48`, `4801c0`, `0x48` or `48h`.
+fn parse_word(line: u32, word: &str) -> Option<HexWord<'_>> {
+    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let digits = digits.or_else(|| masm_digits(word)).unwrap_or(word);
+    let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let begins = word.starts_with(|c: char| c.is_ascii_digit()) || digits.len() % 2 == 0;
+    (is_hex && begins).then_some(HexWord { line, digits })
+}
+
+/// The digits of `48h` and `0afh`.
+fn masm_digits(word: &str) -> Option<&str> {
+    let digits = word.strip_suffix('h').or_else(|| word.strip_suffix('H'))?;
+    Some(digits.strip_prefix('0').filter(|rest| rest.len() == 2).unwrap_or(digits))
+}
+
+/// Fails if the words have two meanings: decimal or hexadecimal, one snippet or several.
+fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnippet> {
+    let at = line_start(filled[0].0);
+    let text = filled[0].1;
+    let braced = text.contains('{') && !filled.iter().any(|(_, text)| text.contains("0x") || text.contains("0X"));
+    if braced && words.iter().all(|word| word.digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        let what = format!("the numbers of `{text}` may be decimal or hexadecimal");
+        return Err(at.error_expecting(what, "write 0x in front of each byte"));
+    }
+    let is_word = |text: &str| is_hex_word(text.trim_matches('"')) && text.len() >= LONG_WORD_DIGITS;
+    if filled.len() > 1 && filled.iter().all(|(_, text)| is_word(text)) {
+        let what = "each line may be a snippet of its own, or all together one";
+        let remedy = "join the lines for one snippet, or use --from FILE with the first line `hex` for several";
+        return Err(at.error_expecting(what, remedy));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Option<Vec<Vec<u8>>> {
+        let found = read_hex_text(&text.lines().collect::<Vec<_>>()).expect(text)?;
+        Some(found.regions.into_iter().map(|region| region.code.expect(text).listing.bytes().to_vec()).collect())
+    }
+
+    #[test]
+    fn machine_code_is_read_in_every_notation() {
+        for text in [
+            "4801c0",
+            "48 01 c0",
+            "0x48,0x01, 0xC0",
+            "\\x48\\x01\\xc0",
+            "\"\\x48\\x01\\xc0\"",
+            "{0x48, 0x01, 0xc0}",
+            "unsigned char code[] = { 0x48, 0x01,\n 0xc0 };",
+            "code = b'\\x48\\x01\\xc0'",
+            "48h 01h 0c0h",
+            "\"4801c0\"",
+            "48:01:c0",
+            "# a block\n48 01\nc0\n",
+            "4801c0,12.50",
+            "hex,cycles\n4801c0,1.50\n",
+        ] {
+            assert_eq!(bytes(text), Some(vec![vec![0x48, 0x01, 0xc0]]), "{text}");
+        }
+        assert_eq!(bytes("4801c0,1.00\n90909090,0.25").map(|all| all.len()), Some(2));
+        for text in ["fadd", "add", "nop", "dec 48", "mov eax, 48h", "1: nop", "db 90", "dd 48", "40: 01 c0", ""] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn two_meanings_are_errors() {
+        for text in ["{72, 15}", "4801c0\n90909090", "4801c0,30", "48 0", "4801c"] {
+            let found = read_hex_text(&text.lines().collect::<Vec<_>>());
+            assert!(found.is_err(), "{text}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! From a listing to its regions: each function is one.
+
+use super::dialect::recognize_syntax;
+use super::directives::Directive;
+use super::foreign_text::{is_prefix, looks_like_instruction};
+use super::functions::{RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error};
+use super::listing_line::{CodeLine, ListingFormat, ListingLine, take_address};
+use super::listings::FORMATS;
+use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
+use super::markers;
+use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
+use super::text_words::{first_word, line_start, position_in, split_statements, strip_comment};
+use crate::asm::{self, InstructionSyntax, Listing};
+use cyclescope_core::error::BadSnippet;
+use std::collections::{BTreeSet, HashMap};
+
+/// Longest instruction in bytes.
+const INSTRUCTION_BYTES_MOST: u64 = 15;
+
+/// Lines of a function.
+#[derive(Default)]
+struct ListedFunction<'a> {
+    name: &'a str,
+    code: Vec<PlacedCode<'a>>,
+    /// The first line that can't be measured, and why.
+    error: Option<BadSnippet>,
+    /// Line of bytes that were left out, if no code followed yet.
+    gap: Option<u32>,
+}
+
+/// Reads a listing; `None` if the text is none.
+pub(super) fn read_listing(
+    lines: &[&str],
+    syntax: Option<InstructionSyntax>,
+) -> Result<Option<PastedText>, BadSnippet> {
+    let Some((format, parsed)) = recognize_format(lines) else { return Ok(None) };
+    let mut dropped = Vec::new();
+    let functions = split_functions(lines, &parsed, &mut dropped)?;
+    let texts = functions.iter().flat_map(|function| function.code.iter().map(|placed| placed.code.text));
+    let syntax = syntax.or_else(|| recognize_syntax(texts));
+    let mut regions = Vec::new();
+    for ListedFunction { name, code, error, .. } in functions {
+        for (mark, code) in markers::split_by_marker_bytes(code, &mut dropped)? {
+            let code = join_prefixes(code);
+            let Some(first) = code.first() else { continue };
+            let has_bytes = code.iter().all(|placed| !placed.code.bytes.is_empty());
+            let built = match &error {
+                Some(error) => Err(error.clone()),
+                None if has_bytes => build_from_bytes(&code, syntax, &mut dropped),
+                None => build_from_text(lines, &code, syntax, &mut dropped),
+            };
+            let name = mark.unwrap_or_else(|| name.to_string());
+            regions.push(PastedRegion { name, line: first.line, code: built });
+        }
+    }
+    dropped.sort_by_key(|dropped| dropped.line);
+    let is_code = |line: &ListingLine| matches!(line, ListingLine::Code(code) if code.bytes.is_empty());
+    let syntax = parsed.iter().any(is_code).then_some(syntax.unwrap_or(InstructionSyntax::Intel));
+    Ok(Some(PastedText { source: format.name, syntax, regions, dropped }))
+}
+
+/// The format with the most instructions in the text.
+fn recognize_format<'a>(lines: &[&'a str]) -> Option<(&'static ListingFormat, Vec<ListingLine<'a>>)> {
+    let count = |parsed: &[ListingLine]| parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count();
+    let mut best: Option<(&ListingFormat, Vec<ListingLine>)> = None;
+    for format in FORMATS {
+        let parsed = (format.read)(lines);
+        if count(&parsed) > best.as_ref().map_or(0, |(_, best)| count(best)) {
+            best = Some((format, parsed));
+        }
+    }
+    best.filter(|(format, parsed)| is_plausible(format, lines, parsed))
+}
+
+/// Whether addresses without bytes can be addresses. Otherwise they are the labels of assembly.
+fn is_plausible(format: &ListingFormat, lines: &[&str], parsed: &[ListingLine]) -> bool {
+    let codes: Vec<&CodeLine> =
+        parsed.iter().filter_map(|line| if let ListingLine::Code(code) = line { Some(code) } else { None }).collect();
+    if codes.iter().any(|code| !code.bytes.is_empty()) {
+        return true;
+    }
+    // Only this format's addresses look like labels.
+    if format.name != "objdump" || codes.iter().any(|code| code.address.is_none()) {
+        return true;
+    }
+    let mut unexplained = lines.iter().zip(parsed).filter(|(_, line)| **line == ListingLine::Unknown);
+    let rises = codes.windows(2).all(|pair| {
+        let (Some(from), Some(to)) = (pair[0].address, pair[1].address) else { return false };
+        let length = asm::parse_assembly(pair[0].text).map_or(1, |listing| listing.bytes().len() as u64);
+        // A function may be followed by another one anywhere.
+        to.checked_sub(from).is_none_or(|step| step >= length.min(INSTRUCTION_BYTES_MOST))
+    });
+    rises && !unexplained.any(|(line, _)| is_assembly(strip_comment(line)))
+}
+
+/// Whether a line looks like an instruction or a directive, with or without a label.
+fn is_assembly(line: &str) -> bool {
+    let statement = line.rsplit_once(": ").map_or(line, |(_, statement)| statement).trim();
+    looks_like_instruction(statement) || Directive::parse(statement).is_some()
+}
+
+fn split_functions<'a>(
+    lines: &[&'a str],
+    parsed: &[ListingLine<'a>],
+    dropped: &mut Vec<DroppedLine>,
+) -> Result<Vec<ListedFunction<'a>>, BadSnippet> {
+    let mut functions: Vec<ListedFunction> = vec![ListedFunction::default()];
+    // Addresses and bytes together show that no instruction is missing.
+    let is_exact = |line: &ListingLine| match line {
+        ListingLine::Code(code) => code.address.is_some() && !code.bytes.is_empty(),
+        _ => true,
+    };
+    let is_exact = parsed.iter().all(is_exact);
+    for (number, (whole, line)) in (1..).zip(lines.iter().zip(parsed)) {
+        let current = functions.last_mut().expect("there is one");
+        match line {
+            ListingLine::Header { name } => functions.push(ListedFunction { name, ..ListedFunction::default() }),
+            ListingLine::End => functions.push(ListedFunction::default()),
+            ListingLine::Code(code) => {
+                if let Some(line) = current.gap {
+                    let remedy = "paste the bytes that `...` stands for (objdump -z), or each part on its own";
+                    let missing = line_start(line).error_expecting("bytes are left out here", remedy);
+                    current.error.get_or_insert(missing);
+                }
+                current.code.push(PlacedCode { line: number, whole, code: code.clone() });
+            }
+            ListingLine::MoreBytes(bytes) => match current.code.last_mut() {
+                Some(placed) if !placed.code.bytes.is_empty() => placed.code.bytes.extend(bytes),
+                _ => {
+                    let what = "these bytes have no instruction in front of them";
+                    let error = line_start(number).error_expecting(what, "paste the line before it too");
+                    current.error.get_or_insert(error);
+                }
+            },
+            ListingLine::Relocation => {
+                let text = current.code.last().map_or("", |placed| placed.code.text);
+                let what = format!("the linker fills in an operand of `{text}`");
+                let remedy = "paste the code of the linked program, or measure it with --elf FILE --call NAME";
+                current.error.get_or_insert(line_start(number).error_expecting(what, remedy));
+            }
+            ListingLine::Gap => current.gap = Some(number),
+            ListingLine::Frame if whole.trim().is_empty() => {}
+            ListingLine::Frame => dropped.push(DroppedLine::new_noise(number, whole, "it is not code")),
+            ListingLine::Unknown => {
+                if !is_exact && is_assembly(strip_comment(whole)) {
+                    let what = "this line may be an instruction or source code";
+                    let remedy = "delete it, or paste the instructions alone";
+                    return Err(line_start(number).error_expecting(what, remedy));
+                }
+                dropped.push(DroppedLine::new_noise(number, whole, "it is not code"));
+            }
+        }
+    }
+    functions.retain(|function| !function.code.is_empty());
+    Ok(functions)
+}
+
+/// Joins prefixes on lines of their own with the instructions after them.
+fn join_prefixes(code: Vec<PlacedCode>) -> Vec<PlacedCode> {
+    let mut joined: Vec<PlacedCode> = Vec::with_capacity(code.len());
+    for mut placed in code {
+        if let Some(before) = joined.pop_if(|before| before.code.prefix.is_none() && is_prefix(before.code.text)) {
+            placed.code.prefix = Some(before.code.text);
+            placed.code.address = before.code.address;
+            placed.code.bytes.splice(0..0, before.code.bytes);
+        }
+        joined.push(placed);
+    }
+    joined
+}
+
+/// Assembles the text of a region, with its addresses as labels. Lines and columns are those of the
+/// whole text.
+fn build_from_text(
+    lines: &[&str],
+    code: &[PlacedCode],
+    syntax: Option<InstructionSyntax>,
+    dropped: &mut Vec<DroppedLine>,
+) -> Result<RegionCode, BadSnippet> {
+    if let Some(placed) = code.iter().find(|placed| !placed.code.bytes.is_empty()) {
+        let what = "this line has bytes, and others of the same code have none";
+        return Err(placed.at().error_expecting(what, "paste all lines with bytes, or all without them"));
+    }
+    let (code, end) = drop_end_text(code, dropped);
+    if let Some(placed) = code.iter().find(|placed| is_return_text(placed.code.text)) {
+        return Err(middle_return_error(placed.at()));
+    }
+    let places = PlaceLabels::new(code, end);
+    let mut written = vec![String::new(); lines.len()];
+    if let Some((placed, label)) = end.and_then(|end| Some((end, places.label_of(&end.code)?))) {
+        written[placed.line as usize - 1] = format!("{label}:");
+    }
+    for placed in code {
+        let text = places.rewrite_target(placed)?;
+        let label = places.label_of(&placed.code).map_or(String::new(), |label| format!("{label}: "));
+        let column = position_in(placed.line, placed.whole, placed.code.text).column as usize - 1;
+        let blanks = column.saturating_sub(label.chars().count());
+        written[placed.line as usize - 1] = format!("{}{label}{text}", " ".repeat(blanks));
+    }
+    let mut listing = assemble(&written, syntax)?;
+    let lengths = listed_lengths(code, end);
+    if fit_lengths(&mut written, &listing, &lengths, syntax) {
+        listing = assemble(&written, syntax)?;
+    }
+    let found = line_lengths(&listing);
+    let reencoded = lengths.iter().filter(|(line, length)| found.get(line) != Some(length));
+    let reencoded = reencoded.map(|(line, _)| *line).collect();
+    for (index, instruction) in listing.instructions().iter().enumerate() {
+        if instruction.is_ip_rel_memory_operand() {
+            let at = listing.position(index).unwrap_or(line_start(1));
+            let text = code.iter().find(|placed| placed.line == at.line).map_or("", |placed| placed.code.text);
+            return Err(refuse_data(at, text));
+        }
+    }
+    let text: Vec<&str> = written.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let address = code.first().and_then(|placed| placed.code.address);
+    Ok(RegionCode { text: text.join("\n"), listing, address, reencoded, ..RegionCode::default() })
+}
+
+fn assemble(written: &[String], syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
+    match syntax {
+        Some(syntax) => asm::parse_with_syntax(&written.join("\n"), syntax),
+        None => asm::parse_assembly(&written.join("\n")),
+    }
+}
+
+/// Lengths of instructions by the addresses of a listing, each with its line.
+fn listed_lengths(code: &[PlacedCode], end: Option<&PlacedCode>) -> Vec<(u32, u64)> {
+    let all: Vec<&PlacedCode> = code.iter().chain(end).collect();
+    let length = |pair: &[&PlacedCode]| Some((pair[0].line, pair[1].code.address?.checked_sub(pair[0].code.address?)?));
+    all.windows(2).filter_map(length).collect()
+}
+
+/// Number of bytes that each line became.
+fn line_lengths(listing: &Listing) -> HashMap<u32, u64> {
+    let mut lengths = HashMap::new();
+    for (index, instruction) in listing.instructions().iter().enumerate() {
+        let line = listing.position(index).map_or(0, |at| at.line);
+        *lengths.entry(line).or_default() += instruction.len() as u64;
+    }
+    lengths
+}
+
+/// Adds hints to instructions whose encoding has another length than in the listing. Returns
+/// whether there are any.
+fn fit_lengths(
+    written: &mut [String],
+    listing: &Listing,
+    lengths: &[(u32, u64)],
+    syntax: Option<InstructionSyntax>,
+) -> bool {
+    const HINTS: [&str; 4] = ["{disp8}", "{disp32}", "data16", "{vex3}"];
+    let mut is_changed = false;
+    let found = line_lengths(listing);
+    for &(line, length) in lengths {
+        if found.get(&line) == Some(&length) {
+            continue;
+        }
+        let text = &mut written[line as usize - 1];
+        let code = text.trim_start();
+        let code = code.split_once(": ").map_or(code, |(_, code)| code);
+        let label = &text[..text.len() - code.len()];
+        let hinted = HINTS.iter().map(|hint| format!("{hint} {code}"));
+        let fits = |hinted: &String| {
+            assemble(std::slice::from_ref(hinted), syntax).is_ok_and(|listing| listing.bytes().len() as u64 == length)
+        };
+        if let Some(hinted) = hinted.filter(fits).next() {
+            *text = format!("{label}{hinted}");
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Drops the return at the end, and what fills the space up to the next function. Also returns the
+/// first dropped line, where the code ends.
+fn drop_end_text<'a, 'b>(
+    code: &'b [PlacedCode<'a>],
+    dropped: &mut Vec<DroppedLine>,
+) -> (&'b [PlacedCode<'a>], Option<&'b PlacedCode<'a>>) {
+    let padding = code.iter().rev().take_while(|placed| is_padding_text(placed.code.text)).count();
+    let (before, after) = code.split_at(code.len() - padding);
+    let Some(last) = before.last().filter(|last| is_end_text(last.code.text)) else {
+        return (code, None);
+    };
+    for placed in after {
+        dropped.push(DroppedLine::new_noise(placed.line, placed.code.text, "it fills the space after the code"));
+    }
+    if !is_return_text(last.code.text) {
+        return (before, after.first());
+    }
+    dropped.push(DroppedLine::new_code(last.line, last.code.text, RETURN_DROPPED));
+    (&before[..before.len() - 1], Some(last))
+}
+
+/// The places that branches lead to, by address or by the listing's own labels.
+struct PlaceLabels {
+    /// Places that an instruction is at, or that follow the last one.
+    places: BTreeSet<u64>,
+    /// Places that a branch leads to.
+    targets: BTreeSet<u64>,
+    has_addresses: bool,
+}
+
+impl PlaceLabels {
+    /// `end` is what follows the code.
+    fn new(code: &[PlacedCode], end: Option<&PlacedCode>) -> PlaceLabels {
+        let has_addresses = code.iter().all(|placed| placed.code.address.is_some());
+        let place = |code: &CodeLine| match has_addresses {
+            true => code.address,
+            false => code.label.and_then(take_address).map(|(address, _)| address),
+        };
+        let places = code.iter().chain(end).filter_map(|placed| place(&placed.code)).collect();
+        let targets = code.iter().filter_map(|placed| branch_target(placed.code.text)).map(|(target, _)| target);
+        PlaceLabels { places, targets: targets.collect(), has_addresses }
+    }
+
+    /// The label of an instruction, if a branch leads to it.
+    fn label_of(&self, code: &CodeLine) -> Option<String> {
+        let place =
+            if self.has_addresses { code.address } else { code.label.and_then(take_address).map(|place| place.0) };
+        place.filter(|place| self.targets.contains(place)).map(name_place)
+    }
+
+    /// The text of an instruction with a label as its target.
+    fn rewrite_target(&self, placed: &PlacedCode) -> Result<String, BadSnippet> {
+        let full = placed.full_text();
+        // A line has one instruction, so that `;` starts a comment.
+        let text = split_statements(strip_comment(&full))[0].trim_end();
+        let Some((target, before)) = branch_target(text) else {
+            let is_direct = is_branch_name(&first_word(text)) && text.contains('<');
+            return match is_direct {
+                true if first_word(text).starts_with("call") => Err(refuse_call(placed.at(), text)),
+                true => Err(placed.at().error_expecting(
+                    format!("`{text}` leads to a place that the text doesn't show"),
+                    "paste the text with its addresses or bytes",
+                )),
+                false => Ok(text.to_string()),
+            };
+        };
+        if first_word(text).starts_with("call") {
+            return Err(refuse_call(placed.at(), text));
+        }
+        if self.places.contains(&target) {
+            return Ok(format!("{before}{}", name_place(target)));
+        }
+        let inside = self.places.first().is_some_and(|first| *first < target)
+            && self.places.last().is_some_and(|last| target < *last);
+        Err(refuse_target(placed.at(), text, inside))
+    }
+}
+
+/// Name of the label at an address. It is as long as the address with its `0x` at most.
+fn name_place(address: u64) -> String {
+    format!("L{address:x}")
+}
+
+fn is_branch_name(word: &str) -> bool {
+    word.starts_with('j') || word.starts_with("loop") || word.starts_with("call") || word == "xbegin"
+}
+
+/// The address that a direct branch leads to, and the text before it.
+fn branch_target(text: &str) -> Option<(u64, &str)> {
+    let mut start = 0;
+    loop {
+        let rest = &text[start..];
+        let word_start = start + rest.len() - rest.trim_start().len();
+        let word_end = text[word_start..].find(char::is_whitespace).map(|end| word_start + end)?;
+        let word = text[word_start..word_end].to_ascii_lowercase();
+        if is_branch_name(&word) {
+            start = word_end;
+            break;
+        }
+        if !matches!(word.as_str(), "bnd" | "notrack" | "cs" | "ds") {
+            return None;
+        }
+        start = word_end;
+    }
+    let mut operand_start = start + text[start..].len() - text[start..].trim_start().len();
+    for keyword in ["short ", "near ", "SHORT ", "NEAR "] {
+        if text[operand_start..].starts_with(keyword) {
+            operand_start += keyword.len();
+        }
+    }
+    let (address, after) = take_address(&text[operand_start..])?;
+    let after = after.trim_start();
+    let is_whole = after.is_empty() || after.starts_with(['<', '#']) || after.starts_with("//");
+    is_whole.then(|| (address, &text[..operand_start]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_hexadecimal_addresses() {
+        assert_eq!(branch_target("jle    30 <sum+0x30>"), Some((0x30, "jle    ")));
+        assert_eq!(branch_target("bnd jmp 0x401136"), Some((0x40_1136, "bnd jmp ")));
+        for text in ["jmp *%rax", "jmp rax", "jne .L3", "mov $0x30,%eax", "call *0x8(%rax)", "ret"] {
+            assert_eq!(branch_target(text), None, "{text}");
+        }
+    }
+}

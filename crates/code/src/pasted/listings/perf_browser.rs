@@ -1,0 +1,56 @@
+//! Text of perf's browser and of `perf annotate --stdio2`, which has labels instead of addresses.
+//!
+//! ```text
+//!          10:   mov  (%rdi),%rax
+//!  60.84         lea  (%rax,%rax,2),%rax
+//!              ↑ jne  10
+//! ```
+
+use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, parse_header, take_address};
+
+pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", read: read_lines };
+
+/// Marks in front of branches, calls and returns.
+const ARROWS: [char; 4] = ['↑', '↓', '→', '←'];
+
+fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
+    let is_browser = |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('│');
+    if !lines.iter().any(is_browser) {
+        return vec![ListingLine::Unknown; lines.len()];
+    }
+    lines.iter().map(|line| parse_line(line)).collect()
+}
+
+fn parse_line(line: &str) -> ListingLine<'_> {
+    let trimmed = line.trim();
+    if trimmed.is_empty() || trimmed.starts_with("Percent") || trimmed.starts_with("Disassembly of section") {
+        return ListingLine::Frame;
+    }
+    let rest = skip_share(trimmed);
+    if rest.is_empty() || rest.starts_with("Disassembly of section") {
+        return ListingLine::Frame;
+    }
+    if let Some(header) = parse_header(rest) {
+        return header;
+    }
+    let (label, text) = match take_address(rest) {
+        Some((_, after)) if after.starts_with(": ") || after == ":" => {
+            (Some(&rest[..rest.len() - after.len()]), after[1..].trim_start())
+        }
+        _ => (None, rest),
+    };
+    let text = text.trim_start_matches(ARROWS).trim();
+    match begins_with_instruction(text) {
+        true => ListingLine::Code(CodeLine { text, label, ..CodeLine::default() }),
+        false => ListingLine::Unknown,
+    }
+}
+
+/// Skips `60.84 │`; both parts may be missing.
+fn skip_share(line: &str) -> &str {
+    let end = line.find(char::is_whitespace).unwrap_or(line.len());
+    let is_share = line[..end].contains('.') && line[..end].parse::<f64>().is_ok();
+    let rest = if is_share { &line[end..] } else { line };
+    rest.trim_start().trim_start_matches('│').trim()
+}

@@ -1,0 +1,239 @@
+//! Regions whose listing has the bytes: the bytes are the code, and the text must agree.
+
+use super::functions::{RETURN_DROPPED, is_padding_after_end, middle_return_error};
+use super::listing_line::CodeLine;
+use super::pasted_text::{DroppedLine, RegionCode};
+use super::text_words::position_in;
+use crate::asm::{self, InstructionSyntax, Listing, TextPosition};
+use cyclescope_core::error::BadSnippet;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+
+/// Longest branch with an 8-bit displacement, with a prefix.
+const SHORT_BRANCH_BYTES: usize = 3;
+
+/// An instruction of a listing with its place in the text.
+#[derive(Debug, Clone)]
+pub(super) struct PlacedCode<'a> {
+    /// Its line, from 1.
+    pub(super) line: u32,
+    /// The whole line.
+    pub(super) whole: &'a str,
+    /// What the line says.
+    pub(super) code: CodeLine<'a>,
+}
+
+impl PlacedCode<'_> {
+    /// Where its text begins.
+    pub(super) fn at(&self) -> TextPosition {
+        position_in(self.line, self.whole, self.code.text)
+    }
+
+    /// Its text, with a prefix from the line before.
+    pub(super) fn full_text(&self) -> String {
+        match self.code.prefix {
+            Some(prefix) => format!("{prefix} {}", self.code.text),
+            None => self.code.text.to_string(),
+        }
+    }
+}
+
+/// A line with its decoded instructions.
+struct DecodedLine<'a> {
+    placed: &'a PlacedCode<'a>,
+    instructions: Vec<Instruction>,
+}
+
+/// Builds the code of a region from its bytes.
+pub(super) fn build_from_bytes(
+    lines: &[PlacedCode],
+    syntax: Option<InstructionSyntax>,
+    dropped: &mut Vec<DroppedLine>,
+) -> Result<RegionCode, BadSnippet> {
+    check_addresses(lines)?;
+    let mut decoded = decode_lines(lines)?;
+    for line in &decoded {
+        check_text(line, syntax)?;
+    }
+    drop_end(&mut decoded, dropped);
+    check_flow(&decoded)?;
+    let start = decoded.first().map_or(0, |line| line.instructions[0].ip());
+    let bytes: Vec<u8> = decoded.iter().flat_map(|line| line.placed.code.bytes.iter().copied()).collect();
+    let places: Vec<(u64, TextPosition)> =
+        decoded.iter().map(|line| (line.instructions[0].ip().wrapping_sub(start), line.placed.at())).collect();
+    let listing = Listing::from_parts(bytes, &places);
+    let text = listing.text();
+    let address = lines.first().and_then(|line| line.code.address);
+    Ok(RegionCode { listing, text, address, ..RegionCode::default() })
+}
+
+/// Fails if bytes are missing between two lines.
+fn check_addresses(lines: &[PlacedCode]) -> Result<(), BadSnippet> {
+    for pair in lines.windows(2) {
+        let (Some(address), Some(next)) = (pair[0].code.address, pair[1].code.address) else { continue };
+        let end = address.wrapping_add(pair[0].code.bytes.len() as u64);
+        if end != next {
+            let message = format!("line {} ends at {end:#x}, and this one is at {next:#x}", pair[0].line);
+            let remedy = "paste the code without gaps, or each part on its own";
+            return Err(pair[1].at().error_expecting(message, remedy));
+        }
+    }
+    Ok(())
+}
+
+fn decode_lines<'a>(lines: &'a [PlacedCode<'a>]) -> Result<Vec<DecodedLine<'a>>, BadSnippet> {
+    let mut decoded = Vec::with_capacity(lines.len());
+    let mut ip = lines.first().and_then(|line| line.code.address).unwrap_or(0);
+    for placed in lines {
+        let bytes = &placed.code.bytes;
+        let mut decoder = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE);
+        let mut instructions = Vec::new();
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                let message = format!("`{}` is not a 64-bit x86 instruction", asm::to_hex(bytes));
+                let remedy = "paste x86-64 code from the start of an instruction, without data";
+                return Err(placed.at().error_expecting(message, remedy));
+            }
+            instructions.push(instruction);
+        }
+        ip = ip.wrapping_add(bytes.len() as u64);
+        decoded.push(DecodedLine { placed, instructions });
+    }
+    Ok(decoded)
+}
+
+/// Fails if the text assembles to another instruction than the bytes hold.
+fn check_text(line: &DecodedLine, syntax: Option<InstructionSyntax>) -> Result<(), BadSnippet> {
+    let [instruction] = line.instructions[..] else { return Ok(()) };
+    if instruction.flow_control() != FlowControl::Next || instruction.is_ip_rel_memory_operand() {
+        return Ok(());
+    }
+    let text = &line.placed.full_text();
+    let read = match syntax {
+        Some(syntax) => asm::parse_with_syntax(text, syntax),
+        None => asm::parse_assembly(text),
+    };
+    // Disassemblers have names of their own for some instructions.
+    let Ok(listing) = read else { return Ok(()) };
+    let [written] = listing.instructions() else { return Ok(()) };
+    let [says, holds] = [written, &instruction].map(describe_instruction);
+    if says == holds || are_both_idle(written, &instruction) {
+        return Ok(());
+    }
+    let message = format!("the bytes are `{holds}`, but the text is `{says}`");
+    let remedy = "correct one of them: paste the bytes alone, or the instructions without bytes";
+    Err(line.placed.at().error_expecting(message, remedy))
+}
+
+/// Text of an instruction that is the same for all of its encodings.
+fn describe_instruction(instruction: &Instruction) -> String {
+    let mut text = asm::format_instruction(instruction);
+    for hint in
+        ["{vex} ", "{vex3} ", "{evex} ", "{load} ", "{store} ", "{disp8} ", "{disp32} ", "cs ", "ds ", "es ", "ss "]
+    {
+        text = text.replace(hint, "");
+    }
+    text
+}
+
+/// Whether both do nothing: there are many encodings of that, and disassemblers shorten their
+/// names.
+fn are_both_idle(one: &Instruction, other: &Instruction) -> bool {
+    let is_idle = |instruction: &Instruction| {
+        let exchanges =
+            instruction.mnemonic() == Mnemonic::Xchg && instruction.op0_register() == instruction.op1_register();
+        instruction.mnemonic() == Mnemonic::Nop || exchanges
+    };
+    is_idle(one) && is_idle(other)
+}
+
+/// Drops the return at the end, and what fills the space up to the next function.
+fn drop_end(decoded: &mut Vec<DecodedLine>, dropped: &mut Vec<DroppedLine>) {
+    let is_padding = |line: &DecodedLine| line.instructions.iter().all(is_padding_after_end);
+    let padding = decoded.iter().rev().take_while(|line| is_padding(line)).count();
+    let code = decoded.len() - padding;
+    let ends = |line: &DecodedLine| {
+        let flow = line.instructions.last().map(Instruction::flow_control);
+        matches!(flow, Some(FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch))
+    };
+    let Some(last) = code.checked_sub(1).map(|last| &decoded[last]).filter(|last| ends(last)) else { return };
+    let returns = is_return(&last.instructions);
+    if returns {
+        dropped.push(DroppedLine::new_code(last.placed.line, last.placed.code.text, RETURN_DROPPED));
+    }
+    for line in &decoded[code..] {
+        dropped.push(DroppedLine::new_noise(
+            line.placed.line,
+            line.placed.code.text,
+            "it fills the space after the code",
+        ));
+    }
+    decoded.truncate(if returns { code - 1 } else { code });
+}
+
+fn is_return(instructions: &[Instruction]) -> bool {
+    instructions.last().is_some_and(|last| last.flow_control() == FlowControl::Return)
+}
+
+/// Fails if the code leaves the region, or uses what isn't in it.
+fn check_flow(decoded: &[DecodedLine]) -> Result<(), BadSnippet> {
+    let Some(start) = decoded.first().map(|line| line.instructions[0].ip()) else { return Ok(()) };
+    let mut places: Vec<u64> = decoded.iter().flat_map(|line| line.instructions.iter().map(Instruction::ip)).collect();
+    places.extend(decoded.last().and_then(|line| line.instructions.last()).map(Instruction::next_ip));
+    let is_place = |address: u64| places.binary_search(&address).is_ok();
+    for DecodedLine { placed, instructions } in decoded {
+        for instruction in instructions {
+            let at = placed.at();
+            let text = placed.code.text.trim();
+            if instruction.is_ip_rel_memory_operand() {
+                return Err(refuse_data(at, text));
+            }
+            match instruction.flow_control() {
+                FlowControl::Return => return Err(middle_return_error(at)),
+                FlowControl::Call => return Err(refuse_call(at, text)),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+                    if instruction.op0_kind() == iced_x86::OpKind::NearBranch64 =>
+                {
+                    let target = instruction.near_branch_target();
+                    // An object file's branch to another function, before the linker fills it in.
+                    if target == instruction.next_ip() && instruction.len() > SHORT_BRANCH_BYTES {
+                        return Err(refuse_call(at, text));
+                    }
+                    if !is_place(target) {
+                        let inside = (start..*places.last().unwrap_or(&start)).contains(&target);
+                        return Err(refuse_target(at, text, inside));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Error for a branch out of the region, or into an instruction.
+pub(super) fn refuse_target(at: TextPosition, text: &str, is_inside: bool) -> BadSnippet {
+    match is_inside {
+        true => at.error_expecting(format!("`{text}` leads into an instruction"), "paste the code from its start"),
+        false => at.error_expecting(
+            format!("`{text}` leaves the pasted code"),
+            "paste the lines up to its target too, or leave this line out",
+        ),
+    }
+}
+
+/// Error for a call of code that isn't in the region.
+pub(super) fn refuse_call(at: TextPosition, text: &str) -> BadSnippet {
+    at.error_expecting(
+        format!("`{text}` calls a function"),
+        "measure the whole function with --elf FILE --call NAME, or leave this line out",
+    )
+}
+
+/// Error for data that isn't in the region.
+pub(super) fn refuse_data(at: TextPosition, text: &str) -> BadSnippet {
+    at.error_expecting(
+        format!("`{text}` uses data of the program that is not in the text"),
+        "measure the function with --elf FILE --call NAME, or write the operand as memory at R14",
+    )
+}

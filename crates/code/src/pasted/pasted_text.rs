@@ -1,0 +1,79 @@
+//! What a reader made of a text.
+
+use crate::asm::{InstructionSyntax, Listing};
+use cyclescope_core::error::BadSnippet;
+
+/// What a reader made of a text.
+#[derive(Debug, Clone)]
+pub struct PastedText {
+    /// The program or format that the text comes from.
+    pub source: &'static str,
+    /// Syntax of the instructions; `None` for machine code, and for text that is the same in both.
+    pub syntax: Option<InstructionSyntax>,
+    /// The pieces of code to measure, each on its own.
+    pub regions: Vec<PastedRegion>,
+    /// Parts of the text that are not measured, by line.
+    pub dropped: Vec<DroppedLine>,
+}
+
+/// A piece of code.
+#[derive(Debug, Clone)]
+pub struct PastedRegion {
+    /// Name of the function or mark; empty if it has none.
+    pub name: String,
+    /// Its first line in the text, from 1.
+    pub line: u32,
+    /// Its code, or why it can't be measured.
+    pub code: Result<RegionCode, BadSnippet>,
+}
+
+/// The code of a region.
+#[derive(Debug, Clone, Default)]
+pub struct RegionCode {
+    /// Instructions, with their positions in the text.
+    pub listing: Listing,
+    /// Assembly without the parts that were dropped; for machine code the disassembly.
+    pub text: String,
+    /// Assembly that runs once before, in Intel syntax; empty if there is none.
+    pub init: String,
+    /// Address of the first instruction in the text, if it has addresses.
+    pub address: Option<u64>,
+    /// Lines of instructions whose encoding here is longer or shorter than in the text.
+    pub reencoded: Vec<u32>,
+}
+
+/// A part of the text that is not measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedLine {
+    /// Its line in the text, from 1.
+    pub line: u32,
+    /// The text.
+    pub text: String,
+    /// Why it is not measured.
+    pub why: &'static str,
+    /// Whether it may be code, so that a user must hear of it.
+    pub is_code: bool,
+}
+
+impl DroppedLine {
+    /// Text that can't be code.
+    pub(super) fn new_noise(line: u32, text: &str, why: &'static str) -> DroppedLine {
+        DroppedLine { line, text: text.trim().to_string(), why, is_code: false }
+    }
+
+    /// Text that may be code.
+    pub(super) fn new_code(line: u32, text: &str, why: &'static str) -> DroppedLine {
+        DroppedLine { line, text: text.trim().to_string(), why, is_code: true }
+    }
+}
+
+impl PastedText {
+    /// The name of the dialect.
+    pub fn dialect(&self) -> &'static str {
+        match self.syntax {
+            Some(InstructionSyntax::Att) => "AT&T syntax",
+            Some(InstructionSyntax::Intel) => "Intel syntax",
+            None => "machine code",
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Words, comments and columns of a line.
+
+use crate::asm::TextPosition;
+
+/// The start of a line.
+pub(super) fn line_start(line: u32) -> TextPosition {
+    TextPosition { line, column: 1 }
+}
+
+/// The position of a part of a line, which must be a slice of it.
+pub(super) fn position_in(line: u32, whole: &str, part: &str) -> TextPosition {
+    let offset = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize).min(whole.len());
+    TextPosition { line, column: whole[..offset].chars().count() as u32 + 1 }
+}
+
+/// The line's first word in lower case.
+pub(super) fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The line without a comment that starts with `#` or `//`. A quoted text may hold both.
+pub(super) fn strip_comment(line: &str) -> &str {
+    let bytes = line.as_bytes();
+    let mut quote = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (Some(_), b'\\') => at += 1,
+            (Some(open), byte) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"') => quote = Some(b'"'),
+            // A character, such as `'#'`.
+            (None, b'\'') if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            (None, b'#') => return &line[..at],
+            (None, b'/') if bytes.get(at + 1) == Some(&b'/') => return &line[..at],
+            _ => {}
+        }
+        at += 1;
+    }
+    line
+}
+
+/// Splits a text at each `;` that isn't in quotes.
+pub(super) fn split_statements(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut quote) = (0, None);
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (Some(_), b'\\') => at += 1,
+            (Some(open), byte) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"') => quote = Some(b'"'),
+            (None, b'\'') if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            (None, b';') => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    parts.push(&text[start.min(text.len())..]);
+    parts
+}
+
+/// Whether a character may be part of a name.
+pub(super) fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@' | '?' | '$')
+}
+
+/// The names in a text.
+pub(super) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_name_character(c)).filter(|name| !name.is_empty())
+}
+
+/// Replaces the lines around a code block of Markdown by empty ones. Other lines don't change.
+pub(super) fn blank_fences(text: &str) -> String {
+    let is_fence = |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+    text.split_inclusive('\n').map(|line| if is_fence(line) { "\n" } else { line }).collect()
+}
+
+/// Replaces comments between `/*` and `*/` by blanks. Lines and columns don't change.
+pub(super) fn blank_block_comments(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find("/*") {
+        let end = rest[begin + 2..].find("*/").map_or(rest.len(), |end| begin + 2 + end + 2);
+        blanked.push_str(&rest[..begin]);
+        blanked.extend(rest[begin..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        rest = &rest[end..];
+    }
+    blanked.push_str(rest);
+    blanked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_cut_outside_of_quotes() {
+        assert_eq!(strip_comment("add rax, 1 # one"), "add rax, 1 ");
+        assert_eq!(strip_comment("mov al, '#' // c"), "mov al, '#' ");
+        assert_eq!(strip_comment(".string \"a#b\\\"#\" # c"), ".string \"a#b\\\"#\" ");
+        assert_eq!(split_statements("mov al, ';'; nop;"), ["mov al, ';'", " nop", ""]);
+        assert_eq!(blank_block_comments("a /* b\nc */ d"), "a     \n     d");
+    }
+}

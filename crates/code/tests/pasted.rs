@@ -1,0 +1,115 @@
+//! Texts of other programs: each must become the bytes that the assembler made, or be refused with
+//! a reason and a remedy.
+//!
+//! The files in `pasted_texts` hold the cases. A line `=== NAME` begins one. The next lines hold
+//! its bytes, one region a line after `==> `, or `==! REASON | REMEDY` for a refusal. The text
+//! follows. The texts are output of the named programs for small functions; the bytes are those of
+//! GNU as.
+
+use cyclescope_code::asm::to_hex;
+use cyclescope_code::pasted::{PastedText, read_pasted};
+use cyclescope_fuzz::{InputShape, fuzz_reader, thread_time};
+use std::path::Path;
+use std::time::Duration;
+
+/// What a text must become.
+#[derive(Debug, PartialEq, Eq)]
+enum Expected {
+    /// Machine code of each region.
+    Regions(Vec<String>),
+    /// An error with these words, and a remedy with these.
+    Refusal(String, String),
+}
+
+struct PastedCase {
+    name: String,
+    text: String,
+    expected: Expected,
+}
+
+fn read_cases() -> Vec<PastedCase> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pasted_texts");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files {
+        let content = std::fs::read_to_string(&file).expect("text");
+        cases.extend(content.split("=== ").skip(1).map(parse_case));
+    }
+    cases
+}
+
+fn parse_case(content: &str) -> PastedCase {
+    let (name, mut rest) = content.split_once('\n').expect("a name");
+    let (mut regions, mut refusal) = (Vec::new(), None);
+    while let Some((line, after)) = rest.split_once('\n').filter(|(line, _)| line.starts_with("==")) {
+        match (line.strip_prefix("==> "), line.strip_prefix("==! ")) {
+            (Some(bytes), _) => regions.push(bytes.to_string()),
+            (_, Some(words)) => refusal = words.split_once(" | "),
+            _ => panic!("{name}: {line}"),
+        }
+        rest = after;
+    }
+    let expected = match refusal {
+        Some((reason, remedy)) => Expected::Refusal(reason.to_string(), remedy.to_string()),
+        None => Expected::Regions(regions),
+    };
+    PastedCase { name: name.to_string(), text: rest.to_string(), expected }
+}
+
+/// What the reader says about a text: bytes of each region, or an error.
+fn read(text: &str) -> Result<(PastedText, Vec<String>), (String, String)> {
+    let found = read_pasted(text, None).map_err(|error| (error.message, error.expected.unwrap_or_default()))?;
+    let mut regions = Vec::new();
+    for region in &found.regions {
+        match &region.code {
+            Ok(code) => regions.push(to_hex(code.listing.bytes()).replace(' ', "")),
+            Err(error) => return Err((error.message.clone(), error.expected.clone().unwrap_or_default())),
+        }
+    }
+    Ok((found, regions))
+}
+
+#[test]
+fn texts_of_other_programs_become_their_code() {
+    let cases = read_cases();
+    let mut failures = Vec::new();
+    let (mut readable, mut wrong) = (0, 0);
+    for PastedCase { name, text, expected } in &cases {
+        readable += usize::from(matches!(expected, Expected::Regions(_)));
+        match (read(text), expected) {
+            (Ok((_, found)), Expected::Regions(regions)) if found == *regions => {}
+            (Err((what, help)), Expected::Refusal(reason, remedy))
+                if what.contains(reason) && help.contains(remedy) => {}
+            (Ok((from, found)), _) => {
+                wrong += 1;
+                failures.push(format!("{name}, read as {}: {found:?} for {expected:?}\n{text}", from.source));
+            }
+            (Err(error), _) => failures.push(format!("{name}: {error:?} for {expected:?}\n{text}")),
+        }
+    }
+    println!("{} texts, {readable} with code, {} failures, {wrong} with other code", cases.len(), failures.len());
+    assert!(cases.len() > 200 && readable > 150);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Longest processor time of one text.
+const READING_TIME_MOST: Duration = Duration::from_secs(1);
+
+#[test]
+fn changed_texts_are_read_or_refused_in_time() {
+    let seeds: Vec<Vec<u8>> = read_cases().into_iter().map(|case| case.text.into_bytes()).collect();
+    for (part, seeds) in seeds.chunks(64).enumerate() {
+        fuzz_reader(&format!("pasted texts {part}"), InputShape::Bytes, seeds, |bytes| {
+            let started = thread_time();
+            let found = read_pasted(&String::from_utf8_lossy(bytes), None);
+            assert!(thread_time() - started < READING_TIME_MOST, "it takes too long");
+            // What was read has code, and each of its instructions a place in the text.
+            for code in found.iter().flat_map(|found| &found.regions).filter_map(|region| region.code.as_ref().ok()) {
+                let count = code.listing.instructions().len();
+                assert!((0..count).all(|index| code.listing.position(index).is_some()));
+            }
+        });
+    }
+}
