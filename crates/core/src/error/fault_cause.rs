@@ -1,6 +1,6 @@
 //! Causes of faults and exceptions, and what the user can do about them.
 
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 use serde::{Deserialize, Serialize};
 
 /// Why the processor did not complete an instruction; selects the remedy.
@@ -21,6 +21,18 @@ pub enum FaultCause {
     Trap,
     /// UD0, UD1 or UD2, which raise an exception by definition.
     Undefined,
+    /// Return to an address that the code did not push.
+    Return,
+    /// LEAVE with a frame that the code did not set up.
+    Leave,
+    /// RDPMC without permission.
+    CounterRead,
+    /// Load of a segment register with a value that is no selector.
+    SegmentLoad,
+    /// Gather or scatter whose indices lead outside of the memory areas.
+    Indices,
+    /// Write to code.
+    CodeWrite,
     /// Only the signal's name is known.
     #[default]
     Other,
@@ -29,8 +41,16 @@ pub enum FaultCause {
 impl FaultCause {
     /// Refines the cause from the instruction that faulted.
     pub fn refine_by_instruction(self, instruction: &Instruction) -> FaultCause {
+        let is_access = matches!(self, FaultCause::Protection | FaultCause::Access);
+        let loads_segment =
+            instruction.op0_kind() == OpKind::Register && instruction.op0_register().is_segment_register();
         match (self, instruction.mnemonic()) {
+            (FaultCause::Protection, Mnemonic::Rdpmc) => FaultCause::CounterRead,
             (FaultCause::Protection, _) if instruction.is_privileged() => FaultCause::Privileged,
+            (FaultCause::Protection, Mnemonic::Mov | Mnemonic::Pop) if loads_segment => FaultCause::SegmentLoad,
+            (_, Mnemonic::Ret) if is_access => FaultCause::Return,
+            (_, Mnemonic::Leave) if is_access => FaultCause::Leave,
+            _ if is_access && instruction.is_vsib() => FaultCause::Indices,
             (FaultCause::Other, Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2) => FaultCause::Undefined,
             _ => self,
         }
@@ -49,6 +69,17 @@ const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel";
 const PROTECTION: &str = "the processor names no address: an operand is not aligned as required (MOVAPS and \
     CMPXCHG16B need a multiple of 16, which R14 is), an address is not canonical, or the system forbids the \
     instruction here";
+const RETURNED: &str = "it returns to an address that no call pushed: leave the return out of a snippet, which has no \
+    caller; a function must keep its return address and stack";
+const LEFT: &str = "LEAVE copies RBP to RSP and pops RBP, and the next copy does so with that RBP: put \
+    `push rbp; mov rbp, rsp` in front, or leave it out";
+const COUNTER_READ: &str = "RDPMC needs permission: write 2 to /sys/bus/event_source/devices/cpu/rdpmc as root, or \
+    read the clock with RDTSC; virtual machines may have no counters";
+const SEGMENT_LOAD: &str = "the value is no selector: take the register's own, as in `mov ss, eax` with \
+    --init 'mov eax, ss'";
+const INDICES: &str = "the index register holds floating point numbers by default: set it, as in \
+    --init 'vpxor xmm1, xmm1, xmm1', and take a base such as R14";
+const CODE_WRITTEN: &str = "code can't be changed while it runs here: write to memory at R14, RDI, RSI, RSP or RBP";
 const ALIGNMENT: &str = "the snippet sets the AC flag, so that every misaligned access raises this: clear it \
     (bit 18 of the flags), or align the access; R14 is a multiple of 64";
 const DIVIDE: &str = "choose operands whose quotient fits the register; init code can set registers";
@@ -67,6 +98,12 @@ pub(super) fn fault_remedy(signal: &str, cause: FaultCause) -> &'static str {
         (FaultCause::Trap, _) => TRAPPED,
         (FaultCause::Undefined, _) => BY_DEFINITION,
         (FaultCause::Fetch, _) => FETCHED,
+        (FaultCause::Return, _) => RETURNED,
+        (FaultCause::Leave, _) => LEFT,
+        (FaultCause::CounterRead, _) => COUNTER_READ,
+        (FaultCause::SegmentLoad, _) => SEGMENT_LOAD,
+        (FaultCause::Indices, _) => INDICES,
+        (FaultCause::CodeWrite, _) => CODE_WRITTEN,
         (FaultCause::Access, _) | (_, "SIGSEGV" | "SIGBUS") => ACCESS,
         (_, "SIGFPE") => DIVIDE,
         (_, "SIGILL") => UNDEFINED,

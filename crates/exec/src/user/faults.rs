@@ -5,7 +5,7 @@ use crate::fault::{FaultReport, SavedIpPosition, describe_instruction, locate_fa
 use cyclescope_code::program::Program;
 use cyclescope_core::error::FaultCause;
 use cyclescope_worker::command::WorkerAnswer;
-use iced_x86::{Decoder, DecoderOptions};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 /// `si_code` of a signal that the kernel raised without an address of its own.
 const SI_KERNEL: i32 = 0x80;
@@ -67,6 +67,10 @@ pub(super) fn report_fault(answer: &WorkerAnswer, arena: u64, programs: &[Progra
     }
 }
 
+/// Distance from an instruction within which addresses are code: guard pages keep memory areas
+/// further away.
+const NEAR_CODE_BYTES: u64 = 4096;
+
 /// Why the instruction of a report did not complete.
 pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: &[Program]) -> FaultCause {
     let cause = match (answer.signal, answer.code) {
@@ -84,7 +88,13 @@ pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: 
     };
     let Some((program, offset)) = report.program.zip(report.offset) else { return cause };
     let code = programs[program].code().get(offset..).unwrap_or_default();
-    cause.refine_by_instruction(&Decoder::new(64, code, DecoderOptions::NONE).decode())
+    let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+    let is_access =
+        matches!(cause, FaultCause::Access | FaultCause::Fetch) && instruction.flow_control() == FlowControl::Next;
+    if is_access && answer.address.abs_diff(answer.rip) < NEAR_CODE_BYTES {
+        return FaultCause::CodeWrite;
+    }
+    cause.refine_by_instruction(&instruction)
 }
 
 /// The usual name of a signal that ends a process.
