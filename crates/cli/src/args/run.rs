@@ -65,6 +65,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "CALL", value_parser = parse_call_target, group = "part_of_elf",
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<CallTarget>,
+    /// Print what was made of the text: its source, each instruction with address and bytes, and
+    /// what was left out; measure nothing
+    #[arg(long, conflicts_with_all = ["c", "lib", "elf", "from", "sweep", "versus", "out", "resume"])]
+    #[serde(skip)]
+    pub show: bool,
     /// Also measure this variant, in the same rounds, and compare: another snippet, or another
     /// value of --file, --hex, --c, --lib or --elf. Repeat it to rank several. Or give words to a
     /// variable, as in --versus 'F=-O2|-O3' --cflags '{F}', and compare the command with each word

@@ -5,12 +5,14 @@ use crate::output::Failure;
 use crate::process::external_tool;
 use crate::process::interrupt::ScratchFolder;
 use cyclescope::input::{self, InputKind};
+use cyclescope::pasted::{check_external_text, has_att_registers};
 use object::{Object, ObjectSection};
 use std::path::Path;
 use std::process::Command;
 
 /// Assembles text to position-independent machine code.
 pub fn run_assembler(assembler: ExternalAssembler, text: &str) -> Result<Vec<u8>, Failure> {
+    check_external_text(text, has_comments(assembler, text)).map_err(|error| Failure::from_snippet(&error, text))?;
     let scratch = ScratchFolder::new(&["snippet.s", "snippet.o"])?;
     let (source, object) = (scratch.path("snippet.s"), scratch.path("snippet.o"));
     std::fs::write(&source, add_directives(assembler, text))
@@ -29,15 +31,23 @@ pub fn run_assembler(assembler: ExternalAssembler, text: &str) -> Result<Vec<u8>
     }
 }
 
-/// Adds the directives for the assembler's dialect and mode. Line numbers of the text don't change.
+/// Whether `;` starts a comment: in lines for NASM and YASM. On a command line it separates
+/// statements.
+fn has_comments(assembler: ExternalAssembler, text: &str) -> bool {
+    matches!(assembler, ExternalAssembler::Nasm | ExternalAssembler::Yasm) && text.contains('\n')
+}
+
+/// Adds the directives for the text's dialect and mode. Line numbers of the text don't change.
 fn add_directives(assembler: ExternalAssembler, text: &str) -> String {
     match assembler {
-        // In NASM, `;` starts a comment; on a command line, it separates statements.
         ExternalAssembler::Nasm | ExternalAssembler::Yasm => {
-            format!("bits 64\ndefault rel\n%line 0+1 snippet\n{}\n", text.replace(';', "\n"))
+            let separated = if has_comments(assembler, text) { text.to_string() } else { text.replace(';', "\n") };
+            format!("bits 64\ndefault rel\n%line 0+1 snippet\n{separated}\n")
         }
+        // In Intel mode these assemblers would take AT&T's operands in the wrong order.
         ExternalAssembler::As | ExternalAssembler::LlvmMc => {
-            format!(".intel_syntax noprefix\n.text\n# 1 \"snippet\"\n{text}\n")
+            let syntax = if has_att_registers(text) { ".att_syntax prefix" } else { ".intel_syntax noprefix" };
+            format!("{syntax}\n.text\n# 1 \"snippet\"\n{text}\n")
         }
     }
 }

@@ -3,11 +3,12 @@
 use crate::args::template;
 use crate::args::{AssemblySyntax, RunArgs};
 use crate::input::assembler;
-use crate::output::Failure;
+use crate::output::{Failure, print_warning};
 use cyclescope::asm::{self, Listing};
-use cyclescope::error::Unavailable;
+use cyclescope::error::{BadSnippet, Unavailable};
 use cyclescope::input::{self, InputDefect, InputKind};
 use cyclescope::machine::Machine;
+use cyclescope::pasted::{self, DroppedLine, PastedRegion, PastedText, RegionCode};
 use cyclescope::record::ErrorRecord;
 use cyclescope::snippet::{Snippet, SnippetSetup};
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
@@ -16,54 +17,67 @@ use std::path::Path;
 /// Longer text isn't a snippet, and its code wouldn't fit into the arena.
 const SNIPPET_BYTES_MOST: usize = 64 << 10;
 
-/// The text of a snippet that isn't machine code.
-pub struct SnippetText {
-    /// The assembly.
-    pub text: String,
-    /// Whether the snippet came from standard input.
-    pub from_stdin: bool,
-}
-
-/// Whether the snippet comes from standard input.
-pub fn is_from_stdin(args: &RunArgs) -> bool {
-    args.source.snippet.as_deref() == Some("-")
+/// Replaces the `-` that stands for standard input by the text from there.
+pub fn read_stdin(args: &RunArgs) -> Result<RunArgs, Failure> {
+    let mut args = args.clone();
+    if args.source.snippet.as_deref() == Some("-") {
+        let read = input::read_stream(std::io::stdin(), InputKind::Snippet);
+        args.source.snippet = Some(end_lines(decode_text("standard input", read)?));
+    }
+    Ok(args)
 }
 
 /// Reads the text of the snippet, if the arguments name one.
-pub fn read_snippet_text(args: &RunArgs) -> Result<Option<SnippetText>, Failure> {
-    let from_stdin = is_from_stdin(args);
-    let text = match (&args.source.snippet, &args.source.file) {
-        _ if from_stdin => decode_text("standard input", input::read_stream(std::io::stdin(), InputKind::Snippet))?,
-        (Some(text), _) => text.clone(),
-        (None, Some(path)) => read_file(path, InputKind::Snippet)?,
-        (None, None) => return Ok(None),
-    };
-    Ok(Some(SnippetText { text, from_stdin }))
+pub fn read_snippet_text(args: &RunArgs) -> Result<Option<String>, Failure> {
+    match (&args.source.snippet, &args.source.file) {
+        (Some(text), _) => Ok(Some(text.clone())),
+        (None, Some(path)) => Ok(Some(end_lines(read_file(path, InputKind::Snippet)?))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Ends the last line, so that a text of one line differs from an argument: `;` starts a comment
+/// in files of NASM.
+fn end_lines(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }
 
 /// Builds the snippet that the arguments name, and detects the machine whose features it was
 /// checked against. Errors in the snippet are reported before the machine is examined.
 pub fn build_snippet(
     args: &RunArgs,
-    text: Option<&SnippetText>,
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
-    let (code, text) = match (&args.source.hex, text) {
+    let code = match (&args.source.hex, read_snippet_text(args)?) {
         (Some(hex), _) => parse_machine_code(hex)?,
-        (None, Some(SnippetText { text, .. })) => assemble_text(args, text.clone())?,
+        (None, Some(text)) => read_code(args, text)?,
         (None, None) => {
             let remedy = "name one, as in cyclescope run 'mulsd xmm0, xmm1', or use --file, --hex, --c, --lib or --elf";
             return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
         }
     };
-    finish_snippet(args, code, &text, machine)
+    finish_snippet(args, code, machine)
 }
 
-fn parse_machine_code(hex: &str) -> Result<(ParsedCode, String), Failure> {
+fn parse_machine_code(hex: &str) -> Result<SourceCode, Failure> {
     let bytes = asm::parse_hex(hex).map_err(|error| explain_unswept(Failure::from_snippet(&error, hex), hex))?;
-    let code = ParsedCode::from_bytes(&bytes)?;
-    let text = code.listing.text();
-    Ok((code, text))
+    let parsed = ParsedCode::from_bytes(&bytes)?;
+    let shown = parsed.listing.text();
+    Ok(SourceCode { parsed, source: hex.to_string(), shown, init: String::new() })
+}
+
+/// Code with the text that it comes from.
+struct SourceCode {
+    parsed: ParsedCode,
+    /// The whole text, to which positions refer.
+    source: String,
+    /// The text that reports show.
+    shown: String,
+    /// Assembly that the text wants to run before, in Intel syntax.
+    init: String,
 }
 
 /// Adds a hint if the text has a variable without a sweep.
@@ -74,24 +88,129 @@ fn explain_unswept(failure: Failure, text: &str) -> Failure {
     }
 }
 
-fn assemble_text(args: &RunArgs, text: String) -> Result<(ParsedCode, String), Failure> {
-    Ok((parse_code(args, &text)?, text))
+/// Reads the code of a text, which must be one region.
+fn read_code(args: &RunArgs, text: String) -> Result<SourceCode, Failure> {
+    if args.assembler.is_some() {
+        return Ok(SourceCode {
+            parsed: parse_code(args, &text)?,
+            shown: text.clone(),
+            source: text,
+            init: String::new(),
+        });
+    }
+    let mut found = read_text(args, &text)?;
+    if let [_, second, ..] = &found.regions[..] {
+        let count = found.regions.len();
+        let message =
+            format!("the text has {count} regions; the second, {}, begins in line {}", second.name, second.line);
+        return Err(Failure::usage(message, Some("leave one, or measure all of them without --versus and --sweep")));
+    }
+    warn_of_dropped(&found);
+    match found.regions.pop().map(|region| region.code) {
+        Some(Ok(RegionCode { listing, text: shown, init, .. })) => {
+            Ok(SourceCode { parsed: ParsedCode { listing, has_places: true }, source: text, shown, init })
+        }
+        Some(Err(error)) => Err(Failure::from_snippet(&error, &text)),
+        None => Err(no_instructions()),
+    }
+}
+
+/// The text of the snippet with its regions; `None` if it has fewer than two, or isn't read here.
+pub fn read_regions(args: &RunArgs) -> Result<Option<(String, PastedText)>, Failure> {
+    if args.assembler.is_some() || !args.versus.is_empty() || args.points.sweep.is_some() {
+        return Ok(None);
+    }
+    let Some(text) = read_snippet_text(args)? else { return Ok(None) };
+    let found = read_text(args, &text)?;
+    Ok((found.regions.len() > 1).then_some((text, found)))
+}
+
+/// What was made of the text that the options name.
+pub fn read_shown(args: &RunArgs) -> Result<PastedText, Failure> {
+    if args.assembler.is_none() && args.source.hex.is_none() {
+        let text = read_snippet_text(args)?.unwrap_or_default();
+        return read_text(args, &text);
+    }
+    let assembled = match &args.source.hex {
+        Some(hex) => parse_machine_code(hex)?,
+        None => read_code(args, read_snippet_text(args)?.unwrap_or_default())?,
+    };
+    let code = RegionCode { listing: assembled.parsed.listing, text: assembled.shown, ..RegionCode::default() };
+    let regions = vec![PastedRegion { name: String::new(), line: 1, code: Ok(code) }];
+    let source = if args.source.hex.is_some() { "machine code" } else { "text for another assembler" };
+    Ok(PastedText { source, syntax: None, regions, dropped: Vec::new() })
+}
+
+/// Reads a text in the syntax of the options.
+pub fn read_text(args: &RunArgs, text: &str) -> Result<PastedText, Failure> {
+    let syntax = args.syntax.map(|syntax| match syntax {
+        AssemblySyntax::Intel => asm::InstructionSyntax::Intel,
+        AssemblySyntax::Att => asm::InstructionSyntax::Att,
+    });
+    pasted::read_pasted(text, syntax).map_err(|error| {
+        explain_file(&error, text).unwrap_or_else(|| explain_unswept(Failure::from_snippet(&error, text), text))
+    })
+}
+
+/// The failure for a text that is the name of a file.
+fn explain_file(error: &BadSnippet, text: &str) -> Option<Failure> {
+    const ENDINGS: [&str; 7] = ["s", "asm", "txt", "c", "o", "bin", "hex"];
+    let name = text.trim();
+    let path = Path::new(name);
+    let has_ending =
+        path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)));
+    if name.contains(char::is_whitespace) || error.line != 1 || !(has_ending || path.is_file()) {
+        return None;
+    }
+    let remedy = format!("read it with --file {}", shlex::try_quote(name).ok()?);
+    let what = if path.is_file() { "is a file" } else { "looks like the name of a file" };
+    Some(Failure::usage(format!("`{name}` {what}, not assembly"), Some(&remedy)))
+}
+
+/// Most lines that a warning names.
+const WARNED_LINES_MOST: usize = 8;
+
+/// Warns of code that is left out, once for each reason, and of code that is encoded differently.
+pub fn warn_of_dropped(found: &PastedText) {
+    let mut reasons: Vec<(&str, Vec<&DroppedLine>)> = Vec::new();
+    for dropped in found.dropped.iter().filter(|dropped| dropped.is_code) {
+        match reasons.iter_mut().find(|(why, _)| *why == dropped.why) {
+            Some((_, lines)) => lines.push(dropped),
+            None => reasons.push((dropped.why, vec![dropped])),
+        }
+    }
+    for (why, lines) in reasons {
+        let numbers: Vec<String> =
+            lines.iter().take(WARNED_LINES_MOST).map(|dropped| dropped.line.to_string()).collect();
+        let more = if lines.len() > numbers.len() { " and more (see --show)" } else { "" };
+        print_warning(&format!("not measured: `{}`, line {}{more}; {why}", lines[0].text, numbers.join(", ")));
+    }
+    let codes = found.regions.iter().filter_map(|region| region.code.as_ref().ok());
+    if let Some(line) = codes.flat_map(|code| code.reencoded.first()).next() {
+        print_warning(&format!("line {line} is encoded differently than in the listing; paste the bytes too"));
+    }
+}
+
+fn no_instructions() -> Failure {
+    Failure::usage("the snippet has no instructions", Some("write at least one, such as `nop`"))
 }
 
 /// Combines code and init code into a snippet, and checks both against the machine's features.
 fn finish_snippet(
     args: &RunArgs,
-    code: ParsedCode,
-    text: &str,
+    code: SourceCode,
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
+    let SourceCode { parsed: code, source, shown, init: own_init } = code;
     let init_text = args.init.as_deref().unwrap_or_default();
     let init = parse_code(args, init_text)?;
     let setup_text = args.call_with.setup.as_deref().unwrap_or_default();
     let setup = parse_code(args, setup_text)?;
-    let [bytes, init_bytes, setup_bytes] = [&code, &init, &setup].map(|code| code.listing.bytes());
+    let own_init = asm::parse_assembly(&own_init).map_err(|error| Failure::from_snippet(&error, &own_init))?;
+    let [bytes, setup_bytes] = [&code, &setup].map(|code| code.listing.bytes());
+    let init_bytes = &[own_init.bytes(), init.listing.bytes()].concat();
     if bytes.is_empty() {
-        return Err(Failure::usage("the snippet has no instructions", Some("write at least one, such as `nop`")));
+        return Err(no_instructions());
     }
     let size = bytes.len().max(init_bytes.len()).max(setup_bytes.len());
     if size > SNIPPET_BYTES_MOST {
@@ -105,11 +224,11 @@ fn finish_snippet(
         return Err(Failure::usage("--setup would warm what --cold makes cold", Some(remedy)));
     }
     let before_copies = SnippetSetup { code: setup_bytes.to_vec(), text: join_statements(setup_text) };
-    let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), join_statements(text));
+    let snippet = Snippet::new(bytes.to_vec(), init_bytes.clone(), join_statements(&shown));
     let snippet = snippet.with_setup(Some(before_copies));
     require_loop(args, &snippet.join_setup())?;
     let machine = machine()?;
-    code.check_features(text, &machine)?;
+    code.check_features(&source, &machine)?;
     init.check_features(init_text, &machine)?;
     setup.check_features(setup_text, &machine)?;
     Ok((snippet, machine))
@@ -139,17 +258,15 @@ struct ParsedCode {
     has_places: bool,
 }
 
+/// Parses code that is no pasted text, or text for another assembler.
 fn parse_code(args: &RunArgs, text: &str) -> Result<ParsedCode, Failure> {
     match args.assembler {
         Some(_) if text.trim().is_empty() => ParsedCode::from_bytes(&[]),
         Some(assembler) => ParsedCode::from_bytes(&assembler::run_assembler(assembler, text)?),
         None => {
-            let parsed = match args.syntax {
-                None => asm::parse_assembly(text),
-                Some(AssemblySyntax::Intel) => asm::parse_with_syntax(text, asm::InstructionSyntax::Intel),
-                Some(AssemblySyntax::Att) => asm::parse_with_syntax(text, asm::InstructionSyntax::Att),
-            };
-            let listing = parsed.map_err(|error| explain_unswept(Failure::from_snippet(&error, text), text))?;
+            let mut found = read_text(args, text)?;
+            let code = found.regions.pop().map_or(Ok(RegionCode::default()), |region| region.code);
+            let listing = code.map_err(|error| Failure::from_snippet(&error, text))?.listing;
             Ok(ParsedCode { listing, has_places: true })
         }
     }

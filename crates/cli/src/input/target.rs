@@ -35,7 +35,7 @@ pub struct CalledFunctions {
     pub calling: Box<CallParameters>,
 }
 
-/// The target, the machine whose features it was checked against, and the text from standard input.
+/// The target, and the machine whose features it was checked against.
 pub struct FoundTarget {
     /// What is measured.
     pub target: RunTarget,
@@ -43,8 +43,6 @@ pub struct FoundTarget {
     pub names: Vec<String>,
     /// The machine.
     pub machine: Machine,
-    /// The snippet's text, if it came from standard input.
-    pub stdin: Option<String>,
 }
 
 impl RunTarget {
@@ -63,19 +61,18 @@ impl RunTarget {
             require_user_memory(common, &machine)?;
             let region = CapturedRegion::capture(args)?;
             let target = RunTarget::Region(Box::new(region));
-            return Ok(FoundTarget { target, names: Vec::new(), machine, stdin: None });
+            return Ok(FoundTarget { target, names: Vec::new(), machine });
         }
         let text = if variants::needs_text(args) { source::read_snippet_text(args)? } else { None };
-        let variants = expand_variants(args, text.as_ref().map(|text| text.text.as_str()))?;
+        let variants = expand_variants(args, text.as_deref())?;
         let numbers = variants.iter().map(|variant| variant.name_failure(libraries.find_or_add(&variant.args)));
         let numbers: Option<Vec<usize>> = numbers.collect::<Result<Vec<_>, Failure>>()?.into_iter().collect();
         let (target, machine) = match numbers {
             Some(numbers) => find_functions(common, &variants, &numbers, seed, libraries, machine)?,
             None => build_snippets(&variants, machine)?,
         };
-        let stdin = text.filter(|text| text.from_stdin).map(|text| text.text);
         let names = variants.into_iter().filter_map(|variant| variant.name).collect();
-        Ok(FoundTarget { target, names, machine, stdin })
+        Ok(FoundTarget { target, names, machine })
     }
 
     /// The subjects of a run: the measured one, and those that it is compared with.
@@ -115,12 +112,10 @@ fn build_snippets(
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(RunTarget, Machine), Failure> {
     let (first, others) = variants.split_first().expect("a run has a variant");
-    let text = source::read_snippet_text(&first.args)?;
-    let (snippet, machine) = first.name_failure(source::build_snippet(&first.args, text.as_ref(), machine))?;
+    let (snippet, machine) = first.name_failure(source::build_snippet(&first.args, machine))?;
     let mut snippets = vec![snippet];
     for other in others {
-        let text = source::read_snippet_text(&other.args)?;
-        let built = source::build_snippet(&other.args, text.as_ref(), || Ok(machine.clone()));
+        let built = source::build_snippet(&other.args, || Ok(machine.clone()));
         snippets.push(other.name_failure(built)?.0);
     }
     Ok((RunTarget::Snippets(snippets), machine))

@@ -7,7 +7,6 @@
 
 use crate::args::template::{BoundVariable, parse_variant_words};
 use crate::args::{CallTarget, RunArgs, Sweep};
-use crate::input::source;
 use crate::output::Failure;
 use cyclescope::study::run::VARIANTS_MOST;
 use std::path::PathBuf;
@@ -32,7 +31,7 @@ impl RunVariant {
 }
 
 /// The variants that the options name, the first one first. `text` is the snippet's text, if it
-/// comes from a file or standard input.
+/// comes from a file.
 pub fn expand_variants(args: &RunArgs, text: Option<&str>) -> Result<Vec<RunVariant>, Failure> {
     let mut args = args.clone();
     if let Some(text) = text {
@@ -148,11 +147,11 @@ fn alone(args: &RunArgs) -> RunArgs {
     RunArgs { versus: Vec::new(), versus_call: Vec::new(), ..args.clone() }
 }
 
-/// Whether the text of the snippet has to be read before the variants are expanded: words of
-/// `--versus` may be in it, and standard input can be read only once.
+/// Whether the text of a file has to be read before the variants are expanded: words of `--versus`
+/// may be in it.
 pub fn needs_text(args: &RunArgs) -> bool {
     let has_words = args.versus.iter().any(|value| parse_variant_words(value).is_some());
-    source::is_from_stdin(args) || has_words && args.source.file.is_some()
+    has_words && args.source.file.is_some()
 }
 
 #[cfg(test)]

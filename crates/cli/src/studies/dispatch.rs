@@ -1,7 +1,8 @@
 //! Dispatches the command line to its command.
 
-use super::{ab, clocks, compare, doctor, evaluate, generic_study, instr, marker, points, replay, run};
-use crate::args::{CliCommand, Invocation};
+use super::{ab, clocks, compare, doctor, evaluate, generic_study, instr, marker, points, replay, run, show};
+use crate::args::{CliCommand, CommonArgs, Invocation, RunArgs};
+use crate::input::source;
 use crate::output::{Failure, Output};
 
 /// Runs the command and returns the exit code.
@@ -24,8 +25,7 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
             Some("try cyclescope run 'mulsd xmm0, xmm1', or see cyclescope --help"),
         )),
         Some(CliCommand::Doctor) => doctor::run_doctor(common, output),
-        Some(CliCommand::Run(args)) if args.has_points() => points::run_points(common, args, output),
-        Some(CliCommand::Run(args)) => run::measure_target(common, args, output),
+        Some(CliCommand::Run(args)) => run_snippets(common, args, output),
         Some(CliCommand::Evaluate(args)) => evaluate::run_evaluate(common, args, output),
         Some(CliCommand::Instr(args)) => instr::run_instr(common, args, output),
         Some(CliCommand::Marker(args)) => marker::run_marker(common, args, output),
@@ -33,5 +33,19 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
         Some(CliCommand::Compare(args)) => compare::run_compare(common, args, output),
         Some(CliCommand::Replay(args)) => replay::run_replay(common, args, output),
         Some(CliCommand::Ab(args)) => ab::run_ab(common, args, output),
+    }
+}
+
+/// Measures one snippet or function, or several points: those of a sweep, a list, or a pasted text.
+fn run_snippets(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
+    // A sweep inserts its values into the text.
+    let read = if args.points.sweep.is_none() { Some(source::read_stdin(args)?) } else { None };
+    let args = read.as_ref().unwrap_or(args);
+    if args.show {
+        return show::show_text(args, output);
+    }
+    match args.has_points() || source::read_regions(args)?.is_some() {
+        true => points::run_points(common, args, output),
+        false => run::measure_target(common, args, output),
     }
 }

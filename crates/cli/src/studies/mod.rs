@@ -14,6 +14,7 @@ mod marker;
 mod points;
 mod replay;
 mod run;
+mod show;
 mod uarch;
 
 pub use dispatch::run_command;

@@ -138,6 +138,8 @@ fn printed() -> Vec<Value> {
     print(&["replay", &path("points")]);
     std::fs::write(path("list"), "nop\nmov rax, [8]\n").expect("a file");
     print(&["run", "--quick", "--from", &path("list")]);
+    // Two regions, of which one is refused.
+    print(&["run", "--show", "# LLVM-EXEGESIS-DEFREG RAX 1\nf:\nadd rax, 1\nret\ng:\nret\nadd rax, 1\nret"]);
     print(&["run", "--clock", "list"]);
     print(&["clock", "rdtscp", "--emit", "c"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));

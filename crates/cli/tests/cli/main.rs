@@ -15,6 +15,7 @@ mod hostile_inputs;
 mod instr;
 mod json;
 mod marker;
+mod pasted;
 mod points;
 mod refusals;
 mod regions;

@@ -7,7 +7,10 @@ use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep, SweepValue};
 use crate::input::source;
 use crate::output::Failure;
 use clap::FromArgMatches;
+use cyclescope::asm::to_hex;
 use cyclescope::input::InputKind;
+use cyclescope::pasted::PastedRegion;
+use cyclescope::record::ErrorRecord;
 use cyclescope::study::points::{ListedSnippet, PointLabel, read_list};
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,6 +23,8 @@ pub struct PointRequest {
     pub place: String,
     /// The options that measure it.
     pub args: RunArgs,
+    /// Why it can't be measured, if its text shows that.
+    pub refusal: Option<Box<ErrorRecord>>,
 }
 
 /// Expands these options, which hold the first value of a sweep; `words` are those of the command.
@@ -32,6 +37,9 @@ pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequ
         (Some(sweep), _) => expand_sweep(sweep, args, words),
         (None, Some(path)) => read_point_list(path, args),
         (None, None) => {
+            if let Some(points) = expand_regions(args)? {
+                return Ok(points);
+            }
             let remedy = "add --sweep 'N=64..1M*2' and use {N}, or name a list of snippets with --from";
             Err(Failure::usage("--out, --csv and --plots need --sweep or --from", Some(remedy)))
         }
@@ -56,7 +64,7 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
             SweepValue::Number(value) => PointLabel::Value { variable, value },
             SweepValue::Word(word) => PointLabel::Word { variable, word },
         };
-        all.push(PointRequest { label, place, args });
+        all.push(PointRequest { label, place, args, refusal: None });
     }
     if is_changed {
         return Ok(all);
@@ -93,7 +101,7 @@ impl SnippetTexts {
     fn read(args: &RunArgs) -> Result<SnippetTexts, Failure> {
         let from_file = args.source.file.is_some();
         let is_read = from_file || args.source.snippet.as_deref() == Some("-");
-        let snippet = if is_read { source::read_snippet_text(args)?.map(|text| text.text) } else { None };
+        let snippet = if is_read { source::read_snippet_text(&source::read_stdin(args)?)? } else { None };
         // Words of a variable are no files.
         let files = args.versus.iter().filter(|value| from_file && parse_variant_words(value).is_none());
         let versus = files.map(|path| source::read_file(Path::new(path), InputKind::Snippet));
@@ -118,6 +126,35 @@ impl SnippetTexts {
     }
 }
 
+/// The regions of a pasted text, each a point; `None` if it has fewer than two.
+fn expand_regions(args: &RunArgs) -> Result<Option<Vec<PointRequest>>, Failure> {
+    let Some((text, found)) = source::read_regions(args)? else { return Ok(None) };
+    source::warn_of_dropped(&found);
+    let region = |(number, region): (usize, &PastedRegion)| {
+        let name = if region.name.is_empty() { format!("region {number}") } else { region.name.clone() };
+        let mut args = args.clone();
+        (args.source.snippet, args.source.file) = (None, None);
+        let refusal = match &region.code {
+            Ok(code) => {
+                args.source.hex = Some(to_hex(code.listing.bytes()));
+                let init = [Some(code.init.clone()).filter(|init| !init.is_empty()), args.init.take()];
+                args.init = init.into_iter().flatten().reduce(|own, given| format!("{own}\n{given}"));
+                None
+            }
+            Err(error) => match Failure::from_snippet(error, &text) {
+                Failure::Error(record) => Some(record),
+                Failure::ClosedPipe => None,
+            },
+        };
+        PointRequest { label: PointLabel::Name { name }, place: format!("line {}", region.line), args, refusal }
+    };
+    let points: Vec<PointRequest> = (1..).zip(&found.regions).map(region).collect();
+    match points.iter().find_map(|point| point.refusal.clone()) {
+        Some(refusal) if points.iter().all(|point| point.refusal.is_some()) => Err(Failure::Error(refusal)),
+        _ => Ok(Some(points)),
+    }
+}
+
 fn read_point_list(path: &Path, args: &RunArgs) -> Result<Vec<PointRequest>, Failure> {
     let file = path.display().to_string();
     let content = source::read_file(path, InputKind::List)?;
@@ -128,7 +165,7 @@ fn read_point_list(path: &Path, args: &RunArgs) -> Result<Vec<PointRequest>, Fai
         args.source.snippet = snippet;
         args.source.hex = hex;
         args.init = init.or(args.init);
-        PointRequest { label: PointLabel::Name { name }, place: format!("{file}, line {line}"), args }
+        PointRequest { label: PointLabel::Name { name }, place: format!("{file}, line {line}"), args, refusal: None }
     };
     Ok(all.into_iter().map(asked).collect())
 }

@@ -62,7 +62,11 @@ pub fn prepare_points(
         None => common.detect_machine().map(|machine| known.get_or_init(|| machine).clone()),
     };
     let mut prepared = Vec::with_capacity(asked.len());
-    for PointRequest { label, place, args } in asked {
+    for PointRequest { label, place, args, refusal } in asked {
+        if let Some(refused) = refusal {
+            prepared.push(PreparedPoint { label, ready: Err(refused) });
+            continue;
+        }
         let mut ready = || {
             let request = run::build_request(common, &args)?;
             let FoundTarget { target, names, machine, .. } =

@@ -34,10 +34,10 @@ pub use cyclescope::study::run::NAME;
 pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = build_request(common, args)?;
     let mut libraries = FunctionLibraries::default();
-    let FoundTarget { target, names, machine, stdin } =
+    let FoundTarget { target, names, machine } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
     require_runnable(common, &target)?;
-    let repro = build_repro(common, args, stdin, request.seed);
+    let repro = repro::format_repro(NAME, args, common, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
@@ -47,13 +47,6 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         let mut study = study.with_raw_readings(args.counts).with_both_figures(true);
         drive_study(&RunView, &mut study, order, output)
     })
-}
-
-/// The command that repeats a run. Text from standard input becomes an argument.
-fn build_repro(common: &CommonArgs, args: &RunArgs, stdin: Option<String>, seed: u64) -> String {
-    let mut args = args.clone();
-    args.source.snippet = stdin.or(args.source.snippet);
-    repro::format_repro(NAME, &args, common, seed)
 }
 
 /// How `run` presents its result.
@@ -75,6 +68,10 @@ impl StudyView for RunView {
         explain_failure(study, error)
     }
 }
+
+/// Remedy for a function after which nothing can run.
+const KEPT_REGISTERS: &str = "the function must keep RBX, RBP, RSP and R12 to R15 as they were, and call only code that \
+    exists: save these registers, or list them as clobbered in inline assembly";
 
 /// The failure for an error that ended a run.
 pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
@@ -99,6 +96,11 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
                 (RunError::Fault { address, cause: FaultCause::Access, .. }, Some(memory)) => {
                     CallParameters::remedy_for_address(memory, *address)
                 }
+                // The call's own code uses these registers after the function.
+                (RunError::Fault { cause: FaultCause::Fetch, instruction: None, .. }, _) => {
+                    Some(KEPT_REGISTERS.to_string())
+                }
+                (RunError::Hung { .. }, _) => Some(format!("{}; {KEPT_REGISTERS}", error.remedy())),
                 _ => None,
             };
             let failure = Failure::from(function_fault::locate_fault(error, study.fault.as_ref()));
