@@ -410,11 +410,11 @@ const AREAS: [(Register, Register); 2] = [(Register::RDI, Register::R14), (Regis
 /// beyond all of them by more than `margin`.
 fn find_change(history: &StateHistory, first: &StateReading, instruction: &Instruction, margin: u64) -> Option<Change> {
     let number = |reading: &StateReading| cost_number(history.point.state, instruction, reading.words);
-    let later = history.settled().iter().filter(|reading| !reading.is_endless()).map(number);
+    let mut later = history.settled().iter().filter(|reading| !reading.is_endless()).map(number);
     let (least, most) = (later.clone().min()?, later.clone().max()?);
     let first = number(first);
     let is_other = first > most + margin || first + margin < least;
-    is_other.then_some(Change { first, later: later.last()? })
+    is_other.then_some(Change { first, later: later.next_back()? })
 }
 
 /// The same for numbers that vary: their mean differs from the first one by more than `margin`.
