@@ -91,7 +91,6 @@ impl LinkCosts {
         let mut timed: Vec<Interval> = Vec::new();
         let mut time = |circuits: &[LinkCircuit]| {
             let costs = time_circuits(timer, executor, circuits, random)?;
-            let costs: Vec<Interval> = costs.into_iter().map(find_whole_cost).collect();
             timed.extend(&costs);
             Ok::<_, RunError>(costs)
         };
@@ -280,15 +279,6 @@ impl LinkCosts {
     }
 }
 
-/// The whole number of core cycles that a turn of a circuit takes, if its cost is close to one: a
-/// result is ready at the end of a cycle. The rest is the instrument's error, which all rows with the
-/// circuit's links would share.
-fn find_whole_cost(cost: Interval) -> Interval {
-    let whole = cost.value.round();
-    let is_whole = (cost.value - whole).abs() < WHOLE_CYCLES && cost.half_width() < WHOLE_CYCLES;
-    if is_whole && whole > 1.0 { Interval::with_margin(whole, 0.0) } else { cost }
-}
-
 /// The entry state and surroundings that a circuit's program needs.
 fn find_surroundings(period: &[u8], init: &[u8]) -> (EntryState, TimingSurroundings) {
     let world = Snippet::new(period.to_vec(), init.to_vec(), "").outline(true).world;
@@ -356,19 +346,4 @@ fn time_layouts(
 /// Whether the control took a whole number of core cycles.
 fn is_control_whole(cycles: f64) -> bool {
     (cycles - cycles.round()).abs() <= CONTROL_SHARE * cycles
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_circuits_cost_near_a_whole_number_is_that_number() {
-        let found = |value, margin| find_whole_cost(Interval::with_margin(value, margin));
-        assert_eq!(found(9.012, 0.01), Interval::with_margin(9.0, 0.0));
-        for (value, margin) in [(20.5, 0.01), (9.05, 0.01), (9.01, 0.05), (1.01, 0.01)] {
-            assert_eq!(found(value, margin), Interval::with_margin(value, margin));
-        }
-        assert!(found(f64::NAN, f64::NAN).value.is_nan());
-    }
 }
