@@ -13,7 +13,7 @@ pub(super) const FORMAT: ListingFormat =
 
 fn parse_line(line: &str) -> ListingLine<'_> {
     // The window of `layout asm` has a frame, and marks of breakpoints.
-    let trimmed = line.trim_matches(|c: char| c.is_whitespace() || c == '│');
+    let trimmed = line.trim_matches(|c: char| c.is_whitespace() || c == '\u{2502}');
     if let Some(name) = trimmed.strip_prefix("Dump of assembler code for function ") {
         return ListingLine::Header { name: name.trim_end_matches(':') };
     }
