@@ -113,3 +113,26 @@ fn changed_texts_are_read_or_refused_in_time() {
         });
     }
 }
+
+#[test]
+fn long_texts_are_refused_in_time() {
+    for line in [
+        "nop\n",
+        "nop;",
+        "90 ",
+        "; a comment\n",
+        "  40:\t90  \tnop\n",
+        "label_of_16_char:\n",
+        "function_16_char: ret\n",
+        "\t.p2align 4,,10  # fast\n",
+        "# LLVM-MCA-BEGIN\n# LLVM-MCA-END   \n",
+        "0000000000000000 <f>:\n   0:\tnop\n",
+    ] {
+        // The most that a command reads.
+        let text = line.repeat((4 << 20) / line.len());
+        let started = thread_time();
+        let _ = read_pasted(&text, None);
+        let took = thread_time() - started;
+        assert!(took < READING_TIME_MOST, "{line:?} took {took:?}");
+    }
+}

@@ -30,6 +30,14 @@ impl Listing {
         self.positions.get(instruction).copied()
     }
 
+    /// Changes the line numbers of all positions.
+    pub(crate) fn map_lines(mut self, number: impl Fn(u32) -> u32) -> Listing {
+        for position in &mut self.positions {
+            position.line = number(position.line);
+        }
+        self
+    }
+
     /// Instructions as Intel-syntax text, one per line, which [`super::parse_assembly`] accepts.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.instructions.iter().map(super::instruction_text::format_instruction).collect();

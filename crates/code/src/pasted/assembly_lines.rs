@@ -45,6 +45,8 @@ pub(super) struct AssemblyLines<'a> {
     pub(super) source: Option<&'static str>,
     /// Names that the text declares to be functions.
     functions: BTreeSet<&'a str>,
+    /// The last instruction so far.
+    last_code: Option<&'a str>,
     is_data: bool,
     syntax: Option<InstructionSyntax>,
 }
@@ -140,6 +142,7 @@ impl<'a> AssemblyLines<'a> {
         function: Option<FunctionStart<'a>>,
     ) {
         let syntax = self.syntax;
+        self.last_code = Some(code).filter(|code| !code.is_empty()).or(self.last_code);
         self.statements.push(AssemblyStatement { line, at, labels, code, function, syntax });
     }
 
@@ -149,7 +152,7 @@ impl<'a> AssemblyLines<'a> {
         (labels, code): (&'a str, &'a str),
         directive: Directive,
     ) -> Result<(), BadSnippet> {
-        let has_code = self.statements.iter().any(|statement| !statement.code.is_empty());
+        let has_code = self.last_code.is_some();
         if !labels.is_empty() && !self.is_data && directive != Directive::Data {
             self.push_code(line, at, (labels, ""), None);
         }
@@ -208,8 +211,7 @@ impl<'a> AssemblyLines<'a> {
 
     /// Whether code ended before, and does not run on into what follows here.
     fn is_after_code(&self) -> bool {
-        let last = self.statements.iter().rev().find(|statement| !statement.code.is_empty());
-        last.is_some_and(|last| is_end_text(last.code))
+        self.last_code.is_some_and(is_end_text)
     }
 
     /// Drops labels after the last instruction: they name data.

@@ -3,13 +3,16 @@
 use super::assembly_lines::{AssemblyLines, AssemblyStatement, split_lines};
 use super::dialect::recognize_syntax;
 use super::exegesis::{self, read_exegesis};
-use super::functions::{RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error};
+use super::functions::{
+    FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
+};
 use super::machine_code::refuse_call;
 use super::markers::{self, MarkedRegion, find_marked_regions};
 use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
+use super::placed_text::PlacedText;
 use super::semicolons::decide_semicolons;
-use super::text_words::{blank_block_comments, first_word, names_in};
-use crate::asm::{self, InstructionSyntax, Listing};
+use super::text_words::{blank_block_comments, first_word, names_in, require_count, require_regions};
+use crate::asm::InstructionSyntax;
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
@@ -21,6 +24,8 @@ struct AssemblyRegion<'a> {
     is_function: bool,
     /// Whether the text says that a function begins here.
     is_declared: bool,
+    /// Its last instruction so far.
+    last_code: Option<&'a str>,
     statements: Vec<AssemblyStatement<'a>>,
 }
 
@@ -30,16 +35,18 @@ pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Re
     let lines: Vec<&str> = blanked.lines().collect();
     let init = read_exegesis(&lines)?;
     let marked = find_marked_regions(&lines)?;
+    require_regions(marked.len(), FEWER_FUNCTIONS)?;
     let recognized = syntax.or_else(|| recognize_syntax(lines.iter().copied()));
     let AssemblyLines { statements, mut dropped, source, .. } =
         split_lines(&lines, decide_semicolons(&lines, recognized)?)?;
+    require_count(statements.iter().filter(|statement| !statement.code.is_empty()).count())?;
     let source = match (&init, marked.first()) {
         (Some(_), _) => "llvm-exegesis snippet",
         (None, Some(region)) => region.source,
         (None, None) => source.unwrap_or("assembly"),
     };
     let split = match marked.is_empty() {
-        true => split_functions(statements),
+        true => split_functions(statements)?,
         false => select_marked(&marked, &statements, &mut dropped),
     };
     let is_alone = split.len() == 1;
@@ -48,7 +55,7 @@ pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Re
         drop_return(&mut region, &mut dropped);
         let line = region.statements.first().map_or(1, |statement| statement.line);
         let name = if is_alone && !region.is_declared && marked.is_empty() { "" } else { region.name };
-        let code = build_region(&region, lines.len(), recognized, init.as_deref());
+        let code = build_region(&region, recognized, init.as_deref());
         regions.push(PastedRegion { name: name.to_string(), line, code });
     }
     // Comments that became init code are not left out.
@@ -61,27 +68,27 @@ pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Re
     {
         code.text = text.to_string();
     }
-    let used = recognized.or_else(|| regions.iter().find_map(|_| Some(InstructionSyntax::Intel)));
-    Ok(PastedText { source, syntax: used, regions, dropped })
+    let syntax = Some(recognized.unwrap_or(InstructionSyntax::Intel));
+    Ok(PastedText { source, syntax, regions, dropped })
 }
 
 /// Splits statements at the functions that the text declares, and at names after the end of code.
-fn split_functions(statements: Vec<AssemblyStatement>) -> Vec<AssemblyRegion> {
+fn split_functions(statements: Vec<AssemblyStatement>) -> Result<Vec<AssemblyRegion>, BadSnippet> {
     let mut regions: Vec<AssemblyRegion> = vec![AssemblyRegion::default()];
     for statement in statements {
         let current = regions.last_mut().expect("there is one");
         if let Some(function) = statement.function {
-            let last = current.statements.iter().rev().find(|statement| !statement.code.is_empty());
+            let last = current.last_code;
             let starts = match last {
                 None => current.name.is_empty() || function.is_declared,
-                Some(last) => function.is_declared || is_return_text(last.code) || first_word(last.code) == "ud2",
+                Some(last) => function.is_declared || is_return_text(last) || first_word(last) == "ud2",
             };
             if starts {
                 let region = AssemblyRegion {
                     name: function.name,
                     is_function: true,
                     is_declared: function.is_declared,
-                    statements: Vec::new(),
+                    ..AssemblyRegion::default()
                 };
                 match last {
                     None => *current = AssemblyRegion { statements: std::mem::take(&mut current.statements), ..region },
@@ -89,8 +96,11 @@ fn split_functions(statements: Vec<AssemblyStatement>) -> Vec<AssemblyRegion> {
                 }
             }
         }
-        regions.last_mut().expect("there is one").statements.push(statement);
+        let current = regions.last_mut().expect("there is one");
+        current.last_code = Some(statement.code).filter(|code| !code.is_empty()).or(current.last_code);
+        current.statements.push(statement);
     }
+    require_regions(regions.len(), FEWER_FUNCTIONS)?;
     let mut merged: Vec<AssemblyRegion> = Vec::new();
     for region in regions {
         match merged.last_mut() {
@@ -106,7 +116,7 @@ fn split_functions(statements: Vec<AssemblyStatement>) -> Vec<AssemblyRegion> {
     if merged.is_empty() {
         merged.push(AssemblyRegion::default());
     }
-    merged
+    Ok(merged)
 }
 
 /// Whether one region uses a label of the other.
@@ -165,12 +175,10 @@ fn drop_return(region: &mut AssemblyRegion, dropped: &mut Vec<DroppedLine>) {
 /// Assembles a region. Lines and columns are those of the whole text.
 fn build_region(
     region: &AssemblyRegion,
-    lines: usize,
     recognized: Option<InstructionSyntax>,
     init: Option<&str>,
 ) -> Result<RegionCode, BadSnippet> {
-    let mut written = vec![String::new(); lines];
-    let mut clean = Vec::new();
+    let mut written = PlacedText::default();
     for statement in &region.statements {
         if region.is_function && is_return_text(statement.code) {
             return Err(middle_return_error(statement.at));
@@ -184,19 +192,18 @@ fn build_region(
         if text.is_empty() {
             continue;
         }
-        let line = &mut written[statement.line as usize - 1];
+        let line = written.line_mut(statement.line);
         if !line.is_empty() {
             line.push(';');
         }
         let blanks = (statement.at.column as usize - 1).saturating_sub(line.chars().count());
         line.push_str(&" ".repeat(blanks));
         line.push_str(text);
-        clean.push(text.to_string());
     }
     let syntax = region_syntax(region)?.or(recognized);
-    let listing = assemble(&written.join("\n"), syntax)?;
+    let listing = written.assemble(syntax)?;
     let init = init.unwrap_or_default().to_string();
-    Ok(RegionCode { listing, text: clean.join("\n"), init, ..RegionCode::default() })
+    Ok(RegionCode { listing, text: written.to_clean_text(), init, ..RegionCode::default() })
 }
 
 /// The syntax that directives set for a region.
@@ -209,12 +216,5 @@ fn region_syntax(region: &AssemblyRegion) -> Result<Option<InstructionSyntax>, B
             Err(other.at.error_expecting("the syntax changes inside of the code", remedy))
         }
         None => Ok(first.syntax),
-    }
-}
-
-fn assemble(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
-    match syntax {
-        Some(syntax) => asm::parse_with_syntax(text, syntax),
-        None => asm::parse_assembly(text),
     }
 }

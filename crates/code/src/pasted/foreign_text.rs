@@ -62,7 +62,7 @@ pub(super) fn refuse_foreign_text(lines: &[&str]) -> Result<(), BadSnippet> {
     Err(line_start(number).error_expecting(what, format!("measure it with cyclescope instr '{}'", named.filter)))
 }
 
-/// `0x0005 00005 (x.go:3)	XORL	CX, CX`, or a function of a `.s` file of Go.
+/// `0x0005 00005 (x.go:3)  XORL  CX, CX`, or a function of a `.s` file of Go.
 fn is_go_line(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let (first, second, third) = (words.next(), words.next(), words.next());

@@ -7,6 +7,9 @@ use iced_x86::{Instruction, Mnemonic};
 /// Why the last return of a function is dropped.
 pub(super) const RETURN_DROPPED: &str = "a snippet has no caller; the code before it is measured";
 
+/// What helps if a text has too many functions.
+pub(super) const FEWER_FUNCTIONS: &str = "paste fewer functions, or name one with --elf FILE --call NAME";
+
 /// Error for a return that isn't the last instruction.
 pub(super) fn middle_return_error(at: TextPosition) -> BadSnippet {
     at.error_expecting(

@@ -2,16 +2,13 @@
 
 use super::directives::Directive;
 use super::pasted_text::{PastedRegion, PastedText, RegionCode};
-use super::text_words::line_start;
+use super::text_words::{line_start, require_regions};
 use crate::asm::{Listing, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
 
 /// Shortest word of a list that can't be a single byte or a number of one.
 const LONG_WORD_DIGITS: usize = 4;
-
-/// Name of this kind of text.
-pub(super) const SOURCE: &str = "machine code";
 
 /// Reads machine code; `None` if the text is something else.
 pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
@@ -30,7 +27,7 @@ pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSni
             vec![new_region(String::new(), first, bytes)]
         }
     };
-    Ok(Some(PastedText { source: SOURCE, syntax: None, regions, dropped: Vec::new() }))
+    Ok(Some(PastedText { source: "machine code", syntax: None, regions, dropped: Vec::new() }))
 }
 
 fn is_content(line: &str) -> bool {
@@ -78,6 +75,7 @@ fn read_table(filled: &[(u32, &str)]) -> Result<Option<Vec<PastedRegion>>, BadSn
         let bytes = HexWord { line, digits: hex }.to_bytes()?;
         regions.push(new_region(hex.to_string(), line, bytes));
     }
+    require_regions(regions.len(), "measure the rows of the file with --from FILE")?;
     Ok((!regions.is_empty()).then_some(regions))
 }
 
@@ -109,7 +107,7 @@ impl HexWord<'_> {
 }
 
 fn is_hex_word(word: &str) -> bool {
-    !word.is_empty() && word.len() % 2 == 0 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    !word.is_empty() && word.len().is_multiple_of(2) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Splits a text into words with digits; `None` if it has other words.
@@ -147,7 +145,7 @@ fn parse_word(line: u32, word: &str) -> Option<HexWord<'_>> {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     let digits = digits.or_else(|| masm_digits(word)).unwrap_or(word);
     let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let begins = word.starts_with(|c: char| c.is_ascii_digit()) || digits.len() % 2 == 0;
+    let begins = word.starts_with(|c: char| c.is_ascii_digit()) || digits.len().is_multiple_of(2);
     (is_hex && begins).then_some(HexWord { line, digits })
 }
 

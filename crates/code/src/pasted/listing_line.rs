@@ -59,10 +59,8 @@ pub(super) fn take_address(text: &str) -> Option<(u64, &str)> {
 pub(super) fn take_byte_pairs(text: &str) -> (Vec<u8>, &str) {
     let mut bytes = Vec::new();
     let mut rest = text;
-    loop {
-        let Some(pair) = rest.get(..2).filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit())) else {
-            break;
-        };
+    let is_pair = |pair: &&str| pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+    while let Some(pair) = rest.get(..2).filter(is_pair) {
         let after = &rest[2..];
         if !(after.is_empty() || after.starts_with([' ', '\t'])) {
             break;

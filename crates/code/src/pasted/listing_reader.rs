@@ -3,13 +3,18 @@
 use super::dialect::recognize_syntax;
 use super::directives::Directive;
 use super::foreign_text::{is_prefix, looks_like_instruction};
-use super::functions::{RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error};
+use super::functions::{
+    FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
+};
 use super::listing_line::{CodeLine, ListingFormat, ListingLine, take_address};
 use super::listings::FORMATS;
 use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
-use super::markers;
+use super::markers::{self, MarkedCode};
 use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
-use super::text_words::{first_word, line_start, position_in, split_statements, strip_comment};
+use super::placed_text::PlacedText;
+use super::text_words::{
+    first_word, line_start, position_in, require_count, require_regions, split_statements, strip_comment,
+};
 use crate::asm::{self, InstructionSyntax, Listing};
 use cyclescope_core::error::BadSnippet;
 use std::collections::{BTreeSet, HashMap};
@@ -34,20 +39,22 @@ pub(super) fn read_listing(
     syntax: Option<InstructionSyntax>,
 ) -> Result<Option<PastedText>, BadSnippet> {
     let Some((format, parsed)) = recognize_format(lines) else { return Ok(None) };
+    require_count(parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count())?;
     let mut dropped = Vec::new();
     let functions = split_functions(lines, &parsed, &mut dropped)?;
+    require_regions(functions.len(), FEWER_FUNCTIONS)?;
     let texts = functions.iter().flat_map(|function| function.code.iter().map(|placed| placed.code.text));
     let syntax = syntax.or_else(|| recognize_syntax(texts));
     let mut regions = Vec::new();
     for ListedFunction { name, code, error, .. } in functions {
-        for (mark, code) in markers::split_by_marker_bytes(code, &mut dropped)? {
+        for MarkedCode { mark, code } in markers::split_by_marker_bytes(code, &mut dropped)? {
             let code = join_prefixes(code);
             let Some(first) = code.first() else { continue };
             let has_bytes = code.iter().all(|placed| !placed.code.bytes.is_empty());
             let built = match &error {
                 Some(error) => Err(error.clone()),
                 None if has_bytes => build_from_bytes(&code, syntax, &mut dropped),
-                None => build_from_text(lines, &code, syntax, &mut dropped),
+                None => build_from_text(&code, syntax, &mut dropped),
             };
             let name = mark.unwrap_or_else(|| name.to_string());
             regions.push(PastedRegion { name, line: first.line, code: built });
@@ -172,7 +179,6 @@ fn join_prefixes(code: Vec<PlacedCode>) -> Vec<PlacedCode> {
 /// Assembles the text of a region, with its addresses as labels. Lines and columns are those of the
 /// whole text.
 fn build_from_text(
-    lines: &[&str],
     code: &[PlacedCode],
     syntax: Option<InstructionSyntax>,
     dropped: &mut Vec<DroppedLine>,
@@ -186,21 +192,21 @@ fn build_from_text(
         return Err(middle_return_error(placed.at()));
     }
     let places = PlaceLabels::new(code, end);
-    let mut written = vec![String::new(); lines.len()];
-    if let Some((placed, label)) = end.and_then(|end| Some((end, places.label_of(&end.code)?))) {
-        written[placed.line as usize - 1] = format!("{label}:");
-    }
+    let mut written = PlacedText::default();
     for placed in code {
         let text = places.rewrite_target(placed)?;
         let label = places.label_of(&placed.code).map_or(String::new(), |label| format!("{label}: "));
         let column = position_in(placed.line, placed.whole, placed.code.text).column as usize - 1;
         let blanks = column.saturating_sub(label.chars().count());
-        written[placed.line as usize - 1] = format!("{}{label}{text}", " ".repeat(blanks));
+        *written.line_mut(placed.line) = format!("{}{label}{text}", " ".repeat(blanks));
     }
-    let mut listing = assemble(&written, syntax)?;
+    if let Some((placed, label)) = end.and_then(|end| Some((end, places.label_of(&end.code)?))) {
+        *written.line_mut(placed.line) = format!("{label}:");
+    }
+    let mut listing = written.assemble(syntax)?;
     let lengths = listed_lengths(code, end);
     if fit_lengths(&mut written, &listing, &lengths, syntax) {
-        listing = assemble(&written, syntax)?;
+        listing = written.assemble(syntax)?;
     }
     let found = line_lengths(&listing);
     let reencoded = lengths.iter().filter(|(line, length)| found.get(line) != Some(length));
@@ -212,16 +218,8 @@ fn build_from_text(
             return Err(refuse_data(at, text));
         }
     }
-    let text: Vec<&str> = written.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
     let address = code.first().and_then(|placed| placed.code.address);
-    Ok(RegionCode { text: text.join("\n"), listing, address, reencoded, ..RegionCode::default() })
-}
-
-fn assemble(written: &[String], syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
-    match syntax {
-        Some(syntax) => asm::parse_with_syntax(&written.join("\n"), syntax),
-        None => asm::parse_assembly(&written.join("\n")),
-    }
+    Ok(RegionCode { text: written.to_clean_text(), listing, address, reencoded, ..RegionCode::default() })
 }
 
 /// Lengths of instructions by the addresses of a listing, each with its line.
@@ -244,7 +242,7 @@ fn line_lengths(listing: &Listing) -> HashMap<u32, u64> {
 /// Adds hints to instructions whose encoding has another length than in the listing. Returns
 /// whether there are any.
 fn fit_lengths(
-    written: &mut [String],
+    written: &mut PlacedText,
     listing: &Listing,
     lengths: &[(u32, u64)],
     syntax: Option<InstructionSyntax>,
@@ -256,15 +254,17 @@ fn fit_lengths(
         if found.get(&line) == Some(&length) {
             continue;
         }
-        let text = &mut written[line as usize - 1];
+        let text = written.line_mut(line);
         let code = text.trim_start();
         let code = code.split_once(": ").map_or(code, |(_, code)| code);
         let label = &text[..text.len() - code.len()];
-        let hinted = HINTS.iter().map(|hint| format!("{hint} {code}"));
+        let mut hinted = HINTS.iter().map(|hint| format!("{hint} {code}"));
         let fits = |hinted: &String| {
-            assemble(std::slice::from_ref(hinted), syntax).is_ok_and(|listing| listing.bytes().len() as u64 == length)
+            let mut alone = PlacedText::default();
+            alone.line_mut(line).push_str(hinted);
+            alone.assemble(syntax).is_ok_and(|listing| listing.bytes().len() as u64 == length)
         };
-        if let Some(hinted) = hinted.filter(fits).next() {
+        if let Some(hinted) = hinted.find(fits) {
             *text = format!("{label}{hinted}");
             is_changed = true;
         }

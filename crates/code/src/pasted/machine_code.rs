@@ -133,7 +133,19 @@ fn describe_instruction(instruction: &Instruction) -> String {
     {
         text = text.replace(hint, "");
     }
-    text
+    name_comparison(&text).unwrap_or(text)
+}
+
+/// The name that disassemblers give an EVEX comparison of integers whose predicate has a name in
+/// older encodings.
+fn name_comparison(text: &str) -> Option<String> {
+    const PREDICATES: [(&str, &str); 2] = [(", 0", "eq"), (", 6", "gt")];
+    let rest = text.strip_prefix("vpcmp")?;
+    let (size, operands) = rest.split_once(' ')?;
+    let (operands, name) = PREDICATES.iter().find_map(|(end, name)| Some((operands.strip_suffix(end)?, *name)))?;
+    let element = size.trim_start_matches('u');
+    let is_known = matches!(element, "b" | "w" | "d" | "q") && (name == "eq" || element == size);
+    is_known.then(|| format!("vpcmp{name}{element} {operands}"))
 }
 
 /// Whether both do nothing: there are many encodings of that, and disassemblers shorten their

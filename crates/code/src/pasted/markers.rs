@@ -14,6 +14,8 @@ const COMMENT_MARKS: [(&str, &str); 2] = [("LLVM-MCA", "llvm-mca"), ("OSACA", "O
 /// IACA's marks load one of these numbers into EBX, in front of a NOP with prefixes.
 const BYTE_MARKS: [(u32, bool); 2] = [(111, true), (222, false)];
 const BYTE_MARK_NOP: [u8; 3] = [0x64, 0x67, 0x90];
+/// Instructions of a mark: the load and the NOP.
+const MARK_INSTRUCTIONS: usize = 2;
 
 /// A marked region of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,16 +152,28 @@ fn data_bytes(text: &str) -> Option<Vec<u8>> {
     list.split(',').map(|byte| u8::try_from(parse_small(byte.trim())?).ok()).collect()
 }
 
-/// Splits the code of a listing at IACA's marks. Without marks, all of it is one part without a
-/// name.
+/// Code of a listing, between marks if it has any.
+pub(super) struct MarkedCode<'a> {
+    /// Name of the region; `None` without marks.
+    pub(super) mark: Option<String>,
+    /// Its instructions.
+    pub(super) code: Vec<PlacedCode<'a>>,
+}
+
+/// Splits the code of a listing at IACA's marks. Without marks, all of it is one region.
 pub(super) fn split_by_marker_bytes<'a>(
     code: Vec<PlacedCode<'a>>,
     dropped: &mut Vec<DroppedLine>,
-) -> Result<Vec<(Option<String>, Vec<PlacedCode<'a>>)>, BadSnippet> {
-    let marks: Vec<(usize, bool)> =
-        (0..code.len()).filter_map(|index| Some((index, mark_at(&code[index..])?))).collect();
+) -> Result<Vec<MarkedCode<'a>>, BadSnippet> {
+    let mut marks = Vec::new();
+    let mut index = 0;
+    while index < code.len() {
+        let mark = mark_at(&code[index..]);
+        marks.extend(mark.map(|begins| (index, begins)));
+        index += if mark.is_some() { MARK_INSTRUCTIONS } else { 1 };
+    }
     if marks.is_empty() {
-        return Ok(vec![(None, code)]);
+        return Ok(vec![MarkedCode { mark: None, code }]);
     }
     let mut regions = Vec::new();
     let mut next = 0;
@@ -172,8 +186,9 @@ pub(super) fn split_by_marker_bytes<'a>(
         for placed in code[next..begin].iter() {
             dropped.push(DroppedLine::new_code(placed.line, placed.code.text, OUTSIDE));
         }
-        next = end + 2;
-        regions.push((Some(format!("IACA region at line {}", code[begin].line)), code[begin + 2..end].to_vec()));
+        next = end + MARK_INSTRUCTIONS;
+        let mark = Some(format!("IACA region at line {}", code[begin].line));
+        regions.push(MarkedCode { mark, code: code[begin + MARK_INSTRUCTIONS..end].to_vec() });
     }
     for placed in &code[next..] {
         dropped.push(DroppedLine::new_code(placed.line, placed.code.text, OUTSIDE));
@@ -195,6 +210,7 @@ fn mark_at(code: &[PlacedCode]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pasted::listing_line::CodeLine;
 
     fn found(text: &str) -> Result<Vec<(String, Range<usize>)>, String> {
         let regions = find_marked_regions(&text.lines().collect::<Vec<_>>()).map_err(|error| error.message)?;
@@ -214,6 +230,20 @@ mod tests {
         assert_eq!(found(iaca), Ok(vec![(String::new(), 4..5)]));
         let named = "# LLVM-MCA-BEGIN a\nnop\n# LLVM-MCA-BEGIN b\nnop\n# LLVM-MCA-END a\nnop\n# LLVM-MCA-END b";
         assert_eq!(found(named), Ok(vec![("a".to_string(), 1..4), ("b".to_string(), 3..6)]));
+    }
+
+    #[test]
+    fn marks_of_bytes_do_not_overlap() {
+        let line = |text: &'static str, bytes: &[u8]| PlacedCode {
+            line: 1,
+            whole: text,
+            code: CodeLine { text, bytes: bytes.to_vec(), ..CodeLine::default() },
+        };
+        let begin = [line("mov $0x6f,%ebx", &[0xbb, 0x6f, 0, 0, 0]), line("fs addr32 nop", &BYTE_MARK_NOP)];
+        let end = [line("mov $0xde,%ebx", &[0xbb, 0xde, 0, 0, 0]), line("mov $0x6f,%ebx", &BYTE_MARK_NOP)];
+        let code = [&begin[..], &[line("nop", &[0x90])], &end, &begin[1..]].concat();
+        let regions = split_by_marker_bytes(code, &mut Vec::new()).expect("one pair");
+        assert_eq!(regions.iter().map(|region| region.code.len()).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! the text has addresses or bytes, they must agree with the instructions. A text with two possible
 //! meanings is an error that names both.
 //!
-//! [`read_pasted`] tries the readers in a fixed order: text without code in it
-//! ([`foreign_text`]), machine code ([`hex_text`]), listings ([`listings`]), and assembly
-//! ([`assembly_reader`]).
+//! [`read_pasted`] tries the readers in a fixed order: machine code in hexadecimal, listings,
+//! texts without code that are refused by name, and assembly. A new format of listings is a file in
+//! `listings/` and a line in its list.
 //!
 //! Limits: 64-bit code. Data, relocations and calls to other functions are refused.
 
@@ -25,6 +25,7 @@ mod listings;
 mod machine_code;
 mod markers;
 mod pasted_text;
+mod placed_text;
 mod semicolons;
 mod text_words;
 
@@ -35,9 +36,6 @@ pub use pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use crate::asm::InstructionSyntax;
 use cyclescope_core::error::BadSnippet;
 
-/// Most regions in one text.
-const REGIONS_MOST: usize = 100;
-
 /// Reads a text. `syntax` is the syntax of its instructions, if known.
 ///
 /// # Errors
@@ -47,8 +45,9 @@ const REGIONS_MOST: usize = 100;
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
     let text = &text_words::blank_fences(text);
     let lines: Vec<&str> = text.lines().collect();
+    text_words::require_lines(lines.len())?;
     foreign_text::refuse_other_machine(&lines)?;
-    let mut found = match hex_text::read_hex_text(&lines)? {
+    let found = match hex_text::read_hex_text(&lines)? {
         Some(found) => found,
         None => match listing_reader::read_listing(&lines, syntax)? {
             Some(found) => found,
@@ -58,16 +57,7 @@ pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<Past
             }
         },
     };
-    if found.regions.len() > REGIONS_MOST {
-        let at = text_words::line_start(found.regions[REGIONS_MOST].line);
-        let message = format!("the text has {} regions, more than {REGIONS_MOST}", found.regions.len());
-        let remedy = match found.source == hex_text::SOURCE {
-            true => "measure the rows of the file with --from FILE",
-            false => "paste fewer functions, or name one with --elf FILE --call NAME",
-        };
-        return Err(at.error_expecting(message, remedy));
-    }
-    if let [PastedRegion { code: Err(error), .. }] = &mut found.regions[..] {
+    if let [PastedRegion { code: Err(error), .. }] = &found.regions[..] {
         return Err(error.clone());
     }
     Ok(found)

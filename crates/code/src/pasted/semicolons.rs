@@ -5,7 +5,7 @@
 //! start of a line. If neither occurs, a text of several lines in Intel syntax has two meanings.
 
 use super::foreign_text::{begins_like_operand, is_instruction_name};
-use super::text_words::{first_word, names_in, position_in, split_statements, strip_comment};
+use super::text_words::{first_word, names_in, position_in, require_count, split_statements, strip_comment};
 use crate::asm::{self, InstructionSyntax, TextPosition};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
@@ -41,6 +41,7 @@ pub(super) fn decide_semicolons(
     syntax: Option<InstructionSyntax>,
 ) -> Result<SemicolonMeaning, BadSnippet> {
     let is_one_line = lines.iter().filter(|line| !line.trim().is_empty()).count() < 2;
+    require_count(lines.iter().map(|line| line.matches(';').count()).sum())?;
     let labels = find_labels(lines);
     let (mut code_at, mut unclear_at, mut is_comment) = (None, None, false);
     for (number, line) in (1..).zip(lines) {

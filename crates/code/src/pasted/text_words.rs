@@ -1,6 +1,7 @@
 //! Words, comments and columns of a line.
 
 use crate::asm::TextPosition;
+use cyclescope_core::error::BadSnippet;
 
 /// The start of a line.
 pub(super) fn line_start(line: u32) -> TextPosition {
@@ -11,6 +12,41 @@ pub(super) fn line_start(line: u32) -> TextPosition {
 pub(super) fn position_in(line: u32, whole: &str, part: &str) -> TextPosition {
     let offset = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize).min(whole.len());
     TextPosition { line, column: whole[..offset].chars().count() as u32 + 1 }
+}
+
+/// Most instructions of a text: a snippet has at most as many bytes.
+const INSTRUCTIONS_MOST: usize = 64 << 10;
+
+/// Most lines of a text: instructions, and source code between them.
+const LINES_MOST: usize = 256 << 10;
+/// Most regions of a text.
+const REGIONS_MOST: usize = 100;
+/// What helps if a text is too long.
+const SHORTEN: &str = "paste the part that matters, such as a loop";
+
+/// Fails if a text has too many lines.
+pub(super) fn require_lines(lines: usize) -> Result<(), BadSnippet> {
+    if lines <= LINES_MOST {
+        return Ok(());
+    }
+    Err(line_start(1).error_expecting(format!("the text has {lines} lines, more than {LINES_MOST}"), SHORTEN))
+}
+
+/// Fails if a text has too many regions.
+pub(super) fn require_regions(regions: usize, remedy: &str) -> Result<(), BadSnippet> {
+    if regions <= REGIONS_MOST {
+        return Ok(());
+    }
+    Err(line_start(1).error_expecting(format!("the text has {regions} regions, more than {REGIONS_MOST}"), remedy))
+}
+
+/// Fails if a text has too many instructions.
+pub(super) fn require_count(instructions: usize) -> Result<(), BadSnippet> {
+    if instructions <= INSTRUCTIONS_MOST {
+        return Ok(());
+    }
+    let message = format!("the text has {instructions} instructions, more than {INSTRUCTIONS_MOST}");
+    Err(line_start(1).error_expecting(message, SHORTEN))
 }
 
 /// The line's first word in lower case.

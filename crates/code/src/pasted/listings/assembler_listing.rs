@@ -1,7 +1,7 @@
 //! Listings of assemblers: `as -al` and `nasm -l`.
 //!
 //! ```text
-//!    2 0000 4801C3   	f: addq %rax, %rbx
+//!    2 0000 4801C3     f: addq %rax, %rbx
 //! ```
 
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Dump of assembler code for function main:
-//! => 0x0000000000001139 <+0>:	push   %rbp
+//! => 0x0000000000001139 <+0>:  push   %rbp
 //! End of assembler dump.
 //! ```
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! TEXT main.Sum(SB) main.go
-//!   main.go:3		0x47a745		31c9			XORL CX, CX
+//!   main.go:3  0x47a745  31c9  XORL CX, CX
 //! ```
 
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};

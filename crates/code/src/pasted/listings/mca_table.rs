@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! [1]    [2]    [3]    [4]    [5]    [6]    Instructions:
-//!  1      3     1.00                        imulq	%rbx, %rax
+//!  1      3     1.00                        imulq  %rbx, %rax
 //! ```
 
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine};

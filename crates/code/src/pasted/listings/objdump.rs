@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0000000000001139 <main>:
-//!     1139:	55                   	push   %rbp
+//!     1139:  55                     push   %rbp
 //! ```
 
 use crate::pasted::listing_line::{
