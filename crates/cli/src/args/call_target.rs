@@ -21,16 +21,18 @@ impl CallTarget {
     /// Reads the text. Its errors are reported where the arguments are used.
     pub fn new(text: &str) -> CallTarget {
         let text = text.trim();
-        let Some(open) = find_argument_list(text) else {
-            return CallTarget { text: text.to_string(), name: text.to_string(), arguments: None };
+        let (name, arguments) = match find_argument_list(text) {
+            ArgumentList::Missing => (text, None),
+            ArgumentList::Open(open) => (&text[..open], Some(Err("expected `)` at the end".to_string()))),
+            ArgumentList::From(open) => (&text[..open], Some(read_list(&text[open + 1..text.len() - 1]))),
         };
-        let list = &text[open + 1..text.len() - 1];
-        let arguments = parse_arguments(list).map_err(|error| match list.trim() {
-            "" => error,
-            _ => error.replace("at the end", "at `)`"),
-        });
-        CallTarget { text: text.to_string(), name: text[..open].trim().to_string(), arguments: Some(arguments) }
+        CallTarget { text: text.to_string(), name: name.trim().to_string(), arguments }
     }
+}
+
+/// Reads the text between the parentheses.
+fn read_list(list: &str) -> Result<Vec<CallArgument>, String> {
+    parse_arguments(list).map_err(|error| error.replace("at the end", "at `)`"))
 }
 
 impl serde::Serialize for CallTarget {
@@ -44,13 +46,20 @@ pub fn parse_call_target(text: &str) -> Result<CallTarget, String> {
     Ok(CallTarget::new(text))
 }
 
-/// Where the group of parentheses that ends the text begins. The parentheses of `operator()` and of
+/// Where the arguments are in the text.
+enum ArgumentList {
+    /// There are none.
+    Missing,
+    /// From this parenthesis on, and it is never closed.
+    Open(usize),
+    /// From this parenthesis to the one that ends the text.
+    From(usize),
+}
+
+/// Finds the group of parentheses that ends the text. The parentheses of `operator()` and of
 /// `(anonymous namespace)` belong to a name.
-fn find_argument_list(text: &str) -> Option<usize> {
-    if !text.ends_with(')') {
-        return None;
-    }
-    let (mut depth, mut open, mut quote) = (0usize, None, None);
+fn find_argument_list(text: &str) -> ArgumentList {
+    let (mut depth, mut last, mut quote) = (0usize, None, None);
     let mut characters = text.char_indices();
     while let Some((at, c)) = characters.next() {
         match (quote, c) {
@@ -59,16 +68,20 @@ fn find_argument_list(text: &str) -> Option<usize> {
             (Some(_), _) => {}
             (None, '"' | '\'') if depth > 0 => quote = Some(c),
             (None, '(') => {
-                open = if depth == 0 { Some(at) } else { open };
+                last = if depth == 0 { Some(at) } else { last };
                 depth += 1;
             }
             (None, ')') => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
-    let open = open.filter(|open| *open > 0)?;
+    let Some(open) = last.filter(|open| *open > 0) else { return ArgumentList::Missing };
     let is_operator = text[..open].trim_end().ends_with("operator") && text[open..].trim_end() == "()";
-    (!is_operator).then_some(open)
+    match text.ends_with(')') && depth == 0 {
+        true if !is_operator => ArgumentList::From(open),
+        false if depth > 0 => ArgumentList::Open(open),
+        _ => ArgumentList::Missing,
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +105,10 @@ mod tests {
             let target = CallTarget::new(text);
             let found = target.arguments.as_ref().map(|arguments| arguments.as_ref().unwrap().len());
             assert_eq!((target.name.as_str(), found), (name, count), "{text}");
+        }
+        for open in ["f(", "f(1, \"a)\"", "ns::f(int)(3"] {
+            let target = CallTarget::new(open);
+            assert!(target.arguments.unwrap().unwrap_err().contains("`)`"), "{open}");
         }
         let typed = CallTarget::new("f(char const*, unsigned long)");
         assert!(typed.arguments.unwrap().unwrap_err().contains("`char const*, unsigned long`"));

@@ -122,6 +122,7 @@ impl CallParameters {
         let call = &self.calls[0];
         CallRecord {
             text: call.text.clone(),
+            versus: self.calls.get(1).map(|other| other.text.clone()),
             signature: self.signatures[0].clone(),
             implied: call.implied.clone(),
             largest: if call.passes_memory() { call.largest } else { 0 },

@@ -434,7 +434,8 @@ fn calls_are_written_as_in_code() {
     let both = error_text(&source.run(&["--call", "g(buffer, 64)", "--arg", "n=64"], &[2]));
     assert!(both.contains("--arg"), "{both}");
     // Each variant has its own call, or that of the first one.
-    source.run(&["--call", "g(buffer, 64)", "--versus-call", "h(buffer, buffer, 64)"], &[0, 5]);
+    let compared = source.run(&["--call", "g(buffer, 64)", "--versus-call", "h(buffer, buffer, 64)"], &[0, 5]);
+    assert_eq!(compared["call"]["versus"], "h(buffer, buffer, 64)", "{compared}");
     let other = error_text(&source.run(&["--call", "g(buffer, 64)", "--versus-call", "h"], &[2]));
     assert!(other.contains("void h(char *p, char *q, long n)"), "{other}");
     let said = answer(&mut cyclescope(&source.arguments(&["--call", "h", "--arg", "n=64"])));

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct CallRecord {
     /// The call with its arguments, such as `f(buffer, 1000)`.
     pub text: String,
+    /// The call of the function that it is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versus: Option<String>,
     /// The function's declaration, if known.
     pub signature: Option<String>,
     /// The names of the parameters that got the buffer because they had no value.
@@ -43,8 +46,13 @@ mod tests {
 
     #[test]
     fn call_that_returns_at_once_is_noted() {
-        let call =
-            |largest| CallRecord { text: "f(buffer, 4096)".into(), signature: None, implied: Vec::new(), largest };
+        let call = |largest| CallRecord {
+            text: "f(buffer, 4096)".into(),
+            versus: None,
+            signature: None,
+            implied: Vec::new(),
+            largest,
+        };
         let cost = |high| Quantity { value: Some(1.0), low: Some(0.0), high: Some(high), unit: Unit::CoreCycles };
         assert!(call(4096).find_caveat(&cost(3.0)).is_some_and(|caveat| caveat.text.contains("f(buffer, 4096)")));
         assert!(call(4096).find_caveat(&cost(200.0)).is_none());

@@ -255,9 +255,10 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         let (setup, cost) = (escape_controls(setup), format_cycles(cost));
         lines.push(format!("the cost of the setup, `{setup}`, was subtracted: {cost}"));
     }
-    if let Some(CallRecord { text, signature, implied, .. }) = &record.call {
+    if let Some(CallRecord { text, versus, signature, implied, .. }) = &record.call {
         let types = signature.as_ref().map_or("its types are unknown".to_string(), |known| escape_controls(known));
         lines.push(format!("called as {}; {types}", escape_controls(text)));
+        lines.extend(versus.as_ref().map(|other| format!("compared with {}", escape_controls(other))));
         let names = escape_controls(&implied.join(" and "));
         match implied.len() {
             0 => {}
