@@ -13,8 +13,9 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Most bytes of an event's head: a batch of 100 000 programs takes some hundred kilobytes.
-const HEAD_MOST: u64 = 16 << 20;
+/// Most bytes of an event's head: a batch of 100 000 programs takes some hundred kilobytes, and the
+/// memory of a region of a program two characters for each byte of up to 16 MiB.
+pub(super) const HEAD_MOST: u64 = 64 << 20;
 /// Most bytes of a line. The record of a method or marker with its assembly takes some hundred
 /// kilobytes.
 const LINE_MOST: u64 = 16 << 20;

@@ -117,6 +117,21 @@ fn a_container_reads_back_as_written() {
 }
 
 #[test]
+fn events_are_as_long_as_can_be_read_or_are_an_error() {
+    let folder = Folder::new("heads");
+    let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
+    // The memory of a large region.
+    let large = |bytes: usize| StudyEvent::Kept { of: "x".repeat(bytes).into() };
+    writer.add_event(&large(33 << 20), &samples(1)).unwrap();
+    assert_eq!(writer.add_event(&large(64 << 20), &[]).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    writer.set_facts(&1).unwrap();
+    writer.finish().unwrap();
+    let mut events = EvidenceContainer::open(&folder.0).unwrap().events().unwrap();
+    assert_eq!(events.take_event(usize::MAX).unwrap(), Some((large(33 << 20), samples(1))));
+    assert!(events.take_event(usize::MAX).unwrap().is_none());
+}
+
+#[test]
 fn facts_that_could_not_be_read_again_are_an_error() {
     let folder = Folder::new("facts");
     let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();

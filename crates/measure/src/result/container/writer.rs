@@ -5,7 +5,7 @@ use super::columns::{write_samples, write_varint};
 use super::evidence_seal::EvidenceSeal;
 use super::manifest::{EvidenceOrigin, Manifest, NEW_MANIFEST};
 use super::part::PartWriter;
-use super::reader::{EvidenceContainer, SAMPLES_MOST};
+use super::reader::{EvidenceContainer, HEAD_MOST, SAMPLES_MOST};
 use super::{BatchFacts, ContainerError, ContainerPart, MANIFEST, PART_FILES, StudyEvent};
 use crate::result::record::SchemaLine;
 use cyclescope_exec::{Batch, Sample};
@@ -91,6 +91,10 @@ impl ContainerWriter {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         let head = serde_json::to_vec(event)?;
+        if head.len() as u64 > HEAD_MOST {
+            let text = format!("an event of evidence has at most {} MiB besides its readings", HEAD_MOST >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         write_varint(head.len() as u64, &mut buffer);
