@@ -57,13 +57,17 @@ fn several_variants_are_ranked() {
     let variants = line["variants"].as_array().expect("a list");
     let snippets: Vec<&serde_json::Value> = variants.iter().map(|variant| &variant["snippet"]).collect();
     assert_eq!(snippets, [imul[1], "add rax, rax", imul[0]]);
-    if variants.iter().all(|variant| variant["rank"].is_u64()) {
-        let ranks: Vec<_> = variants.iter().map(|variant| [&variant["rank"], &variant["verdict"]]).collect();
-        assert_eq!(
-            ranks,
-            [[&3.into(), &serde_json::Value::Null], [&1.into(), &"faster".into()], [&2.into(), &"faster".into()]]
-        );
+    // Disturbed variants may share a rank, but the order is never another one.
+    let ranks: Vec<Option<u64>> = variants.iter().map(|variant| variant["rank"].as_u64()).collect();
+    if let [Some(two), Some(add), Some(one)] = ranks[..] {
+        assert!(add == 1 && add <= one && one <= two, "{line}");
     }
+    let verdicts: Vec<_> = variants.iter().map(|variant| &variant["verdict"]).collect();
+    assert!(
+        verdicts[0].is_null()
+            && verdicts[1..].iter().all(|verdict| ["faster", "unclear"].contains(&verdict.as_str().expect("a word"))),
+        "{line}"
+    );
     let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
     let heading = said.stdout.lines().position(|line| line.trim_start().starts_with("rank ")).expect("a heading");
@@ -75,8 +79,6 @@ fn several_variants_are_ranked() {
 fn words_make_variants() {
     let folder = folder();
     let evidence = folder.path().join("evidence").display().to_string();
-    // A division by one is no faster than one by a large number, but a chain of five is slower than
-    // one.
     let words = ["--versus", "I=|mov rcx, -1", "--init", "mov ecx, 1; {I}"];
     let line = json(&[&["run", "--quick", "--evidence", &evidence, "add rax, rcx"], &words[..]].concat(), &[0, 5]);
     let names: Vec<_> = line["variants"].as_array().expect("a list").iter().map(|variant| &variant["name"]).collect();
@@ -90,9 +92,7 @@ fn words_make_variants() {
     let replayed = json(&["replay", &evidence], &[0, 5]);
     assert_eq!(replayed["variants"], line["variants"]);
     let line = json(&["run", "{S}", "--versus", "S=add rax, rax|add rax, rax; imul rax, rax"], &[0, 5]);
-    if line["variants"][1]["rank"].is_u64() {
-        assert_eq!((&line["variants"][0]["rank"], &line["variants"][1]["rank"]), (&1.into(), &2.into()), "{line}");
-    }
+    assert!(line["variants"][0]["rank"].as_u64() <= Some(1) && line["versus"]["verdict"] != "faster", "{line}");
     for arguments in [
         &["run", "nop", "--versus", "S=a|b"][..],
         &["run", "{S}", "--versus", "S=nop|nopp"],
@@ -115,9 +115,9 @@ fn flags_and_compilers_make_variants() {
     let path = path.to_str().expect("text");
     let flags = ["--cflags", "{F}", "--versus", "F=-DN=2|-DN=200 -O3|-DN=20"];
     let line = json(&[&["run", "--quick", "--c", path], &flags[..]].concat(), &[0, 5]);
-    let ranks: Vec<_> = line["variants"].as_array().expect("a list").iter().map(|variant| &variant["rank"]).collect();
-    if ranks.iter().all(|rank| rank.is_u64()) {
-        assert_eq!(ranks, [1, 3, 2], "{line}");
+    let costs: Vec<Option<f64>> = (0..3).map(|index| line["variants"][index]["cost"]["value"].as_f64()).collect();
+    if let [Some(two), Some(many), Some(twenty)] = costs[..] {
+        assert!(many > 2.0 * twenty && many > 2.0 * two, "{line}");
     }
     let compilers = ["--cc", "{C}", "--versus", "C=cc|cc -DN=100"];
     let line = json(&[&["run", "--quick", "--c", path], &compilers[..]].concat(), &[0, 5]);
