@@ -196,18 +196,21 @@ impl WorkerProcess {
     /// Whether the worker ends within this time. It is not reaped.
     fn wait_for_end(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
-        while !self.has_ended() {
+        loop {
             let left = until.saturating_duration_since(Instant::now()).min(LAST_SLICE);
+            let slice = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let waited = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&slice)) == Ok(0);
+            if self.has_ended() {
+                return true;
+            }
             if left.is_zero() {
                 return false;
             }
-            let slice = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
             // Kernels before 5.3 do not report the end, and a filter may refuse the call.
-            if poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&slice)) != Ok(0) {
+            if !waited {
                 std::thread::sleep(Duration::from_micros(200));
             }
         }
-        true
     }
 }
 
