@@ -310,6 +310,19 @@ fn programs_inherit_the_callers_signal_state() {
 }
 
 #[test]
+fn process_that_a_program_leaves_behind_is_named_once() {
+    let output = ab(&["sh -c 'setsid sleep 3 & true'", "true"]);
+    assert_eq!(output.stderr.matches("behind, which may disturb the runs").count(), 1, "{output:?}");
+    assert!(output.stderr.contains("left process "), "{output:?}");
+}
+
+#[test]
+fn samples_longer_than_their_run_are_refused() {
+    let long = reporting_program(&[("a", "1e15")]);
+    refused(&[&long, &long], 2);
+}
+
+#[test]
 fn closed_pipe_is_not_an_error() {
     let same = reporting_program(&[("a", "1000")]);
     let program = env!("CARGO_BIN_EXE_cyclescope");

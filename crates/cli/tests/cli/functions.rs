@@ -64,6 +64,7 @@ fn invalid_code_and_missing_files_are_usage_errors() {
     let source = Source::new("void f(void *p) {}");
     source.run(&["--call", ""], &[2]);
     source.run(&["--cflags", "'"], &[2]);
+    source.run(&["--cflags", "-O2 @flags"], &[2]);
     json(&["run", "--c", "/nowhere.c"], &[2]);
     json(&["run", "--c", "/"], &[2]);
     json(&["run", "--lib", "/etc/passwd", "--call", "f"], &[2]);
