@@ -117,14 +117,14 @@ fn faults_name_their_own_cause() {
         ("ret", "no caller"),
         ("bnd ret", "no caller"),
         ("rep ret", "no caller"),
-        ("leave", "push rbp; mov rbp, rsp"),
+        ("leave", "--setup 'mov rbp, r8'"),
         ("mov ss, eax", "--init 'mov eax, ss'"),
         ("lea rax, [rip]; mov byte ptr [rax+16], 0x90", "code can't be changed"),
     ] {
         assert_refused(&[snippet], 4, "SIG", remedy);
     }
     // The remedies help.
-    for arguments in [&["push rbp; mov rbp, rsp; leave"][..], &["mov ss, eax", "--init", "mov eax, ss"]] {
+    for arguments in [&["leave", "--init", "mov r8, rbp", "--setup", "mov rbp, r8"][..], &["mov ss, eax", "--init", "mov eax, ss"]] {
         json(&[&["run", "--quick"], arguments].concat(), &[0, 5]);
     }
 }

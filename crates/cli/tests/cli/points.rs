@@ -61,7 +61,7 @@ fn words_are_points_in_their_order() {
     let files = folder();
     let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
     let (out, plots) = (path("out"), path("plots"));
-    let sweep = ["--quick", "--sweep", "S=nop|imul rax, rax, 3|", "--init", "{S}", "{S}; add rax, rax"];
+    let sweep = ["--quick", "--sweep", "S=nop|imul rax, rax, 3|", "--init", "{S}", "add rax, rax; {S}"];
     let text = run_points(&[&sweep[..], &["--out", &out, "--plots", &plots, "--csv", &path("csv")]].concat());
     assert_eq!(text.code, Some(0), "{text:?}");
     let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();

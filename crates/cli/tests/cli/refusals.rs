@@ -180,7 +180,7 @@ fn remedy_depends_on_the_cause_of_a_fault() {
         ("mov rax, [0]", "address memory through R14"),
         ("mov byte ptr [rip], 0x90", "code can't be changed"),
         ("ret", "no caller"),
-        ("leave", "push rbp; mov rbp, rsp"),
+        ("leave", "--setup 'mov rbp, r8'"),
         ("xor eax, eax; jmp rax", "where no code is"),
         ("int3", "debugger"),
         ("ud2", "by definition"),

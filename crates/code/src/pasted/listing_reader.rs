@@ -90,6 +90,9 @@ fn is_plausible(format: &ListingFormat, lines: &[&str], parsed: &[ListingLine]) 
     if format.name != "objdump" || codes.iter().any(|code| code.address.is_none()) {
         return true;
     }
+    if codes.iter().any(|code| names_numeric_label(code, &codes)) {
+        return false;
+    }
     let mut unexplained = lines.iter().zip(parsed).filter(|(_, line)| **line == ListingLine::Unknown);
     let rises = codes.windows(2).all(|pair| {
         let (Some(from), Some(to)) = (pair[0].address, pair[1].address) else { return false };
@@ -98,6 +101,17 @@ fn is_plausible(format: &ListingFormat, lines: &[&str], parsed: &[ListingLine]) 
         to.checked_sub(from).is_none_or(|step| step >= length.min(INSTRUCTION_BYTES_MOST))
     });
     rises && !unexplained.any(|(line, _)| is_assembly(strip_comment(line)))
+}
+
+/// Whether a branch names a numeric label of the text, as in `1: loop 1b`, and no address.
+fn names_numeric_label(code: &CodeLine, all: &[&CodeLine]) -> bool {
+    let Some(operand) = code.text.split_whitespace().last() else { return false };
+    let Some(label) = operand.strip_suffix(['b', 'f']) else { return false };
+    let has_address = |text: &str| {
+        let address = u64::from_str_radix(text, 16).ok();
+        address.is_some() && all.iter().any(|code| code.address == address)
+    };
+    label.bytes().all(|digit| digit.is_ascii_digit()) && has_address(label) && !has_address(operand)
 }
 
 /// Whether a line looks like an instruction or a directive, with or without a label.
