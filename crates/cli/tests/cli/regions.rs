@@ -231,6 +231,28 @@ fn regions_of_threads_children_and_programs_of_all_kinds_are_found() {
 }
 
 #[test]
+fn evidence_of_a_region_is_replayed_and_not_measured_again() {
+    let folder = folder();
+    let Some(program) = traceable(&folder) else { return };
+    let evidence = folder.path().join("evidence").to_str().expect("text").to_string();
+    let line = region(&program, "update", "end", &["--evidence", &evidence]);
+    let replayed = answer(&mut cyclescope(&["replay", "--json", &evidence]));
+    let replayed: Value = serde_json::from_str(replayed.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&replayed["cost"], &replayed["region"]), (&line["cost"], &line["region"]));
+    let again = answer(&mut cyclescope(&["replay", "--measure", &evidence]));
+    assert!(again.code == Some(2) && again.stderr.contains("manifest.json"), "{again:?}");
+    let swept = ["run", "--json", "--quick", "--elf", &program, "--from", "chain", "--to", "chain_end"];
+    let swept = answer(cyclescope(&swept).args(["--sweep", "N=20,40", "--args", "x {N}"]));
+    // The points come in random order.
+    let mut iterations: Vec<u64> = (swept.stdout.lines().skip(1))
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|line| line["region"]["loops"][0]["iterations"].as_u64().expect("a number"))
+        .collect();
+    iterations.sort_unstable();
+    assert_eq!(iterations, [20, 40]);
+}
+
+#[test]
 fn places_that_are_no_region_are_refused_with_a_reason() {
     let folder = folder();
     let Some(program) = traceable(&folder) else { return };
