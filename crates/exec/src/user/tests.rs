@@ -478,7 +478,7 @@ fn a_store_to_its_own_instruction_is_no_branch() {
         Err(RunError::Fault { cause, .. }) => cause,
         other => panic!("{other:?}"),
     };
-    assert_eq!(cause(&[0x89, 0x05, 0xfa, 0xff, 0xff, 0xff], &mut user), FaultCause::Access);
+    assert_eq!(cause(&[0x89, 0x05, 0xfa, 0xff, 0xff, 0xff], &mut user), FaultCause::CodeWrite);
     // xor eax, eax; jmp rax
     assert_eq!(cause(&[0x31, 0xc0, 0xff, 0xe0], &mut user), FaultCause::Fetch);
 }
