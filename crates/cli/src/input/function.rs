@@ -151,8 +151,8 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
     };
     match address {
         Some(0) => {
-            let remedy = "name another with --call, or in C++ declare the function extern \"C\"; a stripped file lacks \
-                          the names of functions that it doesn't export";
+            let remedy = "name another with --call; a stripped file lacks the names of functions that it doesn't \
+                          export, and compilers drop functions that nothing calls";
             Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
         }
         Some(address) => Ok(address),
