@@ -553,6 +553,8 @@ mod tests {
 
     /// A process that runs no worker's code, as a worker.
     fn sleeping_worker() -> WorkerProcess {
+        // Whoever gets the worker reaps it.
+        #[allow(clippy::zombie_processes)]
         let child = std::process::Command::new("sleep").arg("600").spawn().expect("it is installed");
         let pid = rustix::process::Pid::from_child(&child);
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("Linux 5.3");
