@@ -119,6 +119,9 @@ impl<'a> AssemblyLines<'a> {
                 let remedy = "delete the line if it makes no code, or assemble the text with --assembler as";
                 Err(at.error_expecting(what, remedy))
             }
+            None if self.is_data && begins_with_instruction(code) => {
+                Err(at.error_expecting("this instruction is in a section of data", "write .text in front of the code"))
+            }
             None if self.is_data => {
                 self.dropped.push(DroppedLine::new_noise(line, statement, "it is data"));
                 Ok(())

@@ -210,7 +210,9 @@ pub(super) fn is_prefix(text: &str) -> bool {
 /// Whether the first word of a text is the name of an instruction or a prefix.
 pub(super) fn begins_with_instruction(text: &str) -> bool {
     let word = first_word(text);
-    is_instruction_name(&word) || is_prefix(&word)
+    // A type of C.
+    let declares = word == "int" && !looks_like_instruction(text);
+    (is_instruction_name(&word) || is_prefix(&word)) && !declares
 }
 
 /// Whether a text is written like an instruction, and not like a sentence or source code.
