@@ -94,6 +94,11 @@ fn any_list_of_snippets_is_handled() {
     check("snippets");
 }
 
+#[test]
+fn any_pasted_text_is_handled() {
+    check("pasted");
+}
+
 /// Finds the numbers in a value; in long lists only those of the first items.
 fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
     const ITEMS: usize = 3;
