@@ -83,7 +83,7 @@ fn words_are_points_in_their_order() {
     lines.sort_by_key(|line| line["point"]["number"].as_u64());
     let points: Vec<_> = lines.iter().map(|line| [&line["point"]["variable"], &line["point"]["word"]]).collect();
     assert_eq!(points, [["S", "nop"], ["S", "imul rax, rax, 3"], ["S", ""]]);
-    assert_eq!((&lines[1]["snippet"], &lines[2]["init"]), (&"imul rax, rax, 3; add rax, rax".into(), &"".into()));
+    assert_eq!((&lines[1]["snippet"], &lines[2]["init"]), (&"add rax, rax; imul rax, rax, 3".into(), &"".into()));
     let failed = run_points(&["--quick", "--sweep", "S=nop|nopp", "{S}"]);
     assert!(failed.code == Some(2) && failed.stderr.contains("S = nopp: "), "{failed:?}");
 }

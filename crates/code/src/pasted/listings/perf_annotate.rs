@@ -32,5 +32,5 @@ fn parse_line(line: &str) -> ListingLine<'_> {
 /// Skips `60.84 :`; there may be several numbers, or none.
 fn skip_percentage(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '%' | ' '));
-    [":", "│", "|"].iter().find_map(|bar| rest.strip_prefix(bar))
+    [":", "\u{2502}", "|"].iter().find_map(|bar| rest.strip_prefix(bar))
 }

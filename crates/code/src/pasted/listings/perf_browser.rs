@@ -15,7 +15,7 @@ pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", 
 const ARROWS: [char; 4] = ['↑', '↓', '→', '←'];
 
 fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
-    let is_browser = |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('│');
+    let is_browser = |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('\u{2502}');
     if !lines.iter().any(is_browser) {
         return vec![ListingLine::Unknown; lines.len()];
     }
@@ -52,5 +52,5 @@ fn skip_share(line: &str) -> &str {
     let end = line.find(char::is_whitespace).unwrap_or(line.len());
     let is_share = line[..end].contains('.') && line[..end].parse::<f64>().is_ok();
     let rest = if is_share { &line[end..] } else { line };
-    rest.trim_start().trim_start_matches('│').trim()
+    rest.trim_start().trim_start_matches('\u{2502}').trim()
 }
