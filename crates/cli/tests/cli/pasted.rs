@@ -124,7 +124,9 @@ fn faults_name_their_own_cause() {
         assert_refused(&[snippet], 4, "SIG", remedy);
     }
     // The remedies help.
-    for arguments in [&["leave", "--init", "mov r8, rbp", "--setup", "mov rbp, r8"][..], &["mov ss, eax", "--init", "mov eax, ss"]] {
+    for arguments in
+        [&["leave", "--init", "mov r8, rbp", "--setup", "mov rbp, r8"][..], &["mov ss, eax", "--init", "mov eax, ss"]]
+    {
         json(&[&["run", "--quick"], arguments].concat(), &[0, 5]);
     }
 }

@@ -15,7 +15,8 @@ pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", 
 const ARROWS: [char; 4] = ['↑', '↓', '→', '←'];
 
 fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
-    let is_browser = |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('\u{2502}');
+    let is_browser =
+        |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('\u{2502}');
     if !lines.iter().any(is_browser) {
         return vec![ListingLine::Unknown; lines.len()];
     }
