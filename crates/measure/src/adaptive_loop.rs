@@ -86,7 +86,8 @@ impl MeasurementSession<'_> {
 
     /// Adds to an error of the snippet which state its first copy uses up, if that is the cause.
     fn explain_error(&mut self, error: RunError) -> Result<RunError, RunError> {
-        if error.is_harness_failure() || self.is_cold() {
+        // What a function's fault means depends on its library.
+        if error.is_harness_failure() || self.is_cold() || self.uses_iterations() {
             return Ok(error);
         }
         let mut cause = self.unsteady.iter().flatten().find(|state| state.is_refused).cloned();

@@ -3,6 +3,7 @@
 #![warn(unreachable_pub)]
 
 pub mod points;
+mod setup_advice;
 pub mod study;
 mod subject;
 mod variant_comparison;

@@ -1,5 +1,6 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
+use super::setup_advice::{add_given_setup, add_given_setup_to_error};
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{further_caveats, rank_variants};
 use crate::{RunFacts, RunOutcome, run_question};
@@ -10,6 +11,7 @@ use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::front_end::check_front_end;
 use cyclescope_measure::result::record::{CallRecord, Quantity, RegionRecord, RunRecord, SerializedBy};
@@ -275,7 +277,13 @@ impl RunStudy {
     ) -> Result<RunRecord, Error> {
         let result = self.measure_subjects(executor, answers, follow);
         self.fault = result.as_ref().err().and(executor.last_fault().cloned());
-        Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
+        let subjects = self.subjects().map_err(missing_code_error)?;
+        let setup = subjects[0].instances[0].setup().map_or("", |setup| &setup.text);
+        let mut record = result.map_err(|error| add_given_setup_to_error(error, setup))?;
+        for caveat in record.caveats.iter_mut().filter(|caveat| caveat.code == CaveatKind::NotSteady) {
+            caveat.text = add_given_setup(&caveat.text, setup);
+        }
+        Ok(RunRecord { repro: self.plan.repro.clone(), ..record })
     }
 
     /// Whether it measures a call of a function, which resides in a library.

@@ -7,7 +7,7 @@ use crate::RunOutcome;
 use crate::subject::variant_pairs;
 use cyclescope_core::statistics::{Interval, holm_share, reject_by_holm};
 use cyclescope_core::unit::Unit;
-use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::{Quantity, RunRecord};
 use cyclescope_measure::result::variant_comparison::{CostRatio, RankedVariant, VariantVerdict};
 
@@ -84,7 +84,9 @@ pub(super) fn further_caveats(first: &[Caveat], others: &[RunOutcome], names: &[
             None => format!("variant {}", index + 2),
         };
         for caveat in &other.caveats {
-            if first.iter().chain(&further).all(|known| known.code != caveat.code) {
+            // It refuses a number, so each of its variants has its own reason.
+            let is_refusal = caveat.code == CaveatKind::NotSteady;
+            if is_refusal || first.iter().chain(&further).all(|known| known.code != caveat.code) {
                 further.push(Caveat { code: caveat.code, text: format!("{name}: {}", caveat.text) });
             }
         }

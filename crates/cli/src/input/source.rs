@@ -265,6 +265,11 @@ fn parse_code(args: &RunArgs, text: &str) -> Result<ParsedCode, Failure> {
         Some(assembler) => ParsedCode::from_bytes(&assembler::run_assembler(assembler, text)?),
         None => {
             let mut found = read_text(args, text)?;
+            if found.regions.len() > 1 {
+                let message = format!("the text of --init or --setup has {} regions", found.regions.len());
+                return Err(Failure::usage(message, Some("leave one")));
+            }
+            warn_of_dropped(&found);
             let code = found.regions.pop().map_or(Ok(RegionCode::default()), |region| region.code);
             let listing = code.map_err(|error| Failure::from_snippet(&error, text))?.listing;
             Ok(ParsedCode { listing, has_places: true })

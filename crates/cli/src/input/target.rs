@@ -6,7 +6,7 @@ use crate::input::capture::CapturedRegion;
 use crate::input::function::LibraryFunction;
 use crate::input::library::FunctionLibrary;
 use crate::input::source;
-use crate::input::variants::{self, RunVariant, expand_variants};
+use crate::input::variants::{RunVariant, expand_variants};
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
 use crate::process::isolation::run_isolated;
@@ -63,8 +63,7 @@ impl RunTarget {
             let target = RunTarget::Region(Box::new(region));
             return Ok(FoundTarget { target, names: Vec::new(), machine });
         }
-        let text = if variants::needs_text(args) { source::read_snippet_text(args)? } else { None };
-        let variants = expand_variants(args, text.as_deref())?;
+        let variants = expand_variants(args, &source::read_snippet_text)?;
         let numbers = variants.iter().map(|variant| variant.name_failure(libraries.find_or_add(&variant.args)));
         let numbers: Option<Vec<usize>> = numbers.collect::<Result<Vec<_>, Failure>>()?.into_iter().collect();
         let (target, machine) = match numbers {
@@ -134,9 +133,10 @@ fn find_functions(
     let named: Vec<&NamedLibrary> = numbers.iter().map(|number| &libraries.all[*number]).collect();
     let regions: Vec<Snippet> = named.iter().filter_map(|named| named.region.clone()).collect();
     if regions.is_empty() {
+        let first = named[0];
         let mut requests = Vec::with_capacity(variants.len());
         for (variant, named) in variants.iter().zip(&named) {
-            requests.push(variant.name_failure(named.request_call(&variant.args, args))?);
+            requests.push(variant.name_failure(named.request_call(&variant.args, (first, args)))?);
         }
         let calling = Box::new(CallParameters::new(&args.call_with, &requests, seed)?);
         require_warm(args)?;
@@ -268,12 +268,18 @@ impl FunctionLibraries {
 }
 
 impl NamedLibrary {
-    /// The call of a variant. Without arguments of its own, it has those of the first.
-    fn request_call<'a>(&'a self, own: &'a RunArgs, first: &'a RunArgs) -> Result<CallRequest<'a>, Failure> {
-        let has_list = |call: &&CallTarget| call.arguments.is_some();
-        let call = own.call.as_ref().filter(has_list).or(first.call.as_ref());
+    /// The call of a variant. Without arguments of its own, it has those of the first variant.
+    fn request_call<'a>(
+        &'a self,
+        own: &'a RunArgs,
+        (first, first_args): (&'a NamedLibrary, &'a RunArgs),
+    ) -> Result<CallRequest<'a>, Failure> {
+        let arguments = match self.library.read_arguments(own.call.as_ref())? {
+            Some(all) => Some(all),
+            None => first.library.read_arguments(first_args.call.as_ref())?,
+        };
         let [signature, setup] = self.library.signatures();
-        Ok(CallRequest { name: self.library.name(), arguments: self.library.read_arguments(call)?, signature, setup })
+        Ok(CallRequest { name: self.library.name(), arguments, signature, setup })
     }
 
     /// Loads the function, unless a region is measured.

@@ -30,15 +30,12 @@ impl RunVariant {
     }
 }
 
-/// The variants that the options name, the first one first. `text` is the snippet's text, if it
-/// comes from a file.
-pub fn expand_variants(args: &RunArgs, text: Option<&str>) -> Result<Vec<RunVariant>, Failure> {
-    let mut args = args.clone();
-    if let Some(text) = text {
-        args.source.file = None;
-        args.source.snippet = Some(text.to_string());
-    }
-    let args = &args;
+/// Reads the snippet's text that the options name.
+type TextReader<'a> = &'a dyn Fn(&RunArgs) -> Result<Option<String>, Failure>;
+
+/// The variants that the options name, the first one first. Words of `--versus` may be in the text of
+/// a file, which `read_text` reads.
+pub fn expand_variants(args: &RunArgs, read_text: TextReader) -> Result<Vec<RunVariant>, Failure> {
     let words: Vec<_> = args.versus.iter().filter_map(|value| parse_variant_words(value)).collect();
     let variants = match words.into_iter().next() {
         Some(sweep) if args.versus.len() == 1 && args.versus_call.is_empty() => {
@@ -48,7 +45,7 @@ pub fn expand_variants(args: &RunArgs, text: Option<&str>) -> Result<Vec<RunVari
                     Some("see cyclescope run --help"),
                 )
             })?;
-            expand_words(args, &sweep)?
+            expand_words(args, &sweep, read_text)?
         }
         Some(_) => {
             let remedy = "give all variants as words of one variable, as in --versus 'F=-O2|-O3|-Os'";
@@ -65,32 +62,38 @@ pub fn expand_variants(args: &RunArgs, text: Option<&str>) -> Result<Vec<RunVari
 }
 
 /// A variant for each word of a variable.
-fn expand_words(args: &RunArgs, sweep: &Sweep) -> Result<Vec<RunVariant>, Failure> {
+fn expand_words(args: &RunArgs, sweep: &Sweep, read_text: TextReader) -> Result<Vec<RunVariant>, Failure> {
     let Sweep { variable, values, .. } = sweep;
     let mut is_used = false;
     let mut variants = Vec::with_capacity(values.len());
     for value in values {
         let bound = BoundVariable { variable, value, option: "--versus", other: None };
         let mut filled = alone(args);
-        is_used |= fill_args(bound, &mut filled)?;
+        is_used |= fill_paths(bound, &mut filled)?;
+        if filled.source.file.is_some() {
+            filled.source.snippet = read_text(&filled)?;
+            filled.source.file = None;
+        }
+        is_used |= fill_texts(bound, &mut filled)?;
         variants.push(RunVariant { name: Some(format!("{variable} = {}", value.describe())), args: filled });
     }
     if is_used {
         return Ok(variants);
     }
     let remedy = format!(
-        "write {{{variable}}} where its words belong: in a snippet, --init, --hex, --cflags, --cc, --call or a file's \
-         name"
+        "write {{{variable}}} where its words belong: in a snippet, --init, --setup, --hex, --cflags, --cc, --call or a \
+         file's name"
     );
     Err(Failure::usage(format!("no text of the command has {{{variable}}}, the variable of --versus"), Some(&remedy)))
 }
 
-/// Inserts a word into everything that may differ between variants. Returns whether any of it had
+/// Inserts a word into the texts that may differ between variants. Returns whether any of them had
 /// the variable.
-fn fill_args(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
+fn fill_texts(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
     let mut is_changed = false;
-    let RunArgs { source, init, call, cflags, cc, .. } = args;
-    for text in [&mut source.snippet, &mut source.hex, init, cflags, cc].into_iter().flatten() {
+    let RunArgs { source, init, call, cflags, cc, call_with, .. } = args;
+    let texts = [&mut source.snippet, &mut source.hex, init, cflags, cc, &mut call_with.setup];
+    for text in texts.into_iter().flatten() {
         let filled = bound.fill_text(text)?;
         is_changed |= filled.is_changed;
         *text = filled.text;
@@ -100,7 +103,14 @@ fn fill_args(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> 
         is_changed |= filled.is_changed;
         *call = CallTarget::new(&filled.text);
     }
-    for path in [&mut source.c, &mut source.lib, &mut source.elf].into_iter().flatten() {
+    Ok(is_changed)
+}
+
+/// The same for names of files.
+fn fill_paths(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
+    let mut is_changed = false;
+    let source = &mut args.source;
+    for path in [&mut source.file, &mut source.c, &mut source.lib, &mut source.elf].into_iter().flatten() {
         // A name that isn't UTF-8 contains no variable.
         if let Some(text) = path.to_str() {
             let filled = bound.fill_text(text)?;
@@ -147,13 +157,6 @@ fn alone(args: &RunArgs) -> RunArgs {
     RunArgs { versus: Vec::new(), versus_call: Vec::new(), ..args.clone() }
 }
 
-/// Whether the text of a file has to be read before the variants are expanded: words of `--versus`
-/// may be in it.
-pub fn needs_text(args: &RunArgs) -> bool {
-    let has_words = args.versus.iter().any(|value| parse_variant_words(value).is_some());
-    has_words && args.source.file.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +171,7 @@ mod tests {
     }
 
     fn expand(arguments: &[&str]) -> Result<Vec<RunVariant>, Failure> {
-        expand_variants(&parse(arguments), None)
+        expand_variants(&parse(arguments), &|_| Ok(None))
     }
 
     #[test]
@@ -187,7 +190,7 @@ mod tests {
         assert_eq!(inits, [Some(""), Some("mov eax, 1"), Some("mov eax, 2")]);
         // A file's text has the variable.
         let args = parse(&["--file", "a.s", "--versus", "A=1|2"]);
-        let found = expand_variants(&args, Some("add rax, {A}")).unwrap();
+        let found = expand_variants(&args, &|_| Ok(Some("add rax, {A}".to_string()))).unwrap();
         assert_eq!(found[1].args.source.snippet.as_deref(), Some("add rax, 2"));
     }
 

@@ -190,6 +190,18 @@ fn file_alone_cannot_run_code_outside_the_sandbox_or_show_another_file() {
         let answer = run_program(&["run", "--resume", &out]);
         assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
     }
+    // A value of a sweep would be such an option. The first value is none.
+    for (word, values) in [
+        ("--{X}", format!("X=hex=90|c={}", path("evil.c"))),
+        ("--{X}", format!("X=hex=90|file={secret}")),
+        ("{X}", format!("X=nop|--c={}", path("evil.c"))),
+    ] {
+        let command = ["cyclescope", "run", word, "--sweep", &values];
+        with_head(&out, |head| head["points"]["command"] = command.into());
+        let answer = run_program(&["run", "--resume", &out]);
+        assert!(answer.code == Some(2) && answer.stderr.contains("changes which of the options"), "{answer:?}");
+        assert!(!answer.stderr.contains("hunter2"), "{answer:?}");
+    }
     assert!(!Path::new(&proof).exists());
     // A survey's list is read again.
     let survey = path("survey");

@@ -89,6 +89,19 @@ fn words_are_points_in_their_order() {
 }
 
 #[test]
+fn each_point_reads_its_own_file() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("v1.s"), "imul rax, rbx\n").expect("a file");
+    std::fs::write(path("v2.s"), "add rax, {N}\n").expect("a file");
+    let sweep = ["--quick", "--json", "--sweep", "N=1,2", "--file", &path("v{N}.s")];
+    let measured = run_points(&sweep);
+    let snippets: BTreeSet<String> =
+        lines(&measured.stdout).iter().filter_map(|line| Some(line["snippet"].as_str()?.to_string())).collect();
+    assert_eq!(snippets, ["add rax, 2", "imul rax, rbx"].map(str::to_string).into(), "{measured:?}");
+}
+
+#[test]
 fn points_rank_their_variants() {
     let sweep = ["--quick", "--sweep", "N=1,2", "{S}", "--versus", "S=imul rax, rax, {N}|add rax, {N}|nop"];
     let lines = measured(&sweep);

@@ -51,7 +51,12 @@ pub(super) fn find_marked_regions(lines: &[&str]) -> Result<Vec<MarkedRegion>, B
             return Err(at.error_expecting("this line has a mark and code", "put the mark on a line of its own"));
         }
         let same = |(other, _): &(RegionMark, usize)| other.source == mark.source && other.name == mark.name;
-        match (mark.begins, open.iter().rposition(same)) {
+        // LLVM's mark of an end may leave out the name of the only open region.
+        let only = match &open[..] {
+            [(other, _)] if !mark.begins && mark.name.is_empty() && other.source == mark.source => Some(0),
+            _ => None,
+        };
+        match (mark.begins, open.iter().rposition(same).or(only)) {
             (true, None) => {
                 let start = index + mark.lines;
                 open.push((mark, start));

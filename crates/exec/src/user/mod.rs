@@ -260,6 +260,10 @@ impl UserExecutor {
     /// Ensures that the next batch has a worker that can run it, unchanged by the code of other
     /// batches.
     fn prepare_worker(&mut self, batch: &Batch) -> Result<(), RunError> {
+        if self.areas.needs_other_mappings(&batch.memory) {
+            // Its memory may be needed for the new one.
+            self.worker = None;
+        }
         if self.areas.adopt_memory(&batch.memory).inspect_err(|_| self.worker = None)? {
             self.worker = None;
         }

@@ -280,7 +280,8 @@ impl FormMeasurement<'_> {
         let prepare = |index: &usize| (*index, self.prepare_program(&self.plan.experiments[*index], size.most));
         let mut chosen: ChosenPrograms = chosen.iter().map(prepare).collect();
         for (index, timed) in &mut chosen {
-            readings[*index].first_look = self.earlier_look(*index);
+            // A program that no pass timed may have been slow only in its look.
+            readings[*index].first_look = self.earlier_look(*index).filter(|_| self.earlier_cost(*index).is_some());
             let known = self.earlier_cost(*index).or(readings[*index].first_look);
             timed.loops = known.map_or(timed.loops, |cost| self.choose_look_loops(*index, timed, cost, size));
         }

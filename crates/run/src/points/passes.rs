@@ -38,7 +38,7 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
     let pairs = [Some(costs), compared[0].zip(compared[1]).map(|(one, other)| [one, other])];
     caveats.extend(pairs.into_iter().flatten().chain(ranked).find_map(find_disagreement));
     let combine_if_both = |one: Option<Quantity>, other: Option<Quantity>| Some(combine_quantities([one?, other?]));
-    RunRecord {
+    let mut record = RunRecord {
         cost: combine_quantities(costs),
         ticks: combine_quantities([first.ticks, second.ticks]),
         time: combine_quantities([first.time, second.time]),
@@ -52,9 +52,13 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
         modes: if first.modes.is_empty() { second.modes } else { first.modes },
         trained: first.trained.or(second.trained),
         elapsed_s: first.elapsed_s + second.elapsed_s,
+        setup_cost: combine_if_both(first.setup_cost, second.setup_cost),
         caveats,
         ..first
-    }
+    };
+    let region = record.region.take();
+    record.assign_region(region.as_ref());
+    record
 }
 
 fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> VariantComparison {

@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 const STACK_BYTES: u64 = 64 << 10;
 /// Areas besides those of the region: code and data of the trampoline, and the stack.
 const OTHER_AREAS: usize = 3;
-/// Most bytes of all areas of the region. Pages between those that it touches fill them up.
-const AREA_BYTES_MOST: u64 = 64 << 20;
+/// Most bytes of all areas of the region. Pages between those that it touches fill them up. Evidence
+/// has their contents in hexadecimal, and reads parts of at most 64 MiB.
+const AREA_BYTES_MOST: u64 = 24 << 20;
 /// Bytes of a jump with a displacement of one byte, and how far it reaches from its start (Intel SDM
 /// vol. 2, JMP).
 const SHORT_JUMP_BYTES: usize = 2;

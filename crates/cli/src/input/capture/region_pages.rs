@@ -28,9 +28,11 @@ pub struct PageRun {
     pub is_code: bool,
 }
 
-/// Whether the region has the pages of some bytes and uses none of them.
+/// Whether the region has the pages of some bytes, writes none of the pages, and uses none of the
+/// bytes.
 pub fn is_unused(pages: &RegionPages, address: u64, length: usize) -> bool {
-    let is_free = |page: &PageLog, mut places: Range<usize>| !places.any(|byte| page.is_needed(byte));
+    let is_free =
+        |page: &PageLog, mut places: Range<usize>| !page.is_written() && !places.any(|byte| page.is_needed(byte));
     split_by_page(address, length).all(|(page, places)| pages.get(&page).is_some_and(|page| is_free(page, places)))
 }
 

@@ -130,7 +130,13 @@ impl RegionPass {
                 instructions += 1;
                 known.executed.set(known.executed.get() + 1);
             }
-            match task.step().map_err(failed)? {
+            let stepped = match task.step(deadline) {
+                Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                    return Err(recorder.refuse_length(end, step));
+                }
+                stepped => stepped.map_err(failed)?,
+            };
+            match stepped {
                 StepEnd::Done => {}
                 StepEnd::Fault(signal) => return Err(recorder.explain_fault(&known.instruction, signal)),
                 StepEnd::Ended => return Err(recorder.refuse(&known.instruction, "the program ends at")),

@@ -116,10 +116,14 @@ impl StoppedTask {
     }
 
     /// Runs one instruction, or one iteration of a repeated one. Signals from outside are dropped.
-    pub fn step(&self) -> io::Result<StepEnd> {
+    /// A system call may wait for long, so an instruction that does not end by the deadline is an
+    /// error of the kind [`TimedOut`](io::ErrorKind::TimedOut).
+    pub fn step(&self, deadline: Instant) -> io::Result<StepEnd> {
         loop {
             request(libc::PTRACE_SINGLESTEP, self.task, 0, 0)?;
-            let status = wait_for(self.task)?;
+            let Some((_, status)) = wait_until(self.task, deadline)? else {
+                return Err(io::ErrorKind::TimedOut.into());
+            };
             if status.end().is_some() {
                 return Ok(StepEnd::Ended);
             }
@@ -182,11 +186,16 @@ pub fn wait_for(task: TaskNumber) -> io::Result<WaitStatus> {
 
 /// Waits until any task stops or ends; `None` if none does in time.
 pub fn wait_for_any(deadline: Instant) -> io::Result<Option<(TaskNumber, WaitStatus)>> {
+    wait_until(-1, deadline)
+}
+
+/// Waits until a task stops or ends, any one for -1; `None` if none does in time.
+fn wait_until(task: TaskNumber, deadline: Instant) -> io::Result<Option<(TaskNumber, WaitStatus)>> {
     let active = Instant::now() + ACTIVE_WAIT;
     let mut status = 0;
     loop {
         // SAFETY: the status outlives the call.
-        match unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::WNOHANG) } {
+        match unsafe { libc::waitpid(task, &mut status, libc::__WALL | libc::WNOHANG) } {
             -1 => return Err(io::Error::last_os_error()),
             0 => {}
             task => return Ok(Some((task, WaitStatus(status)))),

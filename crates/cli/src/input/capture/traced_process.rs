@@ -146,7 +146,7 @@ impl TracedProcess {
                 known.push(task);
             }
             let handled = match (status.signal(), status.event()) {
-                (libc::SIGTRAP, 0) => self.handle_trap(task, &breakpoint, hit, &mut arrivals),
+                (libc::SIGTRAP, 0) => self.handle_trap(task, &breakpoint, hit, &mut arrivals, deadline),
                 // New tasks begin with this signal.
                 (libc::SIGSTOP, 0) if is_new => resume(task, 0).map(|()| None),
                 (signal, 0) => resume(task, signal).map(|()| None),
@@ -157,6 +157,7 @@ impl TracedProcess {
                 Ok(None) => {}
                 // It ended in the meantime, and is reported next.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(RunStop::TimeOver { arrivals }),
                 Err(error) => return Err(error),
             }
         }
@@ -169,6 +170,7 @@ impl TracedProcess {
         breakpoint: &Breakpoint,
         hit: u64,
         arrivals: &mut u64,
+        deadline: Instant,
     ) -> io::Result<Option<StoppedTask>> {
         let stopped = StoppedTask::open(task)?;
         let mut registers = stopped.registers()?;
@@ -182,7 +184,7 @@ impl TracedProcess {
         if *arrivals == hit {
             return Ok(Some(stopped));
         }
-        let signal = match stopped.step()? {
+        let signal = match stopped.step(deadline)? {
             StepEnd::Done => 0,
             StepEnd::Fault(signal) => signal,
             StepEnd::Ended => return Ok(None),

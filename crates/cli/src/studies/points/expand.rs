@@ -1,6 +1,7 @@
 //! Expands a command into points: its options with each value of a sweep, or with each snippet of a
 //! list.
 
+use super::trusted_options::list_trusted_sources;
 use crate::args::grammar::build_grammar;
 use crate::args::template::{BoundVariable, find_variant_variable, parse_variant_words};
 use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep, SweepValue};
@@ -47,7 +48,9 @@ pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequ
 }
 
 fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
-    let texts = SnippetTexts::read(args)?;
+    // Standard input can be read only once.
+    let is_stdin = args.source.snippet.as_deref() == Some("-");
+    let stdin = if is_stdin { source::read_stdin(args)?.source.snippet } else { None };
     let variable = &sweep.variable;
     let other = find_variant_variable(words);
     let mut all = Vec::with_capacity(sweep.values.len());
@@ -56,15 +59,21 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
         let with = BoundVariable { variable, value, option: "--sweep", other: other.as_deref() };
         let place = format!("{variable} = {}", value.describe());
         let (words, in_words) = with.fill_words(words)?;
-        let mut args = parse_run_words(words).map_err(|error| error.with_subject(&place))?.1;
-        let in_texts = texts.fill_args(with, &mut args)?;
+        let mut filled = parse_run_words(words).map_err(|error| error.with_subject(&place))?.1;
+        // A result file alone may not decide them, and only its first value was checked.
+        if list_trusted_sources(&filled) != list_trusted_sources(args) {
+            let text = format!("{place} changes which of the options --file, --c, --lib, --elf and others are given");
+            return Err(Failure::usage(text, Some("write options in the command, and only their values in --sweep")));
+        }
+        let texts = SnippetTexts::read(&filled, stdin.as_deref()).map_err(|error| error.with_subject(&place))?;
+        let in_texts = texts.fill_args(with, &mut filled)?;
         is_changed |= in_words || in_texts;
         let variable = variable.clone();
         let label = match value.clone() {
             SweepValue::Number(value) => PointLabel::Value { variable, value },
             SweepValue::Word(word) => PointLabel::Word { variable, word },
         };
-        all.push(PointRequest { label, place, args, refusal: None });
+        all.push(PointRequest { label, place, args: filled, refusal: None });
     }
     if is_changed {
         return Ok(all);
@@ -97,11 +106,14 @@ struct SnippetTexts {
 }
 
 impl SnippetTexts {
-    /// Reads them, if the options name any.
-    fn read(args: &RunArgs) -> Result<SnippetTexts, Failure> {
+    /// Reads them, if the options name any. `stdin` is the text of standard input.
+    fn read(args: &RunArgs, stdin: Option<&str>) -> Result<SnippetTexts, Failure> {
         let from_file = args.source.file.is_some();
-        let is_read = from_file || args.source.snippet.as_deref() == Some("-");
-        let snippet = if is_read { source::read_snippet_text(&source::read_stdin(args)?)? } else { None };
+        let snippet = match stdin {
+            Some(text) => Some(text.to_string()),
+            None if from_file => source::read_snippet_text(args)?,
+            None => None,
+        };
         // Words of a variable are no files.
         let files = args.versus.iter().filter(|value| from_file && parse_variant_words(value).is_none());
         let versus = files.map(|path| source::read_file(Path::new(path), InputKind::Snippet));

@@ -8,6 +8,7 @@ mod prepared_point;
 mod ranking_table;
 mod session;
 mod tables;
+mod trusted_options;
 
 use crate::args::{CommonArgs, RunArgs};
 use crate::input::target::FunctionLibraries;
@@ -70,7 +71,7 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
     if let Some(path) = &args.points.out {
         file = Some(ResultFile::create(path, run::NAME, true)?);
     }
-    if let (Some(file), Some(_)) = (&mut file, session::find_trusted_option(&(common.clone(), args.clone()))) {
+    if let (Some(file), Some(_)) = (&mut file, trusted_options::find_trusted_option(&(common.clone(), args.clone()))) {
         file.set_resume_command(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();

@@ -3,6 +3,7 @@
 use super::command_words::{add_random_choices, drop_result_options};
 use super::expand::parse_run_words;
 use super::prepared_point::{PreparedPoint, ReadyPoint};
+use super::trusted_options::find_trusted_option;
 use crate::args::template::fill_first_value;
 use crate::args::{CommonArgs, PointsArgs, RunArgs};
 use crate::input::elf;
@@ -107,22 +108,6 @@ pub fn adopt_command(
     let points = PointsArgs { sweep, ..args.points.clone() };
     let common = CommonArgs { json: common.json, ..then };
     Ok((common, RunArgs { points, ..asked }, drop_result_options(&words)))
-}
-
-/// The first option of a command that a result file alone may not decide: it runs code outside the
-/// sandbox or another program, or reads another file, whose content messages could show.
-pub fn find_trusted_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
-    let source = &args.source;
-    let given = [
-        ("--executor", !common.offer().is_default()),
-        ("--file", source.file.is_some()),
-        ("--from", args.from.is_some()),
-        ("--c", source.c.is_some()),
-        ("--lib", source.lib.is_some()),
-        ("--elf", source.elf.is_some()),
-        ("--assembler", args.assembler.is_some()),
-    ];
-    given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
 
 /// Fails if the file's command would do more than a file alone may decide.

@@ -12,7 +12,7 @@ use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, parse_he
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", read: read_lines };
 
 /// Marks in front of branches, calls and returns.
-const ARROWS: [char; 4] = ['↑', '↓', '→', '←'];
+const ARROWS: [char; 4] = ['\u{2191}', '\u{2193}', '\u{2192}', '\u{2190}'];
 
 fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
     let is_browser =

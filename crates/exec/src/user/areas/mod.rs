@@ -113,6 +113,8 @@ struct PreparedAreas {
     /// The physical pages of areas that repeat them or share them with others.
     _frames: Vec<Arc<OwnedFd>>,
     obtained: Vec<ObtainedPages>,
+    /// Whether the system has given the sources their memory.
+    allocated: bool,
     /// Whether sources have the contents that the memory describes.
     written: bool,
     /// Whether areas with kept contents have been filled at least once.
@@ -124,6 +126,14 @@ struct PreparedAreas {
 pub(super) struct UserAreas(Option<PreparedAreas>);
 
 impl UserAreas {
+    /// Whether a worker that has mapped the memory so far can't have this one.
+    pub(super) fn needs_other_mappings(&self, memory: &ProgramMemory) -> bool {
+        self.0.as_ref().is_some_and(|made| {
+            made.shapes.len() != memory.areas.len()
+                || (0..).zip(&made.shapes).any(|(area, shape)| AreaShape::from_area(memory, area) != *shape)
+        })
+    }
+
     /// Makes files and addresses for a checked memory. Returns true if the worker has mapped
     /// another memory and has to be replaced.
     pub(super) fn adopt_memory(&mut self, memory: &ProgramMemory) -> Result<bool, RunError> {
@@ -247,6 +257,7 @@ impl PreparedAreas {
             setups,
             _frames: frames,
             obtained,
+            allocated: false,
             written: false,
             begun: false,
         })
@@ -283,8 +294,10 @@ impl PreparedAreas {
 
     fn write_sources(&mut self) -> Result<(), RunError> {
         // Without enough, the kernel would end this program without a word.
-        let free = free_memory::read_free_bytes(&SystemFiles::system());
-        require_free_bytes(self.needed_bytes(), free.known().copied()).map_err(RunError::Unavailable)?;
+        if !self.allocated {
+            let free = free_memory::read_free_bytes(&SystemFiles::system());
+            require_free_bytes(self.needed_bytes(), free.known().copied()).map_err(RunError::Unavailable)?;
+        }
         for source in &self.sources {
             let area = &self.memory.areas[source.area];
             // A shortage of memory becomes an error instead of a signal.
@@ -299,7 +312,7 @@ impl PreparedAreas {
                 None => area.write_contents(self.setups[source.area].address, bytes),
             }
         }
-        self.written = true;
+        (self.allocated, self.written) = (true, true);
         Ok(())
     }
 }
