@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
   if (what == 'f') { if (!fork()) { chain(200); _exit(0); } wait(0); return 0; }
   if (what == 'w') { fprintf(stderr, "%d\n", getpid()); sleep(1000); }
   if (what == 'a') abort();
-  if (what == 'o') { pthread_t other; pthread_create(&other, 0, count, 0); usleep(1000); watch(); end(); return 0; }
+  if (what == 'o') { pthread_t other; pthread_create(&other, 0, count, 0); while (!shared) usleep(1000); watch(); end(); return 0; }
   if (what == 'n') null_read((long *)8);
   long sum = chain(argc > 2 ? atol(argv[2]) : 1000);
   for (int i = 0; i < 2; i++) {
