@@ -133,11 +133,39 @@ impl<'a> Judge<'a> {
             "{} {counts}: it clears its mask {name}, and nothing sets it again",
             describe_instruction(instruction)
         );
-        let sets = match mask.is_k() {
+        Some(UnsteadyState::refuse(text, self.advise_mask(mask, instruction, first)))
+    }
+
+    /// Advises code that sets a mask again, if the first copy accessed this number of elements.
+    fn advise_mask(&self, mask: Register, instruction: &Instruction, first: u64) -> String {
+        let name = register_name(mask).to_lowercase();
+        let lanes = |register: Register| register.size() / instruction.memory_size().size().max(1);
+        let vectors = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));
+        let lanes = vectors.filter(|register| register.is_vector_register()).map(lanes).max().unwrap_or_default();
+        let full = match mask.is_k() {
             true => format!("kxnorw {name}, {name}, {name}"),
             false => format!("vpcmpeqd {name}, {name}, {name}"),
         };
-        Some(UnsteadyState::refuse(text, format!("set it before each copy with --setup '{}'", sets.to_lowercase())))
+        // With no element there is nothing to keep.
+        if first == 0 || first >= lanes as u64 {
+            return format!("set it before each copy with --setup '{full}'");
+        }
+        let instructions = self.watched.instructions();
+        let is_used = |register: Register| {
+            let uses = |one: &Instruction| {
+                one.op_mask() == register || (0..one.op_count()).any(|operand| one.op_register(operand) == register)
+            };
+            instructions.iter().any(uses)
+        };
+        let masks = [Register::K7, Register::K6, Register::K5, Register::K4, Register::K3, Register::K2, Register::K1];
+        let copy = match mask.is_k() {
+            true => masks.into_iter().find(|register| !is_used(*register)).map(|free| ("kmovw", register_name(free))),
+            false => self.usage.free_vector().map(|free| ("vmovdqu", format!("{}{free}", &name[..3]))),
+        };
+        let Some((moves, copy)) = copy else { return "set it before each copy with --setup".to_string() };
+        let copy = copy.to_lowercase();
+        let init = self.advise_init(vec![format!("{moves} {copy}, {name}")]);
+        format!("set it before each copy{init} --setup '{moves} {name}, {copy}'")
     }
 
     fn judge_division(

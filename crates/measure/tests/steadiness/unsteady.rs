@@ -59,6 +59,18 @@ pub const UNSTEADY: &[UnsteadyCase] = &[
         "--setup",
     ),
     new_case("vpxor xmm1, xmm1, xmm1", "vpgatherdd xmm0, [r14+xmm1*4], xmm3", "accesses no elements", "xmm3"),
+    new_case(
+        "mov eax, -1; vmovd xmm2, eax; vpxor ymm1, ymm1, ymm1",
+        "vpgatherdd ymm0, [r14+ymm1*4], ymm2",
+        "accesses 1 elements",
+        "--setup 'vmovdqu ymm2, ymm15'",
+    ),
+    new_case(
+        "mov eax, 0xff; kmovw k1, eax; vpxord zmm1, zmm1, zmm1",
+        "vpgatherdd zmm0{k1}, [r14+zmm1*4]",
+        "its mask K1",
+        "--setup 'kmovw k1, k7'",
+    ),
     new_case("vpxord zmm1, zmm1, zmm1", "vpgatherdd zmm0{k1}, [r14+zmm1*4]", "its mask K1", "kxnorw k1, k1, k1"),
     new_case("vpxord zmm1, zmm1, zmm1", "vpscatterdd [r14+zmm1*4]{k2}, zmm0", "K2", "kxnorw k2, k2, k2"),
     // Operands of divisions.
