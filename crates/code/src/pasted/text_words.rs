@@ -54,50 +54,44 @@ pub(super) fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase()
 }
 
+/// The places of the bytes outside of quotes.
+fn unquoted_places(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let bytes = text.as_bytes();
+    let (mut quote, mut next) = (None, 0);
+    std::iter::from_fn(move || {
+        while let Some(&byte) = bytes.get(next) {
+            let at = next;
+            next += 1;
+            match (quote, byte) {
+                (Some(_), b'\\') => next += 1,
+                (Some(open), byte) if byte == open => quote = None,
+                (Some(_), _) => {}
+                (None, b'"') => quote = Some(b'"'),
+                // A character, such as `'#'`.
+                (None, b'\'') if bytes.get(at + 2) == Some(&b'\'') => next += 2,
+                _ => return Some(at),
+            }
+        }
+        None
+    })
+}
+
 /// The line without a comment that starts with `#` or `//`. A quoted text may hold both.
 pub(super) fn strip_comment(line: &str) -> &str {
     let bytes = line.as_bytes();
-    let mut quote = None;
-    let mut at = 0;
-    while at < bytes.len() {
-        match (quote, bytes[at]) {
-            (Some(_), b'\\') => at += 1,
-            (Some(open), byte) if byte == open => quote = None,
-            (Some(_), _) => {}
-            (None, b'"') => quote = Some(b'"'),
-            // A character, such as `'#'`.
-            (None, b'\'') if bytes.get(at + 2) == Some(&b'\'') => at += 2,
-            (None, b'#') => return &line[..at],
-            (None, b'/') if bytes.get(at + 1) == Some(&b'/') => return &line[..at],
-            _ => {}
-        }
-        at += 1;
-    }
-    line
+    let begins = |at: &usize| bytes[*at] == b'#' || bytes[*at..].starts_with(b"//");
+    unquoted_places(line).find(begins).map_or(line, |at| &line[..at])
 }
 
 /// Splits a text at each `;` that isn't in quotes.
 pub(super) fn split_statements(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut start, mut quote) = (0, None);
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match (quote, bytes[at]) {
-            (Some(_), b'\\') => at += 1,
-            (Some(open), byte) if byte == open => quote = None,
-            (Some(_), _) => {}
-            (None, b'"') => quote = Some(b'"'),
-            (None, b'\'') if bytes.get(at + 2) == Some(&b'\'') => at += 2,
-            (None, b';') => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-        at += 1;
+    let mut start = 0;
+    for at in unquoted_places(text).filter(|at| text.as_bytes()[*at] == b';') {
+        parts.push(&text[start..at]);
+        start = at + 1;
     }
-    parts.push(&text[start.min(text.len())..]);
+    parts.push(&text[start..]);
     parts
 }
 
