@@ -36,7 +36,7 @@ pub enum RegisterClass {
 
 /// How a value is passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Passing {
+enum ArgumentPassing {
     /// In one register per eightbyte; in none if it has no content.
     Registers(Vec<RegisterClass>),
     /// In memory.
@@ -80,7 +80,7 @@ impl PlacedArguments {
 
     /// Adds an argument of this type, whose bytes are these words.
     pub fn push(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
-        let Passing::Registers(classes) = classify_value(value_type) else {
+        let ArgumentPassing::Registers(classes) = classify_value(value_type) else {
             self.kinds.push(Vec::new());
             return self.push_to_stack(value_type, words);
         };
@@ -136,9 +136,11 @@ pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
     result.collect_scalars(0, &mut scalars);
     match classify_value(result) {
         // A structure with nothing but a `long double`.
-        Passing::Memory if result.bytes() == 16 && scalars == [(0, ValueType::LongDouble)] => Ok(ResultPlace::X87),
-        Passing::Memory => Ok(ResultPlace::Memory(result.bytes())),
-        Passing::Registers(classes) => Ok(match classes.first() {
+        ArgumentPassing::Memory if result.bytes() == 16 && scalars == [(0, ValueType::LongDouble)] => {
+            Ok(ResultPlace::X87)
+        }
+        ArgumentPassing::Memory => Ok(ResultPlace::Memory(result.bytes())),
+        ArgumentPassing::Registers(classes) => Ok(match classes.first() {
             None => ResultPlace::Nothing,
             Some(RegisterClass::Integer) => ResultPlace::Integer,
             Some(RegisterClass::Vector) => ResultPlace::Vector,
@@ -147,18 +149,18 @@ pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
 }
 
 /// Decides how a value is passed.
-fn classify_value(value_type: &ValueType) -> Passing {
+fn classify_value(value_type: &ValueType) -> ArgumentPassing {
     let mut scalars = Vec::new();
     value_type.collect_scalars(0, &mut scalars);
     let bytes = value_type.bytes();
     let is_unaligned = |(offset, scalar): &(u64, ValueType)| !offset.is_multiple_of(scalar.bytes());
     let has_x87 = scalars.iter().any(|(_, scalar)| *scalar == ValueType::LongDouble);
     if bytes > 16 || has_x87 || scalars.iter().any(is_unaligned) {
-        return Passing::Memory;
+        return ArgumentPassing::Memory;
     }
     // A structure of C++ without members has a byte, which is not passed.
     if scalars.is_empty() {
-        return Passing::Registers(Vec::new());
+        return ArgumentPassing::Registers(Vec::new());
     }
     let class_of = |eightbyte: u64| {
         let within = |(offset, scalar): &&(u64, ValueType)| {
@@ -170,7 +172,7 @@ fn classify_value(value_type: &ValueType) -> Passing {
             false => RegisterClass::Vector,
         }
     };
-    Passing::Registers((0..bytes.div_ceil(8)).map(class_of).collect())
+    ArgumentPassing::Registers((0..bytes.div_ceil(8)).map(class_of).collect())
 }
 
 /// The alignment of a value on the stack, at least 8.

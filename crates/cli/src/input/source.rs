@@ -17,7 +17,7 @@ use std::path::Path;
 /// Longer text isn't a snippet, and its code wouldn't fit into the arena.
 const SNIPPET_BYTES_MOST: usize = 64 << 10;
 
-/// Replaces the `-` that stands for standard input by the text from there.
+/// Replaces the argument `-` by the text of standard input.
 pub fn read_stdin(args: &RunArgs) -> Result<RunArgs, Failure> {
     let mut args = args.clone();
     if args.source.snippet.as_deref() == Some("-") {
@@ -258,7 +258,7 @@ struct ParsedCode {
     has_places: bool,
 }
 
-/// Parses code that is no pasted text, or text for another assembler.
+/// Parses init code or a setup, in the built-in syntax or for an external assembler.
 fn parse_code(args: &RunArgs, text: &str) -> Result<ParsedCode, Failure> {
     match args.assembler {
         Some(_) if text.trim().is_empty() => ParsedCode::from_bytes(&[]),

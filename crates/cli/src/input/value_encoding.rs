@@ -6,7 +6,7 @@ use crate::input::signature::{Pointee, ValueType};
 
 /// The memory that arguments refer to.
 pub trait CallMemory {
-    /// Bytes that `size` stands for.
+    /// The value of `size`, in bytes.
     fn size(&self) -> u64;
     /// The address of a value with an address: of a buffer or a text.
     fn locate(&self, value: &ArgValue) -> ArgumentWord;

@@ -1,9 +1,9 @@
 //! How objects of a C++ class are copied, which decides how they are passed.
 
-use super::debug_entries::{DebugEntries, Entry, Place};
+use super::debug_entries::{DebugEntries, Entry, EntryPlace};
 
 /// How objects of a class are copied.
-pub enum Copying {
+pub enum ClassCopying {
     /// As bytes.
     OfBytes,
     /// By a function of the class.
@@ -12,22 +12,22 @@ pub enum Copying {
     Unknown,
 }
 
-impl Copying {
+impl ClassCopying {
     /// Finds it by the constructors, the destructor and the virtual functions among the class's
     /// `children`. Only a class whose bytes are copied is passed in registers (Itanium C++ ABI,
     /// 3.1.2.3).
     pub fn find_copying<'a>(
         entries: &DebugEntries<'a>,
-        place: &Place<'a>,
+        place: &EntryPlace<'a>,
         class: &Entry<'a>,
-        children: &[(Place<'a>, Entry<'a>)],
-    ) -> Copying {
+        children: &[(EntryPlace<'a>, Entry<'a>)],
+    ) -> ClassCopying {
         let name = entries.text(place, class, gimli::DW_AT_name).unwrap_or_default();
         let name = name.split('<').next().unwrap_or_default();
         let (mut copies, mut deleted) = (0, 0);
         for (place, entry) in children {
             if entry.has_attr(gimli::DW_AT_virtuality) {
-                return Copying::ByCode;
+                return ClassCopying::ByCode;
             }
             if entry.tag() != gimli::DW_TAG_subprogram {
                 continue;
@@ -45,14 +45,14 @@ impl Copying {
                 continue;
             }
             // Before version 5 nothing tells that a function is defaulted.
-            return if place.unit.header.version() < 5 { Copying::Unknown } else { Copying::ByCode };
+            return if place.unit.header.version() < 5 { ClassCopying::Unknown } else { ClassCopying::ByCode };
         }
-        if copies > 0 && copies == deleted { Copying::ByCode } else { Copying::OfBytes }
+        if copies > 0 && copies == deleted { ClassCopying::ByCode } else { ClassCopying::OfBytes }
     }
 }
 
 /// Whether a constructor's first parameter after the object is a reference to its class.
-fn takes_own_class<'a>(entries: &DebugEntries<'a>, constructor: &Place<'a>, class: &Entry<'a>) -> bool {
+fn takes_own_class<'a>(entries: &DebugEntries<'a>, constructor: &EntryPlace<'a>, class: &Entry<'a>) -> bool {
     let children = entries.children(constructor).unwrap_or_default();
     let mut parameters = children
         .iter()

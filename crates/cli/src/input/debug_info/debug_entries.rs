@@ -19,7 +19,7 @@ pub struct DebugEntries<'a> {
 
 /// An entry and the unit that it belongs to.
 #[derive(Clone)]
-pub struct Place<'a> {
+pub struct EntryPlace<'a> {
     pub unit: Rc<Unit<Slice<'a>>>,
     pub offset: UnitOffset,
 }
@@ -30,7 +30,7 @@ impl<'a> DebugEntries<'a> {
     }
 
     /// Finds the entry of the function that begins at an address.
-    pub fn find_function(&self, address: u64) -> gimli::Result<Option<Place<'a>>> {
+    pub fn find_function(&self, address: u64) -> gimli::Result<Option<EntryPlace<'a>>> {
         let mut headers = self.dwarf.units();
         while let Some(header) = headers.next()? {
             let unit = self.load_unit(header)?;
@@ -41,7 +41,7 @@ impl<'a> DebugEntries<'a> {
             while let Some(entry) = entries.next_dfs()? {
                 if entry.tag() == gimli::DW_TAG_subprogram && self.begins_at(&unit, entry, address)? {
                     let offset = entry.offset();
-                    return Ok(Some(Place { unit, offset }));
+                    return Ok(Some(EntryPlace { unit, offset }));
                 }
             }
         }
@@ -66,16 +66,16 @@ impl<'a> DebugEntries<'a> {
         Ok(ranges.next()?.is_some_and(|range| range.begin == address))
     }
 
-    pub fn entry(&self, place: &Place<'a>) -> Option<Entry<'a>> {
+    pub fn entry(&self, place: &EntryPlace<'a>) -> Option<Entry<'a>> {
         place.unit.entry(place.offset).ok()
     }
 
     /// The entry that an attribute refers to. A reference that leads nowhere gives a place without
     /// an entry.
-    pub fn follow(&self, place: &Place<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<Place<'a>> {
-        let nowhere = Place { unit: place.unit.clone(), offset: UnitOffset(usize::MAX) };
+    pub fn follow(&self, place: &EntryPlace<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<EntryPlace<'a>> {
+        let nowhere = EntryPlace { unit: place.unit.clone(), offset: UnitOffset(usize::MAX) };
         let found = match entry.attr_value(attribute)? {
-            AttributeValue::UnitRef(offset) => Some(Place { unit: place.unit.clone(), offset }),
+            AttributeValue::UnitRef(offset) => Some(EntryPlace { unit: place.unit.clone(), offset }),
             AttributeValue::DebugInfoRef(offset) => self.find_place(offset),
             AttributeValue::DebugTypesRef(signature) => self.find_type_unit(signature),
             _ => None,
@@ -84,12 +84,12 @@ impl<'a> DebugEntries<'a> {
     }
 
     /// The entry of a type that has a unit of its own.
-    fn find_type_unit(&self, signature: DebugTypeSignature) -> Option<Place<'a>> {
+    fn find_type_unit(&self, signature: DebugTypeSignature) -> Option<EntryPlace<'a>> {
         let (mut headers, mut old) = (self.dwarf.units(), self.dwarf.type_units());
         while let Some(header) = headers.next().ok()?.or(old.next().ok()?) {
             match header.type_() {
                 UnitType::Type { type_signature, type_offset } if type_signature == signature => {
-                    return Some(Place { unit: self.load_unit(header).ok()?, offset: type_offset });
+                    return Some(EntryPlace { unit: self.load_unit(header).ok()?, offset: type_offset });
                 }
                 _ => {}
             }
@@ -98,26 +98,26 @@ impl<'a> DebugEntries<'a> {
     }
 
     /// The entry at an offset in the whole section.
-    fn find_place(&self, offset: DebugInfoOffset) -> Option<Place<'a>> {
+    fn find_place(&self, offset: DebugInfoOffset) -> Option<EntryPlace<'a>> {
         let mut headers = self.dwarf.units();
         while let Some(header) = headers.next().ok()? {
             let own = offset.to_unit_offset(&header);
             if let Some(own) = own.filter(|own| own.is_in_bounds(&header)) {
-                return Some(Place { unit: self.load_unit(header).ok()?, offset: own });
+                return Some(EntryPlace { unit: self.load_unit(header).ok()?, offset: own });
             }
         }
         None
     }
 
     /// An entry's own text attribute.
-    pub fn text(&self, place: &Place<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<String> {
+    pub fn text(&self, place: &EntryPlace<'a>, entry: &Entry<'a>, attribute: DwAt) -> Option<String> {
         let text = self.dwarf.attr_string(&place.unit, entry.attr_value(attribute)?).ok()?;
         Some(text.to_string_lossy().into_owned())
     }
 
     /// The entry, and those that it is a copy or the definition of. Attributes that are missing
     /// are theirs.
-    pub fn origins(&self, place: &Place<'a>) -> Vec<(Place<'a>, Entry<'a>)> {
+    pub fn origins(&self, place: &EntryPlace<'a>) -> Vec<(EntryPlace<'a>, Entry<'a>)> {
         let mut found = Vec::new();
         let mut next = Some(place.clone());
         while let Some(place) = next.filter(|_| found.len() < REFERENCES_MOST) {
@@ -130,13 +130,13 @@ impl<'a> DebugEntries<'a> {
         found
     }
 
-    pub fn children(&self, place: &Place<'a>) -> Option<Vec<(Place<'a>, Entry<'a>)>> {
+    pub fn children(&self, place: &EntryPlace<'a>) -> Option<Vec<(EntryPlace<'a>, Entry<'a>)>> {
         let mut tree = place.unit.entries_tree(Some(place.offset)).ok()?;
         let mut children = tree.root().ok()?.children();
         let mut found = Vec::new();
         while let Some(child) = children.next().ok()? {
             let entry = child.entry().clone();
-            found.push((Place { unit: place.unit.clone(), offset: entry.offset() }, entry));
+            found.push((EntryPlace { unit: place.unit.clone(), offset: entry.offset() }, entry));
         }
         Some(found)
     }
@@ -150,7 +150,7 @@ impl<'a> DebugEntries<'a> {
     }
 
     /// Whether the unit of an entry describes any types.
-    pub fn has_types(&self, place: &Place<'a>) -> bool {
+    pub fn has_types(&self, place: &EntryPlace<'a>) -> bool {
         let mut entries = place.unit.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
             if entry.has_attr(gimli::DW_AT_type) || entry.tag() == gimli::DW_TAG_base_type {
@@ -161,7 +161,7 @@ impl<'a> DebugEntries<'a> {
     }
 
     /// The type behind names and qualifiers.
-    pub fn strip_names(&self, mut place: Place<'a>) -> Place<'a> {
+    pub fn strip_names(&self, mut place: EntryPlace<'a>) -> EntryPlace<'a> {
         for _ in 0..REFERENCES_MOST {
             let Some(entry) = self.entry(&place) else { break };
             let is_name = [gimli::DW_TAG_typedef, gimli::DW_TAG_const_type, gimli::DW_TAG_volatile_type];

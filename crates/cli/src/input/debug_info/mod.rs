@@ -1,6 +1,6 @@
 //! Reads a function's signature from debug information (DWARF).
 //!
-//! The function is found by its address, so that functions of the same name are told apart. Types
+//! The function is found by its address, which distinguishes functions of the same name. Types
 //! become the few kinds that the calling convention knows, and text for messages.
 //!
 //! Limits: debug information in other files is not read. Rust has a calling
@@ -15,7 +15,7 @@ mod type_text;
 use crate::input::calling_convention::INTEGER_REGISTERS;
 use crate::input::signature::{Parameter, Signature, ValueType};
 use cyclescope::input::MOST_FILE_BYTES;
-use debug_entries::{DebugEntries, Entry, Place, Slice};
+use debug_entries::{DebugEntries, Entry, EntryPlace, Slice};
 use flate2::read::ZlibDecoder;
 use gimli::{AttributeValue, DwarfSections, LittleEndian};
 use object::read::elf::ElfFile64;
@@ -50,12 +50,12 @@ fn read_section<'a>(file: &ElfFile64<'a, Endianness>, name: &str) -> Option<Cow<
     }
 }
 
-fn read_function<'a>(entries: &DebugEntries<'a>, place: &Place<'a>, name: &str) -> Option<Signature> {
+fn read_function<'a>(entries: &DebugEntries<'a>, place: &EntryPlace<'a>, name: &str) -> Option<Signature> {
     let types = TypeReader::new(entries);
     let origins = entries.origins(place);
     let result = origins.iter().find_map(|(place, entry)| entries.follow(place, entry, gimli::DW_AT_type));
     let (result, result_text) = types.read_type(result.as_ref(), 0);
-    let is_formal = |(_, entry): &(Place<'a>, Entry<'a>)| entry.tag() == gimli::DW_TAG_formal_parameter;
+    let is_formal = |(_, entry): &(EntryPlace<'a>, Entry<'a>)| entry.tag() == gimli::DW_TAG_formal_parameter;
     // A copy of a function that needs no entries of its own has those of its origin.
     let mut lists = origins.iter().filter_map(|(place, _)| entries.children(place));
     let children = lists.find(|children| children.iter().any(is_formal)).unwrap_or_default();
@@ -84,7 +84,7 @@ fn read_function<'a>(entries: &DebugEntries<'a>, place: &Place<'a>, name: &str) 
     Some(Signature { text, parameters, result, is_variadic, is_altered })
 }
 
-fn read_parameter<'a>(entries: &DebugEntries<'a>, types: &TypeReader<'_, 'a>, place: &Place<'a>) -> Parameter {
+fn read_parameter<'a>(entries: &DebugEntries<'a>, types: &TypeReader<'_, 'a>, place: &EntryPlace<'a>) -> Parameter {
     let origins = entries.origins(place);
     let name = origins.iter().find_map(|(place, entry)| entries.text(place, entry, gimli::DW_AT_name));
     let value_type = origins.iter().find_map(|(place, entry)| entries.follow(place, entry, gimli::DW_AT_type));

@@ -1,7 +1,7 @@
 //! Reads types of debug information.
 
-use super::class_copying::Copying;
-use super::debug_entries::{DebugEntries, Entry, Place};
+use super::class_copying::ClassCopying;
+use super::debug_entries::{DebugEntries, Entry, EntryPlace};
 use super::type_text::{TypeText, pointer_sign, shorten_name};
 use crate::input::signature::{Pointee, RecordMember, RecordType, ValueType};
 use gimli::{AttributeValue, DwLang, DwTag};
@@ -27,7 +27,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
     }
 
     /// Reads a type; `None` is `void`.
-    pub fn read_type(&self, place: Option<&Place<'a>>, depth: usize) -> (ValueType, TypeText) {
+    pub fn read_type(&self, place: Option<&EntryPlace<'a>>, depth: usize) -> (ValueType, TypeText) {
         let unsupported = |what: &str| (ValueType::Unsupported(what.to_string()), TypeText::new(what));
         let Some(place) = place else { return (ValueType::Void, TypeText::new("void")) };
         let left = self.types_left.get();
@@ -72,7 +72,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
     }
 
     /// The text of a structure, a union or an enumeration. In C its kind is a part of it.
-    fn describe_tagged(&self, place: &Place<'a>, kind: &str, name: Option<String>) -> String {
+    fn describe_tagged(&self, place: &EntryPlace<'a>, kind: &str, name: Option<String>) -> String {
         let language = self.entries.language(&place.unit);
         let is_c = !language.is_some_and(|language| is_plus_plus(language) || language == gimli::DW_LANG_Rust);
         match name {
@@ -83,7 +83,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
     }
 
     /// What a pointer points to, and the pointer's text.
-    fn read_pointee(&self, target: Option<&Place<'a>>, sign: &str, depth: usize) -> (Pointee, TypeText) {
+    fn read_pointee(&self, target: Option<&EntryPlace<'a>>, sign: &str, depth: usize) -> (Pointee, TypeText) {
         let unqualified = target.map(|target| self.entries.strip_names(target.clone()));
         let is_function = unqualified
             .as_ref()
@@ -100,8 +100,8 @@ impl<'r, 'a> TypeReader<'r, 'a> {
 
     /// Like [`read_type`](DebugReader::read_type), but doesn't read the members of a structure,
     /// which may contain a pointer to itself.
-    fn read_type_name(&self, place: Option<&Place<'a>>, depth: usize) -> (ValueType, TypeText) {
-        let is_record = |place: &Place<'a>| {
+    fn read_type_name(&self, place: Option<&EntryPlace<'a>>, depth: usize) -> (ValueType, TypeText) {
+        let is_record = |place: &EntryPlace<'a>| {
             let tag = self.entries.entry(place).map(|entry| entry.tag());
             let records = [gimli::DW_TAG_structure_type, gimli::DW_TAG_class_type, gimli::DW_TAG_union_type];
             tag.is_some_and(|tag: DwTag| records.contains(&tag))
@@ -136,7 +136,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
         }
     }
 
-    fn describe_function_pointer(&self, place: &Place<'a>, sign: &str, depth: usize) -> TypeText {
+    fn describe_function_pointer(&self, place: &EntryPlace<'a>, sign: &str, depth: usize) -> TypeText {
         let result = self.entries.entry(place).and_then(|entry| self.entries.follow(place, &entry, gimli::DW_AT_type));
         let (_, result) = self.read_type_name(result.as_ref(), depth + 1);
         let children = self.entries.children(place).unwrap_or_default();
@@ -150,7 +150,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
         TypeText { before: format!("{} ({sign}", result.declare("")), after: format!(")({})", parameters.join(", ")) }
     }
 
-    fn read_record(&self, place: &Place<'a>, entry: &Entry<'a>, is_union: bool, depth: usize) -> ValueType {
+    fn read_record(&self, place: &EntryPlace<'a>, entry: &Entry<'a>, is_union: bool, depth: usize) -> ValueType {
         let unsupported = |what: &str| ValueType::Unsupported(what.to_string());
         if let Some(whole) = self.entries.follow(place, entry, gimli::DW_AT_signature) {
             return self.read_type(Some(&whole), depth + 1).0;
@@ -172,11 +172,11 @@ impl<'r, 'a> TypeReader<'r, 'a> {
                 return ValueType::ByReference { bytes };
             }
             None if language.is_some_and(is_plus_plus) => {
-                match Copying::find_copying(self.entries, place, entry, &children) {
-                    Copying::OfBytes => {}
-                    Copying::ByCode => return ValueType::ByReference { bytes },
-                    Copying::Unknown => {
-                        return unsupported("a class of which the debug information doesn't tell how it is copied");
+                match ClassCopying::find_copying(self.entries, place, entry, &children) {
+                    ClassCopying::OfBytes => {}
+                    ClassCopying::ByCode => return ValueType::ByReference { bytes },
+                    ClassCopying::Unknown => {
+                        return unsupported("a class whose copying the debug information doesn't describe");
                     }
                 }
             }
@@ -215,7 +215,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
 
     fn read_array(
         &self,
-        place: &Place<'a>,
+        place: &EntryPlace<'a>,
         entry: &Entry<'a>,
         (element, text): (ValueType, TypeText),
         bytes: Option<u64>,
