@@ -48,6 +48,7 @@ fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> S
             RunTarget::Snippets(snippets) => snippets.iter().for_each(|snippet: &Snippet| {
                 add(snippet.init());
                 add(snippet.code());
+                add(snippet.setup().map_or(&[][..], |setup| &setup.code));
             }),
             RunTarget::Calls(CalledFunctions { libraries, calling }) => {
                 called.extend(libraries);
