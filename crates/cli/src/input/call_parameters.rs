@@ -117,6 +117,14 @@ impl CallParameters {
         if let AreaFill::Image(bytes) = &self.memory.contents { bytes } else { &[] }
     }
 
+    /// The call with its arguments, if another variant calls a function of the same name with others.
+    pub fn distinguishing_text(&self, variant: usize) -> Option<&str> {
+        let own = &self.calls[variant].text;
+        let name = |text: &str| text.rsplit_once('(').map_or(text.to_string(), |(name, _)| name.to_string());
+        let is_like = |other: &BoundCall| other.text != *own && name(&other.text) == name(own);
+        self.calls.iter().any(is_like).then_some(own.as_str())
+    }
+
     /// Describes the call of the measured function, for its result.
     pub fn describe_call(&self) -> CallRecord {
         let call = &self.calls[0];

@@ -21,7 +21,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct LibraryFunction {
     /// The function in each copy of the library, and the functions used with it.
     instances: Vec<FunctionInstance>,
-    text: String,
+    name: String,
+    /// The file to name in messages.
+    source: String,
 }
 
 /// Maximum number of loaded copies of a library.
@@ -39,21 +41,23 @@ impl LibraryFunction {
             find_addresses(library, source, symbols)?
         };
         let name = symbols[0].map_or("", |symbol| &symbol.display);
-        let text = format!("{name} of {}", source.display());
+        let (name, source) = (name.to_string(), source.display().to_string());
         let with_empty_function = |[function, setup]: [Option<u64>; 2]| {
             let function = function.expect("a function has a name");
             Ok(FunctionInstance { function, setup, empty: map_empty_functions(function)? })
         };
         Ok(LibraryFunction {
             instances: addresses.into_iter().map(with_empty_function).collect::<Result<_, Failure>>()?,
-            text,
+            name,
+            source,
         })
     }
 
     /// Builds calls that wait for `serialized` at each address of the function, and matching calls
     /// of a function that does nothing. `variant` is the function's number in the comparison.
     pub fn build_subject(&self, with: &CallParameters, variant: usize, serialized: Option<SerializedBy>) -> RunSubject {
-        with.build_subject(variant, &self.instances, &self.text, serialized)
+        let name = with.distinguishing_text(variant).unwrap_or(&self.name);
+        with.build_subject(variant, &self.instances, &format!("{name} of {}", self.source), serialized)
     }
 }
 

@@ -546,3 +546,19 @@ fn files_of_compiler_flags_are_refused() {
         assert!(refused.contains("@flags"), "{refused}");
     }
 }
+
+#[test]
+fn calls_of_one_function_are_named_with_their_arguments() {
+    if !has("cc") {
+        return;
+    }
+    let source =
+        Source::new("long f(long *p, long n) { long s = 0; for (long i = 0; i < n; i++) s += p[i]; return s; }\n");
+    let others = ["--call", "f(buffer, 8)", "--versus-call", "f(buffer, 64)", "--versus-call", "f(buffer, 32)"];
+    let line = source.run(&others, &[0, 5]);
+    let mut rows: Vec<&str> =
+        line["variants"].as_array().expect("a list").iter().filter_map(|row| row["snippet"].as_str()).collect();
+    rows.sort();
+    let calls: Vec<&str> = rows.iter().filter_map(|row| Some(row.split_once(" of ")?.0)).collect();
+    assert_eq!(calls, ["f(buffer, 32)", "f(buffer, 64)", "f(buffer, 8)"], "{line}");
+}
