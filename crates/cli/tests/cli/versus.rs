@@ -166,3 +166,16 @@ fn caveat_comes_with_one_suggestion() {
     assert_eq!(said.code, Some(5), "{said:?}");
     assert!(said.stdout.contains("interval_not_reached:") && said.stdout.contains("try: give more time"), "{said:?}");
 }
+
+#[test]
+fn words_name_the_file_of_a_variant() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("v1.s"), "imul rax, rbx\n").expect("a file");
+    std::fs::write(path("v2.s"), "add rax, rbx\n").expect("a file");
+    let line = json(&["run", "--quick", "--versus", "F=v1|v2", "--file", &path("{F}.s")], &[0, 5]);
+    let mut snippets: Vec<&str> =
+        line["variants"].as_array().expect("a list").iter().filter_map(|row| row["snippet"].as_str()).collect();
+    snippets.sort();
+    assert_eq!(snippets, ["add rax, rbx", "imul rax, rbx"], "{line}");
+}
