@@ -49,6 +49,7 @@ mod overlap_test;
 mod partition;
 mod plateau;
 mod queues;
+mod random_visits;
 mod rate_bound;
 mod rates;
 mod record;

@@ -105,6 +105,7 @@ mod tests {
                 Experiment::Mixture(mixture) => mixture.classes.len(),
                 Experiment::Batches(batches) => batches.programs.len(),
                 Experiment::Queues(queues) => queues.classes.len(),
+                Experiment::RandomVisits(visits) => visits.programs.len(),
                 Experiment::Rates(_) | Experiment::Contrast(_) => {
                     test.rows().iter().map(|row| row.variants.len()).min().unwrap_or_default()
                 }

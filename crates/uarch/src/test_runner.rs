@@ -10,6 +10,7 @@ use super::mixture::run_mixture;
 use super::overlap::MeasureOverlaps;
 use super::overlap_test::{OverlapTester, StructureEnds};
 use super::queues::run_queues;
+use super::random_visits::run_random_visits;
 use super::rates::run_rates;
 use super::record::UarchRecord;
 use super::spec::{Experiment, TestRow, TestSpec};
@@ -55,6 +56,7 @@ pub(super) fn run_test(
         Experiment::Mixture(asked) => run_mixture(core, test, asked, order)?,
         Experiment::Batches(asked) => run_batches(core, test, asked)?,
         Experiment::Queues(asked) => run_queues(core, knees, test, asked)?,
+        Experiment::RandomVisits(asked) => run_random_visits(core, test, asked, order)?,
         // The study runs these: it knows the other CPUs.
         Experiment::Sharing(_) | Experiment::Exchanges(_) | Experiment::Environment { .. } => Vec::new(),
     })

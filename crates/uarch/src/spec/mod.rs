@@ -11,6 +11,7 @@ mod loops;
 mod mixture;
 mod program;
 mod queues;
+mod random_visits;
 mod rate;
 mod sharing;
 mod sized_instructions;
@@ -29,6 +30,7 @@ pub(crate) use loops::*;
 pub(crate) use mixture::*;
 pub(crate) use program::*;
 pub(crate) use queues::*;
+pub(crate) use random_visits::*;
 pub(crate) use rate::*;
 use serde::{Deserialize, Serialize};
 pub(crate) use sharing::*;
@@ -108,6 +110,8 @@ pub(crate) enum Experiment {
     Batches(BatchesSpec),
     /// Which classes of instructions wait in the same queue.
     Queues(QueuesSpec),
+    /// How many items a structure holds that is visited at random.
+    RandomVisits(RandomVisitsSpec),
 }
 
 impl TestSpec {

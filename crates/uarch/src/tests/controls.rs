@@ -73,6 +73,9 @@ fn families(test: &'static TestSpec) -> Vec<(String, &'static ProgramFamily, usi
             let all = levels.programs.iter().chain(levels.fallback_programs);
             all.map(named).map(|(key, family)| (key, family, count)).collect()
         }
+        Experiment::RandomVisits(visits) => {
+            visits.programs.iter().map(named).map(|(key, family)| (key, family, visits.count_range[0])).collect()
+        }
         Experiment::CostMap(map) => {
             let of_row = |row: &'static MapRow| row.programs.iter().map(|family| (row.name.to_string(), family, 0));
             map.rows.iter().flat_map(of_row).collect()

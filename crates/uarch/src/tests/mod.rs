@@ -13,6 +13,7 @@ mod simulated_sharing;
 mod simulated_sibling;
 mod simulated_structures;
 mod simulated_units;
+mod simulated_visits;
 pub(crate) mod simulated_window;
 mod simulated_wrong_sizes;
 mod test_table;

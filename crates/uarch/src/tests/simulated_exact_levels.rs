@@ -206,12 +206,9 @@ fn a_last_end_of_the_second_program_alone_is_unclear() {
 
 #[test]
 fn too_slow_a_rise_ends_no_level() {
-    // The same in both programs: from 1 MiB to four times as much.
-    let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
-    let records = records_of("instruction_cache", |n, _| {
-        let n = n * 16.0;
-        if n <= 100_000.0 { 2.0 } else { rise(n) / 4.0 }
-    });
+    // The same in both programs: from 4000 jumps to four times as many.
+    let rise = |n: f64| 4.0 + 21.0 * ((n / 4e3).log2() / 2.0).clamp(0.0, 1.0);
+    let records = records_of("branch_targets", |n, _| if n <= 400.0 { 2.0 } else { rise(n) });
     let sizes: Vec<_> = records.iter().filter(|(key, _)| key.ends_with("size")).collect();
     let behind = sizes.iter().filter(|(key, _)| key != "1.size");
     assert!(behind.clone().all(|(_, record)| record.verdict != VerdictKind::Found), "{sizes:?}");

@@ -68,15 +68,12 @@ impl RecoveryScore {
         let limited = || all_limited().next();
         // If the second program sees another size, or one program another first level, there is
         // nothing to agree on. This also applies to a structure that may be full first.
-        let seen = spec.also_occupies.iter().all(|(other, _)| {
-            let other = &core.levels[other];
-            other.second == 1.0 && other.early.is_none()
-        });
+        let seen = spec.also_occupies.iter().all(|(other, _)| core.occupied_sizes(other).1);
         let agreed = seen && *second == 1.0;
         // Nothing tells a level from another structure that is full at the same count.
         let is_ambiguous = |size: f64| {
             let full = |(other, each): &(&str, usize)| {
-                core.levels[other].sizes.iter().any(|full| {
+                core.occupied_sizes(other).0.iter().any(|full| {
                     let ratio = size * *each as f64 / full;
                     (1.0 / AMBIGUOUS..=AMBIGUOUS).contains(&ratio)
                 })
@@ -202,6 +199,14 @@ impl RecoveryScore {
         "batches"
     }
 
+    /// Counts the structures that are visited at random.
+    fn visits(&mut self, core: &SimulatedStructures, record: &UarchRecord) -> &'static str {
+        let simulated = &core.visits[core.test.name];
+        let right = simulated.agrees && holds(record, simulated.size, 0.0);
+        self.take(format!("{simulated:?}"), simulated.is_visible(), Some(record), right);
+        "visits"
+    }
+
     /// Counts the shared queues.
     fn queues(&mut self, core: &SimulatedStructures, queues: &QueuesSpec, records: &[UarchRecord]) -> &'static str {
         let sizes = &core.window.sizes;
@@ -288,6 +293,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
                 Experiment::Batches(batches) => score.batches(&core, batches, &records[0]),
                 Experiment::Queues(queues) => score.queues(&core, queues, &records),
                 Experiment::Mixture(mixture) => score.mixture(&core, mixture, &records),
+                Experiment::RandomVisits(_) => score.visits(&core, &records[0]),
                 Experiment::Sharing(_) | Experiment::Exchanges(_) | Experiment::Environment { .. } => {
                     continue;
                 }
@@ -301,7 +307,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
 #[test]
 fn all_numbers_of_a_whole_simulated_core_are_found() {
     let scores = scores();
-    for look in ["window", "levels", "events", "rates", "maps", "mixtures", "batches", "queues"] {
+    for look in ["window", "levels", "events", "rates", "maps", "mixtures", "batches", "queues", "visits"] {
         let own = || scores.iter().filter(|((other, _), _)| *other == look);
         let sum = |count: fn(&RecoveryScore) -> usize| own().map(|(_, score)| count(score)).sum::<usize>();
         let [right, visible, wrong] =

@@ -3,6 +3,7 @@
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
 use super::simulated_units::SimulatedUnits as Units;
+use super::simulated_visits::SimulatedVisits as Visits;
 use super::simulated_window::SimulatedWindow as Window;
 use crate::cost::{CostPoint, MeasureCosts, MeasureMixtures};
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
@@ -25,6 +26,7 @@ pub(super) struct SimulatedStructures {
     pub units: BTreeMap<&'static str, Units>,
     pub levels: BTreeMap<&'static str, Levels>,
     pub flights: BTreeMap<&'static str, Flights>,
+    pub visits: BTreeMap<&'static str, Visits>,
     /// Tests whose first level ends where another structure is full, in which each counted item
     /// takes a part: two branches of a line, or lines of an instruction cache.
     pub hidden: BTreeSet<&'static str>,
@@ -47,7 +49,8 @@ impl SimulatedStructures {
         let mut random = Random::new(seed);
         let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
         let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
-        let (mut units, mut places, mut flights) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut units, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let (mut flights, mut visits) = (BTreeMap::new(), BTreeMap::new());
         for (number, test) in TESTS.iter().enumerate() {
             match &test.experiment {
                 Experiment::Levels(spec) => {
@@ -108,6 +111,9 @@ impl SimulatedStructures {
                 Experiment::Batches(batches) => {
                     flights.insert(test.name, Flights::from_seed(batches, mix_seeds(seed, number as u64)));
                 }
+                Experiment::RandomVisits(spec) => {
+                    visits.insert(test.name, Visits::from_seed(spec, mix_seeds(seed, number as u64)));
+                }
                 Experiment::Overlap(_)
                 | Experiment::Queues(_)
                 | Experiment::Sharing(_)
@@ -115,12 +121,13 @@ impl SimulatedStructures {
                 | Experiment::Environment { .. } => {}
             }
         }
-        let hidden = hidden(&mut levels, &mut random);
+        let hidden = hidden(&mut levels, &visits, &mut random);
         SimulatedStructures {
             window: Window::new(seed),
             units,
             levels,
             flights,
+            visits,
             hidden,
             events,
             rates,
@@ -129,6 +136,13 @@ impl SimulatedStructures {
             test: TESTS[0],
             random,
         }
+    }
+
+    /// The sizes of a structure that items of other tests occupy too, and whether a test can tell
+    /// all of them.
+    pub(super) fn occupied_sizes(&self, name: &str) -> (Vec<f64>, bool) {
+        let (sizes, seen) = occupied_sizes(&self.levels, &self.visits, name);
+        (sizes, seen && self.levels.get(name).is_none_or(|other| other.early.is_none()))
     }
 
     fn noisy(&mut self, n: usize, cost: f64) -> CostPoint {
@@ -163,6 +177,9 @@ impl MeasureCosts for SimulatedStructures {
             }
             Experiment::Batches(_) => {
                 return Ok(Some(self.flights.get_mut(self.test.name).expect("it was simulated").cost(family, n)));
+            }
+            Experiment::RandomVisits(_) => {
+                return Ok(Some(self.visits.get_mut(self.test.name).expect("it was simulated").cost(family, n)));
             }
             Experiment::CostMap(map) => {
                 let mut rows = map.rows.iter();
@@ -201,15 +218,32 @@ impl MeasureCosts for SimulatedStructures {
     }
 }
 
+/// The sizes of a structure that items of other tests occupy too, and whether both programs see
+/// them.
+fn occupied_sizes(
+    levels: &BTreeMap<&'static str, Levels>,
+    visits: &BTreeMap<&'static str, Visits>,
+    name: &str,
+) -> (Vec<f64>, bool) {
+    match visits.get(name) {
+        Some(visited) => (vec![visited.size], visited.is_visible()),
+        None => (levels[name].sizes.clone(), levels[name].second == 1.0),
+    }
+}
+
 /// Makes the first levels of some tests end where a structure of another test is full.
-fn hidden(levels: &mut BTreeMap<&'static str, Levels>, random: &mut Random) -> BTreeSet<&'static str> {
+fn hidden(
+    levels: &mut BTreeMap<&'static str, Levels>,
+    visits: &BTreeMap<&'static str, Visits>,
+    random: &mut Random,
+) -> BTreeSet<&'static str> {
     let mut hidden = BTreeSet::new();
     for test in TESTS {
         let Experiment::Levels(LevelsSpec { also_occupies: [(other, each)], .. }) = &test.experiment else {
             continue;
         };
-        let full = levels[other].sizes[0] / *each as f64;
-        let seen = levels[other].second == 1.0;
+        let (sizes, seen) = occupied_sizes(levels, visits, other);
+        let full = sizes[0] / *each as f64;
         let own = levels.get_mut(test.name).expect("it was simulated");
         if seen && random.happens(0.5) && own.hide(full.floor()) {
             hidden.insert(test.name);
