@@ -17,7 +17,11 @@ ordinary() { cyclescope-guest runs 10 0 >/tmp/ordinary 2>&1 </dev/null; }
 ends() {
 	local text=$1 wanted=$2 pattern=$3 status=0
 	shift 3
-	measure "$@"
+	# On a busy host no round may be undisturbed: a missing number is measured again.
+	for attempt in 1 2 3 4 5; do
+		measure "$@"
+		{ [ "$wanted" = 5 ] && grep -q '"samples":0,' /tmp/record; } || break
+	done
 	[ "$exit" = "$wanted" ] && grep -q -e "$pattern" /tmp/record && ordinary || status=1
 	result $status "$text"
 	[ $status -eq 0 ] || note "exit code $exit, not $wanted with $pattern" "$(head -c 2000 /tmp/record)" \
