@@ -15,6 +15,13 @@ pub(crate) fn mutate_json(seed: &[u8], other: &[u8], random: &mut FuzzRandom) ->
     serde_json::to_vec(&value).expect("the value was parsed from JSON")
 }
 
+/// The line with one value changed, perhaps to another value of it.
+pub(crate) fn change_line(mut line: Value, random: &mut FuzzRandom) -> Value {
+    let other = line.clone();
+    change_value(&mut line, &other, random);
+    line
+}
+
 /// A copy in which values of one line changed, or lines were removed or repeated.
 pub(crate) fn mutate_lines(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = seed.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();

@@ -10,9 +10,12 @@
 //! targets of `fuzz/` start.
 
 mod bytes;
+mod fields;
 mod json;
+mod obedience;
 mod random;
 
+pub use obedience::{find_formula, find_terminal_command};
 pub use random::FuzzRandom;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,6 +34,11 @@ pub enum InputShape {
     JsonLines,
     /// A JSON value that was parsed before the reader gets it, so that it is never cut.
     WholeJson,
+    /// A table in CSV: cells change, and half of the inputs are mutated as bytes.
+    Table,
+    /// Lines of JSON or a table that stay whole: only fields change, in their types, numbers and
+    /// texts.
+    Fields,
 }
 
 /// Largest number of inputs of a short run.
@@ -74,6 +82,11 @@ pub fn fuzz_reader(name: &str, shape: InputShape, seeds: &[Vec<u8>], read: impl 
     );
 }
 
+/// A copy of a file of lines or of a table with changed fields, the same for each number.
+pub fn mutate_real_file(seed: &[u8], number: u64) -> Vec<u8> {
+    fields::mutate_fields(seed, seed, &mut FuzzRandom::new(1, number))
+}
+
 /// The processor time of this thread, which other programs on a busy machine do not lengthen.
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -93,10 +106,12 @@ fn make_input(shape: InputShape, seeds: &[Vec<u8>], first: u64, number: u64) -> 
     let other = random.pick(seeds);
     match shape {
         InputShape::Bytes => bytes::mutate_bytes(seed, other, random),
-        InputShape::Json if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
+        InputShape::Json | InputShape::JsonLines if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
+        InputShape::Json | InputShape::JsonLines if random.below(2) == 0 => fields::mutate_fields(seed, other, random),
         InputShape::Json | InputShape::WholeJson => json::mutate_json(seed, other, random),
-        InputShape::JsonLines if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
         InputShape::JsonLines => json::mutate_lines(seed, other, random),
+        InputShape::Table if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
+        InputShape::Table | InputShape::Fields => fields::mutate_fields(seed, other, random),
     }
 }
 
@@ -136,7 +151,14 @@ mod tests {
     #[test]
     fn inputs_are_reproducible_and_mostly_mutated() {
         let seed = br#"{"a": [1, 2.5, "x"], "b": {"c": null}}"#.to_vec();
-        for shape in [InputShape::Bytes, InputShape::Json, InputShape::JsonLines, InputShape::WholeJson] {
+        for shape in [
+            InputShape::Bytes,
+            InputShape::Json,
+            InputShape::JsonLines,
+            InputShape::WholeJson,
+            InputShape::Table,
+            InputShape::Fields,
+        ] {
             let all: Vec<Vec<u8>> =
                 (0..500).map(|number| make_input(shape, std::slice::from_ref(&seed), 1, number)).collect();
             assert_eq!(all[0], seed);
@@ -147,6 +169,25 @@ mod tests {
             let is_json = |input: &Vec<u8>| serde_json::from_slice::<Value>(input).is_ok();
             assert!(shape != InputShape::WholeJson || all.iter().all(is_json));
         }
+    }
+
+    #[test]
+    fn mutated_fields_leave_most_lines_readable() {
+        let seed = br#"{"kind":"a","cost":{"value":2.5,"low":2,"high":3,"unit":"ns"},"name":"x","list":[1]}"#.to_vec();
+        let all: Vec<Vec<u8>> =
+            (1..2_000).map(|number| make_input(InputShape::Fields, std::slice::from_ref(&seed), 1, number)).collect();
+        let read = |input: &Vec<u8>| serde_json::from_slice::<Value>(input).ok();
+        let values: Vec<Value> = all.iter().filter_map(read).collect();
+        assert!(values.len() > all.len() / 2, "{}", values.len());
+        let has = |is: &dyn Fn(&Value) -> bool| values.iter().any(is);
+        assert!(has(&|line| line["cost"]["value"].is_string()) && has(&|line| line["name"].is_number()));
+        assert!(has(&|line| line["cost"]["low"].as_f64() > line["cost"]["high"].as_f64()));
+        assert!(has(&|line| line["name"].as_str().is_some_and(|name| name.contains('\u{1b}'))));
+        assert!(has(&|line| line.get("cost").is_none()) && has(&|line| line["cost"]["unit"] == "core_cycles"));
+        let contains = |part: &[u8]| all.iter().any(|input| input.windows(part.len()).any(|own| own == part));
+        assert!(
+            contains(b"1e400") && contains(b"\\ud800") && contains(b"\xff") && contains(b"\"kind\":\"a\",\"kind\"")
+        );
     }
 
     #[test]
