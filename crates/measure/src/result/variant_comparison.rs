@@ -74,8 +74,10 @@ impl RankedVariant {
     }
 }
 
-/// A ratio of two costs; null if it was refused, or if a cost may be 0.
+/// A ratio of two costs; null if it was refused, or if a cost may be 0. One that is read from a file
+/// is positive, and has its value in its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenRatio")]
 pub struct CostRatio {
     /// The value.
     pub value: Option<f64>,
@@ -85,7 +87,54 @@ pub struct CostRatio {
     pub high: Option<f64>,
 }
 
+/// A ratio as a file has it.
+#[derive(Deserialize)]
+struct WrittenRatio {
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl TryFrom<WrittenRatio> for CostRatio {
+    type Error = &'static str;
+
+    fn try_from(WrittenRatio { value, low, high }: WrittenRatio) -> Result<CostRatio, &'static str> {
+        if value.or(low).is_some_and(|number| number <= 0.0) {
+            return Err("a ratio of costs is not positive");
+        }
+        let Quantity { value, low, high, .. } = Quantity::from_parts([value, low, high], Unit::Ratio)?;
+        Ok(CostRatio { value, low, high })
+    }
+}
+
 impl CostRatio {
     /// A ratio that was refused.
     pub const REFUSED: CostRatio = CostRatio { value: None, low: None, high: None };
+
+    /// Whether the verdict on the other variant contradicts its ratio to the first.
+    pub fn contradicts(&self, verdict: VariantVerdict) -> bool {
+        match verdict {
+            VariantVerdict::Slower => self.high.is_some_and(|high| high < 1.0),
+            VariantVerdict::Faster => self.low.is_some_and(|low| low > 1.0),
+            VariantVerdict::Same | VariantVerdict::Unclear => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_positive_and_agrees_with_its_verdict() {
+        let read = |text: &str| serde_json::from_str::<CostRatio>(text);
+        let twice = read(r#"{"value":2.0,"low":1.9,"high":2.1}"#).unwrap();
+        assert!(twice.contradicts(VariantVerdict::Faster) && !twice.contradicts(VariantVerdict::Slower));
+        let half = read(r#"{"value":0.5,"low":0.4,"high":0.6}"#).unwrap();
+        assert!(half.contradicts(VariantVerdict::Slower) && !half.contradicts(VariantVerdict::Unclear));
+        assert_eq!(read(r#"{"value":null,"low":null,"high":null}"#).unwrap(), CostRatio::REFUSED);
+        for bad in [r#"{"value":2,"low":3,"high":1}"#, r#"{"value":-2,"low":null,"high":null}"#] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
 }
