@@ -76,6 +76,12 @@ impl LinkCostsRecord {
         }
     }
 
+    /// Whether a machine may have these costs: none is negative.
+    pub fn is_possible(&self) -> bool {
+        let costs = self.links.iter().flat_map(|link| [link.cycles, link.margin]).chain([self.nop]);
+        costs.flatten().all(|cycles| cycles >= 0.0)
+    }
+
     /// Records measured link costs.
     pub(super) fn new(link_costs: &LinkCosts) -> LinkCostsRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);

@@ -4,7 +4,7 @@ use super::plan::InstrPlan;
 use super::rows::instr_row::InstrRow;
 use super::selection::full_name;
 use super::session::{InstrMachineLine, LinkCostsRecord};
-use super::survey::{FormSurvey, SurveyEvent, SurveyProgress, SurveyState};
+use super::survey::{FormPass, FormSurvey, SurveyEvent, SurveyProgress, SurveyState};
 use super::tables::summary::SurveySummary;
 use crate::forms::target_form::TargetForm;
 use cyclescope_exec::{ExecutorOpener, LockState, failing_opener};
@@ -135,6 +135,17 @@ impl InstrStudy {
         Some(ResultRecord::new("machine", &line))
     }
 
+    /// Whether a row of a resumed file has the name, the mnemonic and the encoding of a form of this
+    /// survey, and ran where this survey runs.
+    fn is_own_row(&self, row: &InstrRow) -> bool {
+        let target = self.rows.places.get(&form_name(row)).map(|place| &self.forms[*place]);
+        target.is_some_and(|target| {
+            row.mnemonic == target.mnemonic()
+                && row.encoding == target.encoding()
+                && row.executor == self.plan.session.executor
+        })
+    }
+
     /// Records the rows of a resumed file and returns the indices of their forms.
     fn record_resumed(&mut self, follow: &mut dyn StudyFollower) -> Result<Vec<usize>, StopReason> {
         let mut known = Vec::new();
@@ -196,9 +207,9 @@ impl InstrStudy {
         }
         let complete = self.record_resumed(follow)?;
         let parts = std::mem::take(&mut self.resumed.parts);
-        // A part that can't be parsed is measured again.
-        let done = parts.into_iter().filter_map(|part| serde_json::from_value(part).ok());
-        let done = done.filter(|done: &super::survey::FormPass| !complete.contains(&done.form)).collect();
+        // A part that no survey wrote is measured again.
+        let done = parts.into_iter().filter_map(|part| serde_json::from_value::<FormPass>(part).ok());
+        let done = done.filter(|done| !complete.contains(&done.form) && done.is_possible()).collect();
         let known = SurveyState { complete, done };
         let SurveyProgress { done, total } = survey.count_progress(&known);
         check_stop(follow.report_progress(StudyProgress {
@@ -235,6 +246,8 @@ impl Study for InstrStudy {
     }
 
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
+        let rows = std::mem::take(&mut self.resumed.rows);
+        self.resumed.rows = rows.into_iter().filter(|row| self.is_own_row(row)).collect();
         let resumed = self.resumed.rows.len();
         let seconds = match resumed == self.forms.len() {
             true => {

@@ -86,6 +86,18 @@ pub struct FormPass {
     pub outcome: FormOutcome,
 }
 
+impl FormPass {
+    /// Whether a survey may have measured it: no program takes negative time.
+    pub(super) fn is_possible(&self) -> bool {
+        let FormOutcome::Measured(readings) = &self.outcome else { return true };
+        let figures = |reading: &ProgramReading| {
+            let ProgramReading { cycles, rounds, shared, decoded, .. } = reading;
+            [cycles, rounds, shared, decoded].into_iter().flatten().all(|cycles| *cycles >= 0.0)
+        };
+        readings.iter().all(figures)
+    }
+}
+
 /// What is known about an interrupted survey.
 #[derive(Debug, Clone, Default)]
 pub struct SurveyState {

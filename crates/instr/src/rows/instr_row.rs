@@ -4,6 +4,7 @@
 //! (`code`, `operands`, `encoding`).
 
 use crate::forms::encoded_constant::EncodedConstant;
+use cyclescope_core::unit::Unit;
 use cyclescope_exec::DEFAULT_OFFER;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
@@ -196,7 +197,63 @@ pub struct InstrRow {
     pub repro: String,
 }
 
+/// The value of a simple fraction such as `1/3` or `2`.
+fn parse_fraction(text: &str) -> Option<f64> {
+    let (above, below) = text.split_once('/').unwrap_or((text, "1"));
+    let [above, below] = [above, below].map(|part| part.parse::<u32>().ok());
+    Some(f64::from(above?) / f64::from(below.filter(|below| *below > 0)?))
+}
+
+impl OperandLatency {
+    /// What no survey writes about a latency.
+    fn find_contradiction(&self) -> Option<&'static str> {
+        let OperandLatency { cost, regimes, .. } = self;
+        let costs = regimes.iter().flat_map(|regimes| [&regimes.fresh, &regimes.saturated]).chain([cost]);
+        let knee = regimes.as_ref().is_none_or(|regimes| regimes.knee.is_cost_in(Unit::Instructions));
+        let good = knee && costs.into_iter().all(|cost| cost.is_cost_in(Unit::CoreCycles));
+        (!good).then_some("a latency is negative or in another unit")
+    }
+}
+
+impl ReciprocalThroughput {
+    /// What no survey writes about a reciprocal throughput.
+    fn find_contradiction(&self) -> Option<&'static str> {
+        let others = self.variants.iter().map(|variant| &variant.cost).chain(&self.decoders);
+        let is_rate = |cycles: f64| cycles >= 0.0;
+        let is_mode = |mode: &RateMode| is_rate(mode.cycles) && (0.0..=1.0).contains(&mode.share);
+        let named = self.fraction.as_deref().map(parse_fraction);
+        let inside = |number: f64| {
+            self.cost.low.is_none_or(|low| low <= number) && self.cost.high.is_none_or(|high| number <= high)
+        };
+        if !others.chain([&self.cost]).all(|cost| cost.is_cost_in(Unit::CoreCycles)) {
+            Some("a throughput is negative or in another unit")
+        } else if !self.modes.iter().copied().chain(self.typical).all(is_rate)
+            || !self.typical_modes.iter().all(is_mode)
+        {
+            Some("a rate is negative, or a share of rounds is none")
+        } else if named.is_some_and(|number| !number.is_some_and(inside)) {
+            Some("its fraction is outside its interval")
+        } else {
+            None
+        }
+    }
+}
+
 impl InstrRow {
+    /// What no survey writes: figures that contradict each other, or the outcome.
+    pub(crate) fn find_contradiction(&self) -> Option<&'static str> {
+        let InstrRow { status, reason, latency, throughput, .. } = self;
+        let has_figures = !latency.is_empty() || throughput.is_some();
+        match status {
+            RowStatus::Measured if reason.is_some() => Some("it is measured, with a reason why it is not"),
+            RowStatus::Skipped | RowStatus::Failed if has_figures => Some("it has figures, and was not measured"),
+            _ => {
+                let latency = latency.iter().find_map(OperandLatency::find_contradiction);
+                latency.or_else(|| throughput.as_ref()?.find_contradiction())
+            }
+        }
+    }
+
     /// The row with this immediate's figures as headlines. `None` if it was not measured.
     pub(crate) fn with_immediate(&self, immediate: i64) -> Option<InstrRow> {
         let constant = EncodedConstant::Immediate(immediate);

@@ -59,7 +59,13 @@ impl InstrTable {
                     table.machine = Some(machine);
                 }
                 "instr" => {
-                    let row = serde_json::from_slice(line).map_err(|error| describe_damage(*number, &error))?;
+                    let row: InstrRow =
+                        serde_json::from_slice(line).map_err(|error| describe_damage(*number, &error))?;
+                    let elsewhere = table.rows.first().is_some_and(|first| first.executor != row.executor);
+                    let elsewhere = elsewhere.then_some("its code ran elsewhere than that of the other rows");
+                    if let Some(contradiction) = row.find_contradiction().or(elsewhere) {
+                        return Err(refuse_line(*number, contradiction));
+                    }
                     table.put_row(row, &mut places);
                 }
                 _ => {}
@@ -87,21 +93,25 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
 }
 
-fn describe_damage(line: u64, error: &serde_json::Error) -> BadList {
+pub(crate) fn describe_damage(line: u64, error: &serde_json::Error) -> BadList {
     // The parser was given one line, so its own line number is meaningless.
     let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or_default();
+    refuse_line(line, text.split(" at line ").next().unwrap_or_default())
+}
+
+/// The error for a line that no survey writes.
+pub(crate) fn refuse_line(line: u64, why: &str) -> BadList {
     BadList {
         line: Some(line),
-        message: format!("this is not a line of a result file: {text}"),
-        remedy: "remove the line, or measure again: cyclescope instr --out FILE".to_string(),
+        message: format!("this is not a line of a result file: {why}"),
+        remedy: "remove the line, or measure again".to_string(),
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::rows::instr_row::{LatencyBound, OperandLatency, ReciprocalThroughput, RowStatus};
+    use crate::rows::instr_row::{LatencyBound, OperandLatency, RateMode, ReciprocalThroughput, RowStatus};
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::SchemaLine;
 
@@ -200,6 +210,31 @@ pub(crate) mod tests {
         let error = InstrTable::read(cut.as_bytes()).unwrap_err();
         assert_eq!(error.line, Some(2));
         assert!(!error.message.contains(" at line"), "{error}");
+    }
+
+    #[test]
+    fn a_row_that_contradicts_itself_is_an_error() {
+        let contradictions: [fn(&mut InstrRow); 10] = [
+            |row| row.status = RowStatus::Failed,
+            |row| row.status = RowStatus::Skipped,
+            |row| row.reason = Some("it faulted".to_string()),
+            |row| row.latency[0].cost.unit = Unit::Nanos,
+            |row| row.latency[0].cost = cost(-3.0),
+            |row| row.throughput.as_mut().unwrap().cost = cost(-0.25),
+            |row| row.throughput.as_mut().unwrap().cost.unit = Unit::TscTicks,
+            |row| row.throughput.as_mut().unwrap().fraction = Some("1/3".to_string()),
+            |row| row.throughput.as_mut().unwrap().modes = vec![-1.0],
+            |row| row.throughput.as_mut().unwrap().typical_modes = vec![RateMode { cycles: 1.0, share: 2.0 }],
+        ];
+        let mut good = add();
+        good.throughput.as_mut().unwrap().fraction = Some("1/4".to_string());
+        assert!(InstrTable::read(file(&[good.clone()]).as_bytes()).is_ok());
+        for (number, contradict) in contradictions.iter().enumerate() {
+            let mut row = good.clone();
+            contradict(&mut row);
+            let error = InstrTable::read(file(&[good.clone(), row]).as_bytes()).unwrap_err();
+            assert_eq!(error.line, Some(3), "{number}");
+        }
     }
 
     #[test]

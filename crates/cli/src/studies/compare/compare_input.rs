@@ -30,14 +30,19 @@ impl CompareInput {
         let name = path.display().to_string();
         let remedy = "name a file from `cyclescope instr --out`, or a CSV file";
         let bytes = input::read_input(path, InputKind::Results).map_err(|bad| Failure::from_input(&bad, remedy))?;
+        CompareInput::from_bytes(name, &bytes)
+    }
+
+    /// Reads the content of the file of this name.
+    pub(super) fn from_bytes(name: String, bytes: &[u8]) -> Result<CompareInput, Failure> {
         // A byte order mark, which some editors write first.
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         // Results start with a JSON object; a CSV file starts with column names.
         let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let content = if is_results {
             let mut table = InstrTable::read(bytes).map_err(|error| Failure::from_file(&name, error))?;
             if table.rows.is_empty() {
-                table.rows = read_runs(bytes);
+                table.rows = read_runs(bytes).map_err(|error| Failure::from_file(&name, error))?;
             }
             if table.rows.is_empty() {
                 let records = UarchLine::from_content(bytes).map_err(|error| Failure::from_file(&name, error))?;

@@ -56,10 +56,15 @@ pub fn read_resumed(
         InstrTable::read(content).map_err(|error| Failure::from_file(&name, error))?;
     let machine = machine.ok_or_else(|| foreign_file(path, super::NAME))?;
     let resumed = ResumedFile::new(path, super::NAME, machine)?;
-    let gauge: LinkCostsRecord = serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| {
-        let text = format!("the file's first line lacks the cost of the links: {error}");
+    let refuse = |why: String| {
+        let text = format!("the file's first line lacks the cost of the links: {why}");
         Failure::usage(text, Some("start a new file with --out"))
-    })?;
+    };
+    let gauge: LinkCostsRecord =
+        serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| refuse(error.to_string()))?;
+    if !gauge.is_possible() {
+        return Err(refuse("one is negative".to_string()));
+    }
     let kept = ResumedSurvey { head: Some((resumed.head.clone(), gauge)), rows, parts: Vec::new() };
     Ok((Some(resumed), kept))
 }
@@ -89,4 +94,36 @@ pub fn adopt_options(
         }
     }
     Ok((common, args))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables;
+    use super::*;
+    use crate::output::report::{GivenReport, require_harmless_lines, require_harmless_report};
+    use cyclescope::study::ResultRecord;
+    use cyclescope::study::instr::tables::{export, summary::SurveySummary};
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
+
+    #[test]
+    fn any_fields_of_a_resumed_file_are_presented_or_refused() {
+        let seed = include_bytes!("../../../../cyclescope/tests/hostile/results.jsonl").to_vec();
+        let path = Path::new("a.jsonl");
+        assert!(read_resumed(path, &seed).is_ok_and(|(_, kept)| kept.rows.len() > 3));
+        fuzz_reader("resumed_instr", InputShape::Fields, &[seed], |bytes| {
+            let Ok((_, ResumedSurvey { head, rows, .. })) = read_resumed(path, bytes) else { return };
+            let (all, summary): (Vec<_>, _) = (rows.iter().collect(), SurveySummary::from_rows(&rows));
+            require_harmless_report(&GivenReport {
+                print: &|output| {
+                    tables::print_rows(&all, output).and_then(|()| tables::print_summary(&summary, 1.0, output))
+                },
+                table: export::build_latency_table(&rows),
+                summary: export::build_summary_table(&rows),
+                draw: &Vec::new,
+            });
+            let lines = rows.iter().map(|row| ResultRecord::new("instr", row).line);
+            let head = head.map(|(head, _)| ResultRecord::from_resumed_line("machine", &head).line);
+            require_harmless_lines(lines.chain(head).collect::<Vec<_>>().iter().map(String::as_str));
+        });
+    }
 }

@@ -2,16 +2,23 @@
 //! of a copy as its rate.
 
 use crate::rows::instr_row::{InstrRow, ReciprocalThroughput, RowStatus};
+use crate::rows::instr_table::{BadList, describe_damage, refuse_line};
+use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
 use cyclescope_run::points::RunPoint;
 use serde::Deserialize;
 use std::collections::HashMap;
 
+/// The kind of a line.
+#[derive(Deserialize)]
+struct LineKind {
+    kind: String,
+}
+
 /// The compared fields of a `run` record.
 #[derive(Deserialize)]
 struct RunLine {
-    kind: String,
     cost: Quantity,
     snippet: String,
     bytes: String,
@@ -57,10 +64,20 @@ impl RunLine {
 
 /// Reads the records of `run` among JSON lines. Each becomes a row whose rate is the cost of a
 /// copy. Repeated snippets are numbered from the second on. Lines of other kinds are ignored.
-pub fn read_runs(content: &[u8]) -> Vec<InstrRow> {
+///
+/// # Errors
+///
+/// If a line of this kind is no record of `run`.
+pub fn read_runs(content: &[u8]) -> Result<Vec<InstrRow>, BadList> {
     let mut times: HashMap<String, usize> = HashMap::new();
-    let lines = content.split(|byte| *byte == b'\n');
-    let records = lines.filter_map(|line| serde_json::from_slice::<RunLine>(line).ok());
+    let lines = (1..).zip(content.split(|byte| *byte == b'\n'));
+    let is_run = |line: &[u8]| serde_json::from_slice::<LineKind>(line).is_ok_and(|line| line.kind == "run");
+    let read = |(number, line): (u64, &[u8])| match serde_json::from_slice::<RunLine>(line) {
+        Ok(line) if line.cost.unit == Unit::CoreCycles => Ok(line),
+        Ok(_) => Err(refuse_line(number, "its cost is in another unit")),
+        Err(error) => Err(describe_damage(number, &error)),
+    };
+    let records = lines.filter(|(_, line)| is_run(line)).map(read).collect::<Result<Vec<_>, _>>()?;
     let row = |line: RunLine| {
         let key = line.build_key();
         let time = times.entry(key.clone()).or_insert(0);
@@ -98,7 +115,7 @@ pub fn read_runs(content: &[u8]) -> Vec<InstrRow> {
             repro: line.repro,
         }
     };
-    records.filter(|line| line.kind == "run").map(row).collect()
+    Ok(records.into_iter().map(row).collect())
 }
 
 #[cfg(test)]
@@ -120,9 +137,9 @@ mod tests {
             let point = format!(r#""point":{{"number":0,"variable":"N","value":{value}}},"bytes":"90""#);
             line("90", cost).replace(r#""bytes":"90""#, &point)
         };
-        let a = read_runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
+        let a = read_runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes()).unwrap();
         // Another seed gives another order.
-        let b = read_runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
+        let b = read_runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes()).unwrap();
         let found = compare_results(&a, &b, Tolerance::RESULTS);
         assert_eq!((found.forms.both, found.differences.len()), (2, 1));
         assert_eq!(found.differences[0].operands, "N = 1");
@@ -145,20 +162,39 @@ mod tests {
         ];
         for (bytes, text, both) in others {
             let other = call(bytes, text, "49 bc 22");
-            let found = compare_results(&read_runs(one.as_bytes()), &read_runs(other.as_bytes()), Tolerance::RESULTS);
+            let [one, other] = [&one, &other].map(|line| read_runs(line.as_bytes()).unwrap());
+            let found = compare_results(&one, &other, Tolerance::RESULTS);
             assert_eq!(found.forms.both, both, "{text}");
         }
     }
 
     #[test]
     fn runs_are_matched_by_their_code() {
-        let a = read_runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
+        let a =
+            read_runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes()).unwrap();
         let b = read_runs(
             format!("{}\n{{\"kind\":\"other\"}}\n{}\n{}\n", line("91", 4.0), line("90", 1.0), line("90", 1.01))
                 .as_bytes(),
-        );
+        )
+        .unwrap();
         let found = compare_results(&a, &b, Tolerance::RESULTS);
         assert_eq!((found.forms.both, found.differences.len()), (3, 1));
         assert_eq!(found.differences[0].code, "91 ");
+    }
+
+    #[test]
+    fn a_run_with_a_field_of_another_type_is_an_error() {
+        let good = line("90", 1.0);
+        for (from, to) in [
+            (r#""value":1,"#, r#""value":"1","#),
+            (r#""bytes":"90""#, r#""bytes":90"#),
+            (r#""unit":"core_cycles""#, r#""unit":"ns""#),
+            (r#""low":0.99"#, r#""low":1.99"#),
+        ] {
+            let changed = good.replacen(from, to, 1);
+            assert_ne!(changed, good, "{from}");
+            let error = read_runs(format!("{good}\n{changed}\n").as_bytes()).unwrap_err();
+            assert_eq!(error.line, Some(2), "{to}");
+        }
     }
 }
