@@ -211,6 +211,22 @@ impl UarchRecord {
 }
 
 impl UarchRecord {
+    /// What no test writes: a verdict that contradicts the number, or a knee that ends before it
+    /// begins.
+    pub fn find_contradiction(&self) -> Option<&'static str> {
+        let has_number = self.value.value.is_some();
+        let knees = self.fillers.iter().filter_map(|filler| filler.knee);
+        match self.verdict {
+            VerdictKind::Found if !has_number => Some("the verdict is that a number was found, and there is none"),
+            VerdictKind::Limited | VerdictKind::None | VerdictKind::Unclear if has_number => {
+                Some("the verdict is that no number was found, and there is one")
+            }
+            _ if self.value.value.is_some_and(|value| value < 0.0) => Some("the number is negative"),
+            _ if knees.into_iter().any(|knee| knee.low > knee.high) => Some("a knee ends before it begins"),
+            _ => None,
+        }
+    }
+
     /// The record of a number whose program needs something unavailable.
     pub(super) fn unavailable(test: &TestSpec, what: String, reason: &Unavailable, unit: Unit) -> UarchRecord {
         let verdict = TestVerdict::new(VerdictKind::None, format!("{}: {}", reason.what, reason.why));
@@ -252,6 +268,20 @@ mod tests {
         let written = to_value(&record).expect("it is JSON");
         let read = UarchRecord::deserialize(&written).expect("it has all fields");
         assert_eq!(to_value(&read).expect("it is JSON"), written);
+    }
+
+    #[test]
+    fn a_verdict_agrees_with_its_number() {
+        let contradicts = |verdict: &str, value: Option<f64>| {
+            let value = json!({ "value": value, "low": value, "high": value, "unit": "count" });
+            let line = json!({ "test": "rob", "what": "rob", "verdict": verdict, "value": value });
+            UarchRecord::deserialize(&line).expect("it has all that it needs").find_contradiction().is_some()
+        };
+        for verdict in ["found", "limited", "none", "unclear"] {
+            assert_eq!(contradicts(verdict, Some(320.0)), verdict != "found", "{verdict}");
+            assert_eq!(contradicts(verdict, None), verdict == "found", "{verdict}");
+        }
+        assert!(contradicts("found", Some(-1.0)));
     }
 
     #[test]

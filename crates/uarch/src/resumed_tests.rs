@@ -26,15 +26,19 @@ impl ResumedCurve {
     }
 }
 
-/// The number of lines that belong to complete tests. A line that is no whole record is measured
-/// again.
+/// A record that a test may have written.
+fn read_record(line: &Value) -> Option<UarchRecord> {
+    UarchRecord::deserialize(line).ok().filter(|record| record.find_contradiction().is_none())
+}
+
+/// The number of lines that belong to complete tests. A line that no test writes is measured again.
 pub(super) fn count_complete_lines(lines: &[Value]) -> usize {
     let mut whole = 0;
     while let Some(first) = lines.get(whole) {
-        let Ok(UarchRecord { test, records, .. }) = UarchRecord::deserialize(first) else { break };
+        let Some(UarchRecord { test, records, .. }) = read_record(first) else { break };
         let end = whole.saturating_add(records.max(1));
         let Some(all) = lines.get(whole..end) else { break };
-        let belongs = |line: &Value| UarchRecord::deserialize(line).is_ok_and(|record| record.test == test);
+        let belongs = |line: &Value| read_record(line).is_some_and(|record| record.test == test);
         if !all.iter().all(belongs) {
             break;
         }
@@ -85,6 +89,9 @@ mod tests {
         assert_eq!(count_complete_lines(&lines(&[("data_caches", 3, 2), ("data_tlb", 2, 2)])), 0);
         assert_eq!(count_complete_lines(&lines(&[("rob", 0, 2), ("masks", usize::MAX, 1)])), 2);
         assert_eq!(count_complete_lines(&[json!({ "test": "rob" })]), 0);
+        let mut contradictory = whole_line("masks", 1);
+        contradictory["verdict"] = "none".into();
+        assert_eq!(count_complete_lines(&[whole_line("rob", 1), contradictory]), 1);
     }
 
     #[test]
@@ -95,7 +102,7 @@ mod tests {
                 let (first, mut changed) = (whole_line("rob", 1), whole_line("masks", 1));
                 changed[field] = other.clone();
                 let whole = count_complete_lines(&[first, changed.clone()]);
-                assert_eq!(whole, 1 + usize::from(UarchRecord::deserialize(&changed).is_ok()), "{changed}");
+                assert_eq!(whole, 1 + usize::from(read_record(&changed).is_some()), "{changed}");
             }
         }
     }

@@ -1,7 +1,8 @@
 //! A point, and its row: the data of its result line for a table, a file and a picture.
 
+use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::result::record::Quantity;
+use cyclescope_measure::result::record::{Quantity, exit};
 use cyclescope_measure::result::variant_comparison::{CostRatio, VariantVerdict};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,9 @@ impl PointLabel {
         }
     }
 }
+
+/// Exit codes of a run that fails.
+const FAILURE_EXITS: [u8; 4] = [exit::INTERNAL, exit::USAGE, exit::UNAVAILABLE, exit::FAULT];
 
 /// Data of a point for display, from its line of kind `run` or `error`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -127,9 +131,32 @@ impl PointVariant {
 }
 
 impl PointRow {
-    /// Reads a line of the result.
-    pub(super) fn from_line(line: &str) -> Result<PointRow, serde_json::Error> {
-        serde_json::from_str(line)
+    /// Reads a line of the result; `None` if it is no whole row, or contradicts itself.
+    pub(super) fn from_line(line: &str) -> Option<PointRow> {
+        serde_json::from_str(line).ok().filter(PointRow::is_consistent)
+    }
+
+    /// Whether a run may have this row: either a cost, or the failure that prevents one.
+    fn is_consistent(&self) -> bool {
+        let costs = [&self.cost, &self.throughput, &self.latency].into_iter().flatten();
+        let others = self.versus.iter().map(|versus| (&versus.cost, Some(versus.ratio), Some(versus.verdict)));
+        let ranked = self.variants.iter().map(|variant| (&variant.cost, variant.ratio, variant.verdict));
+        let (mut compared, is_ranked) = (
+            others.chain(ranked),
+            self.variants
+                .iter()
+                .all(|variant| variant.rank.is_none_or(|rank| (1..=self.variants.len()).contains(&rank))),
+        );
+        let is_failure = self.text.is_some();
+        (self.cost.is_some() != is_failure)
+            && (self.exit.is_some_and(|code| FAILURE_EXITS.contains(&code)) == is_failure)
+            && costs.into_iter().all(|cost| cost.unit == Unit::CoreCycles)
+            && self.time.is_none_or(|time| time.unit == Unit::Nanos)
+            && is_ranked
+            && compared.all(|(cost, ratio, verdict)| {
+                cost.unit == Unit::CoreCycles
+                    && !ratio.zip(verdict).is_some_and(|(ratio, verdict)| ratio.contradicts(verdict))
+            })
     }
 
     /// The cost, if it has a number.
@@ -144,5 +171,35 @@ impl PointRow {
             (None, None) => "refused",
             (None, Some(_)) => "failed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: &str = r#"{"value":3.0,"low":2.9,"high":3.1,"unit":"core_cycles"}"#;
+    const RATIO: &str = r#"{"value":2.0,"low":1.9,"high":2.1}"#;
+
+    fn is_read(fields: &str) -> bool {
+        PointRow::from_line(&format!(r#"{{"point":{{"number":0,"variable":"N","value":1}},{fields}}}"#)).is_some()
+    }
+
+    #[test]
+    fn a_row_that_contradicts_itself_is_measured_again() {
+        let versus = |verdict: &str| {
+            is_read(&format!(r#""cost":{COST},"versus":{{"cost":{COST},"ratio":{RATIO},"verdict":"{verdict}"}}"#))
+        };
+        assert!(versus("slower") && versus("unclear") && !versus("faster"));
+        let ranked = |rank: usize| {
+            is_read(&format!(r#""cost":{COST},"variants":[{{"snippet":"nop","cost":{COST},"rank":{rank}}}]"#))
+        };
+        assert!(ranked(1) && !ranked(0) && !ranked(2));
+        let failed = r#""text":"it faulted","exit":4"#;
+        assert!(is_read(failed) && is_read(&format!(r#""cost":{COST}"#)));
+        assert!(!is_read(&format!(r#""cost":{COST},{failed}"#)) && !is_read(r#""snippet":"nop""#));
+        assert!(!is_read(r#""text":"it faulted""#) && !is_read(r#""text":"it is done","exit":0"#));
+        assert!(!is_read(&format!(r#""cost":{}"#, COST.replace("core_cycles", "ns"))));
+        assert!(!is_read(&format!(r#""cost":{COST},"time":{COST}"#)));
     }
 }

@@ -154,8 +154,10 @@ impl PointsStudy {
 
     /// Stores the row of a line; false if the line is not of one of these points.
     fn put_row(&mut self, record: &ResultRecord) -> bool {
-        let Ok(row) = PointRow::from_line(&record.line) else { return false };
-        let own = self.points.get(row.point.number).is_some_and(|(point, _)| *point == row.point);
+        let Some(row) = PointRow::from_line(&record.line) else { return false };
+        let own = self.points.get(row.point.number).is_some_and(|(point, course)| {
+            *point == row.point && (row.text.is_some() || course.as_ref().is_ok_and(|run| has_snippet(run, &row)))
+        });
         if own {
             let number = row.point.number;
             self.rows[number] = Some(row);
@@ -239,6 +241,12 @@ impl PointsStudy {
             failure_fields(&record).map_err(|error| RunError::from_io("keeping a failure", &error))
         })?))
     }
+}
+
+/// Whether the row's snippet is that of the run.
+fn has_snippet(run: &RunStudy, row: &PointRow) -> bool {
+    let own = run.subjects().ok().and_then(|subjects| Some(subjects.first()?.instances.first()?.text().to_string()));
+    own == row.snippet
 }
 
 /// The fields of a record, as a line contains them besides its kind.
