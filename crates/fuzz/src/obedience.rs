@@ -14,10 +14,23 @@ pub fn find_terminal_command(printed: &[u8]) -> Option<String> {
 /// The first cell of a CSV file that a spreadsheet computes: text that begins as a formula does
 /// (OWASP, "CSV Injection").
 pub fn find_formula(csv: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(csv);
-    let cells = text.split(['\n', ',']).map(|cell| cell.strip_prefix('"').unwrap_or(cell));
-    let is_formula = |cell: &&str| cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
-    cells.into_iter().find(is_formula).map(str::to_string)
+    let is_formula = |cell: &String| cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
+    split_cells(&String::from_utf8_lossy(csv)).into_iter().find(is_formula)
+}
+
+/// The cells of a CSV file, without their quotes (RFC 4180). Lines of a quoted cell count as cells,
+/// since some programs split the file there first.
+fn split_cells(csv: &str) -> Vec<String> {
+    let (mut cells, mut is_quoted) = (vec![String::new()], false);
+    for c in csv.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            '\n' => cells.push(String::new()),
+            c => cells.last_mut().expect("there is one").push(c),
+        }
+    }
+    cells
 }
 
 #[cfg(test)]
@@ -31,7 +44,15 @@ mod tests {
         }
         assert!(find_terminal_command(b"\xff").is_some());
         assert_eq!(find_terminal_command("µ ≤ 3\tx\n".as_bytes()), None);
-        for (csv, is) in [("a,=1", true), ("\"@x\",1", true), ("-1.5,+2", false), ("a,'=1", false), ("-1+2", true)] {
+        for (csv, is) in [
+            ("a,=1", true),
+            ("\"{\"\"a\"\",=1}\"", false),
+            ("\"a\n=1\"", true),
+            ("\"@x\",1", true),
+            ("-1.5,+2", false),
+            ("a,'=1", false),
+            ("-1+2", true),
+        ] {
             assert_eq!(find_formula(csv.as_bytes()).is_some(), is, "{csv}");
         }
     }
