@@ -309,6 +309,13 @@ pub(super) fn write_text(
     page.draw_text(text, &text_style(size, color).pos(anchor), (to_units(x), to_units(y)))
 }
 
+/// Whether a character is not shown: XML cannot contain it, not even escaped, or it changes the
+/// writing direction of what follows (Unicode Standard Annex 9) or ends a line.
+fn is_no_text(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
 /// Estimated width of a text in pixels.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER_WIDTH
@@ -318,9 +325,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 /// is not enough.
 pub(super) fn fit_text(text: &str, size: f64, room: f64) -> (String, f64) {
     const SMALLEST: f64 = 0.75;
-    // XML cannot contain these, not even escaped.
-    let no_text = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-    let text = text.replace(no_text, " ");
+    let text = text.replace(is_no_text, " ");
     let wide = text_width(&text, size);
     // An empty text in no room would get the size 0 / 0.
     if wide <= room {

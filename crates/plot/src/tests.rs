@@ -79,12 +79,13 @@ fn a_chart_is_one_standalone_file_of_its_size() {
 fn texts_are_escaped() {
     let mut chart = chart((AxisScale::Linear, AxisScale::Linear), vec![series(SeriesStyle::Line, []); 2]);
     chart.title = "a < b && \"c\" > 'd'".to_owned();
-    chart.x.label = "bell\u{7} and \u{ffff}".to_owned();
+    chart.x.label = "bell\u{7} and \u{ffff}\u{202e}\u{2066}".to_owned();
     chart.series[1].name = "</svg>".to_owned();
     let found = texts(&chart.to_svg());
     for text in ["a < b && \"c\" > 'd'", "bell  and", "</svg>"] {
         assert!(found.iter().any(|found| found == text), "{text} in {found:?}");
     }
+    assert!(!chart.to_svg().contains(['\u{202e}', '\u{2066}']));
 }
 
 #[test]
