@@ -5,6 +5,7 @@ use super::exporter::{ExportOption, Exporter};
 use super::failure::Failure;
 use super::report::ResultReport;
 use super::table_file::{require_writable, write_table};
+use super::terminal::escape_commands;
 use cyclescope::study::TextTable;
 use std::path::Path;
 
@@ -47,9 +48,18 @@ fn to_markdown(table: &TextTable) -> String {
     row(&names) + &rule + &rows.collect::<String>()
 }
 
-/// Escapes text so that it stays inside its cell.
+/// Escapes text so that it stays inside its cell, and is no link, no picture and no HTML.
 fn escape_cell(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+    let mut cell = String::with_capacity(text.len());
+    for c in escape_commands(&text.replace(['\n', '\r'], " ")).chars() {
+        match c {
+            '\\' | '|' | '[' => cell.extend(['\\', c]),
+            '<' => cell.push_str("&lt;"),
+            '&' => cell.push_str("&amp;"),
+            _ => cell.push(c),
+        }
+    }
+    cell
 }
 
 #[cfg(test)]
@@ -61,6 +71,7 @@ mod tests {
         let mut table = TextTable::new(["instruction", "rthroughput"]);
         table.columns[1].is_number = true;
         table.rows = vec![vec!["a|b\nc".to_string(), "0.25".to_string()]];
+        assert_eq!(escape_cell("\\|<b>[x](y)&amp;\u{1b}"), r"\\\|&lt;b>\[x](y)&amp;amp;\\x1b");
         assert_eq!(to_markdown(&table), "| instruction | rthroughput |\n|---|---:|\n| a\\|b c | 0.25 |\n");
     }
 }

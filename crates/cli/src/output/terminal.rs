@@ -43,8 +43,13 @@ fn push_escaped(c: char, text: &mut String) {
 /// Escapes a text so that the terminal shows every character: characters that it would obey become
 /// escapes such as `\x1b`. Line ends stay. Other characters are spelled for the user's locale.
 pub fn escape_controls(text: &str) -> String {
+    escape_commands(&spell_for_locale(text))
+}
+
+/// Escapes the same characters for a file, whose other characters do not depend on the locale.
+pub fn escape_commands(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for c in spell_for_locale(text).chars() {
+    for c in text.chars() {
         if is_terminal_command(c) || is_style_mark(c) { push_escaped(c, &mut shown) } else { shown.push(c) }
     }
     shown

@@ -184,7 +184,8 @@ pub(super) fn quote_code(text: &str) -> String {
             }
         })
         .collect();
-    format!("`{}`", text.replace('|', "\\|"))
+    // A backslash would make the bar's own one plain.
+    format!("`{}`", text.replace("\\|", "\\ |").replace('|', "\\|"))
 }
 
 #[cfg(test)]
@@ -203,6 +204,7 @@ mod tests {
     #[test]
     fn foreign_names_stay_in_their_cell() {
         assert_eq!(quote_code("a|b`c`\n"), "`a\\|b'c' `");
+        assert_eq!(quote_code(r"a\|b"), r"`a\ \|b`");
         assert_eq!(shorten_name("short"), "short");
         assert_eq!(shorten_name("a/very/long/name/of_a_benchmark").chars().count(), NAME_WIDTH);
     }
