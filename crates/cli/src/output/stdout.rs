@@ -4,7 +4,7 @@ use crate::output::failure::Failure;
 use crate::output::terminal;
 use cyclescope::record::SchemaLine;
 use serde::Serialize;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when the program started.
@@ -31,7 +31,7 @@ pub const WIDTH: usize = 80;
 pub struct Output {
     json: bool,
     colours: bool,
-    stream: BufWriter<Stdout>,
+    stream: BufWriter<Box<dyn Write>>,
 }
 
 impl Output {
@@ -41,7 +41,17 @@ impl Output {
         // By https://no-color.org, a nonempty value disables colours.
         let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colours = stdout.is_terminal() && !forbidden;
-        Output { json, colours, stream: BufWriter::new(stdout) }
+        Output { json, colours, stream: BufWriter::new(Box::new(stdout)) }
+    }
+
+    /// What a printer prints, without colours.
+    #[cfg(test)]
+    pub fn capture(json: bool, print: impl FnOnce(&mut Output) -> Result<(), Failure>) -> Vec<u8> {
+        let printed = tests::SharedBytes::default();
+        let mut output = Output { json, colours: false, stream: BufWriter::new(Box::new(printed.clone())) };
+        print(&mut output).and_then(|()| output.flush()).expect("memory takes everything");
+        drop(output);
+        printed.0.take()
     }
 
     /// Opens standard output. Fails if it was closed when the program started, because results
@@ -101,24 +111,29 @@ impl Output {
     }
 }
 
-/// Wraps a text into lines of at most `width` characters; longer words are split.
+/// Wraps a text into lines of at most `width` characters; longer words are split. Takes time in
+/// proportion to the text.
 pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut word = word.to_string();
+    for mut word in text.split_whitespace() {
         loop {
             let line = lines.last_mut().expect("there is always a line");
             let used = line.chars().count();
             let gap = usize::from(used > 0);
-            if used + gap + word.chars().count() <= width {
+            // The byte where the part of the word behind this line begins; `None` if all of it fits.
+            let behind = match width.checked_sub(used + gap) {
+                Some(room) => word.char_indices().nth(room).map(|(at, _)| at),
+                None => Some(0),
+            };
+            let Some(behind) = behind else {
                 line.push_str(if gap == 1 { " " } else { "" });
-                line.push_str(&word);
+                line.push_str(word);
                 break;
-            }
+            };
             if used == 0 {
-                let rest = word.chars().skip(width).collect();
-                line.extend(word.chars().take(width));
-                word = rest;
+                line.push_str(&word[..behind]);
+                word = &word[behind..];
             }
             lines.push(String::new());
         }
@@ -129,11 +144,30 @@ pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// Bytes that a writer and its owner share.
+    #[derive(Clone, Default)]
+    pub(super) struct SharedBytes(pub(super) Rc<RefCell<Vec<u8>>>);
+
+    impl Write for SharedBytes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn text_wraps_between_words() {
         assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap_text("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap_text("", 5), [""]);
+        assert_eq!(wrap_text("a bcdef µµµµ gh", 3), ["a", "bcd", "ef", "µµµ", "µ", "gh"]);
+        let long = "x".repeat(1 << 20);
+        assert_eq!(wrap_text(&long, 16), vec!["x".repeat(16); 1 << 16]);
     }
 }
