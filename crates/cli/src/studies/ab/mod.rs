@@ -23,8 +23,8 @@ use cyclescope::study::ab::{
     ChangeVerdict, ComparisonOutcome, ProgramRanking, RUNS_LEAST, RankingOutcome, SAME_WITHIN, compare_with_recorded,
     judge_over_builds,
 };
-use program_runner::{ProgramRunner, WHOLE_PROGRAM};
-use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram};
+use program_runner::ProgramRunner;
+use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram, WHOLE_PROGRAM};
 use runs_file::{RecordedRuns, RunsFile};
 use std::cell::Cell;
 use std::time::{Duration, Instant};

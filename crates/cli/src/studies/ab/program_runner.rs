@@ -1,7 +1,7 @@
 //! Runs programs in turn: chooses order and layout, and records what each run took.
 
 use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings, adopt_orphans};
-use super::record::AbRunRecord;
+use super::record::{AbRunRecord, WHOLE_PROGRAM};
 use super::rulers::TickRulers;
 use crate::output::Failure;
 use crate::session::executor::warn_if_cpu_shared;
@@ -10,9 +10,6 @@ use cyclescope::random::Random;
 use cyclescope::study::ab::{BadSamples, BenchmarkFigures, read_figures};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Name of a benchmark that is a whole program.
-pub const WHOLE_PROGRAM: &str = "program";
 
 /// Runs programs on one CPU.
 pub struct ProgramRunner {

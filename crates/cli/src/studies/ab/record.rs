@@ -11,6 +11,9 @@ pub const SESSION_KIND: &str = "ab.session";
 pub const RUN_KIND: &str = "ab.run";
 pub const RESULT_KIND: &str = "ab";
 
+/// Name of a benchmark that is a whole program.
+pub const WHOLE_PROGRAM: &str = "program";
+
 /// What was run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AbSessionRecord {
@@ -37,6 +40,32 @@ pub struct AbRunRecord {
     pub rulers: [f64; 2],
     /// Core cycles of the program, or per iteration of each benchmark.
     pub cycles: BenchmarkFigures,
+}
+
+/// Most core cycles per microsecond of any core; processors are sold with up to 6.2 GHz.
+const CYCLES_PER_US_MOST: f64 = 8e3;
+
+impl AbRunRecord {
+    /// What no run writes in a session of this number of programs.
+    pub fn find_contradiction(&self, programs: usize) -> Option<&'static str> {
+        let AbRunRecord { program, user_us, system_us, rulers, cycles, .. } = self;
+        // Both times are rounded down.
+        let time = *user_us as f64 + *system_us as f64 + 2.0;
+        // A benchmark may also wait, whose time is not recorded.
+        let most = |name: &str| if name == WHOLE_PROGRAM { CYCLES_PER_US_MOST * time } else { f64::INFINITY };
+        let is_possible = |(name, cycles): (&String, &f64)| *cycles > 0.0 && *cycles <= most(name);
+        if *program >= programs {
+            Some("its program is not one of the session")
+        } else if !rulers.iter().all(|ruler| *ruler > 0.0) {
+            Some("a ruler is not positive")
+        } else if !cycles.iter().all(is_possible) {
+            Some("its core cycles do not fit into its time")
+        } else if cycles.keys().any(|name| name.is_empty() || name.chars().any(char::is_control)) {
+            Some("a benchmark's name is empty or has control characters")
+        } else {
+            None
+        }
+    }
 }
 
 /// The result of a benchmark, kind `ab`.

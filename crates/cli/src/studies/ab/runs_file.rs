@@ -58,8 +58,17 @@ fn parse_runs(text: &[u8]) -> Result<RecordedRuns, String> {
         let bad = |error: serde_json::Error| format!("line {}: {error}", number + 1);
         let value: Value = serde_json::from_slice(line).map_err(bad)?;
         match value["kind"].as_str() {
+            Some(SESSION_KIND) if session.is_some() => {
+                return Err(format!("line {}: a file has one session", number + 1));
+            }
             Some(SESSION_KIND) => session = Some(serde_json::from_value(value).map_err(bad)?),
-            Some(RUN_KIND) => runs.push(serde_json::from_value::<AbRunRecord>(value).map_err(bad)?),
+            Some(RUN_KIND) => {
+                let run = serde_json::from_value::<AbRunRecord>(value).map_err(bad)?;
+                let programs = session.as_ref().map_or(0, |session| session.programs.len());
+                let contradiction = run.find_contradiction(programs);
+                contradiction.map_or(Ok(()), |why| Err(format!("line {}: {why}", number + 1)))?;
+                runs.push(run);
+            }
             _ => {}
         }
     }
@@ -71,6 +80,7 @@ fn parse_runs(text: &[u8]) -> Result<RecordedRuns, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::WHOLE_PROGRAM;
     use super::*;
     use cyclescope_fuzz::{InputShape, fuzz_reader};
 
@@ -88,8 +98,35 @@ mod tests {
         for bad in ["", "x", "{}", &run(0), &format!("{session}\n{{\"kind\":\"ab.run\"}}")] {
             assert!(parse_runs(bad.as_bytes()).is_err(), "{bad}");
         }
-        fuzz_reader("ab", InputShape::JsonLines, &[text.into_bytes()], |bytes| {
-            let _ = parse_runs(bytes);
-        });
+        for (from, to) in [
+            (r#""program":1"#, r#""program":2"#),
+            (r#"[1.0,1.0]"#, r#"[1.0,-1.0]"#),
+            (r#"{"program":5.0}"#, r#"{"program":-5.0}"#),
+            (r#"{"program":5.0}"#, r#"{"program":1e12}"#),
+            (r#"{"program":5.0}"#, r#"{"":5.0}"#),
+        ] {
+            let changed = run(1).replacen(from, to, 1);
+            assert!(changed != run(1) && parse_runs(format!("{session}\n{changed}").as_bytes()).is_err(), "{to}");
+        }
+        assert!(parse_runs([&text[..], &session].join("\n").as_bytes()).is_err(), "two sessions");
+    }
+
+    /// The runs of two programs that `ab --out` wrote.
+    const RECORDED: &[u8] = include_bytes!("recorded_runs.jsonl");
+
+    #[test]
+    fn any_recorded_runs_are_compared_or_refused() {
+        use cyclescope::study::ab::compare_with_recorded;
+        assert!(parse_runs(RECORDED).is_ok_and(|recorded| recorded.runs.len() > 8));
+        for (name, shape) in [("recorded_runs", InputShape::JsonLines), ("fields_of_recorded_runs", InputShape::Fields)]
+        {
+            fuzz_reader(name, shape, &[RECORDED.to_vec()], |bytes| {
+                let Ok(RecordedRuns { session, runs }) = parse_runs(bytes) else { return };
+                assert!(runs.iter().all(|run| run.program < session.programs.len()));
+                let old: Vec<f64> = runs.iter().filter_map(|run| run.cycles.get(WHOLE_PROGRAM).copied()).collect();
+                let change = compare_with_recorded(&old, [&[1e6; 10]; 2], 0.01).change;
+                assert!(change.is_none_or(|change| change.low <= change.value && change.value <= change.high));
+            });
+        }
     }
 }
