@@ -87,6 +87,25 @@ fn find_argument_list(text: &str) -> ArgumentList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
+
+    #[test]
+    fn any_call_is_read_or_refused() {
+        let seeds = [
+            "f(buffer, 5)",
+            "ns::f<int>(out+8, \"a\\n\\x41\", {1, {2.5f, -3}}, size) ",
+            "operator()(0x1p-3, buffer:4K, 'c')",
+            "(anonymous namespace)::f(1e308, -0.0, n=7, 18446744073709551616)",
+            "f",
+        ];
+        let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
+        fuzz_reader("call", InputShape::Bytes, &seeds, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            let CallTarget { text: whole, name, arguments } = CallTarget::new(&text);
+            assert!(whole.len() <= text.len() && whole.starts_with(&name));
+            let _ = arguments.map(|arguments| arguments.map_err(|error| assert!(!error.is_empty())));
+        });
+    }
 
     #[test]
     fn last_parentheses_hold_the_arguments() {

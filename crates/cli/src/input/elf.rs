@@ -180,7 +180,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn malformed_files_never_panic() {
+    fn any_machine_code_file_is_read_or_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("f.c");
         let text = "struct s { struct s *next; float x[2]; enum { A } e; };\n\

@@ -8,7 +8,7 @@ pub mod call_parameters;
 mod calling_convention;
 mod capture;
 pub mod compiler;
-mod debug_info;
+pub mod debug_info;
 pub mod elf;
 pub mod function;
 pub mod function_fault;

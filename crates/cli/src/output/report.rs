@@ -80,6 +80,78 @@ fn flatten_fields(value: &Value, name: &str) -> Vec<(String, String)> {
     }
 }
 
+/// A result of given parts, for tests of what is printed and written.
+#[cfg(test)]
+pub struct GivenReport<'a> {
+    pub print: &'a dyn Fn(&mut Output) -> Result<(), Failure>,
+    pub table: TextTable,
+    pub summary: TextTable,
+    pub draw: &'a dyn Fn() -> Vec<Picture>,
+}
+
+#[cfg(test)]
+impl ResultReport for GivenReport<'_> {
+    fn print_text(&self, output: &mut Output) -> Result<(), Failure> {
+        (self.print)(output)
+    }
+
+    fn table(&self) -> TextTable {
+        self.table.clone()
+    }
+
+    fn summary(&self) -> TextTable {
+        self.summary.clone()
+    }
+
+    fn pictures(&self) -> Vec<Picture> {
+        (self.draw)()
+    }
+}
+
+/// Checks in every format that nothing obeys a text of the result.
+///
+/// # Panics
+///
+/// At the first text that a terminal, a spreadsheet or a browser would obey.
+#[cfg(test)]
+pub fn require_harmless_report(report: &dyn ResultReport) {
+    use cyclescope_fuzz::{find_formula, find_terminal_command};
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let mut written = vec![("text".to_string(), Output::capture(false, |output| report.print_text(output)))];
+    for exporter in super::EXPORTERS {
+        written.push((
+            exporter.name().to_string(),
+            Output::capture(false, |output| exporter.print_report(report, output)),
+        ));
+        let path = folder.path().join(exporter.name());
+        if exporter.name() == "plots" {
+            std::fs::create_dir(&path).expect("a folder");
+        }
+        exporter.write_report(report, &path).expect("there is room");
+        let files =
+            if path.is_dir() { std::fs::read_dir(&path).expect("a folder").flatten().collect() } else { Vec::new() };
+        let files = files.iter().map(std::fs::DirEntry::path).chain(path.is_file().then_some(path));
+        written.extend(files.map(|path| (path.display().to_string(), std::fs::read(path).expect("a file"))));
+    }
+    for (name, bytes) in &written {
+        assert_eq!(find_terminal_command(bytes), None, "{name}");
+        let text = String::from_utf8_lossy(bytes);
+        assert!(name == "text" || name.ends_with("csv") || !text.contains("<script"), "{name}: {text:.2000}");
+        assert_eq!(find_formula(bytes).filter(|_| name.ends_with("csv")), None, "{name}");
+    }
+}
+
+/// Checks the same of lines of JSON.
+#[cfg(test)]
+pub fn require_harmless_lines<'a>(lines: impl IntoIterator<Item = &'a str>) {
+    for line in lines {
+        let printed = Output::capture(true, |output| output.write_json(line));
+        assert_eq!(cyclescope_fuzz::find_terminal_command(&printed), None, "{line:.2000}");
+        let [read, own] = [&printed, line.as_bytes()].map(|text| serde_json::from_slice::<Value>(text).expect("JSON"));
+        assert!(read == own, "{line:.2000}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

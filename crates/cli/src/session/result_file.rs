@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn arbitrary_files_are_resumed_or_rejected() {
+    fn any_file_is_resumed_or_rejected() {
         use crate::studies::{check_resumed_file, check_resumed_points};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");

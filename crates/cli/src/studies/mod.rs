@@ -20,4 +20,4 @@ mod uarch;
 pub use dispatch::run_command;
 
 #[cfg(test)]
-pub use {instr::check_resumed_file, points::check_resumed_points};
+pub use {instr::check_resumed_file, points::check_resumed_points, uarch::simulated_lines as simulated_uarch_lines};

@@ -11,6 +11,7 @@ mod evaluate;
 mod evidence;
 mod fields;
 mod functions;
+mod hostile_fields;
 mod hostile_inputs;
 mod instr;
 mod json;

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_files_never_panic() {
+    fn any_executable_is_read_or_refused() {
         let whole = own_file().image;
         // The headers, with tables that lie outside.
         let seed = whole[..whole.len().min(4096)].to_vec();

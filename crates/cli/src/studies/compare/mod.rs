@@ -183,3 +183,79 @@ fn print_json_lines(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::report::require_harmless_lines;
+    use crate::studies::simulated_uarch_lines;
+    use cyclescope_fuzz::{InputShape, find_terminal_command, fuzz_reader};
+
+    /// Reads both files, and prints their comparison in every form.
+    fn present(a: &[u8], b: &[u8]) -> Result<(), Failure> {
+        let [a, b] = [CompareInput::from_bytes("a".to_string(), a)?, CompareInput::from_bytes("b".to_string(), b)?];
+        let inputs = [&a, &b];
+        let print = |json: bool, output: &mut Output| match (&a.content, &b.content) {
+            (InputContent::Core { records, .. }, InputContent::Core { records: others, .. }) => {
+                let pairs = CorePairs::from_records(records, others);
+                if json {
+                    return pairs
+                        .0
+                        .iter()
+                        .try_for_each(|pair| output.write_record("compare", &CorePairLine { part: "number", pair }));
+                }
+                let mut page = TextPage::new(output);
+                tables::print_sources(&mut page, &inputs)?;
+                pairs.print(&mut page)
+            }
+            (InputContent::Results(ours), other) => {
+                let comparison = match other {
+                    InputContent::Results(theirs) => compare_results(&ours.rows, &theirs.rows, Tolerance::RESULTS),
+                    InputContent::Reference(table) => compare_with_reference(&ours.rows, table, Tolerance::PUBLISHED),
+                    InputContent::Core { .. } => return Ok(()),
+                };
+                if json {
+                    let differences = comparison.differences.iter();
+                    let mut lines = differences.map(|difference| DifferenceLine { part: "difference", difference });
+                    return lines.try_for_each(|line| output.write_record("compare", &line));
+                }
+                tables::print_comparison(&inputs, &comparison, comparison.differences.len(), output)?;
+                explain::explain_differences(&inputs, &comparison.differences, output)
+            }
+            _ => Ok(()),
+        };
+        assert_eq!(find_terminal_command(&Output::capture(false, |output| print(false, output))), None);
+        let lines = Output::capture(true, |output| print(true, output));
+        require_harmless_lines(String::from_utf8(lines).expect("text").lines());
+        Ok(())
+    }
+
+    #[test]
+    fn any_fields_are_compared_or_refused() {
+        let instr = include_bytes!("../../../../cyclescope/tests/hostile/results.jsonl").to_vec();
+        let runs = include_bytes!("../points/recorded_comparison.jsonl").to_vec();
+        let core: Vec<String> = simulated_uarch_lines().iter().map(ToString::to_string).collect();
+        let core = core.join("\n").into_bytes();
+        let published =
+            b"mnemonic,operands,rthroughput_cycles,latency_cycles,from,to\nadd,\"r64, r64\",0.5,2,op1,op1\n\
+            nop,,<=0.2,,,\nimul,\"r64, r64\",1-2,5,,\n"
+                .to_vec();
+        // Each file is compared with a good one of its kind; changed ones differ from it.
+        for (name, seed, good) in [
+            ("fields_of_instr", &instr, &instr),
+            ("fields_of_runs", &runs, &runs),
+            ("fields_of_uarch", &core, &core),
+            ("fields_of_published", &published, &instr),
+        ] {
+            let is_table = name == "fields_of_published";
+            let (a, b) = if is_table { (good, seed) } else { (seed, good) };
+            assert!(present(a, b).is_ok(), "{name}");
+            fuzz_reader(name, InputShape::Fields, std::slice::from_ref(seed), |bytes| {
+                let (a, b) = if is_table { (&good[..], bytes) } else { (bytes, &good[..]) };
+                if let Err(refused) = present(a, b) {
+                    assert!(!refused.text().is_empty());
+                }
+            });
+        }
+    }
+}

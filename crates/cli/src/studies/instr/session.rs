@@ -109,7 +109,8 @@ mod tests {
     fn any_fields_of_a_resumed_file_are_presented_or_refused() {
         let seed = include_bytes!("../../../../cyclescope/tests/hostile/results.jsonl").to_vec();
         let path = Path::new("a.jsonl");
-        assert!(read_resumed(path, &seed).is_ok_and(|(_, kept)| kept.rows.len() > 3));
+        let (_, kept) = read_resumed(path, &seed).map_err(|refused| refused.text().to_string()).expect("a good file");
+        assert!(kept.rows.len() > 1, "{} rows", kept.rows.len());
         fuzz_reader("resumed_instr", InputShape::Fields, &[seed], |bytes| {
             let Ok((_, ResumedSurvey { head, rows, .. })) = read_resumed(path, bytes) else { return };
             let (all, summary): (Vec<_>, _) = (rows.iter().collect(), SurveySummary::from_rows(&rows));

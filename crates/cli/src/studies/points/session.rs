@@ -119,3 +119,68 @@ fn require_untrusted(session: &PointsSession, kept: &(CommonArgs, RunArgs)) -> R
     let remedy = "if you trust it, type the whole command, then --resume FILE";
     Err(Failure::usage(text, Some(remedy)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{plots, tables};
+    use super::*;
+    use crate::output::report::{GivenReport, require_harmless_lines, require_harmless_report};
+    use cyclescope::error::Error;
+    use cyclescope::executor::{DEFAULT_OFFER, failing_opener};
+    use cyclescope::machine::Machine;
+    use cyclescope::result::answers::MachineAnswers;
+    use cyclescope::run::RunRequest;
+    use cyclescope::study::Study;
+    use cyclescope::study::points::{PointLabel, PointsStudy, tabulate_points};
+    use cyclescope::study::run::RunStudy;
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
+    use serde_json::Value;
+
+    /// The study that a file resumes, on an executor that can't be opened.
+    fn resume(machine: &Machine, bytes: &[u8], texts: &[String]) -> Option<PointsStudy> {
+        let (resumed, kept) = read_resumed(Path::new("a.jsonl"), bytes).ok()?;
+        let request = RunRequest { quick: true, seed: 1, ..RunRequest::default() };
+        let plan = request.make_plan(&(DEFAULT_OFFER.capabilities)(machine), machine).ok()?;
+        let run = |text: &String| {
+            let snippet = Snippet::parse(text).expect("a snippet").into();
+            let precision = request.required_precision();
+            Box::new(RunStudy::new(&snippet, plan.clone(), precision, machine, String::new(), failing_opener()))
+        };
+        let label = |value| PointLabel::Value { variable: "N".to_string(), value };
+        let points = (1..).zip(texts).map(|(value, text)| (label(value), Ok(run(text)))).collect();
+        let explain = |_: &RunStudy, error: Error| (&error).into();
+        Some(PointsStudy::new(resumed?.session, points, Value::Null, failing_opener(), explain, kept))
+    }
+
+    #[test]
+    fn any_fields_of_resumed_points_are_presented_or_measured_again() {
+        let machine = Machine::detect();
+        for (name, seed) in [
+            ("resumed_comparison", &include_bytes!("recorded_comparison.jsonl")[..]),
+            ("resumed_ranking", include_bytes!("recorded_ranking.jsonl")),
+        ] {
+            let lines = seed.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+            let mut points: Vec<Value> = lines.skip(1).collect();
+            points.sort_by_key(|line| line["point"]["number"].as_u64());
+            let texts: Vec<String> =
+                points.iter().map(|line| line["snippet"].as_str().expect("a snippet").to_string()).collect();
+            let mut whole = resume(&machine, seed, &texts).expect("a plan for this machine");
+            whole.measure(&MachineAnswers::live(), &mut Vec::new()).expect("all points are in the file");
+            assert_eq!(whole.rows().count(), texts.len());
+            fuzz_reader(name, InputShape::Fields, &[seed.to_vec()], |bytes| {
+                let Some(mut study) = resume(&machine, bytes, &texts) else { return };
+                let mut records = Vec::new();
+                // A point that is no longer in the file can't be measured.
+                let _ = study.measure(&MachineAnswers::live(), &mut records);
+                let table = tabulate_points(study.rows());
+                require_harmless_report(&GivenReport {
+                    print: &|output| tables::print_points(&study, output),
+                    summary: table.clone(),
+                    table,
+                    draw: &|| plots::draw_sweep(&study, "a machine", false),
+                });
+                require_harmless_lines(records.iter().map(|record| record.line.as_str()));
+            });
+        }
+    }
+}

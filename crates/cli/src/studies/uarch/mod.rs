@@ -14,7 +14,7 @@ pub use figure::{FigureScale, FigureText};
 pub use record::UarchLine;
 
 #[cfg(test)]
-pub use simulated_lines::simulated_line;
+pub use simulated_lines::{simulated_line, simulated_lines};
 
 /// How its lines are presented.
 pub const UARCH_VIEW: LineView =

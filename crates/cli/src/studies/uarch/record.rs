@@ -63,11 +63,13 @@ impl UarchLine {
         let values = lines.filter_map(|(number, line)| Some((number, serde_json::from_slice::<Value>(line).ok()?)));
         let of_kind = values.filter(|(_, value)| value["kind"] == UARCH_KIND);
         let read = |(number, value): (u64, Value)| {
-            UarchLine::deserialize(&value).map_err(|error| BadList {
+            let refuse = |why: String| BadList {
                 line: Some(number),
-                message: format!("not a complete line of {UARCH_KIND}: {error}"),
+                message: format!("not a complete line of {UARCH_KIND}: {why}"),
                 remedy: "name an unchanged file from cyclescope".to_string(),
-            })
+            };
+            let line = UarchLine::deserialize(&value).map_err(|error| refuse(error.to_string()))?;
+            line.find_contradiction().map_or(Ok(line.clone()), |why| Err(refuse(why.to_string())))
         };
         of_kind.map(read).collect()
     }
@@ -179,6 +181,7 @@ pub fn describe_key(key: &str) -> String {
 mod tests {
     use super::super::simulated_lines;
     use super::*;
+    use crate::output::report::{GivenReport, require_harmless_report, tabulate_lines};
     use cyclescope_fuzz::{InputShape, fuzz_reader};
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn arbitrary_files_never_panic() {
+    fn any_file_of_uarch_is_read_or_refused() {
         let whole: Vec<String> = simulated_lines::simulated_lines().iter().map(Value::to_string).collect();
         let whole = whole.join("\n").into_bytes();
         assert_eq!(UarchLine::from_content(&whole).unwrap().len(), 6);
@@ -242,20 +245,24 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_resumed_file_are_presented_whatever_they_hold() {
+    fn any_fields_of_a_resumed_line_are_presented_or_measured_again() {
         let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic).unwrap();
         let mut lines = simulated_lines::simulated_lines();
         lines.remove(0);
         lines.iter_mut().for_each(|line| line["records"] = 1.into());
         assert_eq!((plain.count_complete)(&lines), lines.len());
         let lines = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n").into_bytes();
-        fuzz_reader("resumed_uarch", InputShape::JsonLines, &[lines], |bytes| {
+        fuzz_reader("resumed_uarch", InputShape::Fields, &[lines], |bytes| {
             let values = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
             let mut values: Vec<Value> = values.collect();
             values.truncate((plain.count_complete)(&values));
-            let mut records = UarchLine::from_lines(&values);
-            UarchLine::sort_by_test(&mut records);
-            super::super::plots::draw_pictures(&values, "a machine");
+            let table = tabulate_lines(&values);
+            require_harmless_report(&GivenReport {
+                print: &|output| super::super::sheet::print_sheet(&values, output),
+                summary: table.clone(),
+                table,
+                draw: &|| super::super::plots::draw_pictures(&values, "a machine"),
+            });
         });
     }
 
