@@ -120,11 +120,13 @@ pub fn set_good(dossier: &Value) {
 
 /// The bytes of a file of the valid evidence, decompressed.
 pub fn good(name: &str) -> Vec<u8> {
-    GOOD.with_borrow(|good| {
-        let (directory, _) = good.as_ref().expect("it was set");
-        let bytes = std::fs::read(directory.0.join(name)).expect("a file");
-        if name.ends_with(".gz") { unpacked(&bytes) } else { bytes }
-    })
+    GOOD.with_borrow(|good| content(&good.as_ref().expect("it was set").0.0, name))
+}
+
+/// The bytes of a file of evidence, decompressed.
+pub fn content(directory: &Path, name: &str) -> Vec<u8> {
+    let bytes = std::fs::read(directory.join(name)).expect("a file");
+    if name.ends_with(".gz") { unpacked(&bytes) } else { bytes }
 }
 
 fn unpacked(bytes: &[u8]) -> Vec<u8> {

@@ -3,11 +3,13 @@
 
 mod dossier;
 mod readers;
+mod resealed;
 mod seeds;
 
 use cyclescope_fuzz::{fuzz_reader, thread_time};
 use readers::READERS;
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 
 fn check(name: &str) {
@@ -16,7 +18,16 @@ fn check(name: &str) {
     if seeds.is_empty() {
         return cyclescope_skipped::report_skipped(format_args!("there are no good inputs for {name} here"));
     }
+    // What libFuzzer found once.
+    read_regressions(name).iter().for_each(|bytes| (reader.read)(bytes));
     fuzz_reader(name, reader.shape, &seeds, reader.read);
+}
+
+/// The stored inputs that a reader once failed on.
+fn read_regressions(name: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/regressions").join(name);
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| std::fs::read(entry.path()).expect("a file")).collect()
 }
 
 #[test]

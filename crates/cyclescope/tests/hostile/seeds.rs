@@ -30,6 +30,9 @@ use std::time::Duration;
 
 /// The valid inputs of a reader.
 pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
+    if let Some(study) = name.strip_prefix("evidence_") {
+        return evidence_bytes(study).into_iter().collect();
+    }
     let texts: &[&str] = match name {
         "assembly" => &ASSEMBLY,
         "forms" => &FORMS,
@@ -39,14 +42,8 @@ pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
         "samples" => &[SAMPLES],
         "snippets" => &SNIPPETS,
         "session" => return vec![dossier::session().to_string().into_bytes()],
-        "evidence_evaluate" => return evaluate().iter().map(bytes).collect(),
-        "evidence_instr" => return vec![bytes(&instr())],
-        "evidence_marker" => return marker().iter().map(bytes).collect(),
-        "evidence_points" => return vec![bytes(&points())],
-        "evidence_run" => return vec![bytes(&run())],
-        "evidence_uarch" => return vec![bytes(&uarch())],
         _ => {
-            dossier::set_good(&run());
+            dossier::set_good(&read_evidence(&run()));
             let file = if name == "manifest" { "manifest.json" } else { "readings.gz" };
             return vec![dossier::good(file)];
         }
@@ -80,12 +77,30 @@ const SNIPPETS: [&str; 2] = [
     "name,snippet,init,hex\nsum,\"add rax, rbx\",\"mov ebx, 1\",\n# none\n,,,90\n",
 ];
 
-fn bytes(dossier: &Value) -> Vec<u8> {
-    dossier.to_string().into_bytes()
+/// Measures and writes evidence of the study of this name; `None` if this machine can't.
+pub fn record_evidence(study: &str) -> Option<Directory> {
+    match study {
+        "evaluate" => evaluate(),
+        "instr" => Some(instr()),
+        "marker" => marker(),
+        "points" => Some(points()),
+        "run" => Some(run()),
+        "uarch" => Some(uarch()),
+        _ => None,
+    }
 }
 
-/// Measures and returns the evidence; `None` if this machine can't.
-fn recorded(study: &mut dyn Study) -> Option<Value> {
+/// The evidence as one value, in JSON.
+fn evidence_bytes(study: &str) -> Option<Vec<u8>> {
+    Some(read_evidence(&record_evidence(study)?).to_string().into_bytes())
+}
+
+fn read_evidence(directory: &Directory) -> Value {
+    dossier::from_container(&EvidenceContainer::open(&directory.0).expect("whole evidence"))
+}
+
+/// Measures and writes evidence; `None` if this machine can't.
+fn recorded(study: &mut dyn Study) -> Option<Directory> {
     let directory = Directory::new();
     let origin = EvidenceOrigin {
         study: study.name().to_string(),
@@ -110,7 +125,7 @@ fn recorded(study: &mut dyn Study) -> Option<Value> {
     evidence.finish().expect("there is room");
     let container = EvidenceContainer::open(&directory.0).expect("whole evidence");
     cyclescope::study::replay_evidence(&container).expect("it is the same again");
-    Some(dossier::from_container(&container))
+    Some(directory)
 }
 
 fn plan() -> Plan {
@@ -127,11 +142,11 @@ fn run_study() -> RunStudy {
     RunStudy::new(&snippet.into(), plan, asked, &Machine::detect(), "cyclescope run".to_string(), simulated())
 }
 
-fn run() -> Value {
+fn run() -> Directory {
     recorded(&mut run_study()).expect("a simulated machine measures")
 }
 
-fn points() -> Value {
+fn points() -> Directory {
     let session: points::PointsSession = serde_json::from_value(json!({
         "version": "0", "command": ["cyclescope", "run", "--sweep", "N=1,2", "nop"], "seed": 3, "points": 2, "identity": "0",
     }))
@@ -144,7 +159,7 @@ fn points() -> Value {
     recorded(&mut study).expect("a simulated machine measures")
 }
 
-fn uarch() -> Value {
+fn uarch() -> Directory {
     let info = cyclescope::study::find_study("uarch").and_then(|study| study.generic).expect("a study without a front");
     let machine = Machine::detect();
     // Few counts of the caches, since each changed input computes all again.
@@ -167,7 +182,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     constants: false,
 };
 
-fn instr() -> Value {
+fn instr() -> Directory {
     let session = serde_json::from_value(dossier::session()["survey"].clone()).expect("a session");
     let list = b"instruction,operands,measure\nadd,\"r64, r64\",throughput\n";
     let forms = cyclescope::study::instr::form_list::read_list(list).expect("a list");
@@ -180,7 +195,7 @@ fn instr() -> Value {
     recorded(&mut study).expect("a simulated machine measures")
 }
 
-fn evaluate() -> Option<Value> {
+fn evaluate() -> Option<Directory> {
     let machine = Machine::detect();
     let clock = [Clock::find_named("rdtscp-lfence").expect("a timing method")];
     let (candidates, not_run) = split_candidates(clock, &machine, &[(DEFAULT_OFFER.capabilities)(&machine)]);
@@ -206,7 +221,7 @@ fn evaluate() -> Option<Value> {
     recorded(&mut EvaluateStudy::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string()))
 }
 
-fn marker() -> Option<Value> {
+fn marker() -> Option<Directory> {
     let machine = Machine::detect();
     let request = RunRequest { quick: true, seed: 8, ..RunRequest::default() };
     let plan = request.make_plan(&(DEFAULT_OFFER.capabilities)(&machine), &machine).ok()?;
