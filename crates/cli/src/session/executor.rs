@@ -64,3 +64,17 @@ pub fn warn_if_cpu_shared(lock: &LockState, cpu: u32) {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_code_shares_workers() {
+        // A list's init code and sequences, and a loop of the user's around markers.
+        for foreign in [CodeOrigin::Snippets, CodeOrigin::Functions, CodeOrigin::of_generated(true)] {
+            assert!(!foreign.shares_workers(), "{foreign:?}");
+        }
+        assert!(CodeOrigin::of_generated(false).shares_workers());
+    }
+}

@@ -516,6 +516,34 @@ fn a_worker_has_no_rights() {
     }
 }
 
+#[test]
+fn a_worker_may_open_and_start_nothing() {
+    for functions in [false, true] {
+        let user = one_worker(functions);
+        let process = format!("/proc/{}", user.worker_pid().expect("there is one"));
+        let limits = std::fs::read_to_string(format!("{process}/limits")).expect("/proc");
+        for name in ["Max open files", "Max processes"] {
+            let values = limits.lines().find_map(|line| line.strip_prefix(name)).expect("a limit");
+            assert_eq!(values.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{name}");
+        }
+        // As another user, this process may not look.
+        if let Ok(files) = std::fs::read_dir(format!("{process}/fd")) {
+            assert_eq!(files.count(), 0, "open files");
+        }
+    }
+}
+
+#[test]
+fn a_worker_cannot_be_traced() {
+    use std::os::unix::fs::MetadataExt;
+    for functions in [false, true] {
+        let user = one_worker(functions);
+        let process = format!("/proc/{}", user.worker_pid().expect("there is one"));
+        // The files of a process that its user may not trace belong to root (proc(5)).
+        assert_eq!(std::fs::metadata(format!("{process}/mem")).expect("/proc").uid(), 0);
+    }
+}
+
 /// `mov eax, number; mov rdi, …; mov rsi, …; mov rdx, …; mov rcx, CALL_AT; call rcx`
 fn system_call(number: i64, arguments: [u64; 3]) -> Vec<u8> {
     let load = |prefix: [u8; 2], value: u64| [&prefix[..], &value.to_le_bytes()].concat();

@@ -10,6 +10,7 @@ mod claims;
 mod contributing;
 mod example_crates;
 mod order;
+mod security;
 mod source;
 
 use arrows::Arrows;
