@@ -25,13 +25,27 @@ test-rest:
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
 	crates/clock/tests/windows/run || test $$? = 77
 
-# A million changed inputs of each reader of files; READER names one, INPUTS another number.
+# A million changed inputs of each reader of files; READER names one, INPUTS another number. FIELD_INPUTS change single fields of
+# real files, whose result is printed in every form, or parts of evidence; RUNS go to the real program. Then libFuzzer's targets,
+# for FUZZ_SECONDS in all.
 INPUTS ?= 1000000
+FIELD_INPUTS ?= 100000
+RUNS ?= 100
+FUZZ_SECONDS ?= 60
+FUZZ = CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_CORPUS=$(abspath $(TARGET))/fuzz/corpus CARGO_TARGET_DIR=$(TARGET)/fuzz
+FUZZ_ARGS = --nocapture --test-threads 1
 fuzz:
-	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) CARGO_TARGET_DIR=$(TARGET)/fuzz \
-		$(CARGO) test --release -p cyclescope --test hostile -- --nocapture --test-threads 1 $(READER)
-	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) CARGO_TARGET_DIR=$(TARGET)/fuzz \
-		$(CARGO) test --release -p cyclescope-cli --bins any_ -- --nocapture --test-threads 1 $(READER)
+	$(FUZZ) CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) \
+		$(CARGO) test --release -p cyclescope --test hostile -- $(FUZZ_ARGS) --skip any_resealed $(READER)
+	$(FUZZ) CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) \
+		$(CARGO) test --release -p cyclescope-cli --bins -- $(FUZZ_ARGS) --skip any_fields $(or $(READER),any_)
+	$(FUZZ) CYCLESCOPE_FUZZ_INPUTS=$(FIELD_INPUTS) \
+		$(CARGO) test --release -p cyclescope-cli --bins -- $(FUZZ_ARGS) $(or $(READER),any_fields)
+	$(FUZZ) CYCLESCOPE_FUZZ_INPUTS=$(FIELD_INPUTS) \
+		$(CARGO) test --release -p cyclescope --test hostile -- $(FUZZ_ARGS) $(or $(READER),any_resealed)
+	CYCLESCOPE_FUZZ_RUNS=$(RUNS) \
+		$(CARGO) test --release -p cyclescope-cli --test cli -- $(FUZZ_ARGS) $(or $(READER),hostile_fields_reach)
+	CARGO_TARGET_DIR=$(abspath $(TARGET))/fuzz fuzz/run $(FUZZ_SECONDS) || test $$? = 77
 
 # The clock crate as a Windows program, under Wine.
 test-windows:

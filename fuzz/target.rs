@@ -1,5 +1,6 @@
 //! The common part of all targets: the readers are those of the library's tests.
 
+#[allow(dead_code, reason = "some of it is only for the tests")]
 #[path = "../crates/cyclescope/tests/hostile/dossier.rs"]
 mod dossier;
 #[path = "../crates/cyclescope/tests/hostile/readers.rs"]
