@@ -1,7 +1,8 @@
 //! Options for the arguments and memory of a called function.
 
-use super::call_value::{CallArgument, parse_argument};
+use super::arg_value::CallArgument;
 use super::size::parse_size;
+use super::value_reader::parse_argument;
 use clap::{Args, ValueEnum};
 use cyclescope::record::SerializedBy;
 use std::fmt;

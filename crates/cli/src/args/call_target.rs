@@ -1,6 +1,7 @@
 //! The value of --call: a function's name, or a call as C code writes it.
 
-use super::call_value::{CallArgument, parse_arguments};
+use super::arg_value::CallArgument;
+use super::value_reader::parse_arguments;
 
 /// A function to call, and its arguments if the text has parentheses.
 ///
@@ -56,17 +57,17 @@ enum ArgumentList {
     From(usize),
 }
 
-/// Finds the group of parentheses that ends the text. The parentheses of `operator()` and of
+/// Finds the group of parentheses that ends the text. A quote after a digit separates digits. The parentheses of `operator()` and of
 /// `(anonymous namespace)` belong to a name.
 fn find_argument_list(text: &str) -> ArgumentList {
-    let (mut depth, mut last, mut quote) = (0usize, None, None);
+    let (mut depth, mut last, mut quote, mut before) = (0usize, None, None, ' ');
     let mut characters = text.char_indices();
     while let Some((at, c)) = characters.next() {
         match (quote, c) {
             (Some(_), '\\') => drop(characters.next()),
             (Some(within), c) if c == within => quote = None,
             (Some(_), _) => {}
-            (None, '"' | '\'') if depth > 0 => quote = Some(c),
+            (None, '"' | '\'') if depth > 0 && !before.is_ascii_hexdigit() => quote = Some(c),
             (None, '(') => {
                 last = if depth == 0 { Some(at) } else { last };
                 depth += 1;
@@ -74,6 +75,7 @@ fn find_argument_list(text: &str) -> ArgumentList {
             (None, ')') => depth = depth.saturating_sub(1),
             _ => {}
         }
+        before = c;
     }
     let Some(open) = last.filter(|open| *open > 0) else { return ArgumentList::Missing };
     let is_operator = text[..open].trim_end().ends_with("operator") && text[open..].trim_end() == "()";
@@ -115,6 +117,7 @@ mod tests {
             ("f()", "f", Some(0)),
             (" Foo::bar (1)", "Foo::bar", Some(1)),
             ("f(\"a)(b\", ')')", "f", Some(2)),
+            ("f(1'000, 2)", "f", Some(2)),
             ("Foo::bar(int)(buffer, 5)", "Foo::bar(int)", Some(2)),
             ("Foo::operator()(5)", "Foo::operator()", Some(1)),
             ("Foo::operator()", "Foo::operator()", None),

@@ -1,9 +1,10 @@
 //! The command line: its options, their parsers, and the command that repeats a result.
 
 mod ab;
+mod arg_value;
 mod call;
+mod call_number;
 mod call_target;
-mod call_value;
 mod cli;
 mod clock;
 mod common;
@@ -26,11 +27,12 @@ mod serialized;
 mod size;
 mod sweep;
 pub mod template;
+mod value_reader;
 
 pub use ab::AbArgs;
+pub use arg_value::{ArgValue, BUFFER_START, CallArgument, CallMemoryName, MemoryPlace};
 pub use call::{BufferContents, CallArgs, CallSerialization};
 pub use call_target::CallTarget;
-pub use call_value::{ArgValue, BUFFER_START, CallArgument, CallMemoryName, MemoryPlace};
 pub use cli::{Cli, CliCommand};
 pub use clock::ClockArgs;
 pub use common::{CommonArgs, find_clock};

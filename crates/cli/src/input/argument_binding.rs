@@ -1,12 +1,12 @@
 //! Gives each parameter of a function its value, or refuses a call that doesn't fit.
 //!
 //! With a signature, values become those of the parameters' types, as in C, but without loss: 3 is
-//! a `double`, 0.5 is no `int`, and 300 is no `char`. A pointer without a value gets the buffer, a
+//! a `double`, 1e3 is an `int` and 0.5 is none, and 200 is no `signed char`. A pointer without a value gets the buffer, a
 //! number never does. Without a signature, each value has the kind that its text shows.
 
 use crate::args::{ArgValue, BUFFER_START, CallArgument};
 use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlace, classify_result, find_alignment};
-use crate::input::signature::{Parameter, Pointee, Signature, ValueType};
+use crate::input::signature::{BitReading, Parameter, Pointee, Signature, ValueType};
 use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural};
 use crate::output::Failure;
 
@@ -72,6 +72,9 @@ pub fn bind_arguments(
     }
 }
 
+/// The type of an integer without a parameter.
+const UNKNOWN_INTEGER: ValueType = ValueType::Integer { bytes: 8, reading: BitReading::Unknown };
+
 /// Passes each value by its own kind.
 fn bind_by_kind(name: &str, given: GivenArguments, memory: &dyn CallMemory) -> Result<BoundCall, Failure> {
     let (first, rest): (&[ArgValue], &[CallArgument]) = match given {
@@ -89,7 +92,7 @@ fn bind_by_kind(name: &str, given: GivenArguments, memory: &dyn CallMemory) -> R
         let value_type = match value {
             ArgValue::Double(_) => ValueType::Float { bytes: 8 },
             ArgValue::Single(_) => ValueType::Float { bytes: 4 },
-            ArgValue::Number(_) | ArgValue::Size { .. } => ValueType::Integer { bytes: 8, is_signed: true },
+            ArgValue::Number(_) | ArgValue::Size { .. } => UNKNOWN_INTEGER,
             ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
             ArgValue::Members(_) => {
                 let text = format!("the file has no debug information, so the structure {value} has no layout");
@@ -299,7 +302,7 @@ fn promote(value: &ArgValue) -> (ValueType, ArgValue) {
         ArgValue::Single(number) => return (ValueType::Float { bytes: 8 }, ArgValue::Double((*number).into())),
         ArgValue::Double(_) => ValueType::Float { bytes: 8 },
         ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Data),
-        _ => ValueType::Integer { bytes: 8, is_signed: true },
+        _ => UNKNOWN_INTEGER,
     };
     (value_type, value.clone())
 }

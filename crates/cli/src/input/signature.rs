@@ -36,8 +36,8 @@ pub enum ValueType {
     Integer {
         /// Its size: 1, 2, 4, 8 or 16.
         bytes: u64,
-        /// Whether it has negative values.
-        is_signed: bool,
+        /// Which numbers its bits are.
+        reading: BitReading,
     },
     /// `float` or `double`.
     Float {
@@ -62,6 +62,19 @@ pub enum ValueType {
     },
     /// A type that can't be passed here, and what it is.
     Unsupported(String),
+}
+
+/// Which numbers the bits of an integer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BitReading {
+    /// Numbers with a sign.
+    Signed,
+    /// Numbers of 0 and more.
+    Unsigned,
+    /// Not known: numbers of both kinds.
+    Unknown,
+    /// 0 and 1 only, which stand for false and true.
+    Truth,
 }
 
 /// What a pointer points to.

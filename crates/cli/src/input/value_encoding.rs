@@ -2,7 +2,7 @@
 
 use crate::args::ArgValue;
 use crate::input::calling_convention::ArgumentWord;
-use crate::input::signature::{Pointee, ValueType};
+use crate::input::signature::{BitReading, Pointee, ValueType};
 
 /// The memory that arguments refer to.
 pub trait CallMemory {
@@ -15,11 +15,22 @@ pub trait CallMemory {
 /// The number that an argument counts; 0 if it is no such number.
 pub fn count_of(value: &ArgValue, memory: &dyn CallMemory) -> u64 {
     match value {
-        ArgValue::Number(number) => u64::try_from(*number).unwrap_or(0),
-        ArgValue::Size { divisor } => memory.size() / divisor,
         ArgValue::Members(members) => members.iter().map(|member| count_of(member, memory)).max().unwrap_or(0),
-        _ => 0,
+        value => to_whole(value, memory).and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
     }
+}
+
+/// The whole number that a value is; `None` if it is none.
+fn to_whole(value: &ArgValue, memory: &dyn CallMemory) -> Option<i128> {
+    let float = match value {
+        ArgValue::Number(number) => return Some(*number),
+        ArgValue::Size { divisor } => return Some((memory.size() / divisor).into()),
+        ArgValue::Double(number) => *number,
+        ArgValue::Single(number) => (*number).into(),
+        ArgValue::Memory(_) | ArgValue::Text(_) | ArgValue::Members(_) => return None,
+    };
+    // The conversion clamps numbers beyond the integer type, and the way back shows it.
+    (float as i128 as f64 == float && float.abs() < i128::MAX as f64).then_some(float as i128)
 }
 
 /// The bytes of a value of a type, as words. The error says why the value has not this type.
@@ -31,7 +42,7 @@ pub fn encode_value(
     let mut words = vec![ArgumentWord::Bits(0); value_type.bytes().div_ceil(8) as usize];
     write_value(value_type, value, 0, memory, &mut words)?;
     // Some compilers rely on integers that are extended to their register.
-    if let (ValueType::Integer { bytes: bytes @ ..8, is_signed: true }, [ArgumentWord::Bits(word)]) =
+    if let (ValueType::Integer { bytes: bytes @ ..8, reading: BitReading::Signed }, [ArgumentWord::Bits(word)]) =
         (value_type, words.as_mut_slice())
     {
         let unused = 64 - 8 * bytes;
@@ -74,13 +85,9 @@ fn write_value(
         (ValueType::Pointer(_), ArgValue::Number(0)) => Ok(()),
         (ValueType::Pointer(_), _) => Err("a pointer is `buffer`, `out`, \"text\" or NULL".to_string()),
         (_, ArgValue::Memory(_) | ArgValue::Text(_)) => Err("it is no pointer".to_string()),
-        (ValueType::Integer { bytes, .. }, _) => {
-            let number = match value {
-                ArgValue::Number(number) => *number,
-                ArgValue::Size { divisor } => (memory.size() / divisor).into(),
-                _ => return Err("it is an integer type".to_string()),
-            };
-            write_bits(encode_integer(number, *bytes)?, offset, *bytes, words);
+        (ValueType::Integer { bytes, reading }, _) => {
+            let number = to_whole(value, memory).ok_or("it is an integer type")?;
+            write_bits(encode_integer(number, *bytes, *reading)?, offset, *bytes, words);
             Ok(())
         }
         (ValueType::Float { bytes: 4 }, _) => {
@@ -111,38 +118,60 @@ fn write_bits(bits: u128, offset: u64, bytes: u64, words: &mut [ArgumentWord]) {
     }
 }
 
-/// The bits of an integer. Both readings of them are accepted, as for the `unsigned` -1 and the
-/// `int` 0xffffffff.
-fn encode_integer(number: i128, bytes: u64) -> Result<u128, String> {
-    let bits = 8 * bytes as u32;
-    match bits == 128 || (-(1i128 << (bits - 1))..1i128 << bits).contains(&number) {
-        true => Ok(number as u128),
-        false => Err(format!("it has {bits} bits")),
+/// The bits of an integer, if the type has it.
+fn encode_integer(number: i128, bytes: u64, reading: BitReading) -> Result<u128, String> {
+    let unused = 128 - 8 * bytes as u32;
+    let [signed, unsigned] = [(i128::MIN >> unused, i128::MAX as u128 >> unused), (0, u128::MAX >> unused)];
+    let (low, high) = match reading {
+        BitReading::Signed => signed,
+        BitReading::Unsigned => unsigned,
+        BitReading::Unknown => (signed.0, unsigned.1),
+        BitReading::Truth => (0, 1),
+    };
+    let fits = |low: i128, high: u128| number >= low && (number < 0 || number as u128 <= high);
+    if fits(low, high) {
+        return Ok(number as u128);
     }
+    // The other reading of the same bits, which the user may mean.
+    let is_bits = reading != BitReading::Truth && fits(signed.0, unsigned.1);
+    let same_bits = match number < 0 {
+        true => (number as u128 & unsigned.1).to_string(),
+        false => (number << unused >> unused).to_string(),
+    };
+    let hint = if is_bits { format!("; {same_bits} has the same bits") } else { String::new() };
+    Err(format!("{number} is outside {low} to {high}{hint}"))
 }
 
 fn to_double(value: &ArgValue, memory: &dyn CallMemory) -> Result<f64, String> {
-    let number = match value {
+    match value {
         ArgValue::Double(number) => return Ok(*number),
         ArgValue::Single(number) => return Ok((*number).into()),
-        ArgValue::Number(number) => *number,
-        ArgValue::Size { divisor } => (memory.size() / divisor).into(),
-        _ => return Err("it is a floating point type".to_string()),
-    };
-    match number as f64 as i128 == number {
-        true => Ok(number as f64),
-        false => Err("the type rounds it".to_string()),
+        _ => {}
     }
+    let number = to_whole(value, memory).ok_or("it is a floating point type")?;
+    let double = number as f64;
+    if double as i128 == number { Ok(double) } else { Err(describe_rounding(number, double)) }
 }
 
 fn encode_single(value: &ArgValue, memory: &dyn CallMemory) -> Result<u32, String> {
     let number = to_double(value, memory)?;
     let single = number as f32;
     let is_integer = matches!(value, ArgValue::Number(_) | ArgValue::Size { .. });
-    match single.is_finite() && (!is_integer || f64::from(single) == number) {
-        true => Ok(single.to_bits()),
-        false => Err("the type rounds it".to_string()),
+    if single.is_infinite() {
+        return Err(format!("{value} is outside {:?} to {:?}", f32::MIN, f32::MAX));
     }
+    if single == 0.0 && number != 0.0 {
+        return Err(format!("{value} is nearer to 0 than any other number of the type"));
+    }
+    if is_integer && f64::from(single) != number {
+        return Err(describe_rounding(number, single.into()));
+    }
+    Ok(single.to_bits())
+}
+
+/// Why an integer is no value of a floating point type.
+fn describe_rounding(number: impl std::fmt::Display, rounded: f64) -> String {
+    format!("the type rounds {number} to {rounded}")
 }
 
 /// The x87 format of a number: the sign, 15 bits of exponent, and 64 bits of significand with the

@@ -3,7 +3,7 @@
 use super::class_copying::ClassCopying;
 use super::debug_entries::{DebugEntries, Entry, EntryPlace};
 use super::type_text::{TypeText, pointer_sign, shorten_name};
-use crate::input::signature::{Pointee, RecordMember, RecordType, ValueType};
+use crate::input::signature::{BitReading, Pointee, RecordMember, RecordType, ValueType};
 use gimli::{AttributeValue, DwLang, DwTag};
 use std::cell::Cell;
 
@@ -58,8 +58,11 @@ impl<'r, 'a> TypeReader<'r, 'a> {
                 (ValueType::Pointer(pointee), name.map_or(text, TypeText::new))
             }
             gimli::DW_TAG_enumeration_type => {
-                let is_signed = matches!(inner().0, ValueType::Integer { is_signed: true, .. });
-                (ValueType::Integer { bytes: bytes.unwrap_or(4), is_signed }, named("enum"))
+                let reading = match inner().0 {
+                    ValueType::Integer { reading, .. } => reading,
+                    _ => BitReading::Unknown,
+                };
+                (ValueType::Integer { bytes: bytes.unwrap_or(4), reading }, named("enum"))
             }
             gimli::DW_TAG_structure_type => (self.read_record(place, &entry, false, depth), named("struct")),
             gimli::DW_TAG_class_type => (self.read_record(place, &entry, false, depth), named("class")),
@@ -276,10 +279,13 @@ fn read_base_type(entry: &Entry<'_>, bytes: u64, name: &str) -> ValueType {
         _ => None,
     };
     let found = match encoding {
-        gimli::DW_ATE_boolean | gimli::DW_ATE_unsigned | gimli::DW_ATE_unsigned_char | gimli::DW_ATE_UTF => {
-            Some(ValueType::Integer { bytes, is_signed: false })
+        gimli::DW_ATE_boolean => Some(ValueType::Integer { bytes, reading: BitReading::Truth }),
+        gimli::DW_ATE_unsigned | gimli::DW_ATE_unsigned_char | gimli::DW_ATE_UTF => {
+            Some(ValueType::Integer { bytes, reading: BitReading::Unsigned })
         }
-        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => Some(ValueType::Integer { bytes, is_signed: true }),
+        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => {
+            Some(ValueType::Integer { bytes, reading: BitReading::Signed })
+        }
         gimli::DW_ATE_float => float(bytes),
         // Those of `long double` have a class of their own.
         gimli::DW_ATE_complex_float if bytes <= 16 => float(bytes / 2).map(|part| {

@@ -1,131 +1,18 @@
-//! Values of function arguments, as text and parsed.
+//! Reads values of function arguments.
 //!
 //! ```text
 //! argument = [ name "=" ] value
 //! value    = integer | float | character | string | "{" [ value { "," value } ] "}"
 //!          | ("buffer" | "out") [ ":" bytes ] [ "+" bytes ]
-//!          | "size" [ "/" integer ] | "NULL" | "nullptr" | "true" | "false"
+//!          | "size" [ "/" integer ] | "NULL" | "nullptr" | "true" | "false" | "INT_MAX" …
 //! ```
 //!
 //! An `@` may precede a value. Numbers and strings look like those of C. Braces hold the members of
-//! a structure.
+//! a structure. Expressions are refused.
 
+use super::arg_value::{ArgValue, CallArgument, CallMemoryName, MemoryPlace};
+use super::call_number::{find_limit, parse_number};
 use super::size::parse_size;
-use std::fmt;
-
-/// The value of one argument.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ArgValue {
-    /// An integer.
-    Number(i128),
-    /// A `double`.
-    Double(f64),
-    /// A `float`.
-    Single(f32),
-    /// Bytes of the file in the buffer, or of the buffer if it holds no file, divided by a number.
-    Size {
-        /// The divisor.
-        divisor: u64,
-    },
-    /// An address in the memory that functions work on.
-    Memory(MemoryPlace),
-    /// The address of this text and a NUL byte.
-    Text(Vec<u8>),
-    /// Members of a structure.
-    Members(Vec<ArgValue>),
-}
-
-/// A place in the memory that functions work on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryPlace {
-    /// Which memory.
-    pub memory: CallMemoryName,
-    /// Its bytes, if given.
-    pub bytes: Option<u64>,
-    /// Offset from its start in bytes.
-    pub offset: u64,
-}
-
-/// The memory that functions work on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallMemoryName {
-    /// The buffer that --buffer and --contents describe.
-    Buffer,
-    /// The second buffer.
-    Out,
-}
-
-/// The start of the buffer.
-pub const BUFFER_START: ArgValue =
-    ArgValue::Memory(MemoryPlace { memory: CallMemoryName::Buffer, bytes: None, offset: 0 });
-
-impl ArgValue {
-    /// The places in memory that it contains.
-    pub fn memory_places(&self) -> Vec<MemoryPlace> {
-        match self {
-            ArgValue::Memory(place) => vec![*place],
-            ArgValue::Members(members) => members.iter().flat_map(ArgValue::memory_places).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// The texts that it contains.
-    pub fn texts(&self) -> Vec<&[u8]> {
-        match self {
-            ArgValue::Text(text) => vec![text],
-            ArgValue::Members(members) => members.iter().flat_map(ArgValue::texts).collect(),
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl fmt::Display for ArgValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArgValue::Number(number) => number.fmt(f),
-            // The debug format always has a point or an exponent.
-            ArgValue::Double(number) => write!(f, "{number:?}"),
-            ArgValue::Single(number) => write!(f, "{number:?}f"),
-            ArgValue::Size { divisor: 1 } => f.write_str("size"),
-            ArgValue::Size { divisor } => write!(f, "size/{divisor}"),
-            ArgValue::Memory(MemoryPlace { memory, bytes, offset }) => {
-                f.write_str(match memory {
-                    CallMemoryName::Buffer => "buffer",
-                    CallMemoryName::Out => "out",
-                })?;
-                bytes.map_or(Ok(()), |bytes| write!(f, ":{bytes}"))?;
-                if *offset > 0 { write!(f, "+{offset}") } else { Ok(()) }
-            }
-            ArgValue::Text(text) => write!(f, "\"{}\"", text.escape_ascii()),
-            ArgValue::Members(members) => {
-                let members: Vec<String> = members.iter().map(ArgValue::to_string).collect();
-                write!(f, "{{{}}}", members.join(", "))
-            }
-        }
-    }
-}
-
-/// One argument: a value, and its parameter's name if it is passed by name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallArgument {
-    /// The name of the parameter.
-    pub name: Option<String>,
-    /// The value.
-    pub value: ArgValue,
-}
-
-impl fmt::Display for CallArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.name.as_ref().map_or(Ok(()), |name| write!(f, "{name}="))?;
-        self.value.fmt(f)
-    }
-}
-
-impl serde::Serialize for CallArgument {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
 
 /// Parses one argument.
 pub fn parse_argument(text: &str) -> Result<CallArgument, String> {
@@ -196,10 +83,21 @@ impl<'a> ValueReader<'a> {
         let before = self.rest;
         let name = self.take_while(is_name_character);
         if is_name(name) && self.accept('=') {
-            return Ok(CallArgument { name: Some(name.to_string()), value: self.read_value()? });
+            return Ok(CallArgument { name: Some(name.to_string()), value: self.read_operand()? });
         }
         self.rest = before;
-        Ok(CallArgument { name: None, value: self.read_value()? })
+        Ok(CallArgument { name: None, value: self.read_operand()? })
+    }
+
+    /// Reads a value that no operator follows.
+    fn read_operand(&mut self) -> Result<ArgValue, String> {
+        self.peek();
+        let before = self.rest;
+        let value = self.read_value()?;
+        match self.peek().is_some_and(is_operator) {
+            true => Err(expression_at(before)),
+            false => Ok(value),
+        }
     }
 
     fn read_value(&mut self) -> Result<ArgValue, String> {
@@ -215,6 +113,8 @@ impl<'a> ValueReader<'a> {
             },
             Some(c) if is_name_character(c) && !c.is_ascii_digit() => self.read_word(),
             Some('-' | '+' | '.' | '0'..='9') => self.read_number(),
+            Some('(') => Err(expression_at(before)),
+            Some(c) if is_operator(c) => Err(expression_at(before)),
             _ => Err(String::new()),
         };
         value.map_err(|error| if error.is_empty() { expected_at(VALUE_KINDS, before) } else { error })
@@ -227,7 +127,7 @@ impl<'a> ValueReader<'a> {
             if !members.is_empty() {
                 self.require(',', "a comma or `}`")?;
             }
-            members.push(self.read_value()?);
+            members.push(self.read_operand()?);
         }
         Ok(ArgValue::Members(members))
     }
@@ -270,6 +170,11 @@ impl<'a> ValueReader<'a> {
         let memory = match self.take_while(is_name_character) {
             "NULL" | "nullptr" | "false" => return Ok(ArgValue::Number(0)),
             "true" => return Ok(ArgValue::Number(1)),
+            "sizeof" => {
+                return Err(
+                    "`sizeof` is not evaluated; write `size` for the bytes of the buffer, or a number".to_string()
+                );
+            }
             "size" => {
                 if !self.accept('/') {
                     return Ok(ArgValue::Size { divisor: 1 });
@@ -283,7 +188,7 @@ impl<'a> ValueReader<'a> {
             }
             "buffer" => CallMemoryName::Buffer,
             "out" => CallMemoryName::Out,
-            _ => return Err(String::new()),
+            word => return find_limit(word).map(ArgValue::Number).ok_or_else(String::new),
         };
         let bytes = if self.accept(':') { Some(self.read_bytes()?) } else { None };
         let offset = if self.accept('+') { self.read_bytes()? } else { 0 };
@@ -300,14 +205,16 @@ impl<'a> ValueReader<'a> {
 
     fn read_number(&mut self) -> Result<ArgValue, String> {
         let before = self.rest;
-        let mut last = ' ';
-        // A sign belongs to the number at its start and after a decimal exponent.
+        let (mut last, mut end) = (' ', before.len());
+        // A sign belongs to the number at its start and after a decimal exponent, a quote between
+        // digits.
         let digits = before.trim_start_matches(['-', '+']);
         let is_hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
-        let mut end = before.len();
         for (at, c) in before.char_indices() {
             let is_sign = matches!(c, '-' | '+') && (at == 0 || !is_hexadecimal && matches!(last, 'e' | 'E'));
-            if !is_sign && !c.is_ascii_alphanumeric() && c != '.' {
+            let precedes_digit = || before[at + 1..].starts_with(|next: char| next.is_ascii_hexdigit());
+            let is_separator = c == '\'' && last.is_ascii_hexdigit() && precedes_digit();
+            if !is_sign && !is_separator && !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_') {
                 end = at;
                 break;
             }
@@ -315,8 +222,17 @@ impl<'a> ValueReader<'a> {
         }
         let (text, rest) = before.split_at(end);
         self.rest = rest;
-        parse_float(text).or_else(|| parse_integer(text)).ok_or_else(String::new)
+        parse_number(text)
     }
+}
+
+/// Refuses an expression.
+fn expression_at(rest: &str) -> String {
+    format!("expressions are not evaluated: write the number instead of the expression at `{rest}`")
+}
+
+fn is_operator(c: char) -> bool {
+    matches!(c, '<' | '>' | '*' | '/' | '%' | '+' | '-' | '|' | '&' | '^' | '~' | '!' | '?')
 }
 
 fn is_name_character(c: char) -> bool {
@@ -328,34 +244,6 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| is_name_character(first) && !first.is_ascii_digit())
 }
 
-/// Parses an integer, with a suffix such as that of `100UL`.
-fn parse_integer(text: &str) -> Option<ArgValue> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let digits = digits.trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z']);
-    let number = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
-        Some(digits) => i128::from_str_radix(digits, 16),
-        None => digits.parse(),
-    };
-    number.ok().filter(|number| *number >= 0).map(|number| ArgValue::Number(sign * number))
-}
-
-/// Parses a floating point number: text with a point or an exponent.
-fn parse_float(text: &str) -> Option<ArgValue> {
-    if text.contains(['x', 'X']) || !text.contains(['.', 'e', 'E']) {
-        return None;
-    }
-    let value = match text.strip_suffix(['f', 'F']) {
-        Some(digits) => ArgValue::Single(digits.parse().ok().filter(|number: &f32| number.is_finite())?),
-        None => {
-            ArgValue::Double(text.trim_end_matches(['l', 'L']).parse().ok().filter(|number: &f64| number.is_finite())?)
-        }
-    };
-    Some(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,29 +253,33 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_like_those_of_c() {
-        for (text, number) in [
-            ("0x10", 16),
-            ("-1", -1),
-            ("18446744073709551615", u64::MAX.into()),
-            ("100UL", 100),
-            ("0xffu", 255),
-            ("'a'", 97),
-            ("'\\n'", 10),
-            ("NULL", 0),
-            ("true", 1),
-        ] {
+    fn words_and_characters_are_numbers() {
+        for (text, number) in
+            [("'a'", 97), ("'\\n'", 10), ("NULL", 0), ("nullptr", 0), ("true", 1), ("INT_MAX", 0x7fffffff)]
+        {
             assert_eq!(value(text), Ok(ArgValue::Number(number)), "{text}");
         }
-        for (text, number) in
-            [("0.5", 0.5), ("-1e3", -1000.0), ("1e-3", 0.001), (".5", 0.5), ("1.", 1.0), ("2.0L", 2.0)]
-        {
-            assert_eq!(value(text), Ok(ArgValue::Double(number)), "{text}");
-        }
-        assert_eq!(value("2.5f"), Ok(ArgValue::Single(2.5)));
-        for wrong in ["", "--1", "x", "1.5.2", "e", "1e999", "1f", "0x", "1 2", "'ab'", "@", "1-2", "0x1e+1"] {
+        assert_eq!(parse_arguments("1'000, 'a'").unwrap().len(), 2);
+        for wrong in ["", "--1", "x", "e", "1 2", "'ab'", "@", "RED", "NAN"] {
             assert!(value(wrong).is_err(), "{wrong}");
         }
+        let expressions = [
+            "1-2",
+            "0x1e+1",
+            "1<<20",
+            "64 * 1024",
+            "size-1",
+            "buffer-8",
+            "~0",
+            "(1<<20)",
+            "(size_t)-1",
+            "{1|2}",
+            "n=1*2",
+        ];
+        for wrong in expressions {
+            assert!(value(wrong).unwrap_err().contains("expressions are not evaluated"), "{wrong}");
+        }
+        assert!(value("sizeof(buffer)").unwrap_err().contains("write `size`"));
     }
 
     #[test]
@@ -426,6 +318,7 @@ mod tests {
             ("buffer:x", "at `x`"),
             ("size/0", "size/0"),
             ("1, *p", "at `*p`"),
+            ("1<<20, 5", "at `1<<20, 5`"),
         ] {
             let error = parse_arguments(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
