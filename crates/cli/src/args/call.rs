@@ -2,7 +2,10 @@
 
 use super::arg_value::CallArgument;
 use super::size::parse_size;
+use super::template::BoundVariable;
+use super::template_value::TemplateValue;
 use super::value_reader::parse_argument;
+use crate::output::Failure;
 use clap::{Args, ValueEnum};
 use cyclescope::record::SerializedBy;
 use std::fmt;
@@ -29,22 +32,22 @@ pub struct CallArgs {
     /// --contents file, else of the buffer); `buffer` and `out` (a second buffer), with a length as
     /// in buffer:4096 and an offset as in out+8; "text"; members of a structure as in {1, 2}. --call
     /// 'f(0, buffer, size)' has all arguments in order
-    #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "VALUE", value_parser = parse_argument, allow_hyphen_values = true,
+    #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "VALUE", value_parser = read_argument, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub values: Vec<CallArgument>,
+    pub values: Vec<TemplateValue<CallArgument>>,
     /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M,
     /// or the size of a larger --contents file]
-    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
+    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = read_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub buffer: Option<u64>,
+    pub buffer: Option<TemplateValue<u64>>,
     /// Initial contents of the buffer: `pattern` (floating point numbers slightly above 1), `zero`,
     /// `random`, or a file, padded with zeros [default: pattern]
     #[arg(help_heading = CALL_HEADING, long, value_name = "WHAT", conflicts_with_all = ["snippet", "file", "hex"])]
     pub contents: Option<BufferContents>,
     /// Minimum stack size in bytes, such as 64K or 8M [default: 8M]
-    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
+    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = read_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub stack: Option<u64>,
+    pub stack: Option<TemplateValue<u64>>,
 }
 
 impl CallArgs {
@@ -56,6 +59,40 @@ impl CallArgs {
             || self.buffer.is_some()
             || self.contents.is_some()
             || self.stack.is_some()
+    }
+
+    /// Inserts a word of `--versus`. Returns whether any option had the variable.
+    pub fn fill_word(&mut self, bound: BoundVariable) -> Result<bool, Failure> {
+        let mut is_changed = false;
+        for value in &mut self.values {
+            is_changed |= value.fill(bound, "--arg", parse_argument)?;
+        }
+        for (bytes, option) in [(&mut self.buffer, "--buffer"), (&mut self.stack, "--stack")] {
+            if let Some(bytes) = bytes {
+                is_changed |= bytes.fill(bound, option, parse_bytes)?;
+            }
+        }
+        if let Some(contents) = &mut self.contents {
+            let filled = bound.fill_text(&contents.to_string())?;
+            is_changed |= filled.is_changed;
+            *contents = BufferContents::from(filled.text.as_str());
+        }
+        Ok(is_changed)
+    }
+
+    /// The values of --arg.
+    pub fn arguments(&self) -> Result<Vec<CallArgument>, Failure> {
+        self.values.iter().map(|value| value.require("--arg").cloned()).collect()
+    }
+
+    /// The bytes of the buffer, if given.
+    pub fn buffer_bytes(&self) -> Result<Option<u64>, Failure> {
+        self.buffer.as_ref().map(|bytes| bytes.require("--buffer").copied()).transpose()
+    }
+
+    /// The bytes of the stack, if given.
+    pub fn stack_bytes(&self) -> Result<Option<u64>, Failure> {
+        self.stack.as_ref().map(|bytes| bytes.require("--stack").copied()).transpose()
     }
 }
 
@@ -124,6 +161,14 @@ impl fmt::Display for BufferContents {
 
 /// The largest buffer or stack: 1 GiB.
 const BYTES_MOST: u64 = 1 << 30;
+
+fn read_argument(text: &str) -> Result<TemplateValue<CallArgument>, String> {
+    TemplateValue::read(text, parse_argument)
+}
+
+fn read_bytes(text: &str) -> Result<TemplateValue<u64>, String> {
+    TemplateValue::read(text, parse_bytes)
+}
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = "expected 1 byte to 1G, such as 4096, 64K or 8M".to_string();

@@ -23,6 +23,7 @@ impl Invocation {
     /// Parses the words of a command line.
     pub fn parse(words: Vec<OsString>) -> Result<Invocation, CommandRefusal> {
         let words = template::fill_first_value(words)?;
+        let words = template::brace_variant_variable(words);
         let matches = build_grammar().try_get_matches_from(words)?;
         match parse_generic_study(&matches, study::ALL)? {
             Some(chosen) => Ok(Invocation::Generic(Box::new(chosen))),

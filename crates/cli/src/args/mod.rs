@@ -27,6 +27,7 @@ mod serialized;
 mod size;
 mod sweep;
 pub mod template;
+mod template_value;
 mod value_reader;
 
 pub use ab::AbArgs;
@@ -51,3 +52,5 @@ pub use replay::ReplayArgs;
 pub use run::{AssemblySyntax, ColdPart, ExternalAssembler, RunArgs};
 pub use size::{format_size, parse_size};
 pub use sweep::{Sweep, SweepValue, is_reserved_name, is_variable_name};
+#[cfg(test)]
+pub use template_value::TemplateValue;

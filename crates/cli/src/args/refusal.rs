@@ -67,7 +67,9 @@ fn explain_unswept_option(error: &clap::Error) -> Option<Failure> {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    template::unswept_failure(text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?)
+    let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    template::find_variable(value)?;
+    Some(template::unswept_failure(option.split(' ').next().unwrap_or_default(), value))
 }
 
 /// Finds the first argument that looks like an option but isn't one of this command. The snippet of

@@ -118,28 +118,42 @@ impl BoundVariable<'_> {
     /// variable.
     pub fn fill_words(self, words: &[OsString]) -> Result<(Vec<OsString>, bool), Failure> {
         let mut is_changed = false;
-        let mut filled = Vec::with_capacity(words.len());
-        for (index, word) in words.iter().enumerate() {
-            let before = index.checked_sub(1).and_then(|before| words[before].to_str());
+        let mut filled = brace_variable(words, self.variable);
+        for index in 0..filled.len() {
+            let before = index.checked_sub(1).and_then(|before| filled[before].to_str());
             // A word that isn't UTF-8 contains no variable.
-            let text = word.to_str().filter(|text| before != Some("--sweep") && !text.starts_with("--sweep="));
-            let Some(text) = text else {
-                filled.push(word.clone());
-                continue;
-            };
-            let (option, rest) = match text.split_once('=') {
-                Some((option, rest)) if NUMBER_OPTIONS.contains(&option) => (Some(option), rest),
-                _ => (None, text),
-            };
-            let number = option.or(before).is_some_and(|option| NUMBER_OPTIONS.contains(&option));
-            let found = match number && rest == self.variable {
-                true => FilledText { text: self.value.to_string(), is_changed: true },
-                false => self.fill_text(rest)?,
-            };
+            let text = filled[index].to_str();
+            let text = text.filter(|text| before != Some("--sweep") && !text.starts_with("--sweep="));
+            let Some(text) = text else { continue };
+            let found = self.fill_text(text)?;
             is_changed |= found.is_changed;
-            filled.push(option.map_or(found.text.clone(), |option| format!("{option}={}", found.text)).into());
+            filled[index] = found.text.into();
         }
         Ok((filled, is_changed))
+    }
+}
+
+/// Adds braces to a variable that is the value of an option for numbers.
+fn brace_variable(words: &[OsString], variable: &str) -> Vec<OsString> {
+    let takes_number = |option: &str| NUMBER_OPTIONS.contains(&option);
+    let brace = |(index, word): (usize, &OsString)| {
+        let before = index.checked_sub(1).and_then(|before| words[before].to_str());
+        match word.to_str().map(|text| (text, text.split_once('='))) {
+            Some((text, _)) if text == variable && before.is_some_and(takes_number) => format!("{{{variable}}}").into(),
+            Some((_, Some((option, value)))) if value == variable && takes_number(option) => {
+                format!("{option}={{{variable}}}").into()
+            }
+            _ => word.clone(),
+        }
+    };
+    words.iter().enumerate().map(brace).collect()
+}
+
+/// Adds braces to the variable of `--versus` where it is the value of an option for numbers.
+pub fn brace_variant_variable(words: Vec<OsString>) -> Vec<OsString> {
+    match find_variant_variable(&words) {
+        Some(variable) => brace_variable(&words, &variable),
+        None => words,
     }
 }
 
@@ -204,10 +218,9 @@ pub fn sweep_remedy(variable: &str) -> String {
 }
 
 /// The failure for an option value with a variable in braces but without a sweep.
-pub fn unswept_failure(option: &str, value: &str) -> Option<Failure> {
-    let variable = find_variable(value)?;
-    let option = option.split(' ').next().unwrap_or_default();
-    Some(Failure::usage(format!("{option} does not accept `{value}`"), Some(&sweep_remedy(variable))))
+pub fn unswept_failure(option: &str, value: &str) -> Failure {
+    let remedy = find_variable(value).map(sweep_remedy);
+    Failure::usage(format!("{option} does not accept `{value}`"), remedy.as_deref())
 }
 
 #[cfg(test)]
@@ -270,6 +283,9 @@ mod tests {
             assert!(parse_variant_words(other).is_none(), "{other}");
         }
         assert!(parse_variant_words("F='a|b").is_some_and(|parsed| parsed.is_err()));
+        let bare = words("run --versus N=1|2 --arg N --buffer=N --loop 5 --call N");
+        let braced = words("run --versus N=1|2 --arg {N} --buffer={N} --loop 5 --call N");
+        assert_eq!(brace_variant_variable(bare), braced);
         let both = words("run --sweep N=2,3 --versus F=a{N}|b --init {F} {N}");
         assert_eq!(fill_first_value(both).unwrap(), words("run --sweep N=2,3 --versus F=a2|b --init {F} 2"));
     }

@@ -32,6 +32,8 @@ pub struct CallParameters {
 pub struct CallRequest<'a> {
     /// The function's name.
     pub name: &'a str,
+    /// The options for its arguments and memory.
+    pub args: &'a CallArgs,
     /// All of its arguments, if --call has them.
     pub arguments: Option<&'a [CallArgument]>,
     /// Its types, if known.
@@ -73,24 +75,26 @@ const NULL_MOST: u64 = 64 << 10;
 const STACK_SHARE: u64 = 2;
 
 impl CallParameters {
-    /// Reads the options for these calls, which share their memory. `seed` determines random
-    /// contents.
-    pub fn new(args: &CallArgs, requests: &[CallRequest], seed: u64) -> Result<CallParameters, Failure> {
+    /// Reads the options for these calls, which share their memory. Other options are those of the
+    /// first call. `seed` determines random contents.
+    pub fn new(requests: &[CallRequest], seed: u64) -> Result<CallParameters, Failure> {
+        let args = requests[0].args;
         if args.setup.is_some() && !matches!(args.serialize, None | Some(CallSerialization::Fence)) {
             let remedy = "use --serialize fence, or leave --setup out";
             return Err(Failure::usage("with --setup a call can't wait for the previous result", Some(remedy)));
         }
-        let given = requests.iter().map(|request| collect_arguments(args, request)).collect::<Result<Vec<_>, _>>()?;
-        let values = given.iter().flat_map(|given| match given {
-            GivenArguments::All(all) | GivenArguments::AfterBuffer(all) => all.iter().map(|argument| &argument.value),
-        });
-        let memory = FunctionMemory::new(args, &values.collect::<Vec<_>>(), seed)?;
-        let bind = |(request, given): (&CallRequest, &GivenArguments)| {
-            let call = bind_arguments(request.name, *given, request.signature, &memory)?;
+        let listed = requests.iter().map(|request| request.args.arguments()).collect::<Result<Vec<_>, _>>()?;
+        let given = requests.iter().zip(&listed).map(|(request, listed)| collect_arguments(request, listed));
+        let given = given.collect::<Result<Vec<_>, _>>()?;
+        let memory = FunctionMemory::new(requests, &given, seed)?;
+        let bind = |(request, given): (&CallRequest, &GivenArguments), size: &u64| {
+            let own = VariantMemory { memory: &memory, size: *size };
+            let call = bind_arguments(request.name, *given, request.signature, &own)?;
             request.setup.map_or(Ok(()), |setup| require_same_arguments(setup, request, &call))?;
             Ok::<_, Failure>(call)
         };
-        let calls = requests.iter().zip(&given).map(bind).collect::<Result<Vec<_>, _>>()?;
+        let calls = requests.iter().zip(&given).zip(&memory.sizes).map(|(call, size)| bind(call, size));
+        let calls = calls.collect::<Result<Vec<_>, _>>()?;
         let known = requests.iter().zip(&calls).map(|(request, call)| request.signature.map(|_| call.result));
         let serialized = choose_serialization(args.serialize, &known.flatten().collect::<Vec<_>>())?;
         for call in &calls {
@@ -184,10 +188,10 @@ impl CallParameters {
 }
 
 /// The arguments for a call, from --call or from --arg.
-fn collect_arguments<'a>(args: &'a CallArgs, request: &CallRequest<'a>) -> Result<GivenArguments<'a>, Failure> {
+fn collect_arguments<'a>(request: &CallRequest<'a>, listed: &'a [CallArgument]) -> Result<GivenArguments<'a>, Failure> {
     match request.arguments {
-        None => Ok(GivenArguments::AfterBuffer(&args.values)),
-        Some(all) if args.values.is_empty() => Ok(GivenArguments::All(all)),
+        None => Ok(GivenArguments::AfterBuffer(listed)),
+        Some(all) if listed.is_empty() => Ok(GivenArguments::All(all)),
         Some(_) => {
             let remedy = "put all arguments between the parentheses";
             Err(Failure::usage("the arguments are in --call and in --arg", Some(remedy)))
@@ -234,11 +238,11 @@ fn choose_serialization(
     }
 }
 
-/// The memory that a function works on.
+/// The memory that the functions of all variants work on, as large as the largest needs.
 struct FunctionMemory {
     buffer: u64,
-    /// The value of `size`.
-    size: u64,
+    /// The value of `size` in each variant.
+    sizes: Vec<u64>,
     contents: AreaFill,
     stack: u64,
     /// The texts among the arguments, each with a NUL byte and at the start of a cache line.
@@ -256,29 +260,47 @@ const PAGE: u64 = 4096;
 const BYTES_MOST: u64 = 1 << 30;
 
 impl FunctionMemory {
-    /// Memory for these values of arguments.
-    fn new(args: &CallArgs, values: &[&ArgValue], seed: u64) -> Result<FunctionMemory, Failure> {
-        let contents = match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
-            BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
-            BufferContents::Zero => AreaFill::Image(Vec::new()),
-            BufferContents::Random => AreaFill::Random(seed),
-            BufferContents::File(path) => {
-                let remedy = "name a regular file that you may read";
-                AreaFill::Image(
-                    input::read_input(path, InputKind::Contents).map_err(|bad| Failure::from_input(&bad, remedy))?,
-                )
-            }
+    /// Memory for these calls.
+    fn new(requests: &[CallRequest], given: &[GivenArguments], seed: u64) -> Result<FunctionMemory, Failure> {
+        let first = requests[0].args;
+        if requests.iter().any(|request| request.args.contents != first.contents) {
+            let remedy = "give all the same --contents, or measure each alone with --sweep";
+            return Err(Failure::usage("the variants share one buffer, but their --contents differ", Some(remedy)));
+        }
+        let contents = read_contents(first, seed)?;
+        let mut memory = FunctionMemory {
+            buffer: 0,
+            sizes: Vec::with_capacity(requests.len()),
+            contents,
+            stack: 0,
+            texts: Vec::new(),
+            text_places: Vec::new(),
+            out: None,
         };
-        let places: Vec<MemoryPlace> = values.iter().flat_map(|value| value.memory_places()).collect();
-        let asked = find_bytes(&places, CallMemoryName::Buffer, args.buffer)?;
-        let file = if let AreaFill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };
+        let mut length = None;
+        for (request, given) in requests.iter().zip(given) {
+            length = memory.add_call(request.args, given, length)?;
+        }
+        Ok(memory)
+    }
+
+    /// Adds what one variant's call needs. Returns the length of the buffer if it is given, here or in
+    /// the variant before.
+    fn add_call(
+        &mut self,
+        args: &CallArgs,
+        given: &GivenArguments,
+        before: Option<u64>,
+    ) -> Result<Option<u64>, Failure> {
+        let (GivenArguments::All(arguments) | GivenArguments::AfterBuffer(arguments)) = given;
+        let places: Vec<MemoryPlace> = arguments.iter().flat_map(|argument| argument.value.memory_places()).collect();
+        let asked = find_bytes(&places, CallMemoryName::Buffer, args.buffer_bytes()?)?.or(before);
+        let file = if let AreaFill::Image(bytes) = &self.contents { bytes.len() as u64 } else { 0 };
         let buffer = asked.unwrap_or(file.max(STANDARD_AREA_BYTES));
         if file > buffer {
             let text = format!("the file of --contents has {file} bytes, more than the buffer");
             return Err(Failure::usage(text, Some("use a larger --buffer, or leave it out")));
         }
-        let is_file = matches!(args.contents, Some(BufferContents::File(_)));
-        let size = if is_file { file } else { buffer };
         let uses_out = places.iter().any(|place| place.memory == CallMemoryName::Out);
         let out = find_bytes(&places, CallMemoryName::Out, None)?;
         let out = uses_out.then(|| out.unwrap_or(buffer));
@@ -289,19 +311,15 @@ impl FunctionMemory {
                 return Err(Failure::usage(text, Some("use a smaller offset or a larger buffer")));
             }
         }
-        let mut memory = FunctionMemory {
-            buffer,
-            size,
-            contents,
-            stack: args.stack.unwrap_or(STACK_BYTES),
-            texts: Vec::new(),
-            text_places: Vec::new(),
-            out,
-        };
-        for text in values.iter().flat_map(|value| value.texts()) {
-            memory.add_text(text);
+        let is_file = matches!(args.contents, Some(BufferContents::File(_)));
+        self.sizes.push(if is_file { file } else { buffer });
+        self.buffer = self.buffer.max(buffer);
+        self.stack = self.stack.max(args.stack_bytes()?.unwrap_or(STACK_BYTES));
+        self.out = self.out.max(out);
+        for text in arguments.iter().flat_map(|argument| argument.value.texts()) {
+            self.add_text(text);
         }
-        Ok(memory)
+        Ok(asked)
     }
 
     fn add_text(&mut self, text: &[u8]) {
@@ -338,7 +356,13 @@ impl FunctionMemory {
     }
 }
 
-impl CallMemory for FunctionMemory {
+/// The memory as one variant sees it.
+struct VariantMemory<'a> {
+    memory: &'a FunctionMemory,
+    size: u64,
+}
+
+impl CallMemory for VariantMemory<'_> {
     fn size(&self) -> u64 {
         self.size
     }
@@ -346,15 +370,30 @@ impl CallMemory for FunctionMemory {
     fn locate(&self, value: &ArgValue) -> ArgumentWord {
         match value {
             ArgValue::Memory(MemoryPlace { memory: CallMemoryName::Out, offset, .. }) => {
-                ArgumentWord::Second(self.out_offset() + offset)
+                ArgumentWord::Second(self.memory.out_offset() + offset)
             }
             ArgValue::Memory(place) => ArgumentWord::Buffer(place.offset),
             value => {
                 let is_own = |(text, _): &&(Vec<u8>, u64)| value.texts().first() == Some(&text.as_slice());
-                ArgumentWord::Second(self.text_places.iter().find(is_own).map_or(0, |(_, place)| *place))
+                ArgumentWord::Second(self.memory.text_places.iter().find(is_own).map_or(0, |(_, place)| *place))
             }
         }
     }
+}
+
+/// The initial contents of the buffer.
+fn read_contents(args: &CallArgs, seed: u64) -> Result<AreaFill, Failure> {
+    Ok(match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
+        BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
+        BufferContents::Zero => AreaFill::Image(Vec::new()),
+        BufferContents::Random => AreaFill::Random(seed),
+        BufferContents::File(path) => {
+            let remedy = "name a regular file that you may read";
+            AreaFill::Image(
+                input::read_input(path, InputKind::Contents).map_err(|bad| Failure::from_input(&bad, remedy))?,
+            )
+        }
+    })
 }
 
 /// The bytes of a buffer, from its option and from arguments.

@@ -138,7 +138,7 @@ fn find_functions(
         for (variant, named) in variants.iter().zip(&named) {
             requests.push(variant.name_failure(named.request_call(&variant.args, (first, args)))?);
         }
-        let calling = Box::new(CallParameters::new(&args.call_with, &requests, seed)?);
+        let calling = Box::new(CallParameters::new(&requests, seed)?);
         require_warm(args)?;
         let machine = machine()?;
         require_user_memory(common, &machine)?;
@@ -279,7 +279,7 @@ impl NamedLibrary {
             None => first.library.read_arguments(first_args.call.as_ref())?,
         };
         let [signature, setup] = self.library.signatures();
-        Ok(CallRequest { name: self.library.name(), arguments, signature, setup })
+        Ok(CallRequest { name: self.library.name(), args: &own.call_with, arguments, signature, setup })
     }
 
     /// Loads the function, unless a region is measured.

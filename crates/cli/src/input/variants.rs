@@ -81,8 +81,8 @@ fn expand_words(args: &RunArgs, sweep: &Sweep, read_text: TextReader) -> Result<
         return Ok(variants);
     }
     let remedy = format!(
-        "write {{{variable}}} where its words belong: in a snippet, --init, --setup, --hex, --cflags, --cc, --call or a \
-         file's name"
+        "write {{{variable}}} where its words belong: in a snippet, --init, --setup, --hex, --cflags, --cc, --call, --arg, \
+         --buffer, --contents, --stack or a file's name"
     );
     Err(Failure::usage(format!("no text of the command has {{{variable}}}, the variable of --versus"), Some(&remedy)))
 }
@@ -92,6 +92,7 @@ fn expand_words(args: &RunArgs, sweep: &Sweep, read_text: TextReader) -> Result<
 fn fill_texts(bound: BoundVariable, args: &mut RunArgs) -> Result<bool, Failure> {
     let mut is_changed = false;
     let RunArgs { source, init, call, cflags, cc, call_with, .. } = args;
+    is_changed |= call_with.fill_word(bound)?;
     let texts = [&mut source.snippet, &mut source.hex, init, cflags, cc, &mut call_with.setup];
     for text in texts.into_iter().flatten() {
         let filled = bound.fill_text(text)?;
@@ -192,6 +193,33 @@ mod tests {
         let args = parse(&["--file", "a.s", "--versus", "A=1|2"]);
         let found = expand_variants(&args, &|_| Ok(Some("add rax, {A}".to_string()))).unwrap();
         assert_eq!(found[1].args.source.snippet.as_deref(), Some("add rax, 2"));
+    }
+
+    #[test]
+    fn words_reach_the_options_of_calls() {
+        let line = ["--c", "f.c", "--arg", "{N}", "--arg", "p=buffer+{N}", "--buffer", "{N}K", "--stack", "64K"];
+        let found = expand(&[&line[..], &["--contents", "{N}.bin", "--versus", "N=8|16"]].concat()).unwrap();
+        let texts = |variant: &RunVariant| {
+            let call = &variant.args.call_with;
+            let values = call.arguments().unwrap().iter().map(|value| value.to_string()).collect::<Vec<_>>().join(" ");
+            let bytes = (call.buffer_bytes().unwrap().unwrap(), call.stack_bytes().unwrap().unwrap());
+            (values, bytes, call.contents.as_ref().unwrap().to_string())
+        };
+        assert_eq!(texts(&found[0]), ("8 p=buffer+8".to_string(), (8 << 10, 64 << 10), "8.bin".to_string()));
+        assert_eq!(texts(&found[1]), ("16 p=buffer+16".to_string(), (16 << 10, 64 << 10), "16.bin".to_string()));
+        let words = ["run", "--c", "f.c", "--arg", "N", "--buffer=N", "--versus", "N=8|16"];
+        let words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
+        let braced = crate::args::template::brace_variant_variable(words);
+        let braced: Vec<&str> = braced[1..].iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(expand(&braced).unwrap()[1].args.call_with.buffer_bytes().unwrap(), Some(16));
+        for (arguments, says) in [
+            (&["--arg", "{N}", "--versus", "N=8|1.2.3"][..], "--arg '1.2.3' is invalid"),
+            (&["--buffer", "{N}", "--versus", "N=8|0"], "--buffer '0' is invalid"),
+            (&["--buffer", "{M}", "--versus", "N=8|9"], "--versus defines N"),
+        ] {
+            let failure = expand(&[&["--c", "f.c"], arguments].concat()).unwrap_err();
+            assert!(failure.text().contains(says), "{arguments:?}: {failure:?}");
+        }
     }
 
     #[test]

@@ -562,3 +562,31 @@ fn calls_of_one_function_are_named_with_their_arguments() {
     let calls: Vec<&str> = rows.iter().filter_map(|row| Some(row.split_once(" of ")?.0)).collect();
     assert_eq!(calls, ["f(buffer, 32)", "f(buffer, 64)", "f(buffer, 8)"], "{line}");
 }
+
+#[test]
+fn words_of_variants_reach_arguments_and_buffers() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(SUM);
+    // The larger buffer holds both, and each has its own size.
+    let line = source.run(&["--arg", "size", "--buffer", "N", "--versus", "N=4K|64K"], &[0, 5]);
+    let variants = line["variants"].as_array().expect("a list");
+    let [first, second] = [0, 1].map(|at| variants[at]["snippet"].as_str().expect("text"));
+    // `size` is text until it is bound.
+    assert!(first.starts_with("f of ") && second.starts_with("f of "), "{line}");
+    if let [Some(first), Some(second)] = [0, 1].map(|at| variants[at]["cost"]["value"].as_f64()) {
+        assert!(second > 2.0 * first, "{line}");
+    }
+    assert!(line["repro"].as_str().expect("text").contains("--buffer '{N}'"), "{line}");
+    let line = source.run(&["--arg", "{N}", "--versus", "N=64|4K"], &[0, 5]);
+    assert!(line["variants"][1]["snippet"].as_str().expect("text").starts_with("f(buffer, 4096)"), "{line}");
+    for (arguments, says) in [
+        (&["--arg", "64", "--contents", "{C}", "--versus", "C=zero|random"][..], "share one buffer"),
+        (&["--arg", "64", "--loop", "{C}", "--versus", "C=4|8"], "--loop does not accept `{C}`"),
+        (&["--arg", "{N}"], "--arg does not accept `{N}`"),
+    ] {
+        let refused = error_text(&source.run(arguments, &[2]));
+        assert!(refused.contains(says) && refused.contains("--sweep"), "{refused}");
+    }
+}

@@ -4,7 +4,7 @@
 //! The functions are compiled once and loaded into the test. The code of a call runs as it would in
 //! a measurement, and the function notes what it got.
 
-use crate::args::{CallArgs, CallTarget};
+use crate::args::{CallArgs, CallTarget, TemplateValue};
 use crate::input::call_parameters::{CallParameters, CallRequest, EmptyFunctions, FunctionInstance};
 use crate::input::debug_info;
 use crate::input::function_symbol::{self, NameMatch};
@@ -219,6 +219,7 @@ impl LoadedFunctions {
         let signature = debug_info::read_signature(&self.image, address, &symbol.display).expect("a signature");
         let request = CallRequest {
             name: &symbol.display,
+            args,
             arguments: arguments.as_deref(),
             signature: Some(&signature),
             setup: None,
@@ -227,7 +228,7 @@ impl LoadedFunctions {
             assert!(failure.text().contains(&signature.text), "{}", failure.text());
             failure.text().to_string()
         };
-        let parameters = CallParameters::new(args, &[request], 1).map_err(refused)?;
+        let parameters = CallParameters::new(&[request], 1).map_err(refused)?;
         let empty = EmptyFunctions { returns: 0, identity: 0, float_identity: 0, x87_zero: 0 };
         let instance = FunctionInstance { function: self.load_base() + address, setup: None, empty };
         let waits = match parameters.serialized {
@@ -301,6 +302,7 @@ fn functions_get_their_arguments_or_are_refused() {
     }
     for (name, values, noted) in PASSED_AFTER_BUFFER {
         let values = CallTarget::new(&format!("f({values})")).arguments.expect("a list").expect("values");
+        let values = values.into_iter().map(TemplateValue::Value).collect();
         let args = CallArgs { values, ..default_args() };
         assert_eq!(functions.call(name, &args).as_deref(), Ok(*noted), "{name}");
     }

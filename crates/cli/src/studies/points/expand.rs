@@ -3,7 +3,7 @@
 
 use super::trusted_options::list_trusted_sources;
 use crate::args::grammar::build_grammar;
-use crate::args::template::{BoundVariable, find_variant_variable, parse_variant_words};
+use crate::args::template::{BoundVariable, brace_variant_variable, find_variant_variable, parse_variant_words};
 use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep, SweepValue};
 use crate::input::source;
 use crate::output::Failure;
@@ -87,7 +87,7 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
 
 /// Parses the options of `run` in the words of a command.
 pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Failure> {
-    let matches = build_grammar().try_get_matches_from(words);
+    let matches = build_grammar().try_get_matches_from(brace_variant_variable(words));
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         let text = error.to_string();
         let text = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_string();
