@@ -194,10 +194,10 @@ impl ComparedProgram {
     }
 }
 
-fn shell_failure(text: &str, ShellSyntax { text: found, kind }: &ShellSyntax) -> Failure {
+fn shell_failure(text: &str, ShellSyntax { text: found, kind, shell }: &ShellSyntax) -> Failure {
     let text = text.trim();
     // Quoted once for this program, and once for the user's shell. No argument has a NUL.
-    let program = shlex::try_join(["sh", "-c", text]).unwrap_or_default();
+    let program = shlex::try_join([shell, "-c", text]).unwrap_or_default();
     let program = shlex::try_quote(&program).unwrap_or_default();
     let remedy = format!(
         "write {program} to run it by a shell; to pass the characters to the program, put them in single quotes"

@@ -2,7 +2,10 @@
 //!
 //! No shell runs a compared program. Its text is split into words as `sh` splits it. All else that
 //! `sh` acts on would reach the program as an argument, and other work would be measured than the
-//! text says. Rules: POSIX.1-2024, "Shell Command Language", 2.2 (quoting) and 2.6 (expansions).
+//! text says. Rules: POSIX.1-2024, "Shell Command Language", 2.2 (quoting) and 2.6 (expansions), and the
+//! GNU Bash manual, 3.5.1 (brace expansion).
+
+use std::ops::RangeInclusive;
 
 /// Syntax that only a shell understands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +14,8 @@ pub struct ShellSyntax {
     pub text: String,
     /// What they are to a shell.
     pub kind: ShellSyntaxKind,
+    /// A shell that understands all syntax of the text. POSIX has no brace expansion.
+    pub shell: &'static str,
 }
 
 /// Kinds of shell syntax.
@@ -20,6 +25,8 @@ pub enum ShellSyntaxKind {
     Operator,
     /// `$NAME`, `$(…)`, backticks and `~`.
     Expansion,
+    /// `{a,b}` and `{1..3}`.
+    Braces,
     /// `*`, `?` and `[…]`, which match file names.
     Pattern,
     /// `NAME=value` before the program.
@@ -34,6 +41,7 @@ impl ShellSyntaxKind {
         match self {
             ShellSyntaxKind::Operator => "an operator",
             ShellSyntaxKind::Expansion => "an expansion",
+            ShellSyntaxKind::Braces => "a brace expansion",
             ShellSyntaxKind::Pattern => "a file name pattern",
             ShellSyntaxKind::Assignment => "an assignment",
             ShellSyntaxKind::Comment => "a comment",
@@ -48,24 +56,27 @@ impl ShellSyntax {
     /// Finds the first syntax of a shell outside quotes, or `$` and a backtick in double quotes.
     pub fn find_first(text: &str) -> Option<ShellSyntax> {
         let text = text.trim();
-        let found = |text: &str, kind| Some(ShellSyntax { text: text.to_string(), kind });
+        let characters = read_quotes(text);
+        let braces = find_braces(text, &characters);
+        let shell = if braces.is_some() { "bash" } else { "sh" };
+        let found = |text: &str, kind| Some(ShellSyntax { text: text.to_string(), kind, shell });
         if let Some(name) = assigned_name(text) {
             return found(&text[..=name.len()], ShellSyntaxKind::Assignment);
         }
-        let (mut quoted, mut begins_word) = (false, true);
-        let mut characters = text.char_indices();
-        while let Some((at, character)) = characters.next() {
+        let mut begins_word = true;
+        for ShellCharacter { at, character, quoting } in characters {
             let rest = &text[at..];
             match character {
-                '\\' => drop(characters.next()),
-                '"' => quoted = !quoted,
-                '\'' if !quoted => drop(characters.find(|(_, other)| *other == '\'')),
+                _ if quoting == ShellQuoting::Literal => {}
                 '$' if begins_expansion(rest) => {
                     let name = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
                     return found(&rest[..name.map_or(rest.len(), |end| 1 + end.max(1))], ShellSyntaxKind::Expansion);
                 }
                 '`' => return found("`", ShellSyntaxKind::Expansion),
-                _ if quoted => {}
+                _ if quoting == ShellQuoting::Double => {}
+                '{' if braces.as_ref().is_some_and(|braces| *braces.start() == at) => {
+                    return found(&text[braces?], ShellSyntaxKind::Braces);
+                }
                 '~' if begins_word => return found("~", ShellSyntaxKind::Expansion),
                 '#' if begins_word => return found("#", ShellSyntaxKind::Comment),
                 '*' | '?' => return found(&rest[..1], ShellSyntaxKind::Pattern),
@@ -76,9 +87,84 @@ impl ShellSyntax {
                 }
                 _ => {}
             }
-            begins_word = !quoted && character.is_whitespace();
+            begins_word = quoting == ShellQuoting::None && character.is_whitespace();
         }
         None
+    }
+}
+
+/// How a character is quoted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShellQuoting {
+    /// Not at all.
+    None,
+    /// By double quotes, in which `$` and backticks keep their meaning.
+    Double,
+    /// Fully, or it is a quote itself.
+    Literal,
+}
+
+/// A character of a text.
+struct ShellCharacter {
+    at: usize,
+    character: char,
+    quoting: ShellQuoting,
+}
+
+fn read_quotes(text: &str) -> Vec<ShellCharacter> {
+    let (mut single, mut double, mut escaped) = (false, false, false);
+    let read = |(at, character)| {
+        let is_quote = match character {
+            _ if escaped => false,
+            '\\' => !single,
+            '"' => !single,
+            '\'' => !double,
+            _ => false,
+        };
+        let quoting = match double {
+            _ if is_quote || single || escaped => ShellQuoting::Literal,
+            true => ShellQuoting::Double,
+            false => ShellQuoting::None,
+        };
+        escaped = is_quote && character == '\\';
+        single ^= is_quote && character == '\'';
+        double ^= is_quote && character == '"';
+        ShellCharacter { at, character, quoting }
+    };
+    text.char_indices().map(read).collect()
+}
+
+/// Finds a brace expansion: a list with commas, or a sequence such as `1..3`, in braces of one word.
+/// `{a}` and `{}` are ordinary characters.
+fn find_braces(text: &str, characters: &[ShellCharacter]) -> Option<RangeInclusive<usize>> {
+    // The start of each open brace, and whether a comma follows it.
+    let mut open: Vec<(usize, bool)> = Vec::new();
+    for ShellCharacter { at, character, .. } in characters.iter().filter(|own| own.quoting == ShellQuoting::None) {
+        match character {
+            '{' if !text[..*at].ends_with('$') => open.push((*at, false)),
+            ',' => open.iter_mut().next_back().into_iter().for_each(|(_, has_comma)| *has_comma = true),
+            '}' => {
+                let Some((start, has_comma)) = open.pop() else { continue };
+                if has_comma || is_sequence(&text[start + 1..*at]) {
+                    return Some(start..=*at);
+                }
+            }
+            other if other.is_whitespace() || OPERATORS.contains(*other) => open.clear(),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a text is a sequence of numbers or letters, such as `1..9`, `a..e` and `0..8..2`.
+fn is_sequence(text: &str) -> bool {
+    let is_number = |text: &str| text.parse::<i64>().is_ok();
+    let is_letter = |text: &str| text.len() == 1 && text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match text.split("..").collect::<Vec<_>>().as_slice() {
+        [first, last, step @ ..] if step.len() <= 1 && step.iter().all(|step| is_number(step)) => {
+            is_number(first) && is_number(last) || is_letter(first) && is_letter(last)
+        }
+        _ => false,
     }
 }
 
@@ -130,6 +216,14 @@ mod tests {
             ("./bench $?", "$?", Expansion),
             ("~/bench", "~", Expansion),
             ("./bench ~/file", "~", Expansion),
+            ("./bench {0,1}", "{0,1}", Braces),
+            ("./bench -{a,b}x", "{a,b}", Braces),
+            ("./bench x{,.old}", "{,.old}", Braces),
+            ("./bench {1..3}", "{1..3}", Braces),
+            ("./bench {-8..8..4} {a}", "{-8..8..4}", Braces),
+            ("./bench {a..e}", "{a..e}", Braces),
+            ("./bench {{a,b}}", "{a,b}", Braces),
+            ("./bench-{build} {'a b',c}", "{'a b',c}", Braces),
             ("./bench *.txt", "*", Pattern),
             ("./bench file?", "?", Pattern),
             ("./bench file[12]", "[", Pattern),
@@ -149,7 +243,10 @@ mod tests {
             "sh -c './bench && ./bench | sort > $FILE; N=1 ./bench `x` *.c ~'",
             "sh -c \"echo '&&' \\$HOME \\`x\\` ; < > *\"",
             "grep 'a*' \"b?\" c\\* d\\&",
-            "./sort-{build} {a,b}",
+            "./sort-{build} --filter={a} {} {a..} {1..2..3..4} {a..1} {a.b}",
+            "./bench {a {b,c {d, e}",
+            "./bench '{a,b}' \"{a,b}\" \\{a,b} {a\\,b} {a','b}",
+            "./bench a,b} }{",
             "[ 1 -lt 2 ]",
             "./bench a#b c~ 5$ $ %",
             "./bench\n",
@@ -161,9 +258,17 @@ mod tests {
             assert_eq!(ShellSyntax::find_first(text), None, "{text}");
         }
     }
+
+    #[test]
+    fn shell_for_a_text_understands_all_of_it() {
+        for (text, shell) in [("a && b", "sh"), ("a {0,1}", "bash"), ("a > b {0,1}", "bash"), ("a > {b}", "sh")] {
+            assert_eq!(ShellSyntax::find_first(text).map(|found| found.shell), Some(shell), "{text}");
+        }
+    }
+
     #[test]
     fn any_text_is_read_without_a_panic() {
-        let seeds = ["N=3 ./bench \"$(x) \\\"µ\" 'a' | b[1] ~ # c", "./bench $µ `x` \\µ *"];
+        let seeds = ["N=3 ./bench \"$(x) \\\"µ\" 'a' | b[1] ~ # c", "{a,{µ..b}} {1..2..3} \\{", "./bench $µ `x` \\µ *"];
         let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
         cyclescope_fuzz::fuzz_reader("shell", cyclescope_fuzz::InputShape::Bytes, &seeds, |bytes| {
             let _ = ShellSyntax::find_first(&String::from_utf8_lossy(bytes));
