@@ -147,9 +147,27 @@ pub fn read_text(args: &RunArgs, text: &str) -> Result<PastedText, Failure> {
         AssemblySyntax::Intel => asm::InstructionSyntax::Intel,
         AssemblySyntax::Att => asm::InstructionSyntax::Att,
     });
-    pasted::read_pasted(text, syntax).map_err(|error| {
+    let mut found = pasted::read_pasted(text, syntax).map_err(|error| {
         explain_file(&error, text).unwrap_or_else(|| explain_unswept(Failure::from_snippet(&error, text), text))
-    })
+    })?;
+    distinguish_regions(&mut found.regions);
+    Ok(found)
+}
+
+/// Numbers the regions that have no name, and those that share one.
+fn distinguish_regions(regions: &mut [PastedRegion]) {
+    if regions.len() < 2 {
+        return;
+    }
+    regions.iter_mut().filter(|region| region.name.is_empty()).for_each(|region| region.name = "region".to_string());
+    let names: Vec<String> = regions.iter().map(|region| region.name.clone()).collect();
+    for (at, region) in regions.iter_mut().enumerate() {
+        let [before, all] =
+            [&names[..at], &names[..]].map(|names| names.iter().filter(|name| **name == region.name).count());
+        if all > 1 {
+            region.name = format!("{} {}", region.name, before + 1);
+        }
+    }
 }
 
 /// The failure for a text that is the name of a file.

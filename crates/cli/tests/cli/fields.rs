@@ -85,6 +85,11 @@ fn described(lines: &[&Value]) -> BTreeMap<String, (bool, BTreeSet<&'static str>
     fields.into_iter().map(describe).collect()
 }
 
+/// A program with a region that has a loop.
+const MAIN: &str = "__attribute__((noinline, noipa)) void end(void) {}\n\
+    __attribute__((noinline, noipa)) void hot(int n) { for (int i = 0; i < n; i++) __asm__ volatile(\"nop\"); end(); }\n\
+    int main(int n, char **v) { hot(99 + n); return 0; }\n";
+
 /// Snippets that fail: one has invalid text, one faults.
 const FAILING: [&str; 2] = ["nopp", "mov rax, [8]"];
 
@@ -127,6 +132,7 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "--evidence", &path("run"), "imul rax, rax"]);
     print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
+    print(&["run", "--quick", "--setup", "mov ecx, 2", "rep movsb"]);
     print(&["run", "--quick", "imul rax, rax", "--versus", "add rax, rax"]);
     print(&["run", "--quick", "cmovz rax, rbx; test rcx, rdx"]);
     print(&["run", "--quick", "nop", "--versus", "imul rax, rax", "--versus", "add rax, rax"]);
@@ -160,6 +166,14 @@ fn printed() -> Vec<Value> {
     print(&["uarch", "--quick", "rob", "cache_line", "split_access", "taylor", "forwarding_ends", "resource_sharing"]);
     if has_for_part("cc") {
         print(&["run", "--quick", "--c", &path("code.c")]);
+        std::fs::write(path("main.c"), MAIN).expect("a file");
+        let words = ["-O1", "-falign-functions=32", "-o", &path("main"), &path("main.c")];
+        assert!(std::process::Command::new("cc").args(words).status().is_ok_and(|built| built.success()));
+        let region = ["run", "--quick", "--elf", &path("main"), "--from", "hot", "--to", "end"];
+        // Tracing may not be allowed here.
+        if answer(&mut cyclescope(&region)).code != Some(3) {
+            print(&region);
+        }
     }
     lines
 }

@@ -67,6 +67,27 @@ fn regions_of_a_text_are_rows() {
 }
 
 #[test]
+fn regions_of_a_text_have_names_of_their_own() {
+    let marked = "# LLVM-MCA-BEGIN\nadd rax, rax\n# LLVM-MCA-END\n";
+    let names = |text: &str| -> Vec<String> {
+        let line = shown(&["-"], text);
+        let regions = line["regions"].as_array().expect("a list").iter();
+        regions.map(|region| region["name"].as_str().expect("text").to_string()).collect()
+    };
+    let [first, second] = &names(&marked.repeat(2))[..] else { panic!("two regions") };
+    assert!(first.ends_with(" 1") && second.ends_with(" 2") && first != second, "{first}, {second}");
+    assert_eq!(names(LISTING), ["square", "next"]);
+    assert!(!names(marked)[0].ends_with(" 1"));
+}
+
+#[test]
+fn readings_of_several_regions_are_refused_by_name() {
+    let answer = answer(cyclescope(&["run", "--quick", "--counts", "-"]).write_stdin(LISTING));
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+    assert!(answer.stderr.contains("--counts") && answer.stderr.contains("one of them alone"), "{answer:?}");
+}
+
+#[test]
 fn one_variant_has_one_region() {
     let folder = folder();
     let file = folder.path().join("listing.txt");

@@ -30,10 +30,14 @@ pub struct PointRequest {
 
 /// Expands these options, which hold the first value of a sweep; `words` are those of the command.
 pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
+    if args.counts {
+        let remedy = "leave --counts out, or measure one of them alone";
+        return Err(Failure::usage("--counts prints the readings of one snippet, and there are several", Some(remedy)));
+    }
     match (&args.points.sweep, args.list()) {
-        (_, Some(_)) if args.points.sweep.is_some() || args.counts => {
-            let remedy = "leave out --from, or --sweep and --counts";
-            Err(Failure::usage("a list of snippets can't be combined with --sweep or --counts", Some(remedy)))
+        (Some(_), Some(_)) => {
+            let remedy = "leave out --from or --sweep";
+            Err(Failure::usage("a list of snippets can't be combined with --sweep", Some(remedy)))
         }
         (Some(sweep), _) => expand_sweep(sweep, args, words),
         (None, Some(path)) => read_point_list(path, args),
@@ -142,8 +146,8 @@ impl SnippetTexts {
 fn expand_regions(args: &RunArgs) -> Result<Option<Vec<PointRequest>>, Failure> {
     let Some((text, found)) = source::read_regions(args)? else { return Ok(None) };
     source::warn_of_dropped(&found);
-    let region = |(number, region): (usize, &PastedRegion)| {
-        let name = if region.name.is_empty() { format!("region {number}") } else { region.name.clone() };
+    let region = |region: &PastedRegion| {
+        let name = region.name.clone();
         let mut args = args.clone();
         (args.source.snippet, args.source.file) = (None, None);
         let refusal = match &region.code {
@@ -160,7 +164,7 @@ fn expand_regions(args: &RunArgs) -> Result<Option<Vec<PointRequest>>, Failure> 
         };
         PointRequest { label: PointLabel::Name { name }, place: format!("line {}", region.line), args, refusal }
     };
-    let points: Vec<PointRequest> = (1..).zip(&found.regions).map(region).collect();
+    let points: Vec<PointRequest> = found.regions.iter().map(region).collect();
     match points.iter().find_map(|point| point.refusal.clone()) {
         Some(refusal) if points.iter().all(|point| point.refusal.is_some()) => Err(Failure::Error(refusal)),
         _ => Ok(Some(points)),
