@@ -138,8 +138,8 @@ impl<'a> RegionPlace<'a> {
     /// Runs the program to the region, and once through it.
     fn capture(&self) -> Result<CapturedRegion, Failure> {
         let deadline = Instant::now() + self.limit;
-        let mut process = TracedProcess::start(&self.file, &self.arguments)?;
-        let task = match process.run_to(self.start, self.hit, self.limit)? {
+        let mut process = TracedProcess::start(&self.file, &self.arguments, deadline)?;
+        let task = match process.run_to(self.start, self.hit, deadline)? {
             RunStop::Arrived(task) => task,
             RunStop::Ended { arrivals, how } => return Err(self.explain_end(arrivals, how)),
             RunStop::TimeOver { arrivals } => return Err(self.explain_timeout(arrivals)),

@@ -121,7 +121,7 @@ impl StoppedTask {
     pub fn step(&self, deadline: Instant) -> io::Result<StepEnd> {
         loop {
             request(libc::PTRACE_SINGLESTEP, self.task, 0, 0)?;
-            let Some((_, status)) = wait_until(self.task, deadline)? else {
+            let Some((_, status)) = wait_for(self.task, deadline)? else {
                 return Err(io::ErrorKind::TimedOut.into());
             };
             if status.end().is_some() {
@@ -169,28 +169,13 @@ pub fn resume(task: TaskNumber, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, task, 0, signal as usize)
 }
 
-/// Waits until a task stops or ends.
-pub fn wait_for(task: TaskNumber) -> io::Result<WaitStatus> {
-    let mut status = 0;
-    loop {
-        // SAFETY: the status outlives the call.
-        match unsafe { libc::waitpid(task, &mut status, libc::__WALL) } {
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-            _ => return Ok(WaitStatus(status)),
-        }
-    }
-}
-
 /// Waits until any task stops or ends; `None` if none does in time.
 pub fn wait_for_any(deadline: Instant) -> io::Result<Option<(TaskNumber, WaitStatus)>> {
-    wait_until(-1, deadline)
+    wait_for(-1, deadline)
 }
 
 /// Waits until a task stops or ends, any one for -1; `None` if none does in time.
-fn wait_until(task: TaskNumber, deadline: Instant) -> io::Result<Option<(TaskNumber, WaitStatus)>> {
+pub fn wait_for(task: TaskNumber, deadline: Instant) -> io::Result<Option<(TaskNumber, WaitStatus)>> {
     let active = Instant::now() + ACTIVE_WAIT;
     let mut status = 0;
     loop {
@@ -205,5 +190,22 @@ fn wait_until(task: TaskNumber, deadline: Instant) -> io::Result<Option<(TaskNum
             now if now >= active => std::thread::sleep(PASSIVE_WAIT),
             _ => std::thread::yield_now(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_task_that_does_not_stop_is_awaited_for_the_given_time() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a program");
+        let begun = Instant::now();
+        let found = wait_for(child.id() as TaskNumber, begun + Duration::from_millis(20)).expect("a child");
+        let waited = begun.elapsed();
+        child.kill().expect("a child");
+        child.wait().expect("a child");
+        assert!(found.is_none() && waited >= Duration::from_millis(20));
     }
 }

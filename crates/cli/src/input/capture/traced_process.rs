@@ -10,6 +10,7 @@ use super::stopped_task::{
 use crate::output::Failure;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::error::Unavailable;
+use cyclescope::record::{ErrorRecord, exit};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -50,7 +51,7 @@ struct Breakpoint {
 impl TracedProcess {
     /// Starts an executable with these arguments, and stops it before its first instruction. Its
     /// output goes to standard error.
-    pub fn start(file: &ExecutableFile, arguments: &[String]) -> Result<TracedProcess, Failure> {
+    pub fn start(file: &ExecutableFile, arguments: &[String], deadline: Instant) -> Result<TracedProcess, Failure> {
         // A path without a slash would be searched in other folders.
         let path = std::path::absolute(file.path()).unwrap_or_else(|_| file.path().to_path_buf());
         let mut command = Command::new(path);
@@ -74,7 +75,10 @@ impl TracedProcess {
         let group = ProcessGroup::from_leader(child.id());
         drop(held);
         let mut process = TracedProcess { leader, group, bias: 0 };
-        wait_for(leader).map_err(|error| tracing_failure("waiting for the program", &error))?;
+        let stopped = wait_for(leader, deadline).map_err(|error| tracing_failure("waiting for the program", &error))?;
+        if stopped.is_none() {
+            return Err(explain_late_start(file));
+        }
         process.set_options()?;
         process.bias = process.read_entry()?.wrapping_sub(file.entry());
         Ok(process)
@@ -122,8 +126,8 @@ impl TracedProcess {
     }
 
     /// Runs until a task arrives at an address of the file for the given time, counted from 1.
-    pub fn run_to(&mut self, address: u64, hit: u64, limit: Duration) -> Result<RunStop, Failure> {
-        self.run_to_breakpoint(self.loaded_address(address), hit, Instant::now() + limit)
+    pub fn run_to(&mut self, address: u64, hit: u64, deadline: Instant) -> Result<RunStop, Failure> {
+        self.run_to_breakpoint(self.loaded_address(address), hit, deadline)
             .map_err(|error| tracing_failure("running the program", &error))
     }
 
@@ -242,6 +246,16 @@ fn refused_tracing(error: &io::Error) -> Failure {
     };
     let what = "a region of a running program".to_string();
     Failure::from(Unavailable { what, why: format!("tracing a program was refused: {error}"), remedy })
+}
+
+fn explain_late_start(file: &ExecutableFile) -> Failure {
+    Failure::Error(Box::new(ErrorRecord {
+        code: "hang",
+        exit: exit::FAULT,
+        text: format!("{} did not start in time", file.path().display()),
+        remedy: Some("allow it more time with --timeout, or run it by itself to see what it waits for".to_string()),
+        ..ErrorRecord::default()
+    }))
 }
 
 fn explain_start(file: &ExecutableFile, error: &io::Error) -> Failure {
