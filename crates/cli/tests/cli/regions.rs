@@ -176,6 +176,24 @@ fn a_loop_costs_per_iteration_what_its_code_costs_as_a_snippet() {
 }
 
 #[test]
+fn an_iteration_begins_and_ends_at_the_same_address() {
+    let folder = folder();
+    let Some(program) = traceable(&folder) else { return };
+    for hit in ["1", "7"] {
+        let arguments = ["run", "--json", "--quick", "--elf", &program, "--from", "chain_start", "--to", "chain_start"];
+        let answer = answer(cyclescope(&arguments).args(["--hit", hit]));
+        assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+        let line: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+        // Two multiplications and the decrement.
+        assert_eq!(line["region"]["instructions"], 3, "{line}");
+        let to = line["region"]["to"].as_str().expect("text");
+        assert!(answer.stderr.contains(&format!("ends before its jump back, as with --to {to}")), "{answer:?}");
+        let named = region(&program, "chain_start", to, &["--hit", hit]);
+        assert_eq!(named["region"]["instructions"], 3, "{named}");
+    }
+}
+
+#[test]
 fn a_region_finds_what_it_changes_restored() {
     let folder = folder();
     let Some(program) = traceable(&folder) else { return };
@@ -263,7 +281,8 @@ fn places_that_are_no_region_are_refused_with_a_reason() {
         ("chain", "nothing", &[], 2, "has no function `nothing`"),
         ("12g", "end", &[], 2, "`12g` is no address"),
         ("chain+", "end", &[], 2, "`chain+` is no address"),
-        ("chain", "chain", &[], 2, "are the same address"),
+        // It comes back by no jump.
+        ("end", "end", &[], 2, "to which no single jump leads back"),
         ("never", "end", &[], 2, "ended with exit code 3 and never arrived at --from, never"),
         ("update", "end", &["--hit", "3"], 2, "ended with exit code 3 and arrived at --from, update, only 2 times"),
         ("chain", "end", &["--args", "a"], 4, "ended by SIGABRT and never arrived"),

@@ -4,11 +4,11 @@ use super::executable_file::ExecutableFile;
 use super::process_map::{PAGE, ProcessMap};
 use super::region_pages::{RegionPages, find_pieces, is_unused, join_pages, new_area, write_code};
 use super::region_pass::{EXIT_JUMP_BYTES, RegionPass};
-use super::stopped_task::ProgramEnd;
+use super::stopped_task::{ProgramEnd, StoppedTask};
 use super::traced_process::{RunStop, TracedProcess, tracing_failure};
 use super::trampoline::{Trampoline, data_bytes};
 use crate::args::{RegionArgs, RunArgs};
-use crate::output::Failure;
+use crate::output::{Failure, print_warning};
 use cyclescope::error::Unavailable;
 use cyclescope::executor::user::signal_name;
 use cyclescope::program::memory::{AreaAddress, MOST_AREAS, MemoryArea, ProgramMemory};
@@ -63,7 +63,7 @@ struct RegionPlace<'a> {
 impl CapturedRegion {
     /// Takes the region that --elf, --from and --to name from a run.
     pub fn capture(args: &RunArgs) -> Result<CapturedRegion, Failure> {
-        let place = RegionPlace::from_args(args)?;
+        let place = RegionPlace::from_args(args)?.end_at_closing_jump()?;
         let own = ProcessMap::read(&[std::process::id()]);
         let own = own.map_err(|error| tracing_failure("reading the mappings of this process", &error))?;
         for _ in 0..ATTEMPTS {
@@ -124,10 +124,6 @@ impl<'a> RegionPlace<'a> {
         let file = ExecutableFile::read(path)?;
         let start = file.find_address("--from", &from.to_string_lossy())?;
         let end = file.find_address("--to", to)?;
-        if start == end {
-            let remedy = "name the address behind the loop with --to, and its start with --from";
-            return Err(Failure::usage("--from and --to are the same address", Some(remedy)));
-        }
         let arguments = shlex::split(region.arguments.as_deref().unwrap_or_default())
             .ok_or_else(|| Failure::usage("--args has an unclosed quote", None))?;
         let limit = Duration::from_secs_f64(region.timeout.unwrap_or(TIMEOUT_S));
@@ -135,8 +131,26 @@ impl<'a> RegionPlace<'a> {
         Ok(RegionPlace { file, start, end, hit, arguments, limit, args: region })
     }
 
+    /// The place of one iteration, which begins and ends at the same address, ends at the jump back:
+    /// the code at its start can't be replaced by the exit.
+    fn end_at_closing_jump(self) -> Result<RegionPlace<'a>, Failure> {
+        if self.start != self.end {
+            return Ok(self);
+        }
+        let (process, _, pass) = self.pass_once()?;
+        let Some(jump) = pass.closing_jump.map(|jump| process.file_address(jump)).filter(|jump| *jump != self.start)
+        else {
+            let remedy = "name the last jump of the iteration, or the address behind the loop, with --to";
+            let text = "--from and --to are the same address, to which no single jump leads back";
+            return Err(Failure::usage(text, Some(remedy)));
+        };
+        let name = self.file.name_address(jump);
+        print_warning(&format!("the region of one iteration ends before its jump back, as with --to {name}"));
+        Ok(RegionPlace { end: jump, ..self })
+    }
+
     /// Runs the program to the region, and once through it.
-    fn capture(&self) -> Result<CapturedRegion, Failure> {
+    fn pass_once(&self) -> Result<(TracedProcess, StoppedTask, RegionPass), Failure> {
         let deadline = Instant::now() + self.limit;
         let mut process = TracedProcess::start(&self.file, &self.arguments, deadline)?;
         let task = match process.run_to(self.start, self.hit, deadline)? {
@@ -147,6 +161,13 @@ impl<'a> RegionPlace<'a> {
         let end = process.loaded_address(self.end);
         let left = deadline.saturating_duration_since(Instant::now());
         let pass = RegionPass::record(&process, &self.file, &task, end, left)?;
+        Ok((process, task, pass))
+    }
+
+    /// Takes the region from one run.
+    fn capture(&self) -> Result<CapturedRegion, Failure> {
+        let (process, task, pass) = self.pass_once()?;
+        let end = process.loaded_address(self.end);
         let map = ProcessMap::read(&[task.number(), std::process::id()]);
         let map = map.map_err(|error| tracing_failure("reading the program's mappings", &error))?;
         self.build(pass, &map, process.loaded_address(self.start), end)

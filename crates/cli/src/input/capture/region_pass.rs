@@ -56,6 +56,8 @@ pub struct RegionPass {
     pub uses_bases: bool,
     /// Its loops, the outermost first.
     pub loops: Vec<RegionLoop>,
+    /// The address of its last instruction, if that is a jump and executes only once.
+    pub closing_jump: Option<u64>,
 }
 
 /// A decoded instruction, and how it uses memory.
@@ -148,7 +150,9 @@ impl RegionPass {
         recorder.include_bytes(end, EXIT_JUMP_BYTES)?;
         let loops = recorder.find_loops(instructions);
         let PassRecorder { pages, uses_bases, .. } = recorder;
-        Ok(RegionPass { before, after: registers, vectors, pages, instructions, uses_bases, loops })
+        let closing_jump = last.filter(|last| is_jump(&last.instruction) && last.executed.get() == 1);
+        let closing_jump = closing_jump.map(|last| last.instruction.ip());
+        Ok(RegionPass { before, after: registers, vectors, pages, instructions, uses_bases, loops, closing_jump })
     }
 }
 
@@ -298,11 +302,7 @@ impl PassRecorder<'_> {
 
     /// Notes a jump back, which closes a loop.
     fn note_jump(&mut self, instruction: &Instruction, target: u64, number: u64) {
-        let is_jump = matches!(
-            instruction.flow_control(),
-            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
-        );
-        if !is_jump || target > instruction.ip() {
+        if !is_jump(instruction) || target > instruction.ip() {
             return;
         }
         let track = self.loops.entry(target).or_insert(LoopTrack { last: number, end: instruction.ip() });
@@ -336,6 +336,13 @@ impl PassRecorder<'_> {
         };
         found.into_iter().enumerate().filter(is_reported).map(to_loop).collect()
     }
+}
+
+fn is_jump(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
+    )
 }
 
 /// Whether one instruction is several steps.
