@@ -6,7 +6,7 @@
 
 use crate::args::{ArgValue, BUFFER_START, CallArgument};
 use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlace, classify_result, find_alignment};
-use crate::input::signature::{BitReading, Parameter, Pointee, Signature, ValueType};
+use crate::input::signature::{BitReading, FunctionTypes, Parameter, Pointee, Signature, ValueType};
 use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural};
 use crate::output::Failure;
 
@@ -63,12 +63,12 @@ impl BoundCall {
 pub fn bind_arguments(
     name: &str,
     given: GivenArguments,
-    signature: Option<&Signature>,
+    types: &FunctionTypes,
     memory: &dyn CallMemory,
 ) -> Result<BoundCall, Failure> {
-    match signature {
+    match types.signature() {
         Some(signature) => SignatureBinding { signature, memory }.bind(name, given),
-        None => bind_by_kind(name, given, memory),
+        None => bind_by_kind(name, given, types, memory),
     }
 }
 
@@ -76,7 +76,12 @@ pub fn bind_arguments(
 const UNKNOWN_INTEGER: ValueType = ValueType::Integer { bytes: 8, reading: BitReading::Unknown };
 
 /// Passes each value by its own kind.
-fn bind_by_kind(name: &str, given: GivenArguments, memory: &dyn CallMemory) -> Result<BoundCall, Failure> {
+fn bind_by_kind(
+    name: &str,
+    given: GivenArguments,
+    types: &FunctionTypes,
+    memory: &dyn CallMemory,
+) -> Result<BoundCall, Failure> {
     let (first, rest): (&[ArgValue], &[CallArgument]) = match given {
         GivenArguments::All(all) => (&[], all),
         GivenArguments::AfterBuffer(rest) => (&[BUFFER_START], rest),
@@ -86,8 +91,9 @@ fn bind_by_kind(name: &str, given: GivenArguments, memory: &dyn CallMemory) -> R
         first.iter().map(|value| (value, None)).chain(rest.iter().map(|given| (&given.value, given.name.as_ref())))
     {
         if let Some(parameter) = parameter {
-            let text = format!("the file has no debug information, so `{parameter}` can't be found in {name}");
-            return Err(Failure::usage(text, Some("give the arguments in order, or compile the file with -g")));
+            let text = format!("{}, so `{parameter}` can't be found in {name}", types.explain_absence());
+            let remedy = format!("give the arguments in order, or {}", types.absence_remedy());
+            return Err(Failure::usage(text, Some(&remedy)));
         }
         let value_type = match value {
             ArgValue::Double(_) => ValueType::Float { bytes: 8 },
@@ -95,8 +101,8 @@ fn bind_by_kind(name: &str, given: GivenArguments, memory: &dyn CallMemory) -> R
             ArgValue::Number(_) | ArgValue::Size { .. } => UNKNOWN_INTEGER,
             ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
             ArgValue::Members(_) => {
-                let text = format!("the file has no debug information, so the structure {value} has no layout");
-                return Err(Failure::usage(text, Some("compile the file with -g")));
+                let text = format!("{}, so the structure {value} has no layout", types.explain_absence());
+                return Err(Failure::usage(text, Some(types.absence_remedy())));
             }
         };
         let words = encode_value(&value_type, value, memory)

@@ -4,9 +4,9 @@ use crate::args::{ArgValue, BufferContents, CallArgs, CallArgument, CallMemoryNa
 use crate::input::argument_binding::{BoundCall, GivenArguments, bind_arguments};
 use crate::input::call_code::{CallEncoding, SECOND_REGISTER_NUMBER};
 use crate::input::calling_convention::{ArgumentWord, ResultPlace};
-use crate::input::signature::Signature;
+use crate::input::signature::{FunctionTypes, Signature};
 use crate::input::value_encoding::CallMemory;
-use crate::output::Failure;
+use crate::output::{Failure, print_warning};
 use cyclescope::context::FloatElement;
 use cyclescope::input::{self, InputKind};
 use cyclescope::program::memory::{
@@ -36,8 +36,8 @@ pub struct CallRequest<'a> {
     pub args: &'a CallArgs,
     /// All of its arguments, if --call has them.
     pub arguments: Option<&'a [CallArgument]>,
-    /// Its types, if known.
-    pub signature: Option<&'a Signature>,
+    /// Its types.
+    pub types: &'a FunctionTypes,
     /// The types of the function that runs before each call, if known.
     pub setup: Option<&'a Signature>,
 }
@@ -89,18 +89,23 @@ impl CallParameters {
         let memory = FunctionMemory::new(requests, &given, seed)?;
         let bind = |(request, given): (&CallRequest, &GivenArguments), size: &u64| {
             let own = VariantMemory { memory: &memory, size: *size };
-            let call = bind_arguments(request.name, *given, request.signature, &own)?;
+            let call = bind_arguments(request.name, *given, request.types, &own)?;
             request.setup.map_or(Ok(()), |setup| require_same_arguments(setup, request, &call))?;
             Ok::<_, Failure>(call)
         };
         let calls = requests.iter().zip(&given).zip(&memory.sizes).map(|(call, size)| bind(call, size));
         let calls = calls.collect::<Result<Vec<_>, _>>()?;
-        let known = requests.iter().zip(&calls).map(|(request, call)| request.signature.map(|_| call.result));
+        let known = requests.iter().zip(&calls).map(|(request, call)| request.types.signature().map(|_| call.result));
         let serialized = choose_serialization(args.serialize, &known.flatten().collect::<Vec<_>>())?;
         for call in &calls {
             memory.require_stack(call)?;
         }
-        let signatures = requests.iter().map(|request| request.signature.map(|known| known.text.clone())).collect();
+        for request in requests.iter().filter(|request| matches!(request.types, FunctionTypes::Missing(_))) {
+            let why = request.types.explain_absence();
+            print_warning(&format!("the types of {} are not known: {why}; check its arguments", request.name));
+        }
+        let signature = |request: &CallRequest| request.types.signature().map(|known| known.text.clone());
+        let signatures = requests.iter().map(signature).collect();
         let calling = CallParameters { serialized, setup: args.setup.clone(), calls, memory, signatures };
         match calling.program_memory().check() {
             Ok(()) => Ok(calling),

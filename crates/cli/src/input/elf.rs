@@ -192,8 +192,12 @@ mod tests {
             let status = Command::new("cc").args(words).arg("-o").arg(&output).arg(&source).status();
             status.is_ok_and(|status| status.success()).then(|| std::fs::read(output).expect("a file"))
         };
-        let seeds =
-            [made(&["-fPIE", "-pie", "-g"], "pie"), made(&["-fPIC", "-shared", "-O0", "-g"], "so"), made(&["-c"], "o")];
+        let seeds = [
+            made(&["-fPIE", "-pie", "-g"], "pie"),
+            made(&["-fPIC", "-shared", "-O0", "-g"], "so"),
+            made(&["-fPIC", "-shared", "-g", "-gsplit-dwarf"], "split"),
+            made(&["-c"], "o"),
+        ];
         let seeds: Vec<Vec<u8>> = seeds.into_iter().flatten().collect();
         if seeds.is_empty() {
             return cyclescope_skipped::report_skipped("no compiler makes a file here");
@@ -206,7 +210,7 @@ mod tests {
             }
             // The address of `f` in an intact file.
             for address in (0x1000..0x1200).step_by(16).chain([0]) {
-                let _ = debug_info::read_signature(bytes, address, "f");
+                let _ = debug_info::read_types(bytes, &source, address, "f");
             }
             let _ = allocated_contents(bytes.to_vec());
             if let Ok(parsed) = NativeElf::parse(bytes) {

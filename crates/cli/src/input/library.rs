@@ -7,7 +7,7 @@ use crate::input::elf;
 use crate::input::function::LibraryFunction;
 use crate::input::function_symbol::{self, FunctionSymbol, NameMatch};
 use crate::input::region;
-use crate::input::signature::Signature;
+use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::Failure;
 use crate::process::interrupt::ScratchFolder;
 use cyclescope::input::InputKind;
@@ -29,7 +29,7 @@ pub struct FunctionLibrary {
 /// A function and its types, if known.
 struct TypedFunction {
     symbol: FunctionSymbol,
-    signature: Option<Signature>,
+    types: FunctionTypes,
 }
 
 /// Default name of a compiled function.
@@ -95,8 +95,8 @@ impl FunctionLibrary {
             Ok::<_, Failure>(found.unwrap_or_else(|| FunctionSymbol::from_loader(name)))
         };
         let typed = |symbol: FunctionSymbol| {
-            let read = |address| debug_info::read_signature(&image, address, &symbol.display);
-            TypedFunction { signature: symbol.address.and_then(read), symbol }
+            let read = |address| debug_info::read_types(&image, source, address, &symbol.display);
+            TypedFunction { types: symbol.address.map_or(FunctionTypes::Unknown, read), symbol }
         };
         let function = whole.map_or_else(|| find(&call.name), Ok)?;
         let functions = [Some(typed(function)), setup.map(find).transpose()?.map(typed)];
@@ -112,9 +112,14 @@ impl FunctionLibrary {
         &self.function().symbol.display
     }
 
-    /// The types of the function and of the one that runs before it, if known.
-    pub fn signatures(&self) -> [Option<&Signature>; 2] {
-        self.functions.each_ref().map(|function| function.as_ref().and_then(|function| function.signature.as_ref()))
+    /// What is known about the function's types.
+    pub fn types(&self) -> &FunctionTypes {
+        &self.function().types
+    }
+
+    /// The types of the function that runs before each call, if known.
+    pub fn setup_signature(&self) -> Option<&Signature> {
+        self.functions[1].as_ref().and_then(|setup| setup.types.signature())
     }
 
     /// All arguments of a call of the function, if the text of --call has them.
@@ -171,6 +176,8 @@ fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straig
     let mut flags = compiler::join_flags(&first, args.cflags.as_deref())?;
     // Debug information has the functions' types, and changes no code.
     flags.push("-g".to_string());
+    // It is read from the library. A file of its own would stay in the folder.
+    flags.retain(|flag| !flag.starts_with("-gsplit-dwarf"));
     compiler.compile(source, InputKind::Source, &flags, &library, &[])?;
     Ok(library)
 }

@@ -1,6 +1,46 @@
 //! The types of a function's parameters and result, to the detail that the calling convention
 //! needs.
 
+use std::path::PathBuf;
+
+/// What is known about the types of a function.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FunctionTypes {
+    /// All of them.
+    Known(Box<Signature>),
+    /// Nothing, because there is no debug information.
+    Unknown,
+    /// Nothing, because they are in this file, which is missing or of another build.
+    Missing(PathBuf),
+}
+
+impl FunctionTypes {
+    /// The types, if known.
+    pub fn signature(&self) -> Option<&Signature> {
+        if let FunctionTypes::Known(signature) = self { Some(signature) } else { None }
+    }
+
+    /// Why they are not known.
+    pub fn explain_absence(&self) -> String {
+        match self {
+            FunctionTypes::Missing(file) => {
+                format!("its debug information is in {}, which is missing or of another build", file.display())
+            }
+            _ => "the file has no debug information".to_string(),
+        }
+    }
+
+    /// How they become known.
+    pub fn absence_remedy(&self) -> &'static str {
+        match self {
+            FunctionTypes::Missing(_) => {
+                "put that file there or beside the measured file, or compile without -gsplit-dwarf"
+            }
+            _ => "compile the file with -g",
+        }
+    }
+}
+
 /// What a function takes and returns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signature {

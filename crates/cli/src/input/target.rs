@@ -278,8 +278,13 @@ impl NamedLibrary {
             Some(all) => Some(all),
             None => first.library.read_arguments(first_args.call.as_ref())?,
         };
-        let [signature, setup] = self.library.signatures();
-        Ok(CallRequest { name: self.library.name(), args: &own.call_with, arguments, signature, setup })
+        Ok(CallRequest {
+            name: self.library.name(),
+            args: &own.call_with,
+            arguments,
+            types: self.library.types(),
+            setup: self.library.setup_signature(),
+        })
     }
 
     /// Loads the function, unless a region is measured.

@@ -160,3 +160,80 @@ fn long_archives_are_linked() {
         assert_eq!(line["call"]["signature"], format!("long {name}(long *p)"), "{line}");
     }
 }
+
+#[test]
+fn types_come_from_files_of_debug_information() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let call = |file: &str, arguments: &str, code: &[i32]| run(file, &["--call", &format!("f({arguments})")], code);
+    let signature = |line: &Value| line["call"]["signature"].as_str().map(str::to_string);
+    let text = |line: &Value| format!("{} {}", line["text"], line["remedy"]);
+    let made = |tool: &str, words: &[&str]| {
+        let ended = Command::new(tool).args(words).output().map(|ended| ended.status.success());
+        if !matches!(ended, Ok(true)) {
+            cyclescope_skipped::report_left_out(format_args!("{tool} {words:?}: {ended:?}"));
+        }
+        matches!(ended, Ok(true))
+    };
+    // The call is wrong without the type of `k`.
+    let code = |value: &str| {
+        format!(
+            "struct s {{ long a; float b; }};\nfloat f(float *p, float k, struct s s) \
+                 {{ if (k != 2.5f || s.a != {value}) __builtin_trap(); return *p * k * s.b; }}\n"
+        )
+    };
+    let declared = Some("float f(float *p, float k, struct s s)".to_string());
+    for version in ["-gdwarf-5", "-gdwarf-4"] {
+        let words = ["-c", "-fPIC", "-g", "-gsplit-dwarf", version];
+        let Some(object) = build(folder.path(), &code("3"), "cc", &words, "split.o") else { continue };
+        assert_eq!(signature(&call(&object, "buffer, 2.5, {3, 1}", &[0, 5])), declared, "{version}");
+        let library = path("split.so");
+        assert!(made("cc", &["-shared", "-o", &library, &object]), "no library");
+        assert_eq!(signature(&call(&library, "buffer, 2.5, {3, 1}", &[0, 5])), declared, "{version}");
+        // The compiler named the file in its own folder; beside the object it is found too.
+        std::fs::create_dir_all(path("moved")).expect("a folder");
+        for name in ["split.o", "split.dwo"] {
+            std::fs::copy(path(name), path(&format!("moved/{name}"))).expect("a file");
+        }
+        // Alone with its package, a library needs no other file.
+        std::fs::create_dir_all(path("packed")).expect("a folder");
+        std::fs::copy(&library, path("packed/split.so")).expect("a file");
+        let package = ["-e", &library, "-o", &path("packed/split.so.dwp")];
+        let is_packed = made("llvm-dwp", &package) || made("dwp", &package);
+        std::fs::remove_file(path("split.dwo")).expect("a file");
+        for name in ["moved/split.o", "packed/split.so"] {
+            if is_packed || !name.starts_with("packed") {
+                let line = call(&path(name), "buffer, 2.5, {3, 1}", &[0, 5]);
+                assert_eq!(signature(&line), declared, "{version}, {name}");
+            }
+        }
+        let missing = text(&call(&object, "buffer, k=2.5, 3", &[2]));
+        assert!(missing.contains("split.dwo, which is missing"), "{missing}");
+        // That of another build has other types.
+        let other = code("3").replace("float k", "double k");
+        if let Some(other) = build(folder.path(), &other, "cc", &words, "other.o") {
+            std::fs::rename(path("other.dwo"), path("split.dwo")).expect("a file");
+            let stale = text(&call(&object, "buffer, k=2.5, 3", &[2]));
+            assert!(stale.contains("of another build"), "{other}: {stale}");
+        }
+        ["moved", "packed"].iter().for_each(|name| std::fs::remove_dir_all(path(name)).expect("a folder"));
+    }
+    let words = ["-shared", "-fPIC", "-g"];
+    let Some(library) = build(folder.path(), &code("4"), "cc", &words, "whole.so") else { return };
+    let debug = path("whole.debug");
+    if made("objcopy", &["--only-keep-debug", &library, &debug])
+        && made("objcopy", &["--strip-debug", &format!("--add-gnu-debuglink={debug}"), &library])
+    {
+        assert_eq!(signature(&call(&library, "buffer, 2.5, {4, 1}", &[0, 5])), declared);
+        std::fs::create_dir(path(".debug")).expect("a folder");
+        std::fs::rename(&debug, path(".debug/whole.debug")).expect("a file");
+        assert_eq!(signature(&call(&library, "buffer, 2.5, {4, 1}", &[0, 5])), declared);
+        // A file with another checksum is not the library's.
+        std::fs::copy(&library, path(".debug/whole.debug")).expect("a file");
+        let missing = text(&call(&library, "buffer, k=2.5, 3", &[2]));
+        assert!(missing.contains("no debug information"), "{missing}");
+    }
+}

@@ -4,6 +4,7 @@ use gimli::{
     AttributeValue, DebugInfoOffset, DebugTypeSignature, DebuggingInformationEntry, DwAt, DwLang, Dwarf, EndianSlice,
     LittleEndian, Unit, UnitHeader, UnitOffset, UnitType,
 };
+use std::cell::Cell;
 use std::rc::Rc;
 
 pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -15,6 +16,11 @@ const REFERENCES_MOST: usize = 24;
 /// The debug information of a file.
 pub struct DebugEntries<'a> {
     pub dwarf: Dwarf<Slice<'a>>,
+    /// The unit in the file of the code that belongs to a file of debug information alone. It has
+    /// what depends on addresses.
+    pub skeleton: Option<Rc<Unit<Slice<'a>>>>,
+    /// Whether a reference leads to the file that several files share.
+    pub refers_to_shared: Cell<bool>,
 }
 
 /// An entry and the unit that it belongs to.
@@ -25,8 +31,29 @@ pub struct EntryPlace<'a> {
 }
 
 impl<'a> DebugEntries<'a> {
+    /// Entries of this debug information, which may belong to a unit in another file.
+    pub fn new(dwarf: Dwarf<Slice<'a>>, skeleton: Option<Rc<Unit<Slice<'a>>>>) -> DebugEntries<'a> {
+        DebugEntries { dwarf, skeleton, refers_to_shared: Cell::new(false) }
+    }
+
     fn load_unit(&self, header: UnitHeader<Slice<'a>>) -> gimli::Result<Rc<Unit<Slice<'a>>>> {
-        self.dwarf.unit(header).map(Rc::new)
+        let mut unit = self.dwarf.unit(header)?;
+        if let Some(skeleton) = &self.skeleton {
+            unit.copy_relocated_attributes(skeleton);
+        }
+        Ok(Rc::new(unit))
+    }
+
+    /// The units whose code includes an address and whose other entries are in another file.
+    pub fn find_skeletons(&self, address: u64) -> gimli::Result<Vec<Rc<Unit<Slice<'a>>>>> {
+        let (mut headers, mut found) = (self.dwarf.units(), Vec::new());
+        while let Some(header) = headers.next()? {
+            let unit = self.load_unit(header)?;
+            if unit.dwo_name()?.is_some() && self.holds(&unit, address)? == Some(true) {
+                found.push(unit);
+            }
+        }
+        Ok(found)
     }
 
     /// Finds the entry of the function that begins at an address.
@@ -34,7 +61,7 @@ impl<'a> DebugEntries<'a> {
         let mut headers = self.dwarf.units();
         while let Some(header) = headers.next()? {
             let unit = self.load_unit(header)?;
-            if !self.may_hold(&unit, address)? {
+            if self.holds(&unit, address)? == Some(false) {
                 continue;
             }
             let mut entries = unit.entries();
@@ -48,17 +75,17 @@ impl<'a> DebugEntries<'a> {
         Ok(None)
     }
 
-    /// Whether a unit's code may include an address. Some units don't list their code.
-    fn may_hold(&self, unit: &Unit<Slice<'a>>, address: u64) -> gimli::Result<bool> {
+    /// Whether a unit's code includes an address; `None` if the unit doesn't list its code.
+    fn holds(&self, unit: &Unit<Slice<'a>>, address: u64) -> gimli::Result<Option<bool>> {
         let mut ranges = self.dwarf.unit_ranges(unit)?;
-        let mut is_listed = false;
+        let mut holds = None;
         while let Some(range) = ranges.next()? {
             if (range.begin..range.end).contains(&address) {
-                return Ok(true);
+                return Ok(Some(true));
             }
-            is_listed = true;
+            holds = Some(false);
         }
-        Ok(!is_listed)
+        Ok(holds)
     }
 
     fn begins_at(&self, unit: &Unit<Slice<'a>>, entry: &Entry<'a>, address: u64) -> gimli::Result<bool> {
@@ -78,6 +105,10 @@ impl<'a> DebugEntries<'a> {
             AttributeValue::UnitRef(offset) => Some(EntryPlace { unit: place.unit.clone(), offset }),
             AttributeValue::DebugInfoRef(offset) => self.find_place(offset),
             AttributeValue::DebugTypesRef(signature) => self.find_type_unit(signature),
+            AttributeValue::DebugInfoRefSup(_) => {
+                self.refers_to_shared.set(true);
+                None
+            }
             _ => None,
         };
         Some(found.unwrap_or(nowhere))

@@ -1,39 +1,113 @@
 //! Reads a function's signature from debug information (DWARF).
 //!
 //! The function is found by its address, which distinguishes functions of the same name. Types
-//! become the few kinds that the calling convention knows, and text for messages.
+//! become the few kinds that the calling convention knows, and text for messages. The debug
+//! information of a unit or of the whole file may be in another file.
 //!
-//! Limits: debug information in other files is not read. Rust has a calling
+//! Limits: parts that several files share (`dwz`) are not read. Rust has a calling
 //! convention of its own. It agrees with that of C for numbers, addresses and fat pointers; other
 //! types of Rust are unsupported.
 
 mod class_copying;
 mod debug_entries;
+mod debug_files;
 mod type_reader;
 mod type_text;
 
 use crate::input::calling_convention::INTEGER_REGISTERS;
-use crate::input::signature::{Parameter, Signature, ValueType};
+use crate::input::signature::{FunctionTypes, Parameter, Signature, ValueType};
 use cyclescope::input::MOST_FILE_BYTES;
 use debug_entries::{DebugEntries, Entry, EntryPlace, Slice};
+use debug_files::SplitUnit;
 use flate2::read::ZlibDecoder;
-use gimli::{AttributeValue, DwarfSections, LittleEndian};
+use gimli::{AttributeValue, Dwarf, DwarfPackageSections, DwarfSections, LittleEndian, SectionId};
 use object::read::elf::ElfFile64;
 use object::{CompressionFormat, Endianness, Object, ObjectSection};
 use std::borrow::Cow;
 use std::io::Read;
+use std::path::Path;
 use type_reader::TypeReader;
 
-/// Reads the signature of the function at this address of a library; messages call it `name`.
-/// `None` without debug information.
-pub fn read_signature(image: &[u8], address: u64, name: &str) -> Option<Signature> {
-    let file = ElfFile64::<Endianness>::parse(image).ok()?;
-    let sections =
-        DwarfSections::load(|id| Ok::<_, gimli::Error>(read_section(&file, id.name()).unwrap_or_default())).ok()?;
-    let dwarf = sections.borrow(|section| Slice::new(section, LittleEndian));
-    let entries = DebugEntries { dwarf };
+/// Reads the types of the function at this address of a library; messages call it `name`. Other
+/// files are looked for beside `source`.
+pub fn read_types(image: &[u8], source: &Path, address: u64, name: &str) -> FunctionTypes {
+    let Ok(file) = ElfFile64::<Endianness>::parse(image) else { return FunctionTypes::Unknown };
+    if file.section_by_name(SectionId::DebugInfo.name()).is_some() {
+        return read_file(&file, source, address, name);
+    }
+    let Some((path, content)) = debug_files::find_debug_file(&file, source) else { return FunctionTypes::Unknown };
+    match ElfFile64::<Endianness>::parse(content.as_slice()) {
+        Ok(file) => read_file(&file, &path, address, name),
+        Err(_) => FunctionTypes::Unknown,
+    }
+}
+
+fn read_file(file: &ElfFile64<Endianness>, path: &Path, address: u64, name: &str) -> FunctionTypes {
+    let Some(sections) = load_sections(file, |id| Some(id.name())) else { return FunctionTypes::Unknown };
+    let entries = DebugEntries::new(borrow_sections(&sections), None);
+    if let Some(signature) = read_function_at(&entries, address, name) {
+        return FunctionTypes::Known(Box::new(signature));
+    }
+    let mut missing = FunctionTypes::Unknown;
+    for skeleton in entries.find_skeletons(address).unwrap_or_default() {
+        let Some(split) = SplitUnit::new(&entries.dwarf, skeleton) else { continue };
+        let packaged = split.find_package(path).and_then(|content| read_package(&split, &content, address, name));
+        let read = |content: Vec<u8>| read_split_unit(&split, &content, address, name);
+        match packaged.or_else(|| split.find_files(path).find_map(read)) {
+            Some(signature) => return FunctionTypes::Known(Box::new(signature)),
+            None => missing = FunctionTypes::Missing(split.named_file()),
+        }
+    }
+    missing
+}
+
+/// Reads a function from the file of its unit's debug information.
+fn read_split_unit(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
+    let file = ElfFile64::<Endianness>::parse(content).ok()?;
+    let sections = load_sections(&file, SectionId::dwo_name)?;
+    let mut dwarf = borrow_sections(&sections);
+    dwarf.make_dwo(split.parent);
+    let entries = DebugEntries::new(dwarf, Some(split.skeleton.clone()));
     let function = entries.find_function(address).ok()??;
+    // Otherwise it is of another build.
+    if function.unit.dwo_id != split.skeleton.dwo_id {
+        return None;
+    }
     read_function(&entries, &function, name)
+}
+
+/// The same for a package of such files.
+fn read_package(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
+    let file = ElfFile64::<Endianness>::parse(content).ok()?;
+    let load = |id: SectionId| {
+        let content = id.dwo_name().and_then(|name| read_section(&file, name));
+        Ok::<_, gimli::Error>(content.unwrap_or_default())
+    };
+    let sections = DwarfPackageSections::load(load).ok()?;
+    let package = sections.borrow(|section| Slice::new(section, LittleEndian), Slice::new(&[], LittleEndian)).ok()?;
+    let dwarf = package.find_cu(split.skeleton.dwo_id?, split.parent).ok()??;
+    let entries = DebugEntries::new(dwarf, Some(split.skeleton.clone()));
+    read_function_at(&entries, address, name)
+}
+
+/// Contents of sections.
+type SectionContents<'a> = DwarfSections<Cow<'a, [u8]>>;
+
+fn load_sections<'a>(
+    file: &ElfFile64<'a, Endianness>,
+    name: impl Fn(SectionId) -> Option<&'static str>,
+) -> Option<SectionContents<'a>> {
+    let load = |id| name(id).and_then(|name| read_section(file, name)).unwrap_or_default();
+    DwarfSections::load(|id| Ok::<_, gimli::Error>(load(id))).ok()
+}
+
+fn borrow_sections<'a>(sections: &'a SectionContents) -> Dwarf<Slice<'a>> {
+    sections.borrow(|section| Slice::new(section, LittleEndian))
+}
+
+fn read_function_at(entries: &DebugEntries, address: u64, name: &str) -> Option<Signature> {
+    let function = entries.find_function(address).ok()??;
+    read_function(entries, &function, name).filter(|_| !entries.refers_to_shared.get())
 }
 
 /// The content of a section, decompressed if necessary.

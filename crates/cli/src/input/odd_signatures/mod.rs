@@ -216,14 +216,10 @@ impl LoadedFunctions {
         let found = whole.map_or_else(|| find(&target.name, NameMatch::End), |whole| Ok(Some(whole)));
         let symbol = found.map_err(|failure| failure.text().to_string())?.ok_or("no such function")?;
         let address = symbol.address.expect("an address");
-        let signature = debug_info::read_signature(&self.image, address, &symbol.display).expect("a signature");
-        let request = CallRequest {
-            name: &symbol.display,
-            args,
-            arguments: arguments.as_deref(),
-            signature: Some(&signature),
-            setup: None,
-        };
+        let types = debug_info::read_types(&self.image, Path::new("functions.so"), address, &symbol.display);
+        let signature = types.signature().expect("a signature");
+        let request =
+            CallRequest { name: &symbol.display, args, arguments: arguments.as_deref(), types: &types, setup: None };
         let refused = |failure: crate::output::Failure| {
             assert!(failure.text().contains(&signature.text), "{}", failure.text());
             failure.text().to_string()
