@@ -20,6 +20,8 @@ pub enum ArgValue {
     Memory(MemoryPlace),
     /// The address of this text and a NUL byte.
     Text(Vec<u8>),
+    /// The name of a value of an enumeration.
+    Name(String),
     /// Members of a structure.
     Members(Vec<ArgValue>),
 }
@@ -85,6 +87,7 @@ impl fmt::Display for ArgValue {
                 bytes.map_or(Ok(()), |bytes| write!(f, ":{bytes}"))?;
                 if *offset > 0 { write!(f, "+{offset}") } else { Ok(()) }
             }
+            ArgValue::Name(name) => name.fmt(f),
             ArgValue::Text(text) => write!(f, "\"{}\"", text.escape_ascii()),
             ArgValue::Members(members) => {
                 let members: Vec<String> = members.iter().map(ArgValue::to_string).collect();

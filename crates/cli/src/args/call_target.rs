@@ -133,6 +133,6 @@ mod tests {
             assert!(target.arguments.unwrap().unwrap_err().contains("`)`"), "{open}");
         }
         let typed = CallTarget::new("f(char const*, unsigned long)");
-        assert!(typed.arguments.unwrap().unwrap_err().contains("`char const*, unsigned long`"));
+        assert!(typed.arguments.unwrap().unwrap_err().contains("`const*, unsigned long`"));
     }
 }

@@ -5,6 +5,7 @@
 //! value    = integer | float | character | string | "{" [ value { "," value } ] "}"
 //!          | ("buffer" | "out") [ ":" bytes ] [ "+" bytes ]
 //!          | "size" [ "/" integer ] | "NULL" | "nullptr" | "true" | "false" | "INT_MAX" …
+//!          | the name of a value of an enumeration, such as RED or Color::Red
 //! ```
 //!
 //! An `@` may precede a value. Numbers and strings look like those of C. Braces hold the members of
@@ -76,6 +77,17 @@ impl<'a> ValueReader<'a> {
         let (taken, rest) = self.rest.split_at(end);
         self.rest = rest;
         taken
+    }
+
+    /// Takes a name with the names that it is in, such as `Color::Red`.
+    fn take_path(&mut self) -> &'a str {
+        let all = self.rest;
+        self.take_while(is_name_character);
+        while let Some(inner) = self.rest.strip_prefix("::").filter(|inner| is_name(inner)) {
+            self.rest = inner;
+            self.take_while(is_name_character);
+        }
+        &all[..all.len() - self.rest.len()]
     }
 
     fn read_argument(&mut self) -> Result<CallArgument, String> {
@@ -167,7 +179,8 @@ impl<'a> ValueReader<'a> {
     }
 
     fn read_word(&mut self) -> Result<ArgValue, String> {
-        let memory = match self.take_while(is_name_character) {
+        let word = self.take_path();
+        let memory = match word {
             "NULL" | "nullptr" | "false" => return Ok(ArgValue::Number(0)),
             "true" => return Ok(ArgValue::Number(1)),
             "sizeof" => {
@@ -188,7 +201,8 @@ impl<'a> ValueReader<'a> {
             }
             "buffer" => CallMemoryName::Buffer,
             "out" => CallMemoryName::Out,
-            word => return find_limit(word).map(ArgValue::Number).ok_or_else(String::new),
+            "NAN" | "INFINITY" => return Err(format!("`{word}` is no value here; write a number")),
+            word => return Ok(find_limit(word).map_or_else(|| ArgValue::Name(word.to_string()), ArgValue::Number)),
         };
         let bytes = if self.accept(':') { Some(self.read_bytes()?) } else { None };
         let offset = if self.accept('+') { self.read_bytes()? } else { 0 };
@@ -260,7 +274,10 @@ mod tests {
             assert_eq!(value(text), Ok(ArgValue::Number(number)), "{text}");
         }
         assert_eq!(parse_arguments("1'000, 'a'").unwrap().len(), 2);
-        for wrong in ["", "--1", "x", "e", "1 2", "'ab'", "@", "RED", "NAN"] {
+        for name in ["x", "RED", "Color::Red"] {
+            assert_eq!(value(name), Ok(ArgValue::Name(name.to_string())));
+        }
+        for wrong in ["", "--1", "1 2", "'ab'", "@", "a::", "a::1", "NAN", "f(1)"] {
             assert!(value(wrong).is_err(), "{wrong}");
         }
         let expressions = [
@@ -297,7 +314,7 @@ mod tests {
             "out:64+8",
             "out+16",
             "\"a\\n\\\"b\\x01\"",
-            "{1, {2.5f, buffer}, {}}",
+            "{1, {2.5f, buffer}, {RED}}",
         ] {
             assert_eq!(value(text).unwrap().to_string(), text);
         }
@@ -310,7 +327,7 @@ mod tests {
     #[test]
     fn errors_quote_the_place() {
         for (text, part) in [
-            ("0, buffr, 5", "at `buffr, 5`"),
+            ("0, buffer:, 5", "at `, 5`"),
             ("0, buffer 5", "comma between two arguments at `5`"),
             ("0,", "at the end"),
             ("\"open", "closing quote at `\"open`"),

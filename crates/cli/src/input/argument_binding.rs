@@ -73,7 +73,7 @@ pub fn bind_arguments(
 }
 
 /// The type of an integer without a parameter.
-const UNKNOWN_INTEGER: ValueType = ValueType::Integer { bytes: 8, reading: BitReading::Unknown };
+const UNKNOWN_INTEGER: ValueType = ValueType::integer(8, BitReading::Unknown);
 
 /// Passes each value by its own kind.
 fn bind_by_kind(
@@ -100,6 +100,11 @@ fn bind_by_kind(
             ArgValue::Single(_) => ValueType::Float { bytes: 4 },
             ArgValue::Number(_) | ArgValue::Size { .. } => UNKNOWN_INTEGER,
             ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
+            ArgValue::Name(_) => {
+                let text = format!("{}, so `{value}` has no value", types.explain_absence());
+                let remedy = format!("write a number, `buffer`, `out` or `size`, or {}", types.absence_remedy());
+                return Err(Failure::usage(text, Some(&remedy)));
+            }
             ArgValue::Members(_) => {
                 let text = format!("{}, so the structure {value} has no layout", types.explain_absence());
                 return Err(Failure::usage(text, Some(types.absence_remedy())));

@@ -78,6 +78,8 @@ pub enum ValueType {
         bytes: u64,
         /// Which numbers its bits are.
         reading: BitReading,
+        /// The values of an enumeration.
+        names: Vec<NamedNumber>,
     },
     /// `float` or `double`.
     Float {
@@ -102,6 +104,15 @@ pub enum ValueType {
     },
     /// A type that can't be passed here, and what it is.
     Unsupported(String),
+}
+
+/// A value of an enumeration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedNumber {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub number: i128,
 }
 
 /// Which numbers the bits of an integer are.
@@ -162,6 +173,11 @@ impl RecordType {
 }
 
 impl ValueType {
+    /// An integer that is no enumeration.
+    pub const fn integer(bytes: u64, reading: BitReading) -> ValueType {
+        ValueType::Integer { bytes, reading, names: Vec::new() }
+    }
+
     /// Bytes of a value.
     pub fn bytes(&self) -> u64 {
         match self {

@@ -2,7 +2,7 @@
 
 use crate::args::ArgValue;
 use crate::input::calling_convention::ArgumentWord;
-use crate::input::signature::{BitReading, Pointee, ValueType};
+use crate::input::signature::{BitReading, NamedNumber, Pointee, ValueType};
 
 /// The memory that arguments refer to.
 pub trait CallMemory {
@@ -11,6 +11,9 @@ pub trait CallMemory {
     /// The address of a value with an address: of a buffer or a text.
     fn locate(&self, value: &ArgValue) -> ArgumentWord;
 }
+
+/// Most names of values that a message lists.
+const NAMES_MOST: usize = 8;
 
 /// The number that an argument counts; 0 if it is no such number.
 pub fn count_of(value: &ArgValue, memory: &dyn CallMemory) -> u64 {
@@ -27,7 +30,7 @@ fn to_whole(value: &ArgValue, memory: &dyn CallMemory) -> Option<i128> {
         ArgValue::Size { divisor } => return Some((memory.size() / divisor).into()),
         ArgValue::Double(number) => *number,
         ArgValue::Single(number) => (*number).into(),
-        ArgValue::Memory(_) | ArgValue::Text(_) | ArgValue::Members(_) => return None,
+        ArgValue::Memory(_) | ArgValue::Text(_) | ArgValue::Name(_) | ArgValue::Members(_) => return None,
     };
     // The conversion clamps numbers beyond the integer type, and the way back shows it.
     (float as i128 as f64 == float && float.abs() < i128::MAX as f64).then_some(float as i128)
@@ -42,7 +45,7 @@ pub fn encode_value(
     let mut words = vec![ArgumentWord::Bits(0); value_type.bytes().div_ceil(8) as usize];
     write_value(value_type, value, 0, memory, &mut words)?;
     // Some compilers rely on integers that are extended to their register.
-    if let (ValueType::Integer { bytes: bytes @ ..8, reading: BitReading::Signed }, [ArgumentWord::Bits(word)]) =
+    if let (ValueType::Integer { bytes: bytes @ ..8, reading: BitReading::Signed, .. }, [ArgumentWord::Bits(word)]) =
         (value_type, words.as_mut_slice())
     {
         let unused = 64 - 8 * bytes;
@@ -85,8 +88,14 @@ fn write_value(
         (ValueType::Pointer(_), ArgValue::Number(0)) => Ok(()),
         (ValueType::Pointer(_), _) => Err("a pointer is `buffer`, `out`, \"text\" or NULL".to_string()),
         (_, ArgValue::Memory(_) | ArgValue::Text(_)) => Err("it is no pointer".to_string()),
-        (ValueType::Integer { bytes, reading }, _) => {
-            let number = to_whole(value, memory).ok_or("it is an integer type")?;
+        (ValueType::Float { .. } | ValueType::LongDouble, ArgValue::Name(_)) => {
+            Err("it is a floating point type".to_string())
+        }
+        (ValueType::Integer { bytes, reading, names }, _) => {
+            let number = match value {
+                ArgValue::Name(name) => find_named(name, names)?,
+                value => to_whole(value, memory).ok_or("it is an integer type")?,
+            };
             write_bits(encode_integer(number, *bytes, *reading)?, offset, *bytes, words);
             Ok(())
         }
@@ -106,6 +115,20 @@ fn write_value(
             Err("its type has no values".to_string())
         }
     }
+}
+
+/// The number of a value of an enumeration. The names around its own are not compared.
+fn find_named(name: &str, names: &[NamedNumber]) -> Result<i128, String> {
+    let own = name.rsplit("::").next().unwrap_or(name);
+    let found = names.iter().find(|named| named.name == own || named.name == name);
+    found.map(|named| named.number).ok_or_else(|| {
+        let known: Vec<&str> = names.iter().take(NAMES_MOST).map(|named| named.name.as_str()).collect();
+        match (known.as_slice(), names.len() > known.len()) {
+            ([], _) => "the type has no named values".to_string(),
+            (known, true) => format!("the values are {} and more", known.join(", ")),
+            (known, false) => format!("the values are {}", known.join(", ")),
+        }
+    })
 }
 
 /// Writes the lowest bytes of a number at an offset.

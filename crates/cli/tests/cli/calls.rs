@@ -427,8 +427,10 @@ fn calls_are_written_as_in_code() {
     let repro = shlex::split(line["repro"].as_str().expect("text")).expect("words");
     assert!(repro.iter().any(|word| word == call), "{repro:?}");
     source.run(&["--call", "f(-7, out, buffer, size/8, \"a\\tb\", 0.5)", "--buffer", "4K"], &[0, 5]);
-    let wrong = error_text(&source.run(&["--call", "f(-7, out, buffr, 5)"], &[2]));
-    assert!(wrong.contains("`f(-7, out, buffr, 5)`") && wrong.contains("at `buffr, 5`"), "{wrong}");
+    let wrong = error_text(&source.run(&["--call", "f(-7, out, buffr, 5, \"\", 1)"], &[2]));
+    assert!(wrong.contains("buffr can't be `const char *from`: a pointer is `buffer`"), "{wrong}");
+    let wrong = error_text(&source.run(&["--call", "f(-7, out, *buffer, 5)"], &[2]));
+    assert!(wrong.contains("`f(-7, out, *buffer, 5)`") && wrong.contains("at `*buffer, 5`"), "{wrong}");
     let few = error_text(&source.run(&["--call", "f(1, out)"], &[2]));
     assert!(few.contains("`const char *from` needs a value") && few.contains(signature), "{few}");
     let both = error_text(&source.run(&["--call", "g(buffer, 64)", "--arg", "n=64"], &[2]));

@@ -3,7 +3,7 @@
 use super::class_copying::ClassCopying;
 use super::debug_entries::{DebugEntries, Entry, EntryPlace};
 use super::type_text::{TypeText, pointer_sign, shorten_name};
-use crate::input::signature::{BitReading, Pointee, RecordMember, RecordType, ValueType};
+use crate::input::signature::{BitReading, NamedNumber, Pointee, RecordMember, RecordType, ValueType};
 use gimli::{AttributeValue, DwLang, DwTag};
 use std::cell::Cell;
 
@@ -62,7 +62,8 @@ impl<'r, 'a> TypeReader<'r, 'a> {
                     ValueType::Integer { reading, .. } => reading,
                     _ => BitReading::Unknown,
                 };
-                (ValueType::Integer { bytes: bytes.unwrap_or(4), reading }, named("enum"))
+                let names = self.read_enumerators(place, reading);
+                (ValueType::Integer { bytes: bytes.unwrap_or(4), reading, names }, named("enum"))
             }
             gimli::DW_TAG_structure_type => (self.read_record(place, &entry, false, depth), named("struct")),
             gimli::DW_TAG_class_type => (self.read_record(place, &entry, false, depth), named("class")),
@@ -72,6 +73,18 @@ impl<'r, 'a> TypeReader<'r, 'a> {
             gimli::DW_TAG_unspecified_type => unsupported(&name.unwrap_or_else(|| "an unspecified type".to_string())),
             _ => unsupported("a type of an unknown kind"),
         }
+    }
+
+    fn read_enumerators(&self, place: &EntryPlace<'a>, reading: BitReading) -> Vec<NamedNumber> {
+        let children = self.entries.children(place).unwrap_or_default();
+        let enumerators = children.iter().filter(|(_, entry)| entry.tag() == gimli::DW_TAG_enumerator);
+        let read = |(place, entry): &(EntryPlace<'a>, Entry<'a>)| {
+            let value = entry.attr_value(gimli::DW_AT_const_value)?;
+            let unsigned = value.udata_value().filter(|_| reading != BitReading::Signed).map(i128::from);
+            let number = unsigned.or_else(|| value.sdata_value().map(i128::from))?;
+            Some(NamedNumber { name: self.entries.text(place, entry, gimli::DW_AT_name)?, number })
+        };
+        enumerators.filter_map(read).collect()
     }
 
     /// The text of a structure, a union or an enumeration. In C its kind is a part of it.
@@ -279,13 +292,11 @@ fn read_base_type(entry: &Entry<'_>, bytes: u64, name: &str) -> ValueType {
         _ => None,
     };
     let found = match encoding {
-        gimli::DW_ATE_boolean => Some(ValueType::Integer { bytes, reading: BitReading::Truth }),
+        gimli::DW_ATE_boolean => Some(ValueType::integer(bytes, BitReading::Truth)),
         gimli::DW_ATE_unsigned | gimli::DW_ATE_unsigned_char | gimli::DW_ATE_UTF => {
-            Some(ValueType::Integer { bytes, reading: BitReading::Unsigned })
+            Some(ValueType::integer(bytes, BitReading::Unsigned))
         }
-        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => {
-            Some(ValueType::Integer { bytes, reading: BitReading::Signed })
-        }
+        gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => Some(ValueType::integer(bytes, BitReading::Signed)),
         gimli::DW_ATE_float => float(bytes),
         // Those of `long double` have a class of their own.
         gimli::DW_ATE_complex_float if bytes <= 16 => float(bytes / 2).map(|part| {
