@@ -204,6 +204,11 @@ pub fn warn_of_dropped(found: &PastedText) {
         print_warning(&format!("not measured: `{}`, line {}{more}; {why}", lines[0].text, numbers.join(", ")));
     }
     let codes = found.regions.iter().filter_map(|region| region.code.as_ref().ok());
+    if let Some(line) = codes.clone().find_map(|code| code.called_for) {
+        print_warning(&format!(
+            "the function returns in line {line} and later, so it is called, and the call and the return are measured too"
+        ));
+    }
     if let Some(line) = codes.flat_map(|code| code.reencoded.first()).next() {
         print_warning(&format!("line {line} is encoded differently than in the listing; paste the bytes too"));
     }

@@ -10,6 +10,29 @@ pub(super) const RETURN_DROPPED: &str = "a snippet has no caller; the code befor
 /// What helps if a text has too many functions.
 pub(super) const FEWER_FUNCTIONS: &str = "paste fewer functions, or name one with --elf FILE --call NAME";
 
+/// Bytes of [`call_function`] before the function.
+pub(super) const CALL_BYTES: usize = 10;
+
+/// A snippet that calls a function, for one that returns in several places:
+///
+/// ```text
+/// call function
+/// jmp end
+/// function:
+/// …
+/// end:
+/// ```
+pub(super) fn call_function(code: &[u8]) -> Vec<u8> {
+    const JUMP_BYTES: u8 = 5;
+    let call = [0xe8, JUMP_BYTES, 0, 0, 0, 0xe9];
+    [&call, &(code.len() as u32).to_le_bytes()[..], code].concat()
+}
+
+/// Whether an instruction is the usual return, which takes nothing but the address off the stack.
+pub(super) fn is_plain_return(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Ret && instruction.op_count() == 0
+}
+
 /// Error for a return that isn't the last instruction.
 pub(super) fn middle_return_error(at: TextPosition) -> BadSnippet {
     at.error_expecting(

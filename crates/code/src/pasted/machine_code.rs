@@ -1,6 +1,8 @@
 //! Regions whose listing has the bytes: the bytes are the code, and the text must agree.
 
-use super::functions::{RETURN_DROPPED, is_padding_after_end, middle_return_error};
+use super::functions::{
+    CALL_BYTES, RETURN_DROPPED, call_function, is_padding_after_end, is_plain_return, middle_return_error,
+};
 use super::listing_line::CodeLine;
 use super::pasted_text::{DroppedLine, RegionCode};
 use super::text_words::position_in;
@@ -54,16 +56,21 @@ pub(super) fn build_from_bytes(
     for line in &decoded {
         check_text(line, syntax)?;
     }
-    drop_end(&mut decoded, dropped);
-    check_flow(&decoded)?;
+    let called_for = find_early_return(&decoded);
+    drop_end(&mut decoded, called_for.is_some(), dropped);
+    check_flow(&decoded, called_for.is_some())?;
     let start = decoded.first().map_or(0, |line| line.instructions[0].ip());
     let bytes: Vec<u8> = decoded.iter().flat_map(|line| line.placed.code.bytes.iter().copied()).collect();
-    let places: Vec<(u64, TextPosition)> =
-        decoded.iter().map(|line| (line.instructions[0].ip().wrapping_sub(start), line.placed.at())).collect();
+    let (bytes, before) = if called_for.is_some() { (call_function(&bytes), CALL_BYTES as u64) } else { (bytes, 0) };
+    let place = |line: &DecodedLine| (before + line.instructions[0].ip().wrapping_sub(start), line.placed.at());
+    let mut places: Vec<(u64, TextPosition)> = decoded.iter().map(place).collect();
+    if let Some(first) = places.first_mut() {
+        first.0 = 0;
+    }
     let listing = Listing::from_parts(bytes, &places);
     let text = listing.text();
-    let address = lines.first().and_then(|line| line.code.address);
-    Ok(RegionCode { listing, text, address, ..RegionCode::default() })
+    let address = lines.first().and_then(|line| line.code.address).map(|address| address.wrapping_sub(before));
+    Ok(RegionCode { listing, text, address, called_for, ..RegionCode::default() })
 }
 
 /// Fails if bytes are missing between two lines.
@@ -159,17 +166,33 @@ fn are_both_idle(one: &Instruction, other: &Instruction) -> bool {
     is_idle(one) && is_idle(other)
 }
 
-/// Drops the return at the end, and what fills the space up to the next function.
-fn drop_end(decoded: &mut Vec<DecodedLine>, dropped: &mut Vec<DroppedLine>) {
+/// Number of lines before what fills the space up to the next function.
+fn count_code(decoded: &[DecodedLine]) -> usize {
     let is_padding = |line: &DecodedLine| line.instructions.iter().all(is_padding_after_end);
-    let padding = decoded.iter().rev().take_while(|line| is_padding(line)).count();
-    let code = decoded.len() - padding;
+    decoded.len() - decoded.iter().rev().take_while(|line| is_padding(line)).count()
+}
+
+/// The line of the first return of a function with several, if a call of it comes back: each path
+/// ends with a usual return.
+fn find_early_return(decoded: &[DecodedLine]) -> Option<u32> {
+    let (last, others) = decoded[..count_code(decoded)].split_last()?;
+    let is_end = |instruction: &Instruction| {
+        is_plain_return(instruction) || instruction.flow_control() == FlowControl::UnconditionalBranch
+    };
+    let returns = |line: &DecodedLine| line.instructions.iter().any(is_plain_return);
+    let first = others.iter().find(|line| returns(line))?;
+    last.instructions.last().is_some_and(is_end).then_some(first.placed.line)
+}
+
+/// Drops the return at the end, unless it is kept, and what fills the space up to the next function.
+fn drop_end(decoded: &mut Vec<DecodedLine>, keeps_return: bool, dropped: &mut Vec<DroppedLine>) {
+    let code = count_code(decoded);
     let ends = |line: &DecodedLine| {
         let flow = line.instructions.last().map(Instruction::flow_control);
         matches!(flow, Some(FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch))
     };
     let Some(last) = code.checked_sub(1).map(|last| &decoded[last]).filter(|last| ends(last)) else { return };
-    let returns = is_return(&last.instructions);
+    let returns = is_return(&last.instructions) && !keeps_return;
     if returns {
         dropped.push(DroppedLine::new_code(last.placed.line, last.placed.code.text, RETURN_DROPPED));
     }
@@ -187,11 +210,15 @@ fn is_return(instructions: &[Instruction]) -> bool {
     instructions.last().is_some_and(|last| last.flow_control() == FlowControl::Return)
 }
 
-/// Fails if the code leaves the region, or uses what isn't in it.
-fn check_flow(decoded: &[DecodedLine]) -> Result<(), BadSnippet> {
+/// Fails if the code leaves the region, or uses what isn't in it. Code that is called must not run
+/// beyond its end.
+fn check_flow(decoded: &[DecodedLine], is_called: bool) -> Result<(), BadSnippet> {
     let Some(start) = decoded.first().map(|line| line.instructions[0].ip()) else { return Ok(()) };
     let mut places: Vec<u64> = decoded.iter().flat_map(|line| line.instructions.iter().map(Instruction::ip)).collect();
-    places.extend(decoded.last().and_then(|line| line.instructions.last()).map(Instruction::next_ip));
+    let end = decoded.last().and_then(|line| line.instructions.last()).map_or(start, Instruction::next_ip);
+    if !is_called {
+        places.push(end);
+    }
     let is_place = |address: u64| places.binary_search(&address).is_ok();
     for DecodedLine { placed, instructions } in decoded {
         for instruction in instructions {
@@ -201,6 +228,7 @@ fn check_flow(decoded: &[DecodedLine]) -> Result<(), BadSnippet> {
                 return Err(refuse_data(at, text));
             }
             match instruction.flow_control() {
+                FlowControl::Return if is_called && is_plain_return(instruction) => {}
                 FlowControl::Return => return Err(middle_return_error(at)),
                 FlowControl::Call => return Err(refuse_call(at, text)),
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
@@ -212,7 +240,7 @@ fn check_flow(decoded: &[DecodedLine]) -> Result<(), BadSnippet> {
                         return Err(refuse_call(at, text));
                     }
                     if !is_place(target) {
-                        let inside = (start..*places.last().unwrap_or(&start)).contains(&target);
+                        let inside = (start..end).contains(&target);
                         return Err(refuse_target(at, text, inside));
                     }
                 }

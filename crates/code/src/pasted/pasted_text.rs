@@ -38,6 +38,9 @@ pub struct RegionCode {
     pub init: String,
     /// Address of the first instruction in the text, if it has addresses.
     pub address: Option<u64>,
+    /// Line of the first return of a function with several, which the code calls; `None` for code
+    /// without a call of its own.
+    pub called_for: Option<u32>,
     /// Lines of instructions whose encoding here is longer or shorter than in the text.
     pub reencoded: Vec<u32>,
 }
