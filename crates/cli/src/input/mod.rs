@@ -12,6 +12,7 @@ pub mod debug_info;
 pub mod elf;
 pub mod function;
 pub mod function_fault;
+mod function_memory;
 mod function_symbol;
 mod library;
 #[cfg(test)]
