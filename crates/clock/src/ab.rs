@@ -23,6 +23,9 @@ const LAYOUT: &str = "CYCLESCOPE_AB_LAYOUT";
 /// Milliseconds if the second variable is not set.
 const WISHED: u64 = 10;
 
+/// Why nothing is known about code that takes no longer than the readings around it.
+pub const TOO_SHORT: &str = "it takes no longer than the readings around it";
+
 /// The samples of this run.
 #[derive(Debug)]
 pub struct Samples {
@@ -43,11 +46,15 @@ impl Samples {
     /// Opens the file if `cyclescope ab` has started this program; nothing else sets the variable.
     /// The first call moves the heap by a part of a page that differs between runs. So call it
     /// before the benchmarks allocate their data.
+    ///
+    /// An empty line in the file announces samples. If none follows, `cyclescope ab` reports that
+    /// they are missing.
     pub fn from_environment() -> Option<Samples> {
         move_heap();
         let path = env::var_os(FILE).filter(|path| !path.is_empty())?;
         let wish = env::var(WISH).ok().and_then(|wish| wish.parse().ok()).unwrap_or(WISHED);
-        let file = OpenOptions::new().append(true).open(path).ok()?;
+        let mut file = OpenOptions::new().append(true).open(path).ok()?;
+        file.write_all(b"\n").ok()?;
         Some(Samples { file, time: Duration::from_millis(wish) })
     }
 
@@ -68,7 +75,7 @@ impl Samples {
             let comma = if number > 0 { "," } else { "" };
             scales.push_str(&format!("{comma}{}", ruler.cycles));
         }
-        self.line(name, iterations, &format!(r#""ticks":{ticks},"rulers":[{scales}]"#))
+        self.line(name, &format!(r#""iterations":{iterations},"ticks":{ticks},"rulers":[{scales}]"#))
     }
 
     /// Writes a sample: the core cycles of all its iterations together.
@@ -77,11 +84,20 @@ impl Samples {
     ///
     /// If it can't be written.
     pub fn cycles(&self, name: &str, iterations: u64, cycles: CoreCycles) -> io::Result<()> {
-        self.line(name, iterations, &format!(r#""cycles":{}"#, cycles.0))
+        self.line(name, &format!(r#""iterations":{iterations},"cycles":{}"#, cycles.0))
     }
 
-    fn line(&self, name: &str, iterations: u64, took: &str) -> io::Result<()> {
-        let line = format!("{{\"name\":\"{}\",\"iterations\":{iterations},{took}}}\n", escaped(name));
+    /// Tells why a benchmark is not measured, so that `cyclescope ab` can say so.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written.
+    pub fn unmeasured(&self, name: &str, why: &str) -> io::Result<()> {
+        self.line(name, &format!(r#""error":"{}""#, escaped(why)))
+    }
+
+    fn line(&self, name: &str, content: &str) -> io::Result<()> {
+        let line = format!("{{\"name\":\"{}\",{content}}}\n", escaped(name));
         // One call per line, so that lines of several threads stay whole.
         (&self.file).write_all(line.as_bytes())
     }
@@ -97,9 +113,9 @@ pub fn write_report() -> io::Result<bool> {
     let Some(samples) = Samples::from_environment() else { return Ok(false) };
     for row in report().rows {
         let cycles = row.cycles.value.0 * row.count as f64;
-        // If a region takes no longer than the readings, nothing is known about it.
-        if cycles > 0.0 {
-            samples.cycles(&row.name, row.count, CoreCycles(cycles))?;
+        match cycles > 0.0 {
+            true => samples.cycles(&row.name, row.count, CoreCycles(cycles))?,
+            false => samples.unmeasured(&row.name, TOO_SHORT)?,
         }
     }
     Ok(true)
@@ -131,11 +147,13 @@ mod tests {
         let ruler = |cycles| Scale { cycles, pair: Ticks(0.0), spread: 0.0 };
         samples.ticks("a \"b\"\\\n", 10, 123, &[ruler(1.5), ruler(1.25)]).unwrap();
         samples.cycles("µ", 2, CoreCycles(7.5)).unwrap();
+        samples.unmeasured("b", "\"why\"").unwrap();
         let written = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let expected = [
             r#"{"name":"a \"b\"\\\u000a","iterations":10,"ticks":123,"rulers":[1.5,1.25]}"#,
             r#"{"name":"µ","iterations":2,"cycles":7.5}"#,
+            r#"{"name":"b","error":"\"why\""}"#,
             "",
         ];
         assert_eq!(written, expected.join("\n"));
