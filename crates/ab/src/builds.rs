@@ -29,7 +29,7 @@ pub fn judge_over_builds(
             ChangeVerdict::Slower => low > bar,
             ChangeVerdict::Faster => high < -bar,
             ChangeVerdict::Same => low > -within && high < within,
-            ChangeVerdict::Unclear => true,
+            ChangeVerdict::Unclear | ChangeVerdict::OnlyOld | ChangeVerdict::OnlyNew => true,
         });
     let outcome = ComparisonOutcome { change: change(REPORTED_LEVEL), ..outcome };
     if holds {

@@ -30,4 +30,4 @@ pub use builds::judge_over_builds;
 pub use paired_comparison::{ChangeVerdict, ComparisonOutcome, PairedComparison, SAME_WITHIN, UnclearReason};
 pub use program_ranking::{ProgramRanking, RankingOutcome};
 pub use recorded_runs::{RUNS_LEAST, compare_with_recorded};
-pub use samples::{BadSamples, BenchmarkFigures, parse_figures, read_figures};
+pub use samples::{BadSamples, BenchmarkFigures, RunSamples, parse_samples, read_samples};

@@ -45,6 +45,10 @@ pub enum ChangeVerdict {
     Same,
     /// The comparison is undecided.
     Unclear,
+    /// Only the old program has this benchmark.
+    OnlyOld,
+    /// Only the new program has this benchmark.
+    OnlyNew,
 }
 
 /// Why a comparison is undecided.
@@ -61,6 +65,8 @@ pub enum UnclearReason {
     BatchesDisagree,
     /// The verdict from pairs of runs does not hold over the builds of the programs.
     BuildsDiffer,
+    /// The programs say that they could not measure it.
+    NotMeasured,
 }
 
 /// Outcome of a comparison.
@@ -75,6 +81,25 @@ pub struct ComparisonOutcome {
     pub change: Option<Interval>,
     /// Pairs of the first and the second batch.
     pub pairs: [usize; 2],
+}
+
+impl ComparisonOutcome {
+    /// The outcome without any pair of runs.
+    pub fn without_pairs(verdict: ChangeVerdict, why: Option<UnclearReason>) -> ComparisonOutcome {
+        ComparisonOutcome { verdict, why, change: None, pairs: [0; 2] }
+    }
+
+    /// The outcome of a benchmark that one program lacks, by which of the two programs have it.
+    /// `None` if both have it.
+    pub fn of_presence(old: bool, new: bool) -> Option<ComparisonOutcome> {
+        let (verdict, why) = match (old, new) {
+            (true, true) => return None,
+            (true, false) => (ChangeVerdict::OnlyOld, None),
+            (false, true) => (ChangeVerdict::OnlyNew, None),
+            (false, false) => (ChangeVerdict::Unclear, Some(UnclearReason::TooFew)),
+        };
+        Some(ComparisonOutcome::without_pairs(verdict, why))
+    }
 }
 
 /// A comparison in progress.

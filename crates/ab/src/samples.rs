@@ -7,7 +7,7 @@
 use cyclescope_core::input::{self, BadInput, InputKind};
 use cyclescope_core::statistics::{mean, quantiles};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -25,8 +25,24 @@ const RULERS_MOST: usize = 64;
 /// 4). The minimum is not used, since a disturbed ruler shortens a sample.
 const RUN_QUANTILE: f64 = 0.25;
 
+/// Ratio of the upper and the lower quartile of a run's samples above which they are mixed.
+const MIXED_RATIO: f64 = 2.0;
+
 /// Core cycles per iteration of each benchmark, in one run.
 pub type BenchmarkFigures = BTreeMap<String, f64>;
+
+/// What a program wrote in one run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunSamples {
+    /// The figures: the lower quartile over the samples of each benchmark.
+    pub figures: BenchmarkFigures,
+    /// Benchmarks that the program could not measure, with its reason.
+    pub unmeasured: BTreeMap<String, String>,
+    /// Benchmarks whose samples differ so much that there may be several of this name.
+    pub mixed: BTreeSet<String>,
+    /// Whether the program wrote anything, at least an empty line.
+    pub announced: bool,
+}
 
 /// Why the samples of a run can't be read.
 #[derive(Debug)]
@@ -57,39 +73,45 @@ impl std::error::Error for BadSamples {}
 #[derive(Debug, Deserialize)]
 struct SampleLine {
     name: String,
+    #[serde(default)]
     iterations: u64,
     ticks: Option<u64>,
     rulers: Option<Vec<f64>>,
     cycles: Option<f64>,
+    error: Option<String>,
 }
 
 /// Most core cycles per second of any core; processors are sold with up to 6.2 GHz.
 const RATE_MOST: f64 = 8e9;
 
-/// Reads the figures of a run that took this time: the lower quartile over the samples of each
-/// benchmark.
+/// Reads the samples of a run that took this time.
 ///
 /// # Errors
 ///
 /// If the file can't be read, or if a line is not a sample of this run.
-pub fn read_figures(path: &Path, elapsed: Duration) -> Result<BenchmarkFigures, BadSamples> {
-    parse_figures(&input::read_input(path, InputKind::Samples).map_err(BadSamples::File)?, elapsed)
+pub fn read_samples(path: &Path, elapsed: Duration) -> Result<RunSamples, BadSamples> {
+    parse_samples(&input::read_input(path, InputKind::Samples).map_err(BadSamples::File)?, elapsed)
 }
 
-/// Computes the figures from the text of such a file.
+/// Parses the text of such a file.
 ///
 /// # Errors
 ///
 /// If a line is not a sample of a run that took this time.
-pub fn parse_figures(text: &[u8], elapsed: Duration) -> Result<BenchmarkFigures, BadSamples> {
-    let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+pub fn parse_samples(text: &[u8], elapsed: Duration) -> Result<RunSamples, BadSamples> {
+    let (mut samples, mut unmeasured) = (BTreeMap::<String, Vec<f64>>::new(), BTreeMap::new());
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let bad = |why: String| BadSamples::Line { line: number + 1, why };
         if number >= LINES_MOST || line.len() > LINE_BYTES_MOST {
             return Err(bad(format!("a run has at most {LINES_MOST} lines of at most {LINE_BYTES_MOST} bytes")));
         }
-        let sample: SampleLine = serde_json::from_slice(line).map_err(|error| bad(error.to_string()))?;
+        let mut sample: SampleLine = serde_json::from_slice(line).map_err(|error| bad(error.to_string()))?;
+        sample.check_name().map_err(|why| bad(why.to_string()))?;
+        if let Some(error) = sample.error.take() {
+            unmeasured.insert(sample.name, error);
+            continue;
+        }
         let cycles = sample.core_cycles().map_err(|why| bad(why.to_string()))?;
         if cycles > RATE_MOST * elapsed.as_secs_f64() {
             return Err(bad(format!("it has {cycles:e} core cycles, and the whole run took {elapsed:?}")));
@@ -100,17 +122,28 @@ pub fn parse_figures(text: &[u8], elapsed: Duration) -> Result<BenchmarkFigures,
         }
         samples.entry(sample.name).or_default().push(each);
     }
-    let figure = |mut samples: Vec<f64>| quantiles(&mut samples, [RUN_QUANTILE])[0];
-    Ok(samples.into_iter().map(|(name, samples)| (name, figure(samples))).collect())
+    let mut run = RunSamples { unmeasured, announced: !text.is_empty(), ..RunSamples::default() };
+    for (name, mut samples) in samples {
+        let [figure, upper] = quantiles(&mut samples, [RUN_QUANTILE, 1.0 - RUN_QUANTILE]);
+        if upper > MIXED_RATIO * figure {
+            run.mixed.insert(name.clone());
+        }
+        run.figures.insert(name, figure);
+    }
+    Ok(run)
 }
 
 impl SampleLine {
-    /// Core cycles of all iterations.
-    fn core_cycles(&self) -> Result<f64, &'static str> {
+    fn check_name(&self) -> Result<(), &'static str> {
         let length = self.name.chars().count();
         if !(1..=NAME_MOST).contains(&length) || self.name.chars().any(char::is_control) {
             return Err("its name must have 1 to 200 characters, and no control characters");
         }
+        Ok(())
+    }
+
+    /// Core cycles of all iterations.
+    fn core_cycles(&self) -> Result<f64, &'static str> {
         if self.iterations == 0 {
             return Err("it has no iterations");
         }
@@ -133,8 +166,8 @@ impl SampleLine {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<BenchmarkFigures, String> {
-        parse_figures(text.as_bytes(), Duration::from_secs(1)).map_err(|bad| bad.to_string())
+    fn parse(text: &str) -> Result<RunSamples, String> {
+        parse_samples(text.as_bytes(), Duration::from_secs(1)).map_err(|bad| bad.to_string())
     }
 
     #[test]
@@ -145,8 +178,27 @@ mod tests {
 {"name":"a","iterations":10,"ticks":9000,"rulers":[2]}
 {"name":"a","iterations":10,"cycles":160}"#;
         let expected = BenchmarkFigures::from([("a".to_string(), 15.5), ("b c/µ".to_string(), 7.5)]);
-        assert_eq!(parse(text), Ok(expected));
-        assert_eq!(parse(""), Ok(BenchmarkFigures::new()));
+        assert_eq!(parse(text).map(|run| run.figures), Ok(expected));
+        assert_eq!(parse(""), Ok(RunSamples::default()));
+        assert_eq!(parse("\n"), Ok(RunSamples { announced: true, ..RunSamples::default() }));
+    }
+
+    #[test]
+    fn two_benchmarks_of_one_name_are_noticed() {
+        let mixed = |cycles: [f64; 8]| {
+            let line = |cycles: f64| format!("{{\"name\":\"a\",\"iterations\":1,\"cycles\":{cycles}}}\n");
+            !parse(&cycles.map(line).concat()).expect("it is valid").mixed.is_empty()
+        };
+        assert!(mixed([10.0, 11.0, 10.0, 11.0, 51.0, 50.0, 51.0, 50.0]));
+        assert!(!mixed([10.0, 11.0, 10.0, 11.0, 10.0, 11.0, 19.0, 5000.0]));
+    }
+
+    #[test]
+    fn benchmarks_that_were_not_measured_have_a_reason() {
+        let run = parse(r#"{"name":"a","error":"two threads"}"#).expect("it is valid");
+        assert_eq!(run.unmeasured, [("a".to_string(), "two threads".to_string())].into());
+        assert!(run.figures.is_empty() && run.announced, "{run:?}");
+        assert!(parse(r#"{"name":"","error":"why"}"#).is_err());
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn rankings(kinds: &[SimulatedProgram], rankings: usize, slowed: &[f64]) -> Vec<
         let ranks = numbers.map(|number| {
             let (kind, busy) = (number % kinds.len(), number / kinds.len() % 2 == 1);
             let mut machine = NoisyMachine::new(mix_seeds(slowed.len() as u64, number as u64), busy);
-            machine.rank(&kinds[kind], slowed).ranks()
+            machine.rank(&kinds[kind], slowed).ranks().into_iter().flatten().collect()
         });
         ranks.collect()
     };

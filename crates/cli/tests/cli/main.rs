@@ -2,6 +2,7 @@
 
 mod ab;
 mod background_load;
+mod broken_benchmarks;
 mod calls;
 mod clock;
 mod compare;

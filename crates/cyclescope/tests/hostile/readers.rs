@@ -72,8 +72,8 @@ fn forms(bytes: &[u8]) {
 
 /// Samples of a run of benchmarks.
 fn samples(bytes: &[u8]) {
-    let Ok(figures) = ab::parse_figures(bytes, std::time::Duration::from_secs(10)) else { return };
-    assert!(figures.values().all(|cycles| *cycles > 0.0 && cycles.is_finite()), "{figures:?}");
+    let Ok(run) = ab::parse_samples(bytes, std::time::Duration::from_secs(10)) else { return };
+    assert!(run.figures.values().all(|cycles| *cycles > 0.0 && cycles.is_finite()), "{run:?}");
 }
 
 /// A list of snippets.

@@ -4,6 +4,7 @@
 //! is killed, because it would disturb the next run. The program inherits the CPU of this process,
 //! which waits meanwhile.
 
+use super::failed_runs::RunFailure;
 use super::shell_syntax::ShellSyntax;
 use crate::output::{Failure, print_warning};
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
@@ -122,7 +123,7 @@ impl ComparedProgram {
     }
 
     /// Runs one build to its end, with an environment that is larger by `layout` bytes.
-    pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<RunTime, Failure> {
+    pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<RunTime, RunFailure> {
         let words = &self.builds[build];
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).process_group(0).env(LAYOUT_VARIABLE, "x".repeat(layout)).stdin(Stdio::null());
@@ -161,14 +162,14 @@ impl ComparedProgram {
             reaped.map_err(|error| Failure::internal(format!("can't wait for a program: {error}")))?;
         self.warn_if_left_behind(around);
         if let ChildEvent::Stopped(state) = event {
-            return Err(stopped_failure(&format!("`{}`", self.text), state));
+            return Err(stopped_failure(&format!("`{}`", self.text), state).into());
         }
         if event == ChildEvent::Late {
             let text = format!("`{}` did not end within {} s", self.text, around.timeout.as_secs_f64());
             let remedy = "give it less work, because short runs measure better, or raise --timeout";
-            return Err(run_failure("hang", text, None, remedy));
+            return Err(RunFailure::repeatable(run_failure("hang", text, None, remedy)));
         }
-        if status.success() { Ok(time) } else { Err(self.exit_failure(status)) }
+        if status.success() { Ok(time) } else { Err(RunFailure::repeatable(self.exit_failure(status))) }
     }
 
     /// Warns once if a process of this program still runs.

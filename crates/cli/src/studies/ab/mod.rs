@@ -1,10 +1,12 @@
 //! `cyclescope ab`: compares programs by alternating runs: slower, faster or the same?
 
 mod compared_program;
+mod failed_runs;
 mod program_runner;
 mod ranking_report;
 mod record;
 mod report;
+mod report_notes;
 mod rulers;
 mod runs_file;
 mod shell_syntax;
@@ -20,13 +22,15 @@ use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::statistics::median;
 use cyclescope::study::ab::{
-    ChangeVerdict, ComparisonOutcome, ProgramRanking, RUNS_LEAST, RankingOutcome, SAME_WITHIN, compare_with_recorded,
-    judge_over_builds,
+    ChangeVerdict, ComparisonOutcome, ProgramRanking, RUNS_LEAST, RankingOutcome, SAME_WITHIN, UnclearReason,
+    compare_with_recorded, judge_over_builds,
 };
 use program_runner::ProgramRunner;
 use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram, WHOLE_PROGRAM};
+use report_notes::{FailedProgram, ReportNotes};
 use runs_file::{RecordedRuns, RunsFile};
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Seconds per benchmark of each program, without and with `--quick`, and seconds before a run is
@@ -35,6 +39,8 @@ const BUDGET_SECONDS: [f64; 2] = [5.0, 1.5];
 const TIMEOUT_SECONDS: f64 = 60.0;
 /// Maximum number of runs in each of the two batches compared with recorded runs.
 const BATCH_RUNS_MOST: usize = 100;
+/// Rounds of two batches, which take whatever time they need.
+const ROUNDS_LEAST: usize = 24;
 /// Minimum number of runs per build.
 const BUILD_RUNS_LEAST: usize = 8;
 /// Name of the file for samples.
@@ -56,14 +62,15 @@ pub fn run_ab(common: &CommonArgs, args: &AbArgs, output: &mut Output) -> Result
         Some(recorded) => work.compare_with_recorded(recorded)?,
         None => work.compare_in_turn()?,
     };
+    let notes = work.collect_notes();
     if args.programs.len() == 1 && recorded.is_none() {
         let runs = work.runs.len();
         work.finish(&[])?;
-        return if output.is_json() {
-            Ok(exit::DONE)
-        } else {
-            output.write_line(format!("{runs} runs are recorded")).map(|()| exit::DONE)
-        };
+        if !output.is_json() {
+            output.write_line(format!("{runs} runs are recorded"))?;
+            notes.about_runs(|text| format!("`{text}`")).iter().try_for_each(|note| output.write_line(note))?;
+        }
+        return Ok(exit::DONE);
     }
     let session = work.session.clone();
     let kept = work.finish(&rows);
@@ -73,10 +80,10 @@ pub fn run_ab(common: &CommonArgs, args: &AbArgs, output: &mut Output) -> Result
     let several = args.programs.len() > 2;
     match () {
         () if output.is_json() => rows.iter().try_for_each(|row| output.write_record(record::RESULT_KIND, row))?,
-        () if args.markdown && several => ranking_report::print_markdown(&rows, &session, output)?,
-        () if args.markdown => report::print_markdown(&rows, &session, old, output)?,
-        () if several => ranking_report::print_text(&rows, &session, output)?,
-        () => report::print_text(&rows, &session, old, output)?,
+        () if args.markdown && several => ranking_report::print_markdown(&rows, &session, &notes, output)?,
+        () if args.markdown => report::print_markdown(&rows, &session, old, &notes, output)?,
+        () if several => ranking_report::print_text(&rows, &session, &notes, output)?,
+        () => report::print_text(&rows, &session, old, &notes, output)?,
     }
     kept?;
     Ok(choose_exit_code(args, &rows))
@@ -109,15 +116,17 @@ fn refuse_options(common: &CommonArgs, args: &AbArgs) -> Result<(), Failure> {
     }
 }
 
-/// The exit code of a result. Certain results take precedence over unclear ones.
+/// The exit code of a result. Certain results take precedence over unclear ones. A benchmark that
+/// vanished has no answer: neither option may pass for the lack of one.
 fn choose_exit_code(args: &AbArgs, rows: &[AbRow]) -> u8 {
     let slower = |row: &AbRow, limit: f64| {
         row.verdict == ChangeVerdict::Slower && row.change.high.is_some_and(|high| high >= limit)
     };
-    let unclear = rows.iter().any(|row| row.verdict == ChangeVerdict::Unclear);
+    let any = |verdict| rows.iter().any(|row| row.verdict == verdict);
+    let vanished = any(ChangeVerdict::OnlyOld) && (args.fail_on_unclear || args.fail_on_slower.is_some());
     match args.fail_on_slower {
         Some(limit) if rows.iter().any(|row| slower(row, limit)) => exit::SLOWER,
-        _ if args.fail_on_unclear && unclear => exit::FELL_SHORT,
+        _ if vanished || args.fail_on_unclear && any(ChangeVerdict::Unclear) => exit::FELL_SHORT,
         _ => exit::DONE,
     }
 }
@@ -126,7 +135,8 @@ fn choose_exit_code(args: &AbArgs, rows: &[AbRow]) -> u8 {
 struct RunningComparison<'a> {
     args: &'a AbArgs,
     programs: Vec<ComparedProgram>,
-    names: Vec<String>,
+    /// The benchmarks of all programs.
+    names: BTreeSet<String>,
     session: AbSessionRecord,
     running: ProgramRunner,
     recording: Option<RunsFile>,
@@ -166,8 +176,8 @@ impl RunningComparison<'_> {
         };
         // An unwritable file is reported before anything runs.
         let recording = args.out.as_deref().map(|path| RunsFile::create(path, &session)).transpose()?;
-        let mut running =
-            ProgramRunner::new(cpu, seed, RunSurroundings { samples, output, timeout, warned: Cell::new(false) })?;
+        let around = RunSurroundings { samples, output, timeout, warned: Cell::new(false) };
+        let mut running = ProgramRunner::new(cpu, seed, around, programs.len())?;
         let names = running.run_untimed(&programs)?;
         // A program alone is recorded for a comparison with another one.
         let compared = programs.len().max(2) as f64;
@@ -182,8 +192,10 @@ impl RunningComparison<'_> {
     fn run_round(&mut self) -> Result<Vec<AbRunRecord>, Failure> {
         let runs = self.running.run_round(&self.programs)?;
         if let Some(recording) = &mut self.recording {
+            recording.append_failures(self.running.failed_runs().all())?;
             runs.iter().try_for_each(|run| recording.append_run(run))?;
         }
+        self.names.extend(runs.iter().flat_map(|run| run.cycles.keys().cloned()));
         self.runs.extend(runs.iter().cloned());
         Ok(runs)
     }
@@ -191,16 +203,21 @@ impl RunningComparison<'_> {
     /// Runs rounds until every benchmark is decided or the time is over. A single program runs as
     /// often as a file needs.
     fn compare_in_turn(mut self) -> Result<(Self, Vec<AbRow>), Failure> {
-        let mut rankings = vec![ProgramRanking::new(self.programs.len(), self.same_limit()); self.names.len()];
+        let mut rankings = BTreeMap::<String, ProgramRanking>::new();
         let (begun, progress) = (Instant::now(), ProgressDisplay::new(0, 1));
         let alone = self.programs.len() == 1;
-        let all: usize = rankings.iter().map(ProgramRanking::pair_count).sum();
         loop {
             let spent = begun.elapsed();
-            let open: usize = rankings.iter().map(ProgramRanking::open_pairs).sum();
-            let looked = rankings.iter().all(ProgramRanking::has_begun);
-            let enough =
-                if alone { self.runs.len() >= 2 * BATCH_RUNS_MOST } else { open == 0 && self.has_all_builds() };
+            let all: usize = rankings.values().map(ProgramRanking::pair_count).sum();
+            let open: usize = rankings.values().map(ProgramRanking::open_pairs).sum();
+            let rounds = self.runs.len() / self.programs.len();
+            // A benchmark that some runs lack may never be evaluated.
+            let looked = rounds > 0 && rankings.values().all(ProgramRanking::has_begun) || rounds >= ROUNDS_LEAST;
+            let enough = if alone {
+                self.runs.len() >= 2 * BATCH_RUNS_MOST
+            } else {
+                rounds > 0 && open == 0 && self.has_all_builds()
+            };
             let late = spent >= self.budget && if alone { self.runs.len() >= RUNS_LEAST } else { looked };
             if enough || late {
                 break;
@@ -208,13 +225,14 @@ impl RunningComparison<'_> {
             let [done, total] = [spent.min(self.budget), self.budget].map(|time| time.as_millis() as u64);
             progress.show(done, total, format!("{open} of {all} undecided"));
             let runs = self.run_round()?;
-            for (name, ranking) in self.names.iter().zip(&mut rankings) {
+            for name in &self.names {
                 let times: Vec<Option<f64>> = runs.iter().map(|run| run.cycles.get(name).copied()).collect();
-                ranking.add_round(&times);
+                let new = || ProgramRanking::new(self.programs.len(), self.same_limit());
+                rankings.entry(name.clone()).or_insert_with(new).add_round(&times);
             }
         }
         drop(progress);
-        let rows = self.names.iter().zip(&rankings).flat_map(|(name, ranking)| {
+        let rows = rankings.iter().flat_map(|(name, ranking)| {
             let found = ranking.outcome(|pair, outcome| self.judge_pair(name, ranking, pair, outcome));
             self.build_ranked_rows(name, &found)
         });
@@ -239,14 +257,12 @@ impl RunningComparison<'_> {
 
     /// Compares two batches of runs with those of a file.
     fn compare_with_recorded(mut self, recorded: &RecordedRuns) -> Result<(Self, Vec<AbRow>), Failure> {
-        let old = |name: &String| -> Vec<f64> {
-            recorded.runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect()
-        };
-        self.names.retain(|name| !old(name).is_empty());
-        if self.names.is_empty() {
+        let old: Vec<&AbRunRecord> = recorded.runs.iter().collect();
+        if self.names.iter().all(|name| find_cycles(&old, name).is_empty()) {
             let remedy = "record it again with the same use of --whole, or name another file";
             return Err(Failure::usage("the file has no runs of this program's benchmarks", Some(remedy)));
         }
+        self.names.extend(recorded.runs.iter().flat_map(|run| run.cycles.keys().cloned()));
         let mut ends = [0; 2];
         for end in &mut ends {
             let (begun, before) = (Instant::now(), self.runs.len());
@@ -258,12 +274,15 @@ impl RunningComparison<'_> {
             *end = self.runs.len();
         }
         let outcome = |name: &String| {
-            let batch =
-                |runs: &[AbRunRecord]| runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect::<Vec<_>>();
-            let batches = [batch(&self.runs[..ends[0]]), batch(&self.runs[ends[0]..])];
-            compare_with_recorded(&old(name), [&batches[0], &batches[1]], self.same_limit())
+            let new = self.program_runs(0);
+            let figures = [&old, &new].map(|runs| find_cycles(runs, name));
+            let present = ComparisonOutcome::of_presence(!figures[0].is_empty(), !figures[1].is_empty());
+            present.unwrap_or_else(|| {
+                let batches = [&new[..ends[0]], &new[ends[0]..]].map(|runs| find_cycles(runs, name));
+                compare_with_recorded(&figures[0], [&batches[0], &batches[1]], self.same_limit())
+            })
         };
-        let rows = self.names.iter().map(|name| self.build_row(name, &outcome(name), 0, old(name), None)).collect();
+        let rows = self.names.iter().map(|name| self.build_row(name, &outcome(name), 0, &old, None)).collect();
         Ok((self, rows))
     }
 
@@ -271,10 +290,9 @@ impl RunningComparison<'_> {
         self.args.within.unwrap_or(SAME_WITHIN)
     }
 
-    /// Core cycles of a benchmark in all runs of a program.
-    fn program_cycles(&self, program: usize, name: &str) -> Vec<f64> {
-        let runs = self.runs.iter().filter(|run| run.program == program);
-        runs.filter_map(|run| run.cycles.get(name).copied()).collect()
+    /// All runs of a program.
+    fn program_runs(&self, program: usize) -> Vec<&AbRunRecord> {
+        self.runs.iter().filter(|run| run.program == program).collect()
     }
 
     /// Core cycles of a benchmark by build.
@@ -298,49 +316,86 @@ impl RunningComparison<'_> {
     /// The rows of a benchmark: each program but the first, compared with the first.
     fn build_ranked_rows(&self, name: &str, found: &RankingOutcome) -> Vec<AbRow> {
         let ranks = found.ranks();
-        let rows = found.against_first().enumerate().map(|(index, outcome)| {
-            let program = index + 1;
+        let rows = found.against_first().map(|(program, outcome)| {
             let ranked = RankedProgram { program, old_rank: ranks[0], new_rank: ranks[program] };
             let ranked = (self.programs.len() > 2).then_some(ranked);
-            self.build_row(name, &outcome, program, self.program_cycles(0, name), ranked)
+            self.build_row(name, &outcome, program, &self.program_runs(0), ranked)
         });
         rows.collect()
     }
 
-    /// The row of a benchmark of this program, whose old figures are `old`.
+    /// The row of a benchmark of this program, compared with these runs of the old program.
     fn build_row(
         &self,
         name: &str,
         outcome: &ComparisonOutcome,
         program: usize,
-        old: Vec<f64>,
+        old: &[&AbRunRecord],
         ranked: Option<RankedProgram>,
     ) -> AbRow {
+        let compared = [old, &self.program_runs(program)];
+        let [old_cycles, new_cycles] = compared.map(|runs| find_cycles(runs, name));
+        let vanished = matches!(outcome.verdict, ChangeVerdict::OnlyOld | ChangeVerdict::OnlyNew);
+        let runs_without =
+            if vanished { [0; 2] } else { [old.len() - old_cycles.len(), compared[1].len() - new_cycles.len()] };
+        let whole = self.running.compares_whole() && program > 0;
         let times = |time: fn(&AbRunRecord) -> u64| -> Option<[f64; 2]> {
-            let of = |program| {
-                let runs = self.runs.iter().filter(|run| run.program == program);
-                median_of(runs.map(|run| time(run) as f64).collect())
-            };
-            Some([of(0)?, of(program)?]).filter(|_| self.names == [WHOLE_PROGRAM] && program > 0)
+            let [old, new] = compared.map(|runs| median_of(runs.iter().map(|run| time(run) as f64).collect()));
+            Some([old?, new?]).filter(|_| whole)
         };
+        let interleaved = self.args.against.is_none();
+        let failed = self.running.failed_runs();
+        let unmeasured = self.running.unmeasured().contains_key(name);
+        let why = outcome.why.map(|why| match why {
+            UnclearReason::TooFew if unmeasured => UnclearReason::NotMeasured,
+            why => why,
+        });
         AbRow {
             name: name.to_string(),
             ranked,
             verdict: outcome.verdict,
-            why: outcome.why,
+            why,
             change: record::change_quantity(outcome),
             confidence: CONFIDENCE,
-            old: median_of(old),
-            new: median_of(self.program_cycles(program, name)),
+            old: median_of(old_cycles),
+            new: median_of(new_cycles),
             user_us: times(|run| run.user_us),
             system_us: times(|run| run.system_us),
+            failed_runs: [if interleaved { failed.count(0) } else { 0 }, failed.count(program)],
+            runs_without,
             pairs: outcome.pairs,
-            interleaved: self.args.against.is_none(),
+            interleaved,
             within: self.same_limit(),
             cpu: self.session.cpu,
             seed: self.session.seed,
-            caveats: record::unclear_caveats(outcome.why),
+            caveats: record::unclear_caveats(why),
             repro: self.repro.clone(),
+        }
+    }
+
+    /// What the report says besides the rows.
+    fn collect_notes(&self) -> ReportNotes {
+        let failed = self.running.failed_runs();
+        let programs = self.programs.iter().enumerate().filter_map(|(number, program)| {
+            let first = failed.all().iter().find(|failed| failed.program == number)?;
+            let runs = failed.count(number) + self.program_runs(number).len();
+            Some(FailedProgram {
+                program: program.text.clone(),
+                failed: failed.count(number),
+                runs,
+                first: first.text.clone(),
+            })
+        });
+        ReportNotes {
+            failed: programs.collect(),
+            unmeasured: self.running.unmeasured().clone(),
+            mixed: self
+                .names
+                .iter()
+                .filter(|name| self.running.mixes_samples(name, self.runs.len()))
+                .cloned()
+                .collect(),
+            lacks_samples: self.running.compares_whole() && !self.args.whole,
         }
     }
 
@@ -349,6 +404,11 @@ impl RunningComparison<'_> {
         self.running.warn_if_shared();
         self.recording.map_or(Ok(()), |recording| recording.finish(rows))
     }
+}
+
+/// Core cycles of a benchmark in the runs that have it.
+fn find_cycles(runs: &[&AbRunRecord], name: &str) -> Vec<f64> {
+    runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect()
 }
 
 fn median_of(mut values: Vec<f64>) -> Option<f64> {

@@ -1,14 +1,15 @@
 //! Runs programs in turn: chooses order and layout, and records what each run took.
 
-use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings, adopt_orphans};
+use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings, adopt_orphans, run_failure};
+use super::failed_runs::{FailedRuns, RunFailure};
 use super::record::{AbRunRecord, WHOLE_PROGRAM};
 use super::rulers::TickRulers;
 use crate::output::Failure;
 use crate::session::executor::warn_if_cpu_shared;
 use cyclescope::executor::{CpuLock, OpenOptions};
 use cyclescope::random::Random;
-use cyclescope::study::ab::{BadSamples, BenchmarkFigures, read_figures};
-use std::collections::BTreeMap;
+use cyclescope::study::ab::{BadSamples, RunSamples, read_samples};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Runs programs on one CPU.
@@ -20,115 +21,189 @@ pub struct ProgramRunner {
     cpu: u32,
     /// Whether programs have benchmarks; unknown before the first run.
     benchmarks: Option<bool>,
+    failed: FailedRuns,
+    /// Benchmarks that a program could not measure, with its reason.
+    unmeasured: BTreeMap<String, String>,
+    /// Number of runs of all programs in which samples of a benchmark differ much.
+    mixed: BTreeMap<String, usize>,
 }
 
 impl ProgramRunner {
     /// Creates a runner. Moves this process, and therefore every program that it starts, to the
     /// CPU.
-    pub fn new(cpu: u32, seed: u64, around: RunSurroundings) -> Result<ProgramRunner, Failure> {
+    pub fn new(cpu: u32, seed: u64, around: RunSurroundings, programs: usize) -> Result<ProgramRunner, Failure> {
         pin_to_cpu(cpu)?;
         adopt_orphans();
         let lock = CpuLock::open(cpu as usize, OpenOptions::default().patience);
         let benchmarks = around.samples.is_none().then_some(false);
-        Ok(ProgramRunner { around, rulers: TickRulers::new(), lock, random: Random::new(seed), cpu, benchmarks })
+        Ok(ProgramRunner {
+            around,
+            rulers: TickRulers::new(),
+            lock,
+            random: Random::new(seed),
+            cpu,
+            benchmarks,
+            failed: FailedRuns::new(programs),
+            unmeasured: BTreeMap::new(),
+            mixed: BTreeMap::new(),
+        })
     }
 
     /// Runs each build once, untimed, to load files into memory and to find benchmarks. Returns the
-    /// benchmarks that all programs have.
-    pub fn run_untimed(&mut self, programs: &[ComparedProgram]) -> Result<Vec<String>, Failure> {
-        let mut found: Vec<BenchmarkFigures> = Vec::new();
-        for program in programs {
+    /// benchmarks of all programs.
+    pub fn run_untimed(&mut self, programs: &[ComparedProgram]) -> Result<BTreeSet<String>, Failure> {
+        let mut found = vec![BTreeSet::new(); programs.len()];
+        for (number, program) in programs.iter().enumerate() {
             for build in 0..program.build_count() {
-                let time = program.run_build(build, &self.around, 0)?;
-                found.push(self.take_samples(program, time.elapsed)?);
+                found[number].extend(self.run_untimed_build(number, program, build)?.figures.into_keys());
             }
         }
-        let has = |figures: &BenchmarkFigures| !figures.is_empty();
-        self.benchmarks = Some(found.iter().any(has));
+        self.benchmarks = Some(found.iter().any(|names| !names.is_empty()) || !self.unmeasured.is_empty());
         if self.benchmarks == Some(false) {
             self.around.samples = None;
-            return Ok(vec![WHOLE_PROGRAM.to_string()]);
+            return Ok([WHOLE_PROGRAM.to_string()].into());
         }
-        let in_all = |name: &&String| found.iter().all(|figures| figures.contains_key(*name));
-        let names: Vec<String> = found[0].keys().filter(in_all).cloned().collect();
-        let all = found.iter().flat_map(|figures| figures.keys());
-        let mut alone: Vec<&str> = all.filter(|name| !names.contains(name)).map(String::as_str).collect();
-        alone.sort_unstable();
-        alone.dedup();
-        if names.is_empty() {
-            let text = "the programs have no benchmark name in common";
+        let all: BTreeSet<String> = found.iter().flatten().chain(self.unmeasured.keys()).cloned().collect();
+        let programs_with = |name: &String| found.iter().filter(|names| names.contains(name)).count();
+        if programs.len() > 1 && !all.iter().any(|name| programs_with(name) > 1) {
+            let without = programs.iter().zip(&found).find(|(_, names)| names.is_empty());
+            let text = match without {
+                Some((program, _)) => format!("`{}` wrote no samples, and another program did", program.text),
+                None => "the programs have no benchmark name in common".to_string(),
+            };
             return Err(Failure::usage(text, Some("use --whole to compare the CPU time of whole programs")));
         }
-        if !alone.is_empty() {
-            crate::output::failure::print_warning(&format!(
-                "skipping benchmarks that not every program has: {}",
-                alone.join(", ")
-            ));
+        Ok(all)
+    }
+
+    fn run_untimed_build(
+        &mut self,
+        number: usize,
+        program: &ComparedProgram,
+        build: usize,
+    ) -> Result<RunSamples, Failure> {
+        loop {
+            let run = program.run_build(build, &self.around, 0);
+            match run.and_then(|time| self.take_samples(program, time.elapsed)) {
+                Ok(samples) => {
+                    self.failed.note_success(number);
+                    return Ok(samples);
+                }
+                Err(failure) => self.failed.note_failure(number, build, failure)?,
+            }
         }
-        Ok(names)
     }
 
     /// Runs all programs once, back to back in random order; the records are in the order of the
-    /// programs.
+    /// programs. If a run fails, all are repeated.
     pub fn run_round(&mut self, programs: &[ComparedProgram]) -> Result<Vec<AbRunRecord>, Failure> {
         let mut order: Vec<usize> = (0..programs.len()).collect();
         self.random.shuffle(&mut order);
-        self.lock.acquire();
-        let records = self.run_in_order(programs, &order);
-        self.lock.release();
-        let mut records = records?;
-        records.sort_by_key(|(number, _)| *number);
-        Ok(records.into_iter().map(|(_, record)| record).collect())
+        loop {
+            self.lock.acquire();
+            let records = self.run_in_order(programs, &order);
+            self.lock.release();
+            if let Some(mut records) = records? {
+                records.sort_by_key(|record| record.program);
+                return Ok(records);
+            }
+        }
     }
 
+    /// Returns the records, or `None` if a run failed.
     fn run_in_order(
         &mut self,
         programs: &[ComparedProgram],
         order: &[usize],
-    ) -> Result<Vec<(usize, AbRunRecord)>, Failure> {
+    ) -> Result<Option<Vec<AbRunRecord>>, Failure> {
         let mut before = self.rulers.read_cycles_per_tick();
         let mut records = Vec::new();
         for number in order {
             let program = &programs[*number];
-            let layout = self.random.below(LAYOUT_BYTES_MOST);
             let build = self.random.below(program.build_count());
-            let time = program.run_build(build, &self.around, layout)?;
-            let after = self.rulers.read_cycles_per_tick();
-            let figures = match self.benchmarks {
-                Some(true) => self.take_samples(program, time.elapsed)?,
-                _ => BTreeMap::from([(
-                    WHOLE_PROGRAM.to_string(),
-                    self.rulers.to_core_cycles(time.total(), [before, after]),
-                )]),
-            };
-            let [user_us, system_us] = [time.user, time.system].map(|time| time.as_micros() as u64);
-            let (program, rulers) = (*number, [before, after]);
-            records.push((program, AbRunRecord { program, build, user_us, system_us, rulers, cycles: figures }));
-            before = after;
+            match self.run_timed_build(*number, program, build, before) {
+                Ok(record) => {
+                    self.failed.note_success(*number);
+                    [_, before] = record.rulers;
+                    records.push(record);
+                }
+                Err(failure) => {
+                    self.failed.note_failure(*number, build, failure)?;
+                    return Ok(None);
+                }
+            }
         }
-        Ok(records)
+        Ok(Some(records))
+    }
+
+    fn run_timed_build(
+        &mut self,
+        number: usize,
+        program: &ComparedProgram,
+        build: usize,
+        before: f64,
+    ) -> Result<AbRunRecord, RunFailure> {
+        let layout = self.random.below(LAYOUT_BYTES_MOST);
+        let time = program.run_build(build, &self.around, layout)?;
+        let rulers = [before, self.rulers.read_cycles_per_tick()];
+        let cycles = match self.benchmarks {
+            Some(true) => self.take_samples(program, time.elapsed)?.figures,
+            _ => [(WHOLE_PROGRAM.to_string(), self.rulers.to_core_cycles(time.total(), rulers))].into(),
+        };
+        let [user_us, system_us] = [time.user, time.system].map(|time| time.as_micros() as u64);
+        Ok(AbRunRecord { program: number, build, user_us, system_us, rulers, cycles })
     }
 
     /// Reads the samples of a run that took this time, and empties their file.
-    fn take_samples(&self, program: &ComparedProgram, elapsed: Duration) -> Result<BenchmarkFigures, Failure> {
-        let Some(path) = &self.around.samples else { return Ok(BenchmarkFigures::new()) };
-        let found = read_figures(path, elapsed).map_err(|bad| {
+    fn take_samples(&mut self, program: &ComparedProgram, elapsed: Duration) -> Result<RunSamples, RunFailure> {
+        let Some(path) = &self.around.samples else { return Ok(RunSamples::default()) };
+        let found = read_samples(path, elapsed).map_err(|bad| {
             let remedy = "see section ab of docs/reference.md for the format, or compare whole programs with --whole";
             let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
             match internal {
                 true => Failure::internal(bad.to_string()),
                 false => Failure::usage(format!("bad samples from `{}`: {bad}", program.text), Some(remedy)),
             }
-        })?;
+        });
         // A new file, whatever the program did to the old one.
-        let made = std::fs::remove_file(path).and_then(|()| std::fs::File::create_new(path));
-        made.map_err(|error| Failure::internal(format!("can't create a file for samples: {error}")))?;
-        if self.benchmarks == Some(true) && found.is_empty() {
-            let text = format!("`{}` wrote no samples in this run, unlike before", program.text);
-            let remedy = "run it alone with CYCLESCOPE_AB=samples.jsonl, or use --whole";
-            return Err(super::compared_program::run_failure("program", text, None, remedy));
+        let removed = std::fs::remove_file(path).or_else(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        });
+        removed
+            .and_then(|()| std::fs::File::create_new(path))
+            .map_err(|error| Failure::internal(format!("can't create a file for samples: {error}")))?;
+        let found = found.map_err(RunFailure::repeatable)?;
+        self.unmeasured.extend(found.unmeasured.clone());
+        found.mixed.iter().for_each(|name| *self.mixed.entry(name.clone()).or_default() += 1);
+        if found.figures.is_empty() && found.unmeasured.is_empty() && (found.announced || self.benchmarks == Some(true))
+        {
+            let when = if found.announced { "though it began to report" } else { "unlike before" };
+            let text = format!("`{}` wrote no samples in this run, {when}", program.text);
+            let remedy = "let it return from main or call exit, so that it reports; or use --whole";
+            return Err(RunFailure::repeatable(run_failure("program", text, None, remedy)));
         }
         Ok(found)
+    }
+
+    /// Whether the programs are compared as a whole.
+    pub fn compares_whole(&self) -> bool {
+        self.benchmarks == Some(false)
+    }
+
+    /// The failed runs that were repeated.
+    pub fn failed_runs(&self) -> &FailedRuns {
+        &self.failed
+    }
+
+    /// Whether the samples of a benchmark differ much in a third of `runs`.
+    pub fn mixes_samples(&self, name: &str, runs: usize) -> bool {
+        self.mixed.get(name).is_some_and(|mixed| 3 * mixed > runs)
+    }
+
+    /// Benchmarks that a program could not measure, with its reason.
+    pub fn unmeasured(&self) -> &BTreeMap<String, String> {
+        &self.unmeasured
     }
 
     /// Warns if other runs on the CPU were possible.

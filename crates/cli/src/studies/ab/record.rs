@@ -6,9 +6,10 @@ use cyclescope::study::ab::{BenchmarkFigures, ChangeVerdict, ComparisonOutcome, 
 use cyclescope::unit::Unit;
 use serde::{Deserialize, Serialize};
 
-/// The kinds of lines in a file: the session, each run, each result.
+/// The kinds of lines in a file: the session, each run, each failed run, each result.
 pub const SESSION_KIND: &str = "ab.session";
 pub const RUN_KIND: &str = "ab.run";
+pub const FAILURE_KIND: &str = "ab.failure";
 pub const RESULT_KIND: &str = "ab";
 
 /// Name of a benchmark that is a whole program.
@@ -68,6 +69,16 @@ impl AbRunRecord {
     }
 }
 
+/// A run that failed and was repeated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AbFailureRecord {
+    /// Numbers of the program and its build, from 0.
+    pub program: usize,
+    pub build: usize,
+    /// How it failed.
+    pub text: String,
+}
+
 /// The result of a benchmark, kind `ab`.
 #[derive(Debug, Clone, Serialize)]
 pub struct AbRow {
@@ -91,6 +102,13 @@ pub struct AbRow {
     pub user_us: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_us: Option<[f64; 2]>,
+    /// Failed runs of the old and of the new program, which were repeated.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed_runs: [usize; 2],
+    /// Runs of the old and of the new program that have no figure of this benchmark, though others
+    /// have one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub runs_without: [usize; 2],
     /// Pairs of runs in the first and the second batch. If the old runs were recorded, runs of the
     /// new program.
     pub pairs: [usize; 2],
@@ -104,12 +122,16 @@ pub struct AbRow {
     pub repro: String,
 }
 
-/// A program of a ranking.
+/// A program of a ranking. A program without the benchmark has no rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RankedProgram {
     pub program: usize,
-    pub old_rank: usize,
-    pub new_rank: usize,
+    pub old_rank: Option<usize>,
+    pub new_rank: Option<usize>,
+}
+
+fn is_zero(counts: &[usize; 2]) -> bool {
+    *counts == [0; 2]
 }
 
 /// The change as a quantity.
@@ -125,6 +147,7 @@ pub fn explain_unclear(why: UnclearReason) -> &'static str {
         UnclearReason::NotConfirmed => "the first batch shows a change, but the second one is unclear",
         UnclearReason::BatchesDisagree => "the two batches disagree, because something else changed meanwhile",
         UnclearReason::BuildsDiffer => "builds of one program differ as much, so code placement may be the cause",
+        UnclearReason::NotMeasured => "the programs did not measure it",
     }
 }
 

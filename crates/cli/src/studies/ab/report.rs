@@ -1,6 +1,7 @@
 //! Prints the result as text and as Markdown.
 
-use super::record::{AbRow, AbSessionRecord, explain_unclear};
+use super::record::{AbRow, AbSessionRecord};
+use super::report_notes::{ReportNotes, about_row};
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::{Failure, Output};
 use cyclescope::study::ab::ChangeVerdict;
@@ -14,7 +15,13 @@ const RECORDED_WARNING: &str = "The old runs were recorded earlier. Other things
     program's change, run OLD and NEW in turn on one machine.";
 
 /// Prints the result as text.
-pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {
+pub fn print_text(
+    rows: &[AbRow],
+    session: &AbSessionRecord,
+    old: &str,
+    notes: &ReportNotes,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let mut page = TextPage::new(output);
     page.begin_section("Compared")?;
     page.print_row("old", old)?;
@@ -50,10 +57,11 @@ pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: 
                 ),
             )?;
         }
-        if let Some(why) = row.why {
-            print_note(&mut page, &format!("{}: {}.", row.name, explain_unclear(why)))?;
+        for note in about_row(row) {
+            print_note(&mut page, &format!("{}: {note}.", row.name))?;
         }
     }
+    notes.about_runs(str::to_string).iter().try_for_each(|note| print_note(&mut page, note))?;
     if rows.iter().any(|row| !row.interleaved) {
         print_note(&mut page, RECORDED_WARNING)?;
     }
@@ -65,6 +73,7 @@ pub fn print_markdown(
     rows: &[AbRow],
     session: &AbSessionRecord,
     old: &str,
+    notes: &ReportNotes,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let new = session.programs.last().map_or("", String::as_str);
@@ -91,6 +100,7 @@ pub fn print_markdown(
         session.cpu,
         session.core
     ))?;
+    print_markdown_notes(rows, notes, output)?;
     if rows.iter().any(|row| !row.interleaved) {
         output.write_line("")?;
         output.write_line(RECORDED_WARNING)?;
@@ -98,11 +108,24 @@ pub fn print_markdown(
     Ok(())
 }
 
+/// Prints the notes as a list in Markdown.
+pub(super) fn print_markdown_notes(rows: &[AbRow], notes: &ReportNotes, output: &mut Output) -> Result<(), Failure> {
+    let of_row = |row: &AbRow| {
+        let name = quote_code(&row.name);
+        about_row(row).into_iter().map(move |note| format!("{name}: {note}."))
+    };
+    let lines: Vec<String> = rows.iter().flat_map(of_row).chain(notes.about_runs(quote_code)).collect();
+    if !lines.is_empty() {
+        output.write_line("")?;
+    }
+    lines.iter().try_for_each(|line| output.write_line(format!("- {line}")))
+}
+
 /// A verdict in Markdown, a difference in bold.
 pub(super) fn mark_verdict(verdict: ChangeVerdict) -> String {
     match verdict {
-        ChangeVerdict::Slower | ChangeVerdict::Faster => format!("**{}**", verdict_word(verdict)),
         ChangeVerdict::Same | ChangeVerdict::Unclear => verdict_word(verdict).to_string(),
+        _ => format!("**{}**", verdict_word(verdict)),
     }
 }
 
@@ -112,7 +135,13 @@ pub(super) fn summarize_verdicts(rows: &[AbRow]) -> String {
     let within = rows.first().map_or(0.0, |row| 100.0 * row.within);
     let [slower, faster, same, unclear] =
         [ChangeVerdict::Slower, ChangeVerdict::Faster, ChangeVerdict::Same, ChangeVerdict::Unclear].map(count);
-    format!("{slower} slower, {faster} faster, {same} the same within {within} %, {unclear} unclear")
+    let mut text = format!("{slower} slower, {faster} faster, {same} the same within {within} %, {unclear} unclear");
+    for verdict in [ChangeVerdict::OnlyOld, ChangeVerdict::OnlyNew] {
+        if count(verdict) > 0 {
+            text.push_str(&format!(", {} {}", count(verdict), verdict_word(verdict)));
+        }
+    }
+    text
 }
 
 /// Formats the pairs of both batches.
@@ -127,6 +156,8 @@ pub(super) fn verdict_word(verdict: ChangeVerdict) -> &'static str {
         ChangeVerdict::Faster => "faster",
         ChangeVerdict::Same => "same",
         ChangeVerdict::Unclear => "unclear",
+        ChangeVerdict::OnlyOld => "only old",
+        ChangeVerdict::OnlyNew => "only new",
     }
 }
 

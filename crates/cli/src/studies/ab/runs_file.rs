@@ -1,6 +1,8 @@
 //! Files of recorded runs, which `--out` writes and `--against` reads.
 
-use super::record::{AbRow, AbRunRecord, AbSessionRecord, RESULT_KIND, RUN_KIND, SESSION_KIND};
+use super::record::{
+    AbFailureRecord, AbRow, AbRunRecord, AbSessionRecord, FAILURE_KIND, RESULT_KIND, RUN_KIND, SESSION_KIND,
+};
 use crate::output::Failure;
 use crate::session::result_file::ResultFile;
 use cyclescope::input::{self, InputKind};
@@ -18,25 +20,38 @@ pub struct RecordedRuns {
 }
 
 /// A file that is being written.
-pub struct RunsFile(ResultFile);
+pub struct RunsFile {
+    file: ResultFile,
+    /// Number of failed runs in it.
+    failures: usize,
+}
 
 impl RunsFile {
     /// Creates the file.
     pub fn create(path: &Path, session: &AbSessionRecord) -> Result<RunsFile, Failure> {
         let mut file = ResultFile::create(path, "ab", false)?;
         file.write_first_line(&to_json_line(SESSION_KIND, session))?;
-        Ok(RunsFile(file))
+        Ok(RunsFile { file, failures: 0 })
     }
 
     /// Appends a run.
     pub fn append_run(&mut self, run: &AbRunRecord) -> Result<(), Failure> {
-        self.0.append_line(&to_json_line(RUN_KIND, run))
+        self.file.append_line(&to_json_line(RUN_KIND, run))
+    }
+
+    /// Appends those of all failed runs that it does not have yet.
+    pub fn append_failures(&mut self, all: &[AbFailureRecord]) -> Result<(), Failure> {
+        for failed in all.iter().skip(self.failures) {
+            self.file.append_line(&to_json_line(FAILURE_KIND, failed))?;
+            self.failures += 1;
+        }
+        Ok(())
     }
 
     /// Appends the results and completes the file.
     pub fn finish(mut self, rows: &[AbRow]) -> Result<(), Failure> {
-        rows.iter().try_for_each(|row| self.0.append_line(&to_json_line(RESULT_KIND, row)))?;
-        self.0.remove_journal()?;
+        rows.iter().try_for_each(|row| self.file.append_line(&to_json_line(RESULT_KIND, row)))?;
+        self.file.remove_journal()?;
         Ok(())
     }
 }

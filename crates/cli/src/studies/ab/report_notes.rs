@@ -1,0 +1,58 @@
+//! What a report says besides its table, as text and as Markdown: why a benchmark is unclear, which
+//! runs failed or lack it, and what is compared.
+
+use super::record::{AbRow, explain_unclear};
+use cyclescope::study::ab::UnclearReason;
+use std::collections::BTreeMap;
+
+/// Notes on the runs of all programs.
+#[derive(Debug, Default)]
+pub struct ReportNotes {
+    /// The programs with failed runs.
+    pub failed: Vec<FailedProgram>,
+    /// Benchmarks that a program could not measure, with its reason.
+    pub unmeasured: BTreeMap<String, String>,
+    /// Benchmarks whose samples differ much in a run.
+    pub mixed: Vec<String>,
+    /// Whether whole programs are compared because none wrote samples.
+    pub lacks_samples: bool,
+}
+
+/// A program with failed runs, which were repeated.
+#[derive(Debug)]
+pub struct FailedProgram {
+    pub program: String,
+    pub failed: usize,
+    /// Number of all runs.
+    pub runs: usize,
+    /// How the first one failed.
+    pub first: String,
+}
+
+impl ReportNotes {
+    /// Notes on the runs. `quote` marks the text of others.
+    pub fn about_runs(&self, quote: impl Fn(&str) -> String) -> Vec<String> {
+        let failed = self.failed.iter().map(|FailedProgram { program, failed, runs, first }| {
+            let program = quote(program);
+            format!("{failed} of {runs} runs of {program} failed and were repeated. The first: {}.", quote(first))
+        });
+        let unmeasured = self.unmeasured.iter().map(|(name, why)| format!("{}: {}.", quote(name), quote(why)));
+        let mixed = self.mixed.iter().map(|name| {
+            format!(
+                "{}: samples of a run differ by a factor of two. Two benchmarks of a name count as one.",
+                quote(name)
+            )
+        });
+        let whole = "The programs wrote no samples, so their CPU time is compared as a whole.";
+        failed.chain(unmeasured).chain(mixed).chain(self.lacks_samples.then(|| whole.to_string())).collect()
+    }
+}
+
+/// Notes on a row.
+pub fn about_row(row: &AbRow) -> Vec<String> {
+    let [old, new] = row.runs_without;
+    let without = (row.runs_without != [0; 2])
+        .then(|| format!("{old} runs of the old and {new} of the new program have no figure of it"));
+    let why = row.why.filter(|why| *why != UnclearReason::NotMeasured).map(|why| explain_unclear(why).to_string());
+    why.into_iter().chain(without).collect()
+}
