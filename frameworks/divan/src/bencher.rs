@@ -1,5 +1,6 @@
 //! The interface that a benchmark's function uses.
 
+use crate::counter::SupportedCounter;
 use crate::parts::{Cost, Plan, measure};
 use cyclescope_clock::CycleClock;
 use std::hint::black_box;
@@ -29,6 +30,12 @@ impl<'a> Bencher<'a> {
         Bencher { clock, plan, cost }
     }
 
+    /// Not supported.
+    #[doc(hidden)]
+    pub fn counter<C: SupportedCounter>(self, _: C) -> Self {
+        self
+    }
+
     /// Measures a function.
     pub fn bench<O>(self, mut code: impl FnMut() -> O) {
         if needs_drop::<O>() {
@@ -56,6 +63,12 @@ impl<'a> Bencher<'a> {
 }
 
 impl<I, G: FnMut() -> I> WithInputs<'_, G> {
+    /// Not supported.
+    #[doc(hidden)]
+    pub fn input_counter<C: SupportedCounter, F: Fn(&I) -> C>(self, _: F) -> Self {
+        self
+    }
+
     /// Measures a function that takes inputs by value.
     pub fn bench_values<O>(mut self, mut code: impl FnMut(I) -> O) {
         let part = |clock: &CycleClock, number| {

@@ -38,6 +38,9 @@ impl Plan {
     /// Plan for a table.
     pub(crate) const TABLE: Plan = Plan { part: PART, most: PARTS, fewest: FEWEST, longest: LONGEST };
 
+    /// Plan that only runs the code, twice.
+    pub(crate) const TEST: Plan = Plan { part: 0.0, most: 1, fewest: 1, longest: 0.0 };
+
     /// Plan for one run of `cyclescope ab`, which takes about this time.
     pub(crate) fn observation(time: Duration) -> Plan {
         let longest = time.as_secs_f64() * 1e3 * MILLISECOND;

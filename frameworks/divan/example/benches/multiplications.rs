@@ -28,3 +28,26 @@ fn sorting(bencher: Bencher) {
     let numbers = || (0..100u64).map(|number| number * 7919 % 101).collect::<Vec<_>>();
     bencher.with_inputs(numbers).bench_refs(|numbers| black_box(numbers).sort_unstable());
 }
+
+const LENGTHS: &[usize] = &[10, 20];
+const WORDS: [&str; 2] = ["short", "much longer"];
+
+#[divan::bench(name = "fill", args = LENGTHS)]
+fn fill_bytes(length: usize) -> Vec<u8> {
+    vec![7; length]
+}
+
+#[divan::bench(args = WORDS)]
+fn letters(word: &str) -> usize {
+    word.chars().count()
+}
+
+#[divan::bench(args = [vec![1, 2, 3]])]
+fn sum(numbers: &Vec<u64>) -> u64 {
+    numbers.iter().sum()
+}
+
+#[divan::bench(args = 1..3, ignore)]
+fn slow(seconds: u64) {
+    std::thread::sleep(std::time::Duration::from_secs(seconds));
+}
