@@ -7,9 +7,9 @@
 //! cycles. Intervals and comparisons are Criterion's.
 //!
 //! A sample of many milliseconds contains interrupts. After each sample a chain of multiplications
-//! of known length runs equally long. The share of the chain's time that interrupts take is
-//! subtracted from the samples, and a line at the end reports it. So the chain uses half of the
-//! time.
+//! of known length runs equally long. The rate of the last chains, with their interrupts, turns the
+//! sample's ticks into core cycles, and a line at the end reports the interrupts' share. So the
+//! chain uses half of the time.
 //!
 //! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) Criterion stores its files in the folder
 //! `CRITERION_HOME`. Their samples are reported to `cyclescope ab` when the measurement is dropped,
@@ -20,14 +20,14 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-mod interrupts;
+mod chain_window;
 mod samples;
 
-use crate::interrupts::Interrupts;
+use crate::chain_window::ChainWindow;
 use crate::samples::Stored;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
-use cyclescope_clock::ab::Samples;
+use cyclescope_clock::ab::{Samples, TOO_SHORT};
 use cyclescope_clock::{Begun, CycleClock};
 use std::cell::Cell;
 use std::env;
@@ -50,7 +50,7 @@ pub struct CoreCycles {
     clock: CycleClock,
     spans: Cell<u64>,
     moved: Cell<u64>,
-    interrupts: Interrupts,
+    chains: ChainWindow,
     observed: Option<(Samples, Stored)>,
 }
 
@@ -69,20 +69,23 @@ impl CoreCycles {
                 exit(2);
             }
         });
-        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), interrupts: Interrupts::default(), observed }
+        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), chains: ChainWindow::default(), observed }
     }
 }
 
 impl Drop for CoreCycles {
     fn drop(&mut self) {
         if let Some((samples, stored)) = &self.observed {
-            let written = stored.report_new(&|name, iterations, cycles| samples.cycles(name, iterations, cycles));
+            let written = stored.report_new(&|name, sample| match sample {
+                Some((iterations, cycles)) => samples.cycles(name, iterations, cycles),
+                None => samples.unmeasured(name, TOO_SHORT),
+            });
             if let Err(error) = written {
                 eprintln!("cyclescope: samples for `cyclescope ab` are missing: {error}");
                 exit(1);
             }
         }
-        self.interrupts.report();
+        self.chains.report();
         let (spans, moved) = (self.spans.get(), self.moved.get());
         if spans >= MANY && moved as f64 > SOME * spans as f64 {
             eprintln!(
@@ -108,7 +111,7 @@ impl Measurement for CoreCycles {
         self.spans.set(self.spans.get() + 1);
         self.moved.set(self.moved.get() + u64::from(span.moved));
         // `cyclescope ab` takes the lower quartile of the samples, which are free of interrupts.
-        if self.observed.is_some() { span.cycles.0 } else { self.interrupts.taken_off(&self.clock, span) }
+        if self.observed.is_some() { span.cycles.0 } else { self.chains.convert(&self.clock, span) }
     }
 
     fn add(&self, one: &f64, other: &f64) -> f64 {

@@ -18,7 +18,8 @@ pub(crate) struct Stored {
 }
 
 /// Receives each sample: the name of its benchmark, its iterations, and their core cycles together.
-type ReportSample<'a> = &'a dyn Fn(&str, u64, CoreCycles) -> io::Result<()>;
+/// `None` if nothing is known about any sample.
+type ReportSample<'a> = &'a dyn Fn(&str, Option<(u64, CoreCycles)>) -> io::Result<()>;
 
 impl Stored {
     /// Remembers the state before benchmarks run.
@@ -47,15 +48,17 @@ fn report_file(path: &Path, report: ReportSample) -> io::Result<()> {
     let sample: Value = serde_json::from_slice(&fs::read(path)?)?;
     let name = benchmark.get("full_id").and_then(Value::as_str).ok_or_else(unknown)?;
     let numbers = |field: &str| sample.get(field).and_then(Value::as_array).ok_or_else(unknown);
+    let mut reported = false;
     for (iterations, cycles) in numbers("iters")?.iter().zip(numbers("times")?) {
         let iterations = iterations.as_f64().ok_or_else(unknown)?;
         let cycles = cycles.as_f64().ok_or_else(unknown)?;
         // If an iteration takes no longer than the readings, nothing is known about it.
         if cycles > 0.0 {
-            report(name, iterations as u64, CoreCycles(cycles))?;
+            report(name, Some((iterations as u64, CoreCycles(cycles))))?;
+            reported = true;
         }
     }
-    Ok(())
+    if reported { Ok(()) } else { report(name, None) }
 }
 
 /// The files `new/sample.json` in a folder, and when they were written.
@@ -96,18 +99,21 @@ mod tests {
         store("group/before", r#"{"iters":[1.0],"times":[2.0]}"#, 7);
         let stored = Stored::new(folder.clone());
         store("group/now", r#"{"iters":[10.0,20.0,30.0],"times":[1500.5,3001.0,0.0]}"#, 8);
+        store("group/short", r#"{"iters":[10.0],"times":[0.0]}"#, 8);
         let lines = RefCell::new(Vec::new());
-        let report = |name: &str, iterations, cycles: CoreCycles| {
-            lines.borrow_mut().push((name.to_string(), iterations, cycles.0));
+        let report = |name: &str, sample: Option<(u64, CoreCycles)>| {
+            lines.borrow_mut().push((name.to_string(), sample.map(|(iterations, cycles)| (iterations, cycles.0))));
             Ok(())
         };
         stored.report_new(&report).unwrap();
-        let now = "group/now".to_string();
-        assert_eq!(*lines.borrow(), [(now.clone(), 10, 1500.5), (now, 20, 3001.0)]);
+        let [now, short] = ["group/now", "group/short"].map(str::to_string);
+        lines.borrow_mut().sort_by(|one, other| one.0.cmp(&other.0));
+        let expected = [(now.clone(), Some((10, 1500.5))), (now, Some((20, 3001.0))), (short.clone(), None)];
+        assert_eq!(*lines.borrow(), expected);
         store("group/other", "{}", 9);
         let error = stored.report_new(&report).unwrap_err().to_string();
         fs::remove_dir_all(&folder).unwrap();
-        assert!(lines.borrow().iter().all(|(name, ..)| name == "group/now"), "{lines:?}");
+        assert!(lines.borrow().iter().all(|(name, _)| name == "group/now" || *name == short), "{lines:?}");
         assert!(error.contains("not as Criterion 0.8 writes it"), "{error}");
     }
 }

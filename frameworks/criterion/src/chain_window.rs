@@ -1,0 +1,149 @@
+//! Converts samples to core cycles by chains of known length that run between them.
+//!
+//! A chain runs as long as the sample before it. So it has as many interrupts as a sample, on
+//! average, and the mean clock of a sample. The rate of the last chains together turns the ticks of
+//! a sample into core cycles without interrupts. One reading of the ruler would add its own error
+//! to each sample, and one chain the interrupts that it happens to have.
+
+use cyclescope_clock::{CoreCycles, CycleClock, Span, Ticks};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// Spans of at least this many core cycles count. They are thousands of steps of a clock of 26
+/// ticks (Zen 4, virtual machine), so the step is less than a thousandth. Few shorter spans are
+/// interrupted, at 250 to 1000 timer interrupts per second (Linux, CONFIG_HZ).
+const LONG: f64 = 1e5;
+/// Chains whose rates are taken together.
+const CHAINS: usize = 20;
+/// The core's clock has changed if a reading of the ruler differs by more than this share from
+/// those at the chains. Earlier chains then do not count.
+const MOVED: f64 = 0.01;
+/// A chain that takes longer than the median by this share had a rare disturbance. Its own sample
+/// did not, or is an outlier that Criterion reports.
+const DISTURBED: f64 = 0.02;
+
+/// A chain between two samples.
+#[derive(Debug, Clone, Copy)]
+struct ChainReading {
+    alone: CoreCycles,
+    ticks: Ticks,
+    /// Core cycles per tick, by the rulers around it.
+    scale: f64,
+}
+
+impl ChainReading {
+    /// Ticks per core cycle.
+    fn slowness(&self) -> f64 {
+        self.ticks.0 / self.alone.0
+    }
+}
+
+/// The last chains.
+#[derive(Debug, Default)]
+pub(crate) struct ChainWindow {
+    chains: RefCell<VecDeque<ChainReading>>,
+    /// Own cycles of all chains, and the cycles that they took.
+    all: Cell<[f64; 2]>,
+}
+
+impl ChainWindow {
+    /// A span's core cycles without interrupts, with a chain of equal length that runs now.
+    pub(crate) fn convert(&self, clock: &CycleClock, span: Span) -> f64 {
+        if span.cycles.0 < LONG {
+            return span.cycles.0;
+        }
+        let (alone, took) = clock.chain(span.cycles);
+        let [own, taken] = self.all.get();
+        self.all.set([own + alone.0, taken + took.cycles.0]);
+        self.add(ChainReading { alone, ticks: took.ticks, scale: mean_scale(&took) }, mean_scale(&span));
+        let [before, after] = span.scales;
+        (span.ticks.0 - (before.pair.0 + after.pair.0) / 2.0) * self.cycles_per_tick()
+    }
+
+    /// Adds a chain after a span with this reading of the ruler.
+    fn add(&self, chain: ChainReading, scale: f64) {
+        let mut chains = self.chains.borrow_mut();
+        let mean = chains.iter().map(|chain| chain.scale).sum::<f64>() / chains.len().max(1) as f64;
+        if !chains.is_empty() && (scale / mean - 1.0).abs() > MOVED {
+            chains.clear();
+        }
+        chains.push_back(chain);
+        if chains.len() > CHAINS {
+            chains.pop_front();
+        }
+    }
+
+    /// The rate of the last chains, interrupts included.
+    fn cycles_per_tick(&self) -> f64 {
+        let chains = self.chains.borrow();
+        let mut slowness: Vec<f64> = chains.iter().map(ChainReading::slowness).collect();
+        slowness.sort_unstable_by(f64::total_cmp);
+        let limit = slowness.get((slowness.len().max(1) - 1) / 2).copied().unwrap_or_default() * (1.0 + DISTURBED);
+        let usual = || chains.iter().filter(|chain| chain.slowness() <= limit);
+        usual().map(|chain| chain.alone.0).sum::<f64>() / usual().map(|chain| chain.ticks.0).sum::<f64>().max(1.0)
+    }
+
+    /// Reports the correction.
+    pub(crate) fn report(&self) {
+        let [alone, took] = self.all.get();
+        if took > 0.0 {
+            let percent = 100.0 * (1.0 - alone / took);
+            eprintln!(
+                "cyclescope: {percent:.2} % is taken off the samples, for interrupts: chains of multiplications of \
+                 equal length took this much longer than their core cycles"
+            );
+        }
+    }
+}
+
+/// Core cycles per tick, by the rulers around a span.
+fn mean_scale(span: &Span) -> f64 {
+    let [before, after] = span.scales;
+    (before.cycles + after.cycles) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_clock::Scale;
+
+    /// A chain of 100 cycles that takes this many ticks, at this reading of the ruler.
+    fn add(window: &ChainWindow, ticks: f64, scale: f64) {
+        window.add(ChainReading { alone: CoreCycles(100.0), ticks: Ticks(ticks), scale }, scale);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_chains_without_disturbed_ones() {
+        let window = ChainWindow::default();
+        (0..10).for_each(|_| add(&window, 100.0, 1.0));
+        (0..10).for_each(|_| add(&window, 101.0, 1.0));
+        assert!((window.cycles_per_tick() - 100.0 / 100.5).abs() < 1e-9);
+        // A reading of the ruler that is off by less than a change of the clock counts for nothing.
+        add(&window, 101.0, 1.009);
+        let before = window.cycles_per_tick();
+        add(&window, 150.0, 1.0);
+        assert!((window.cycles_per_tick() / before - 1.0).abs() < 2e-3, "one chain is disturbed");
+        (0..CHAINS).for_each(|_| add(&window, 150.0, 1.0));
+        assert!((window.cycles_per_tick() - 100.0 / 150.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_change_of_the_clock_begins_a_new_window() {
+        let window = ChainWindow::default();
+        (0..10).for_each(|_| add(&window, 100.0, 1.0));
+        add(&window, 125.0, 0.8);
+        assert!((window.cycles_per_tick() - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn long_spans_are_corrected_and_short_ones_are_not() {
+        let (clock, window) = (CycleClock::new(), ChainWindow::default());
+        let scale = clock.calibration().scale.cycles;
+        let scales = [Scale { cycles: scale, pair: Ticks(0.0), spread: 0.0 }; 2];
+        let span =
+            |cycles: f64| Span { cycles: CoreCycles(cycles), ticks: Ticks(cycles / scale), scales, moved: false };
+        assert_eq!((window.convert(&clock, span(9e4)), window.all.get()), (9e4, [0.0; 2]));
+        let cycles = window.convert(&clock, span(2e6));
+        assert!(cycles > 5e5 && cycles < 8e6 && window.all.get() != [0.0; 2], "{cycles}");
+    }
+}
