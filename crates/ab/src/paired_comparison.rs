@@ -12,7 +12,7 @@
 //! differ, all looks of a batch together claim a given direction about once in a hundred times. Two
 //! batches agree once in ten thousand times.
 
-use cyclescope_core::statistics::{Interval, holm_share, median_interval};
+use cyclescope_core::statistics::{self, Interval, holm_share, median_interval};
 use serde::Serialize;
 
 /// Default share within which two programs count as the same.
@@ -87,6 +87,23 @@ impl ComparisonOutcome {
     /// The outcome without any pair of runs.
     pub fn without_pairs(verdict: ChangeVerdict, why: Option<UnclearReason>) -> ComparisonOutcome {
         ComparisonOutcome { verdict, why, change: None, pairs: [0; 2] }
+    }
+
+    /// How many times as many pairs would probably decide a comparison that is too noisy; `None` if
+    /// it is not. An interval narrows with the root of their number.
+    pub fn times_as_many_pairs(&self, within: f64) -> Option<f64> {
+        let change = self.change.filter(|_| self.why == Some(UnclearReason::TooNoisy))?;
+        let (size, reach) = (change.value.abs(), (change.high - change.low) / 2.0);
+        let reported = normal_quantile(REPORTED_LEVEL);
+        // The reach of the reported interval with which that of the level would decide.
+        let same = (within - size) * reported / normal_quantile(SAME_LEVEL);
+        let differs = (size - CHANGE_BAR * within) * reported / normal_quantile(CLAIM_LEVEL);
+        let pairs = |reach_needed: f64, batches: f64| {
+            if reach_needed > 0.0 { batches * (reach / reach_needed).powi(2) } else { f64::INFINITY }
+        };
+        // A change has to be confirmed by a second batch.
+        let least = pairs(same, 1.0).min(pairs(differs, 2.0));
+        least.is_finite().then_some(least.max(1.0))
     }
 
     /// The outcome of a benchmark that one program lacks, by which of the two programs have it.
@@ -204,6 +221,11 @@ impl PairedComparison {
     }
 }
 
+/// Standard deviations on each side of the mean that hold this share of a normal distribution.
+fn normal_quantile(level: f64) -> f64 {
+    statistics::normal_quantile(0.5 + level / 2.0)
+}
+
 /// The level of one of several comparisons that together have the error of this level.
 pub(super) fn share_level(level: f64, comparisons: usize) -> f64 {
     1.0 - holm_share(1.0 - level, comparisons)
@@ -219,6 +241,7 @@ fn median_change(ratios: &[f64], level: f64) -> Option<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_core::random::Random;
 
     fn compare_ratios(ratios: impl IntoIterator<Item = f64>) -> PairedComparison {
         let mut comparison = PairedComparison::new(SAME_WITHIN);
@@ -257,6 +280,28 @@ mod tests {
         assert_eq!(compare_ratios([1.002; 24]).outcome().verdict, ChangeVerdict::Same);
         let wide = compare_ratios((0..200).map(|number| if number % 2 == 0 { 0.9 } else { 1.1 })).outcome();
         assert_eq!((wide.verdict, wide.why), (ChangeVerdict::Unclear, Some(UnclearReason::TooNoisy)));
+    }
+
+    #[test]
+    fn a_noisy_comparison_tells_how_many_pairs_it_takes() {
+        let mut random = Random::new(5);
+        for (change, noise) in [(0.0, 0.05), (0.02, 0.1)] {
+            let mut enough = 0;
+            for _ in 0..100 {
+                let mut ratios = || (change + noise * random.normal()).exp();
+                let mut comparison = compare_ratios((0..100).map(|_| ratios()));
+                let Some(times) = comparison.outcome().times_as_many_pairs(SAME_WITHIN) else {
+                    enough += 1;
+                    continue;
+                };
+                assert!((1.0..1000.0).contains(&times), "{times}");
+                let more = (200.0 * (times + 1.0)) as usize;
+                (0..more).for_each(|_| comparison.add_pair(1.0, ratios()));
+                enough += usize::from(comparison.is_decided());
+            }
+            assert!(enough >= 80, "{enough} of 100 with {change}");
+        }
+        assert_eq!(compare_ratios([1.0; 24]).outcome().times_as_many_pairs(SAME_WITHIN), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A clock of core cycles, for code of any length, and for frameworks that read a clock before and
 //! after the measured code.
 //!
-//! Ticks between two readings become core cycles with rulers at both ends of a span, or with one
-//! from the last millisecond. In a span of many milliseconds the core's clock may change and come
+//! Ticks between two readings become core cycles with the rulers at both ends of a span. A ruler is
+//! read again after a hundred times its own duration: some ten milliseconds. In a span of many milliseconds the core's clock may change and come
 //! back. A single such span may then be wrong, but the mean of many spans is right.
 
 use crate::calibration::{Calibration, Scale};
@@ -25,7 +25,7 @@ use std::vec::Vec;
 /// let cycles = clock.end(begun).cycles;
 /// ```
 ///
-/// A reading costs some hundred nanoseconds, and once in ten milliseconds a tenth of one for the
+/// A reading costs some hundred nanoseconds, and once in some ten milliseconds a tenth of one for the
 /// ruler. None of it is in a span.
 #[derive(Debug)]
 pub struct CycleClock {

@@ -29,11 +29,12 @@ pub struct AbArgs {
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub within: Option<f64>,
-    /// Exit with 6 if a benchmark is slower than that of OLD and its interval reaches this change
+    /// Exit with 6 if a benchmark is slower than that of OLD and its interval reaches this change;
+    /// with 5 if OLD has a benchmark that another program lacks
     #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub fail_on_slower: Option<f64>,
-    /// Exit with 5 if a benchmark is unclear
+    /// Exit with 5 if a benchmark is unclear, or if OLD has one that another program lacks
     #[arg(help_heading = VERDICT_HEADING, long)]
     pub fail_on_unclear: bool,
     /// Print the result as a Markdown table, for example for a pull request

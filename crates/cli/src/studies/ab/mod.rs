@@ -142,6 +142,8 @@ struct RunningComparison<'a> {
     recording: Option<RunsFile>,
     runs: Vec<AbRunRecord>,
     budget: Duration,
+    /// Time of the runs that are compared.
+    spent: Duration,
     repro: String,
     /// Folder for samples; removed at the end.
     _scratch: ScratchFolder,
@@ -185,7 +187,19 @@ impl RunningComparison<'_> {
         let budget = Duration::from_secs_f64((each * names.len() as f64).min(1e7));
         let repro = repro::format_repro("ab", args, common, seed);
         let (runs, _scratch) = (Vec::new(), scratch);
-        Ok(RunningComparison { args, programs, names, session, running, recording, runs, budget, repro, _scratch })
+        Ok(RunningComparison {
+            args,
+            programs,
+            names,
+            session,
+            running,
+            recording,
+            runs,
+            budget,
+            spent: Duration::ZERO,
+            repro,
+            _scratch,
+        })
     }
 
     /// Runs all programs once and records the runs.
@@ -232,6 +246,7 @@ impl RunningComparison<'_> {
             }
         }
         drop(progress);
+        self.spent = begun.elapsed();
         let rows = rankings.iter().flat_map(|(name, ranking)| {
             let found = ranking.outcome(|pair, outcome| self.judge_pair(name, ranking, pair, outcome));
             self.build_ranked_rows(name, &found)
@@ -363,6 +378,7 @@ impl RunningComparison<'_> {
             system_us: times(|run| run.system_us),
             failed_runs: [if interleaved { failed.count(0) } else { 0 }, failed.count(program)],
             runs_without,
+            budget_needed: self.estimate_budget(outcome).filter(|_| interleaved),
             pairs: outcome.pairs,
             interleaved,
             within: self.same_limit(),
@@ -371,6 +387,18 @@ impl RunningComparison<'_> {
             caveats: record::unclear_caveats(why),
             repro: self.repro.clone(),
         }
+    }
+
+    /// Seconds for each benchmark that would probably decide this one, with one digit.
+    fn estimate_budget(&self, outcome: &ComparisonOutcome) -> Option<f64> {
+        let times = outcome.times_as_many_pairs(self.same_limit())?;
+        let pairs: usize = outcome.pairs.iter().sum();
+        // Runs that took longer than the budget count with their time.
+        let spent = self.spent.as_secs_f64() / self.names.len() as f64 * pairs as f64
+            / (self.runs.len() / self.programs.len()).max(1) as f64;
+        let seconds = times * spent;
+        let digit = 10f64.powf(seconds.max(1.0).log10().floor());
+        Some((seconds / digit).ceil() * digit)
     }
 
     /// What the report says besides the rows.
