@@ -51,9 +51,10 @@ impl ReportNotes {
 /// Notes on a row.
 pub fn about_row(row: &AbRow) -> Vec<String> {
     let [old, new] = row.runs_without;
-    let without = (row.runs_without != [0; 2])
+    let measured = row.why != Some(UnclearReason::NotMeasured);
+    let without = (measured && row.runs_without != [0; 2])
         .then(|| format!("{old} runs of the old and {new} of the new program have no figure of it"));
     let budget = row.budget_needed.map_or(String::new(), |seconds| format!(" of about {seconds} s"));
-    let why = row.why.filter(|why| *why != UnclearReason::NotMeasured).map(|why| explain_unclear(why).to_string());
+    let why = row.why.filter(|_| measured).map(|why| explain_unclear(why).to_string());
     why.map(|why| why + &budget).into_iter().chain(without).collect()
 }
