@@ -26,7 +26,7 @@ use cyclescope::study::ab::{
     compare_with_recorded, judge_over_builds,
 };
 use program_runner::ProgramRunner;
-use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram, WHOLE_PROGRAM};
+use record::{AbRow, AbRunRecord, AbSessionRecord, RankedProgram};
 use report_notes::{FailedProgram, ReportNotes};
 use runs_file::{RecordedRuns, RunsFile};
 use std::cell::Cell;
