@@ -9,11 +9,21 @@ pub(crate) type Practice = fn(u32) -> u64;
 /// Programs that time executions, in different code.
 pub(crate) const PRACTICES: usize = 3;
 
+/// A reading of a program: what an execution in another one takes, and the part of it that the
+/// other one counts. It does not count what happens after the end of an execution.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PracticeReading {
+    pub cost: CoreCycles,
+    pub overhead: CoreCycles,
+}
+
 /// Readings of the cycles that an execution adds to one around it: the mean over the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct NestedOverhead {
     number: f64,
-    /// Sums of each program's readings, and of the squares of their means.
+    /// Sum of the cycles that an execution takes, over all programs.
+    costs: f64,
+    /// Sums of each program's overhead, and of the squares of their means.
     sums: [f64; PRACTICES],
     squares: f64,
     /// Sums over the ruler's pairs, and their squares.
@@ -23,10 +33,11 @@ pub(crate) struct NestedOverhead {
 
 impl NestedOverhead {
     /// Adds a reading of each program, and of the pair. Returns the mean of the programs.
-    pub(crate) fn add(&mut self, readings: [CoreCycles; PRACTICES], pair: CoreCycles) -> CoreCycles {
-        let mean = readings.iter().map(|reading| reading.0).sum::<f64>() / PRACTICES as f64;
+    pub(crate) fn add(&mut self, readings: [PracticeReading; PRACTICES], pair: CoreCycles) -> CoreCycles {
+        let mean = readings.iter().map(|reading| reading.overhead.0).sum::<f64>() / PRACTICES as f64;
         self.number += 1.0;
-        self.sums.iter_mut().zip(readings).for_each(|(sum, reading)| *sum += reading.0);
+        self.costs += readings.iter().map(|reading| reading.cost.0).sum::<f64>();
+        self.sums.iter_mut().zip(readings).for_each(|(sum, reading)| *sum += reading.overhead.0);
         self.squares += mean * mean;
         self.pairs += pair.0;
         self.pair_squares += pair.0 * pair.0;
@@ -36,6 +47,11 @@ impl NestedOverhead {
     /// The mean.
     pub(crate) fn mean(&self) -> CoreCycles {
         CoreCycles(self.sums.iter().sum::<f64>() / PRACTICES as f64 / self.number.max(1.0))
+    }
+
+    /// Mean cycles that an execution in another one takes.
+    pub(crate) fn cost(&self) -> CoreCycles {
+        CoreCycles(self.costs / PRACTICES as f64 / self.number.max(1.0))
     }
 
     /// The standard error of the mean.
@@ -50,13 +66,12 @@ impl NestedOverhead {
         (self.pair_squares / number - (self.pairs / number).powi(2)).max(0.0).sqrt()
     }
 
-    /// Cycles by which the overhead is less and more than the mean. It is most in one of the
-    /// programs. Slow code around an execution hides all of it but the pair of readings, which takes
-    /// `bare` alone: 157 cycles were left of 176 (Zen 5).
-    pub(crate) fn by_code(&self, bare: CoreCycles) -> [f64; 2] {
-        let [mean, bare] = [self.mean(), bare].map(|cycles| cycles.0);
+    /// Cycles by which the overhead is less and more than the mean. In the programs, readings are
+    /// around nearly nothing, which takes longer by `empty` than around a chain.
+    pub(crate) fn by_code(&self, empty: f64) -> [f64; 2] {
+        let mean = self.mean().0;
         let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
-        let (least, most) = programs.fold((bare, mean), |(least, most), one| (one.min(least), one.max(most)));
-        [(mean - least).max(0.0), most - mean]
+        let (least, most) = programs.fold((mean, mean), |(least, most), one| (one.min(least), one.max(most)));
+        [mean - least + empty, most - mean]
     }
 }

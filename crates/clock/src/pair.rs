@@ -61,3 +61,11 @@ pub fn keep(value: u64) {
     // SAFETY: there is no instruction.
     unsafe { asm!("/* {0} */", in(reg) value, options(nomem, nostack, preserves_flags)) };
 }
+
+/// LFENCE: earlier instructions have executed, and later ones wait for it.
+#[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn wait_for_earlier_code() {
+    // SAFETY: it changes nothing.
+    unsafe { asm!("lfence", options(nostack, preserves_flags)) };
+}

@@ -3,7 +3,7 @@
 use crate::calibration::Scale;
 use crate::chain::multiplications;
 use crate::nested_overhead::{PRACTICES as PROGRAMS, Practice};
-use crate::pair::{Pair, keep};
+use crate::pair::{Pair, keep, wait_for_earlier_code};
 use crate::thread::{self, Method, NOWHERE, Thread, ThreadCounts};
 use crate::unit::CoreCycles;
 use core::hint::black_box;
@@ -18,7 +18,7 @@ const TRIALS: usize = 11;
 ///
 /// Regions with the same name are one region. Regions may be nested, and run on any number of
 /// threads. Each execution costs as much as the bare pair and some thirty cycles, and half as much
-/// again for its conversion to core cycles. The ruler takes a hundredth of the time, and more in a
+/// again for its conversion to core cycles. In another execution it takes a third reading. The ruler takes a hundredth of the time, and more in a
 /// thread's first half second. Both are in no region.
 ///
 /// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
@@ -59,14 +59,17 @@ impl Region {
         Timed { start: self.prepare(), started: Method::start(), here: PhantomData }
     }
 
-    /// Takes the thread's counts.
+    /// Counts the execution, and takes the thread's counts.
     #[inline(always)]
     fn prepare(&self) -> ExecutionStart {
+        // Otherwise slow code before this hides what it takes, and an execution around would count
+        // a number of cycles that depends on that code: 16 or none (Zen 5).
+        wait_for_earlier_code();
         let region = match self.number.load(Ordering::Relaxed) {
             0 => self.first(),
             number => number,
         };
-        ExecutionStart { region, counts: thread::thread(Thread::counts).unwrap_or_default() }
+        ExecutionStart { region, counts: thread::thread(Thread::enter).unwrap_or_default() }
     }
 
     #[cold]
@@ -85,8 +88,8 @@ static PRACTICE: Region = Region { name: "", number: AtomicU32::new(NOWHERE) };
 
 /// Programs that time a number of executions, each around one block of the ruler. Any code between
 /// the fences of two executions takes as long as an instruction needs to pass the core, which
-/// belongs to their overhead. The first program has nothing there, the second one a loop's own code; in the
-/// last one each execution is in a function.
+/// belongs to their overhead. The first program has nothing there, the second one a loop's own
+/// code; in the last one each execution is in a function.
 const PRACTICES: [Practice; PROGRAMS] = [
     |executions| {
         time(|| {
@@ -120,7 +123,7 @@ fn call_practice(value: u64) -> u64 {
     execute_practice(value)
 }
 
-/// Cycles of a pair of readings in a loop of them.
+/// Cycles of a reading in a loop of them.
 fn measure_bare() -> CoreCycles {
     // The first trials fetch the code.
     let mut trials: [u64; TRIALS] = core::array::from_fn(|_| {
@@ -133,7 +136,7 @@ fn measure_bare() -> CoreCycles {
     trials.sort_unstable();
     let median = trials.get(TRIALS / 2).copied().unwrap_or_default();
     let scale = Scale::read::<Method>(&thread::global().calibration).cycles;
-    CoreCycles(median as f64 / f64::from(PAIRS) * scale)
+    CoreCycles(median as f64 / f64::from(2 * PAIRS) * scale)
 }
 
 impl Timed {
@@ -145,17 +148,24 @@ impl Timed {
 impl ExecutionStart {
     /// Keeps the reading. Out of line, so that the reading before it is inlined. Both readings come
     /// by value, so that no store of them is between them: four stores took more than a core cycle
-    /// (Zen 4).
+    /// (Zen 4). Returns whether the execution is in another one.
     #[inline(never)]
-    fn ended(&self, started: u64, now: u64) {
+    fn ended(&self, started: u64, now: u64) -> bool {
         let ticks = now.wrapping_sub(started);
-        // The clock of another CPU may be behind.
-        if ticks > u64::MAX / 2 {
-            return thread::lose();
-        }
-        if thread::thread(|thread| thread.record(self.region, self.counts, ticks, now)).is_none() {
+        let nested = thread::thread(|thread| {
+            // The clock of another CPU may be behind.
+            let kept = ticks <= u64::MAX / 2;
+            if kept {
+                thread.record(self.region, self.counts, ticks, now);
+            } else {
+                thread::lose();
+            }
+            thread.leave()
+        });
+        nested.unwrap_or_else(|| {
             thread::lose();
-        }
+            false
+        })
     }
 }
 
@@ -163,6 +173,13 @@ impl Drop for Timed {
     #[inline(always)]
     fn drop(&mut self) {
         let now = Method::end();
-        self.start.ended(self.started, now);
+        if self.start.ended(self.started, now) {
+            // The execution around does not count what happened since. Otherwise its code and this
+            // one would overlap by a number of cycles that depends on both: 16 or none (Zen 5). The
+            // fence does the same for the addition, which takes 8 cycles.
+            let ticks = Method::end().wrapping_sub(now);
+            thread::thread(|thread| thread.add_away(ticks));
+            wait_for_earlier_code();
+        }
     }
 }

@@ -13,6 +13,9 @@ use std::vec::Vec;
 
 /// Standard deviations on each side of the mean in 95 % of a normal distribution.
 const NORMAL: f64 = 1.96;
+/// Executions far beyond this share of all are disturbed. Half would be too few: the executions of a
+/// recursive region take as many times longer as there are levels.
+const USUAL: f64 = 0.75;
 /// With fewer executions the distribution is unknown.
 const FEW: u64 = 100;
 /// A caveat is reported above this share of the executions.
@@ -38,7 +41,7 @@ pub struct Row {
     /// Number of executions.
     pub count: u64,
     /// Cycles of an undisturbed execution, with the regions in it but without what timing them
-    /// costs: the mean of executions that are not far beyond the median.
+    /// costs: the mean of executions that are not far beyond three quarters of all.
     pub cycles: Estimate,
     /// The same outside the regions in it. Without any it equals `cycles`. Of regions that overlap,
     /// neither in the other, it is the lesser part.
@@ -83,12 +86,12 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Calibration of the timing method on this machine.
     pub calibration: Calibration,
-    /// Cycles that an execution costs the program, with its share of the conversions to core cycles
-    /// and of the ruler, but not of the calibration.
+    /// Mean cycles that an execution costs the program, with its share of the conversions to core
+    /// cycles and of the ruler, but not of the calibration.
     pub execution: CoreCycles,
-    /// Part of these that fall into a region around it, which does not count them.
+    /// Cycles that an execution adds to a region around it, which does not count them.
     pub nested: CoreCycles,
-    /// Part of these that the two readings alone take.
+    /// Part of `execution` that the readings alone take: two, and a third one in a region.
     pub bare: CoreCycles,
     /// Executions that could not be kept. They ended while others were converted to core cycles or
     /// while a thread ended, or the clock went back.
@@ -106,17 +109,21 @@ pub fn report() -> Report {
     let executed = || kept.iter().filter(|kept| kept.cycles.count > 0);
     let executions = executed().map(|kept| kept.cycles.count).sum::<u64>().max(1);
     let converting = global.converting.load(Ordering::Relaxed) as f64 * calibration.scale.cycles;
+    // Executions in no other one take one reading less.
+    let directly = executed().map(|kept| kept.direct).sum::<u64>().min(executions);
+    let outermost = 1.0 - directly as f64 / executions as f64;
+    let taken = overhead.cost().0 - outermost * bare.0;
     Report {
-        rows: executed().map(|kept| Row::new(kept, &calibration, &overhead, bare)).collect(),
+        rows: executed().map(|kept| Row::new(kept, &calibration, &overhead)).collect(),
         calibration,
-        execution: CoreCycles(nested.0 + converting / executions as f64),
+        execution: CoreCycles(taken + converting / executions as f64),
         nested,
-        bare,
+        bare: CoreCycles((3.0 - outermost) * bare.0),
         lost: global.lost.load(Ordering::Relaxed),
     }
 }
 
-/// The mean of the executions that are not far beyond the median, and their number.
+/// The mean of the usual executions, and their number.
 struct UsualCycles {
     estimate: Estimate,
     count: u64,
@@ -126,8 +133,8 @@ impl UsualCycles {
     /// `added` is the mean of the cycles that were subtracted. `beside` are the cycles by which they
     /// may be too few and too many, and `spread` is the ruler's error as a share.
     fn new(cycles: &Histogram, step: f64, added: f64, beside: [f64; 2], spread: f64) -> UsualCycles {
-        let median = cycles.quantile(0.5).unwrap_or_default();
-        let usual = cycles.below(BEYOND * (median + added) - added + 2.0 * step);
+        let most = cycles.quantile(USUAL).unwrap_or_default();
+        let usual = cycles.below(BEYOND * (most + added) - added + 2.0 * step);
         let value = usual.mean;
         let sample = NORMAL * usual.deviation / (usual.count.max(1) as f64).sqrt();
         let ruler = (value + added).abs() * spread;
@@ -138,8 +145,7 @@ impl UsualCycles {
 }
 
 impl Row {
-    /// `bare` is what a pair of readings takes alone.
-    fn new(kept: &Kept, calibration: &Calibration, overhead: &NestedOverhead, bare: CoreCycles) -> Row {
+    fn new(kept: &Kept, calibration: &Calibration, overhead: &NestedOverhead) -> Row {
         let Kept { name, cycles, moved, spread, .. } = kept;
         let quantile = |share| cycles.quantile(share).unwrap_or_default();
         let number = cycles.count as f64;
@@ -150,7 +156,7 @@ impl Row {
         let nested = overhead.mean().0;
         // By the code that a pair is around, and by the code around executions within.
         let [fewer, more] = [most.0 - pair, pair - least.0];
-        let [less, greater] = overhead.by_code(bare);
+        let [less, greater] = overhead.by_code((calibration.empty.0 - pair).max(0.0));
         let varying = NORMAL * overhead.error();
         // Each reading of the ruler errs for all executions around it.
         let ruler = NORMAL * overhead.pair_deviation() * kept.together.sqrt() / number;
@@ -273,6 +279,7 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nested_overhead::{PRACTICES, PracticeReading};
 
     #[test]
     fn an_interval_covers_the_error_of_the_readings_of_the_ruler() {
@@ -280,17 +287,29 @@ mod tests {
         let calibration = Calibration::measure::<Method>();
         let mut overhead = NestedOverhead::default();
         for pair in [70.0, 80.0] {
-            overhead.add([CoreCycles(180.0); crate::nested_overhead::PRACTICES], CoreCycles(pair));
+            let reading = PracticeReading { cost: CoreCycles(220.0), overhead: CoreCycles(180.0) };
+            overhead.add([reading; PRACTICES], CoreCycles(pair));
         }
         let width = |readings: f64| {
             let mut kept = Kept { together: EXECUTIONS * EXECUTIONS / readings, ..Kept::default() };
             (0..EXECUTIONS as u32).for_each(|_| kept.cycles.add(150.0));
-            let [low, high] = Row::new(&kept, &calibration, &overhead, CoreCycles(9.0)).cycles.interval;
+            let [low, high] = Row::new(&kept, &calibration, &overhead).cycles.interval;
             high.0 - low.0
         };
         // The standard deviation of a reading is five cycles.
         let wider = width(1.0) - width(100.0);
         assert!((wider - 2.0 * NORMAL * 5.0 * 0.9).abs() < 0.01, "{wider}");
+    }
+
+    #[test]
+    fn executions_on_all_levels_of_a_recursion_are_usual() {
+        let mut cycles = Histogram::default();
+        (0..1000).for_each(|number| cycles.add(f64::from(100 * (1 + number % 4))));
+        // An interrupt.
+        cycles.add(10_000.0);
+        let usual = UsualCycles::new(&cycles, 1.0, 0.0, [0.0; 2], 0.0);
+        assert_eq!(usual.count, 1000);
+        assert!((usual.estimate.value.0 - 250.0).abs() < 1.0, "{:?}", usual.estimate);
     }
 
     #[test]
@@ -301,7 +320,7 @@ mod tests {
             (0..200).for_each(|number| kept.cycles.add(cycles + f64::from(number)));
             kept.own = Some(kept.cycles.clone());
             kept.within = 1_234_567;
-            Row::new(&kept, &calibration, &NestedOverhead::default(), CoreCycles(9.0))
+            Row::new(&kept, &calibration, &NestedOverhead::default())
         };
         let rows: Vec<Row> = [-40.0, 9_900.0, 999_800.0, 1.23e6, 3.4e9, 8e12].map(row).into();
         let [execution, nested, bare] = [99.0, 77.0, 9.0].map(CoreCycles);

@@ -3,7 +3,7 @@
 
 use crate::calibration::{Calibration, Scale, time_of_each};
 use crate::histogram::Histogram;
-use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice};
+use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading};
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
 use crate::region_reading::{RegionReading, RulerReading, WORDS};
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
 pub(crate) struct Global {
     pub calibration: Calibration,
     pub practices: OnceLock<[Practice; PRACTICES]>,
-    /// Cycles of a pair of readings in a loop.
+    /// Cycles of a reading in a loop.
     pub bare: OnceLock<CoreCycles>,
     /// Number of readings that could not be kept.
     pub lost: AtomicU64,
@@ -107,7 +107,7 @@ pub(crate) struct ThreadCounts {
     ended: u64,
     /// Ticks of those in the upper half.
     nested: u64,
-    /// Ticks spent here instead of in the program.
+    /// Ticks spent here instead of in the program, after the end of executions in others.
     away: u64,
 }
 
@@ -120,6 +120,8 @@ pub(crate) struct Thread {
     ended: Cell<u64>,
     nested: Cell<u64>,
     away: Cell<u64>,
+    /// Executions that have begun and not ended.
+    depth: Cell<u32>,
     /// The tick at which the ruler is due again, and the number of its readings.
     due: Cell<u64>,
     read: Cell<u64>,
@@ -174,14 +176,18 @@ pub(crate) fn number_of(name: &str) -> u32 {
         regions.len() - 1
     });
     drop(regions);
-    thread(|thread| thread.away.set(thread.away.get() + Method::end().wrapping_sub(began)));
+    thread(|thread| thread.add_away(Method::end().wrapping_sub(began)));
     place as u32 + 1
 }
 
 /// All regions, with the readings of all threads so far.
 pub(crate) fn all() -> Vec<Kept> {
     let global = global();
-    thread(|thread| thread.take_in(None, true));
+    thread(|thread| {
+        let began = Method::start();
+        thread.take_in(None, true);
+        thread.add_away(Method::end().wrapping_sub(began));
+    });
     let threads: Vec<Arc<Shared>> = locked(&global.threads).clone();
     threads.iter().for_each(|shared| shared.consume(global, None, ReadingOwner::Other));
     locked(&global.regions).clone()
@@ -204,6 +210,7 @@ impl Thread {
             ended: Cell::new(0),
             nested: Cell::new(0),
             away: Cell::new(0),
+            depth: Cell::new(0),
             due: Cell::new(0),
             read: Cell::new(0),
             quickest: Cell::new(u64::MAX),
@@ -215,6 +222,27 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn counts(&self) -> ThreadCounts {
         ThreadCounts { ended: self.ended.get(), nested: self.nested.get(), away: self.away.get() }
+    }
+
+    /// Counts an execution that begins now; returns the counts before it.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> ThreadCounts {
+        self.depth.set(self.depth.get().wrapping_add(1));
+        self.counts()
+    }
+
+    /// Counts an execution as ended; returns whether it was in another one.
+    #[inline(always)]
+    pub(crate) fn leave(&self) -> bool {
+        let depth = self.depth.get().wrapping_sub(1);
+        self.depth.set(depth);
+        depth > 0
+    }
+
+    /// Adds ticks that belong to no execution.
+    #[inline(always)]
+    pub(crate) fn add_away(&self, ticks: u64) {
+        self.away.set(self.away.get().wrapping_add(ticks));
     }
 
     /// Keeps a reading: `ticks` from the moment of the earlier counts to `now`.
@@ -278,10 +306,8 @@ impl Thread {
         let due = now || began >= self.due.get();
         self.shared.consume(global, last, ReadingOwner::This { thread: self, due });
         let ended = Method::end();
-        let took = ended.wrapping_sub(began);
-        self.away.set(self.away.get().wrapping_add(took));
         // More is the time of other programs.
-        let took = took.min(longest_reading(&global.calibration));
+        let took = ended.wrapping_sub(began).min(longest_reading(&global.calibration));
         if due {
             self.plan_ruler(took, ended);
         }
@@ -318,23 +344,28 @@ impl Thread {
 
     /// Measures what an execution adds to one around it, by a program. The list of readings must be
     /// empty.
-    fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> CoreCycles {
+    fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> PracticeReading {
         let ThreadCounts { ended, nested, .. } = self.counts();
-        let due = self.due.replace(u64::MAX);
-        let mut rounds = [[0; 2]; PRACTICE_ROUNDS];
+        let (due, depth) = (self.due.replace(u64::MAX), self.depth.replace(1));
+        let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
         rounds.fill_with(|| {
             [1, PRACTICE_LONGER].map(|executions| {
+                let away = self.away.get();
                 let ticks = practice(executions);
                 self.shared.number.store(0, Ordering::Relaxed);
-                ticks
+                [ticks, ticks.wrapping_sub(self.away.get().wrapping_sub(away))]
             })
         });
         self.due.set(due);
+        self.depth.set(depth);
         self.ended.set(ended);
         self.nested.set(nested);
-        let (mut shorter, mut longer) = (rounds.map(|[one, _]| one), rounds.map(|[_, many]| many));
-        let each = time_of_each(&mut shorter, &mut longer, PRACTICE_LONGER, calibration.step);
-        CoreCycles(each.0 * scale.cycles - calibration.block().0)
+        let each = |kind: fn([u64; 2]) -> u64| {
+            let (mut shorter, mut longer) = (rounds.map(|[one, _]| kind(one)), rounds.map(|[_, many]| kind(many)));
+            let ticks = time_of_each(&mut shorter, &mut longer, PRACTICE_LONGER, calibration.step);
+            CoreCycles(ticks.0 * scale.cycles - calibration.block().0)
+        };
+        PracticeReading { cost: each(|[all, _]| all), overhead: each(|[_, counted]| counted) }
     }
 }
 
