@@ -33,6 +33,11 @@
 #if !defined(__x86_64__) && !defined(_M_X64)
 #error "this is for x86-64"
 #endif
+/* Version of this header: #if CYCLESCOPE_VERSION >= 10203 is true from 1.2.3 on. */
+#define CYCLESCOPE_VERSION (10000 * CYCLESCOPE_VERSION_MAJOR + 100 * CYCLESCOPE_VERSION_MINOR + CYCLESCOPE_VERSION_PATCH)
+#define CYCLESCOPE_VERSION_MAJOR 0
+#define CYCLESCOPE_VERSION_MINOR 1
+#define CYCLESCOPE_VERSION_PATCH 0
 #include <stdint.h>
 #if defined(__linux__)
 #include <time.h>
@@ -84,8 +89,9 @@ static inline int cyclescope_has_invariant_tsc(void) { return cyclescope_shown(0
 
    x must be a variable. Integers, pointers, float, double and vectors stay in their registers. All
    other types go through memory, with a store and a load in the code: long double, __int128,
-   complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter arrays, and C++
-   classes that are not trivially copyable, do not compile: use their elements. */
+   complex numbers, structures, unions, and arrays. In C, arrays of up to 8 bytes do not compile: use
+   their elements. For an object of a C++ class that cannot be copied byte by byte, such as a string
+   or a container, the compiler assumes the same of all memory that other code can reach. */
 #ifndef CYCLESCOPE_HIDE
 /* Type classes in C and C++: 8 is floating point; 9 to 18 are complex numbers, structures and
    unions; vectors have a negative class, or 19. */
@@ -109,7 +115,7 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     (*(__typeof__(*__builtin_choose_expr(CYCLESCOPE_IN_VECTOR(x), \
         __builtin_choose_expr(sizeof(x) == 8, (double *)0, &(x)), (char *)0)) *)&(x))
 #endif
-#define CYCLESCOPE_HIDE(x) \
+#define CYCLESCOPE_HIDE_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" : "+m"(x)); \
@@ -120,7 +126,7 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     } while (0)
 #ifdef __clang__
 /* With several constraints Clang chooses memory, which puts a store into the measured code. */
-#define CYCLESCOPE_KEEP(x) \
+#define CYCLESCOPE_KEEP_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" ::"m"(x)); \
@@ -130,7 +136,35 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
             __asm__ volatile("" ::"r"(x)); \
     } while (0)
 #else
-#define CYCLESCOPE_KEEP(x) __asm__ volatile("" ::"r,m,x"(x))
+#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::"r,m,x"(x))
+#endif
+#ifdef __cplusplus
+/* Values, arrays, and objects that only their class can copy. */
+template <class type, bool is_object = !__is_trivially_copyable(type)> struct cyclescope_guard {
+    __attribute__((always_inline)) static inline void hide(type &x) { CYCLESCOPE_HIDE_VALUE(x); }
+    __attribute__((always_inline)) static inline void keep(const type &x) { CYCLESCOPE_KEEP_VALUE(x); }
+};
+template <class type, decltype(sizeof 0) length> struct cyclescope_guard<type[length], false> {
+    __attribute__((always_inline)) static inline void hide(type (&x)[length]) { __asm__ volatile("" : "+m"(x)); }
+    __attribute__((always_inline)) static inline void keep(const type (&x)[length]) { __asm__ volatile("" ::"m"(x)); }
+};
+template <class type> struct cyclescope_guard<type, true> {
+    __attribute__((always_inline)) static inline void hide(type &x) { __asm__ volatile("" ::"r"(&x) : "memory"); }
+    __attribute__((always_inline)) static inline void keep(const type &x) { __asm__ volatile("" ::"r"(&x) : "memory"); }
+};
+template <class type> __attribute__((always_inline)) static inline void cyclescope_hide(type &x)
+{
+    cyclescope_guard<type>::hide(x);
+}
+template <class type> __attribute__((always_inline)) static inline void cyclescope_keep(const type &x)
+{
+    cyclescope_guard<type>::keep(x);
+}
+#define CYCLESCOPE_HIDE(x) cyclescope_hide(x)
+#define CYCLESCOPE_KEEP(x) cyclescope_keep(x)
+#else
+#define CYCLESCOPE_HIDE(x) CYCLESCOPE_HIDE_VALUE(x)
+#define CYCLESCOPE_KEEP(x) CYCLESCOPE_KEEP_VALUE(x)
 #endif
 #endif
 #endif
@@ -1180,6 +1214,47 @@ static inline double cyclescope_typical(double *ticks, int count, double step)
 {
     cyclescope_sort(ticks, count);
     return cyclescope_mean(ticks, count, 1.5 * ticks[count / 2] + 2 * step);
+}
+
+/* A time that a share of the code's executions does not exceed, in ticks. */
+struct cyclescope_percentile {
+    double value;     /* as if each reading were spread evenly over a step of the clock */
+    double low, high; /* a step to either side of the reading: no time is outside */
+};
+
+/* The time that this share of the readings does not exceed; 0.5 is the median. A clock with a step
+   gives a time of 2.3 steps as two or three of them, by chance. So readings of one time have several
+   percentiles that differ by a step, and none is that time. Spread over a step, they differ from it
+   by a tenth of a step at most if the code always takes the same time, and by less if its times are
+   scattered over several steps. It sorts the readings. */
+static inline struct cyclescope_percentile cyclescope_percentile(double *ticks, int count, double step, double share)
+{
+    struct cyclescope_percentile found;
+    double low, high;
+    int rank = (int)(share * count), halving, i;
+
+    cyclescope_sort(ticks, count);
+    found.value = ticks[rank < count ? rank : count - 1];
+    found.low = found.value - step;
+    found.high = found.value + step;
+    /* The value is within half a step of readings on both sides. */
+    low = ticks[0] - step / 2;
+    high = ticks[count - 1] + step / 2;
+    for (halving = 0; halving < 60; halving++) {
+        double middle = (low + high) / 2, below = 0;
+
+        for (i = 0; i < count; i++) {
+            double part = (middle - ticks[i]) / step + 0.5;
+
+            below += part < 0 ? 0 : part > 1 ? 1 : part;
+        }
+        if (below < share * count)
+            low = middle;
+        else
+            high = middle;
+    }
+    found.value = (low + high) / 2;
+    return found;
 }
 
 /* Mean of the middle half of windows, because background load may have disturbed some. */

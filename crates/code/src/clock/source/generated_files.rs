@@ -123,7 +123,12 @@ fn comment_lines(lines: &[String], prefix: &str) -> String {
 fn header_file() -> String {
     let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
     let pairs: String = user.map(c_pair).collect();
-    include_str!("header.txt").replace("@GUARDS@", C_GUARDS).replace("@PAIRS@", &pairs)
+    include_str!("header.txt")
+        .replace("@MAJOR@", env!("CARGO_PKG_VERSION_MAJOR"))
+        .replace("@MINOR@", env!("CARGO_PKG_VERSION_MINOR"))
+        .replace("@PATCH@", env!("CARGO_PKG_VERSION_PATCH"))
+        .replace("@GUARDS@", C_GUARDS)
+        .replace("@PAIRS@", &pairs)
 }
 
 fn c_pair(clock: &Clock) -> String {

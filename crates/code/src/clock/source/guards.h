@@ -3,8 +3,9 @@
 
    x must be a variable. Integers, pointers, float, double and vectors stay in their registers. All
    other types go through memory, with a store and a load in the code: long double, __int128,
-   complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter arrays, and C++
-   classes that are not trivially copyable, do not compile: use their elements. */
+   complex numbers, structures, unions, and arrays. In C, arrays of up to 8 bytes do not compile: use
+   their elements. For an object of a C++ class that cannot be copied byte by byte, such as a string
+   or a container, the compiler assumes the same of all memory that other code can reach. */
 #ifndef CYCLESCOPE_HIDE
 /* Type classes in C and C++: 8 is floating point; 9 to 18 are complex numbers, structures and
    unions; vectors have a negative class, or 19. */
@@ -28,7 +29,7 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     (*(__typeof__(*__builtin_choose_expr(CYCLESCOPE_IN_VECTOR(x), \
         __builtin_choose_expr(sizeof(x) == 8, (double *)0, &(x)), (char *)0)) *)&(x))
 #endif
-#define CYCLESCOPE_HIDE(x) \
+#define CYCLESCOPE_HIDE_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" : "+m"(x)); \
@@ -39,7 +40,7 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     } while (0)
 #ifdef __clang__
 /* With several constraints Clang chooses memory, which puts a store into the measured code. */
-#define CYCLESCOPE_KEEP(x) \
+#define CYCLESCOPE_KEEP_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" ::"m"(x)); \
@@ -49,6 +50,34 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
             __asm__ volatile("" ::"r"(x)); \
     } while (0)
 #else
-#define CYCLESCOPE_KEEP(x) __asm__ volatile("" ::"r,m,x"(x))
+#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::"r,m,x"(x))
+#endif
+#ifdef __cplusplus
+/* Values, arrays, and objects that only their class can copy. */
+template <class type, bool is_object = !__is_trivially_copyable(type)> struct cyclescope_guard {
+    __attribute__((always_inline)) static inline void hide(type &x) { CYCLESCOPE_HIDE_VALUE(x); }
+    __attribute__((always_inline)) static inline void keep(const type &x) { CYCLESCOPE_KEEP_VALUE(x); }
+};
+template <class type, decltype(sizeof 0) length> struct cyclescope_guard<type[length], false> {
+    __attribute__((always_inline)) static inline void hide(type (&x)[length]) { __asm__ volatile("" : "+m"(x)); }
+    __attribute__((always_inline)) static inline void keep(const type (&x)[length]) { __asm__ volatile("" ::"m"(x)); }
+};
+template <class type> struct cyclescope_guard<type, true> {
+    __attribute__((always_inline)) static inline void hide(type &x) { __asm__ volatile("" ::"r"(&x) : "memory"); }
+    __attribute__((always_inline)) static inline void keep(const type &x) { __asm__ volatile("" ::"r"(&x) : "memory"); }
+};
+template <class type> __attribute__((always_inline)) static inline void cyclescope_hide(type &x)
+{
+    cyclescope_guard<type>::hide(x);
+}
+template <class type> __attribute__((always_inline)) static inline void cyclescope_keep(const type &x)
+{
+    cyclescope_guard<type>::keep(x);
+}
+#define CYCLESCOPE_HIDE(x) cyclescope_hide(x)
+#define CYCLESCOPE_KEEP(x) cyclescope_keep(x)
+#else
+#define CYCLESCOPE_HIDE(x) CYCLESCOPE_HIDE_VALUE(x)
+#define CYCLESCOPE_KEEP(x) CYCLESCOPE_KEEP_VALUE(x)
 #endif
 #endif
