@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 import time
 
 import pytest
 
 import cyclescope
-from cyclescope import ab
+from cyclescope import ab, pytest_plugin
 
 # Caveats of a busy machine, which say themselves that the number may be wrong.
 BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
@@ -60,6 +63,90 @@ def test_a_sleeping_thread_takes_no_cycles():
 
     slept, spun = (sorted(cycles(call) for _ in range(5))[2] for call in (lambda: time.sleep(0.05), spin))
     assert slept < 0.5 * spun
+
+
+def test_two_readings_around_nothing_take_nothing():
+    differences = sorted(cycles_of_nothing() for _ in range(1001))
+    # A reading takes some hundred cycles, and its call by the interpreter as many.
+    assert 1e9 * differences[500] < 100, differences[500]
+
+
+def cycles_of_nothing():
+    start = cyclescope.core_cycles()
+    return cyclescope.core_cycles() - start
+
+
+BENCHMARKS = """
+import time
+import pytest
+
+def nothing():
+    pass
+
+def test_ours(benchmark):
+    benchmark(nothing)
+
+@pytest.mark.benchmark(timer=time.perf_counter)
+def test_theirs(benchmark):
+    benchmark(nothing)
+"""
+
+
+@pytest.fixture
+def benchmarks(tmp_path):
+    """Runs the benchmarks above: returns their options and statistics by name, and what pytest prints."""
+    (tmp_path / "test_both.py").write_text(BENCHMARKS)
+
+    def run(*options, **variables):
+        stored = tmp_path / "stored.json"
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--benchmark-timer=cyclescope.core_cycles"]
+        command += ["--benchmark-max-time=0.05", f"--benchmark-json={stored}", *options, "test_both.py"]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("CYCLESCOPE", "PYTEST"))}
+        said = subprocess.run(command, cwd=tmp_path, env={**environment, **variables}, capture_output=True, text=True)
+        assert said.returncode == 0, said.stdout + said.stderr
+        return {row["name"]: row for row in json.loads(stored.read_text())["benchmarks"]}, said.stdout
+
+    return run
+
+
+def test_a_short_function_takes_as_long_as_in_a_loop(benchmarks):
+    rows, _ = benchmarks()
+
+    def nothing():
+        pass
+
+    # The call of pytest-benchmark.
+    def loop(args=(), kwargs={}):
+        for _ in range(10000):
+            nothing(*args, **kwargs)
+
+    each = sorted(cycles(loop) for _ in range(21))[10] / 10000
+    # With rounds of 5000 cycles and without the clock's own, the reading was four times as high.
+    assert 0.6 < rows["test_ours"]["stats"]["median"] / each < 1.6
+
+
+def test_a_timer_of_a_test_has_its_own_unit(benchmarks):
+    _, said = benchmarks()
+    tables = said.split("Name (time in ")[1:]
+    assert len(tables) == 2, said
+    for table in tables:
+        assert table.startswith("core cycles") == ("test_ours" in table) != ("test_theirs" in table), said
+
+
+def test_the_users_length_of_rounds_wins(benchmarks):
+    assert benchmarks()[0]["test_ours"]["options"]["min_time"] == 3e-4
+    assert benchmarks("--benchmark-min-time=0.000005")[0]["test_ours"]["options"]["min_time"] == 5e-6
+
+
+def test_ab_gets_core_cycles_only_and_hears_of_the_rest(benchmarks, tmp_path):
+    samples = tmp_path / "samples"
+    samples.touch()
+    _, said = benchmarks(CYCLESCOPE_AB=str(samples), CYCLESCOPE_AB_MS="1")
+    names = {json.loads(line)["name"] for line in samples.read_text().splitlines()}
+    assert names == {"test_both.py::test_ours"}
+    assert "does not compare test_both.py::test_theirs" in said
+    # Each session has its own report.
+    assert said.count("2 passed") == pytest_plugin.SESSIONS, said
 
 
 def test_samples_are_lines_of_json(tmp_path, monkeypatch):
