@@ -25,7 +25,8 @@
  * Both hold only for lfence-rdtsc-lfence, not for readings by other methods. If `before` and
  * `after` differ by more than 1 %, the core clock changed: measure again. Take many pairs, and use
  * the mean of those not far above the median. Repeat this window many times, and use the middle
- * results: in each window the cost of a pair is known to one core cycle.
+ * results: in each window the cost of a pair is known to one core cycle. `cyclescope_loop.h` does so
+ * for a loop. `cyclescope_percentile` has percentiles, which know the step of the clock.
  */
 #ifndef CYCLESCOPE_H
 #define CYCLESCOPE_H
