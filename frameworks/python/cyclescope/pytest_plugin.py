@@ -17,7 +17,9 @@ ROUND = 3e-4
 # Sessions in a run of `cyclescope ab`, each with its data at other addresses, which move a benchmark by some per cent. The start of
 # pytest takes longer than all of them.
 SESSIONS = 5
-# Rounds in a run of `cyclescope ab`, which takes the lower quartile of 5 to 50.
+# Times as long as `cyclescope ab` suggests, in all sessions: still less than the start of pytest and of the sessions.
+LONGER = 10
+# Rounds in a session of `cyclescope ab`, which takes the lower quartile of 5 to 50.
 ROUNDS = 20
 # Most objects, and most bytes of one, by which a session moves the heap.
 MOST_OBJECTS, MOST_BYTES = 5000, 512
@@ -130,7 +132,8 @@ def pytest_configure(config):
         return
     config.pluginmanager.register(Table, "cyclescope-table")
     if ab.wanted():
-        config.option.benchmark_max_time = str(ab.milliseconds() * MILLISECOND)
-        config.option.benchmark_min_time = str(ab.milliseconds() * MILLISECOND / ROUNDS)
+        units = ab.milliseconds() * MILLISECOND * LONGER / SESSIONS
+        config.option.benchmark_max_time = str(units)
+        config.option.benchmark_min_time = str(units / ROUNDS)
         config.option.benchmark_min_rounds = 1
         config.pluginmanager.register(Samples(), "cyclescope-samples")
