@@ -1,6 +1,5 @@
 # The snippets of the documents, for `test`: each becomes a program and runs. A line `…` stands for code of the reader.
 
-page=../docs/in-your-own-program.md
 
 # Prints the block of the page that has this line.
 own_snippet() { snippet in-your-own-program.md "^$(sed 's/[][.*$+?(){}|]/[&]/g' <<<"$1")\$"; }
@@ -92,7 +91,7 @@ document_examples() {
             line=${line%% \{ }
             [ -z "${line// /}" ] || grep -qF -e "$line" $file ||
                 { echo "[failed] frameworks::$part: $file lacks \"$line\" of the page" >&2; return 1; }
-        done < <(snippet "$first" | sed '/^$/,$d; /^… /s/^… *//')
+        done < <(own_snippet "$first" | sed '/^$/,$d; /^… /s/^… *//')
     done <<'END'
 use cyclescope_criterion::CoreCycles;|criterion/example/benches/multiplications.rs
 divan = { package = "cyclescope-divan", … }|divan/example/Cargo.toml
