@@ -8,6 +8,8 @@
 pub mod chains;
 mod cold_start;
 mod entry_state;
+mod function_code;
+mod function_probe;
 mod loop_plan;
 pub mod memory;
 mod placement_policy;
@@ -16,6 +18,8 @@ mod watch_point;
 
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
+pub use function_code::{FunctionCode, MemoryReader};
+pub use function_probe::{COUNTERS_BYTES, CountComparison, CountedCall, FunctionCall, FunctionCounters};
 pub(crate) use loop_plan::is_always_taken;
 pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;

@@ -75,24 +75,15 @@ impl ProgramRecipe<'_> {
         let mut code = ProbeCode::default();
         code.push_copy(watched, point, branches)?;
         code.push_end()?;
-        let options =
-            BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
-        let block = InstructionBlock::new(&code.instructions, start as u64);
-        let encoded = BlockEncoder::encode(64, block, options)?;
-        let places = encoded.new_instruction_offsets.iter().zip(&encoded.constant_offsets);
-        for (instruction, (offset, constants)) in code.instructions.iter().zip(places) {
-            if instruction.is_ip_rel_memory_operand() {
-                let constants: &ConstantOffsets = constants;
-                relocations.push(start as u32 + offset + constants.displacement_offset() as u32);
-            }
-        }
-        bytes.extend(&encoded.code_buffer);
+        let encoded = code.encode(start)?;
+        relocations.extend(&encoded.relocations);
+        bytes.extend(&encoded.bytes);
         Ok(Program {
             body: start..bytes.len(),
             bytes,
             relocations,
             init: self.init.to_vec(),
-            snippet: encoded.code_buffer,
+            snippet: encoded.bytes,
             copies: 1,
             looped: None,
             lead: 0,
@@ -106,19 +97,51 @@ impl ProgramRecipe<'_> {
 
 /// Instructions of a probe. Only targets of branches have an address.
 #[derive(Default)]
-struct ProbeCode {
+pub(super) struct ProbeCode {
     instructions: Vec<Instruction>,
     /// Address of the next instruction, if it has one.
     label: u64,
 }
 
+/// Encoded instructions of a probe, and the offsets of their displacements to the context, both from
+/// the program's start.
+pub(super) struct EncodedProbe {
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocations: Vec<u32>,
+}
+
 impl ProbeCode {
-    fn push(&mut self, mut instruction: Instruction) {
+    pub(super) fn push(&mut self, mut instruction: Instruction) {
         instruction.set_ip(std::mem::take(&mut self.label));
         self.instructions.push(instruction);
     }
 
-    fn load(&mut self, register: Register, field: usize) -> Result<(), IcedError> {
+    /// Gives the next instruction an address.
+    pub(super) fn set_label(&mut self, label: u64) {
+        if self.label != 0 {
+            self.push(Instruction::with(Code::Nopd));
+        }
+        self.label = label;
+    }
+
+    /// Encodes the instructions for this offset in the program.
+    pub(super) fn encode(&self, start: usize) -> Result<EncodedProbe, IcedError> {
+        let options =
+            BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
+        let block = InstructionBlock::new(&self.instructions, start as u64);
+        let encoded = BlockEncoder::encode(64, block, options)?;
+        let places = encoded.new_instruction_offsets.iter().zip(&encoded.constant_offsets);
+        let mut relocations = Vec::new();
+        for (instruction, (offset, constants)) in self.instructions.iter().zip(places) {
+            if instruction.is_ip_rel_memory_operand() {
+                let constants: &ConstantOffsets = constants;
+                relocations.push(start as u32 + offset + constants.displacement_offset() as u32);
+            }
+        }
+        Ok(EncodedProbe { bytes: encoded.code_buffer, relocations })
+    }
+
+    pub(super) fn load(&mut self, register: Register, field: usize) -> Result<(), IcedError> {
         self.push(Instruction::with2(Code::Mov_r64_rm64, register, context_operand(field))?);
         Ok(())
     }
@@ -128,7 +151,7 @@ impl ProbeCode {
         Ok(())
     }
 
-    fn store_general(&mut self, field: usize, register: Register) -> Result<(), IcedError> {
+    pub(super) fn store_general(&mut self, field: usize, register: Register) -> Result<(), IcedError> {
         self.store(Code::Mov_rm64_r64, field, register)
     }
 
