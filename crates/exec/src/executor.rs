@@ -52,6 +52,12 @@ pub trait Executor {
     /// behind the same addresses, and keeps nothing of earlier batches.
     fn renew_process(&mut self) {}
 
+    /// Memory that programs find at an address outside their areas: the functions that they call,
+    /// and the data of these. `None` if they find none there, or if the executor does not know.
+    fn read_memory(&self, _address: u64, _bytes: usize) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Memory areas of the last batch, in the order of its memory. Empty if the executor does not
     /// report them.
     fn placed_areas(&self) -> Vec<PlacedArea> {

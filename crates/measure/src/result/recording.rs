@@ -7,6 +7,7 @@
 //! [`answers`](super::answers).
 
 use super::container::{BatchEvent, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
+use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
@@ -44,6 +45,21 @@ impl ExecutorFacts {
             arena_len: executor.arena_len(),
             before: read_state(executor),
         }
+    }
+}
+
+/// Memory that an executor read for a study.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MemoryReading {
+    /// The address.
+    pub(super) address: u64,
+    /// The bytes in hexadecimal, if they are readable.
+    pub(super) bytes: Option<String>,
+}
+
+impl MemoryReading {
+    fn to_value(&self) -> serde_json::Value {
+        serde_json::json!(self)
     }
 }
 
@@ -110,6 +126,13 @@ impl Executor for RecordingExecutor {
 
     fn renew_process(&mut self) {
         self.executor.renew_process();
+    }
+
+    fn read_memory(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let read = self.executor.read_memory(address, bytes);
+        let of = MemoryReading { address, bytes: read.as_deref().map(to_hex) }.to_value();
+        self.evidence.write_with(|writer| writer.add_event(&StudyEvent::Kept { of }, &[]));
+        read
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {

@@ -8,7 +8,8 @@ use super::container::{
     BatchEvent, BatchFacts, BatchLog, ContainerError, ContainerEvents, ContainerPart, ContentDigest, EvidenceContainer,
     StudyEvent,
 };
-use super::recording::ExecutorFacts;
+use super::recording::{ExecutorFacts, MemoryReading};
+use cyclescope_code::asm::parse_hex;
 use cyclescope_code::context::AREA_REGISTERS;
 use cyclescope_code::program::memory::STANDARD_AREA_BYTES;
 use cyclescope_core::error::{RunError, intern_text};
@@ -223,6 +224,20 @@ impl Executor for ReplayingExecutor {
         let layout = (batch.rounds as usize * batch.calls()).max(1);
         samples.chunks_exact(layout).for_each(take);
         event.error.map_or(Ok(()), Err)
+    }
+
+    fn read_memory(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let (of, _) = self.recorded.next_readings(0).ok()?;
+        let how = match serde_json::from_value::<MemoryReading>(of) {
+            Ok(read) if read.address == address => match read.bytes.as_deref().map(parse_hex)? {
+                Ok(read) if read.len() == bytes => return Some(read),
+                _ => format!("the memory at {address:#x} is damaged"),
+            },
+            Ok(read) => format!("the study read memory at {address:#x}, not at {:#x}", read.address),
+            Err(error) => error.to_string(),
+        };
+        self.recorded.end_with(RunError::Replay { how });
+        None
     }
 
     fn had_exclusive_cpu(&self) -> Fact<bool> {
