@@ -1,7 +1,7 @@
 //! Whether the first call of a function, on fresh memory, takes another time than the second, which
 //! finds what the first one left there: a sorted array, say.
 //!
-//! The instructions inside the function are not followed, so times are compared. Both calls find the
+//! For functions whose code can't be followed (`call_paths`), so times are compared. Both calls find the
 //! same caches: all of the buffer and the top of the stack are written to just before. The quarters
 //! of repeated times have to be apart, so that no interrupt makes them differ.
 //!

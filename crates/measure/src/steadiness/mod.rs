@@ -6,10 +6,12 @@
 //! ([`WatchedState`](cyclescope_code::program::WatchedState)) in the first copies and in later
 //! ones. It compares states, never times, so it is exact on a busy machine too.
 //!
-//! Functions are compared by the time of their first calls, see `first_calls`.
+//! Functions are compared by the instructions that their calls execute, see `call_paths`, or by the
+//! time of their first calls if they can't be followed, see `first_calls`.
 //!
 //! Its limit: it runs in user mode only.
 
+mod call_paths;
 mod finding;
 mod first_calls;
 mod history;
@@ -18,6 +20,7 @@ mod snippet_probe;
 
 pub use finding::UnsteadyState;
 
+use call_paths::{PathVerdict, compare_call_paths};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{EntryState, WatchPoint, WatchedSnippet};
@@ -58,7 +61,12 @@ pub fn find_unsteady_states(
     if !states.is_empty() || !calls_out(&watched) {
         return Ok(states);
     }
-    Ok(compare_first_calls(executor, snippet, clock, world, memory)?.into_iter().collect())
+    Ok(match compare_call_paths(executor, snippet, clock, world, memory)? {
+        PathVerdict::Same => Vec::new(),
+        PathVerdict::Other(state) => vec![state],
+        PathVerdict::Unknown => compare_first_calls(executor, snippet, clock, world, memory)?.into_iter().collect(),
+        PathVerdict::TooLong => Vec::new(),
+    })
 }
 
 /// Explains a fault of the measurement, if the first copy of the snippet succeeds and the second

@@ -1,6 +1,7 @@
-//! Snippets whose first copy uses up some state are found, and ordinary ones are not. The check
-//! compares states, so these tests measure no time.
+//! Snippets whose first copy uses up some state are found, functions whose first call does, and
+//! ordinary ones are not. The check compares states, so these tests measure no time.
 
+mod functions;
 mod ordinary;
 mod unsteady;
 

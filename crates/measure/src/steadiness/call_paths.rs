@@ -1,0 +1,271 @@
+//! Whether later calls of a function execute other instructions than the first one, on fresh memory
+//! in a new process: a sort finds a sorted array from the second call on.
+//!
+//! A copy of the function counts how often each of its blocks runs, and how often each branch goes
+//! each way ([`ProgramRecipe::build_counted_call`]). Counts are compared, never times, so the answer is exact
+//! on a busy machine too. State that leaves all counts alone, such as a result in memory, is no
+//! difference.
+//!
+//! Its limits: numbers that an instruction's time depends on are not compared. Code that is reached in other ways than by calls and branches, as by
+//! unwinding, is not followed.
+
+use super::finding::UnsteadyState;
+use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PagePresence, PointerPosition, ProgramMemory,
+};
+use cyclescope_code::program::{
+    COUNTERS_BYTES, CountComparison, CountedCall, EntryState, FunctionCall, FunctionCode, FunctionCounters, LoopPlan,
+    Program, ProgramRecipe,
+};
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_exec::{Executor, ProgramCall, Sample};
+use iced_x86::Register;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Calls differ if this share of their instructions does. A library's allocator takes another way
+/// in the first call than in later ones, and costs a small share of what uses it.
+const OTHER_SHARE: f64 = 0.01;
+/// The function is not steady if more than this share of its later calls differ. A random number
+/// generator takes a longer way in every fifteenth call or so.
+const OTHER_CALLS_SHARE: f64 = 0.25;
+/// Later calls that are compared at once.
+const EARLY_CALLS: usize = 8;
+const LATE_CALLS: usize = 4;
+/// Calls that are not counted before late ones are. More if the first call executes fewer
+/// instructions.
+const SOME_CALLS: u64 = 32;
+const MANY_CALLS: u64 = 1000;
+const LONG_INSTRUCTIONS: u64 = 1 << 20;
+const SHORT_INSTRUCTIONS: u64 = 1 << 14;
+/// Most times that the code is read again because calls reached further code.
+const DISCOVERIES_MOST: usize = 12;
+/// Processor time of all calls of a program.
+const CALLS_DEADLINE: Duration = Duration::from_millis(300);
+
+/// What the calls of a function have in common.
+#[derive(Debug)]
+pub(super) enum PathVerdict {
+    /// They execute the same instructions.
+    Same,
+    /// They do not.
+    Other(UnsteadyState),
+    /// The function takes too long to be called several times.
+    TooLong,
+    /// The code can't be followed.
+    Unknown,
+}
+
+/// What a later call executed, compared with the first one.
+#[derive(Debug, Clone, Copy)]
+struct CallCounts {
+    /// Number of the call after a fresh start, from 1.
+    call: u64,
+    /// Instructions that one of both executed and the other did not.
+    unlike: u64,
+    /// Instructions of the first call, and of this one.
+    first: u64,
+    own: u64,
+    /// The counter that differs most.
+    counter: u64,
+}
+
+impl CallCounts {
+    fn is_other(&self) -> bool {
+        self.unlike as f64 > OTHER_SHARE * self.first.max(self.own) as f64
+    }
+}
+
+/// A step of a series of calls: calls that are not counted, or counted ones.
+#[derive(Debug, Clone, Copy)]
+enum CallStep {
+    Uncounted(u64),
+    Counted(usize),
+}
+
+/// A series of calls after a fresh start. The first call is counted in any case.
+struct CallSeries<'a> {
+    executor: &'a mut dyn Executor,
+    recipe: ProgramRecipe<'a>,
+    snippet: &'a Snippet,
+    call: FunctionCall<'a>,
+    memory: ProgramMemory,
+    /// The register that points to the counters.
+    register: Register,
+}
+
+/// The programs that count calls of a function: the first call, a later one, two comparisons of
+/// both, and calls that are not counted.
+struct CountingPrograms {
+    programs: Vec<Program>,
+    counters: FunctionCounters,
+}
+
+/// The counts of a series, and targets of branches that were not followed.
+struct SeriesCounts {
+    calls: Vec<CallCounts>,
+    targets: BTreeSet<u64>,
+}
+
+/// Compares the first call of the function with later ones.
+pub(super) fn compare_call_paths(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+) -> Result<PathVerdict, RunError> {
+    let Some(call) = FunctionCall::from_code(snippet.code(), snippet.init()) else { return Ok(PathVerdict::Unknown) };
+    let Some((register, memory)) = add_counters(memory) else { return Ok(PathVerdict::Unknown) };
+    let recipe = ProgramRecipe { world, init: snippet.init(), ..ProgramRecipe::empty(clock) };
+    let mut series = CallSeries { executor, recipe, snippet, call, memory, register };
+    match series.compare() {
+        Err(error) if error.is_harness_failure() => Err(error),
+        Err(RunError::Hung { .. }) => Ok(PathVerdict::TooLong),
+        Err(_) => Ok(PathVerdict::Unknown),
+        Ok(verdict) => Ok(verdict),
+    }
+}
+
+/// Adds the area of the counters, to which a free register points.
+fn add_counters(memory: &ProgramMemory) -> Option<(Register, ProgramMemory)> {
+    let is_free = |number: &u8| !memory.areas.iter().any(|area| area.pointer.is_some_and(|at| at.register == *number));
+    let register = (8..12).find(is_free)?;
+    let pointer = Some(AreaPointer { register, at: PointerPosition::Start });
+    let area = MemoryArea::new(COUNTERS_BYTES, AreaFill::Bytes(vec![0]));
+    let mut memory = memory.clone();
+    memory.areas.push(MemoryArea { pointer, present: PagePresence::Everywhere, ..area });
+    Some((Register::RAX + u32::from(register), memory))
+}
+
+impl CallSeries<'_> {
+    fn compare(&mut self) -> Result<PathVerdict, RunError> {
+        let mut targets = BTreeSet::new();
+        let mut followed = None;
+        for _ in 0..DISCOVERIES_MOST {
+            let starts: Vec<u64> = targets.iter().copied().collect();
+            let executor = &*self.executor;
+            let read = &mut |address, bytes| executor.read_memory(address, bytes);
+            let Some(code) = FunctionCode::discover(self.call.function, &starts, read) else {
+                return Ok(PathVerdict::Unknown);
+            };
+            let Some(programs) = self.build_programs(&code) else { return Ok(PathVerdict::Unknown) };
+            let counts = self.count(&programs, &[CallStep::Counted(EARLY_CALLS)])?;
+            let known = targets.len();
+            targets.extend(&counts.targets);
+            followed = Some((programs, counts));
+            if targets.len() == known {
+                break;
+            }
+        }
+        let Some((programs, early)) = followed else { return Ok(PathVerdict::Unknown) };
+        if let Some(state) = self.judge(&early.calls, &programs.counters) {
+            return Ok(PathVerdict::Other(state));
+        }
+        let first = early.calls.first().map_or(0, |counts| counts.first);
+        for (calls, most) in [(SOME_CALLS, LONG_INSTRUCTIONS), (MANY_CALLS, SHORT_INSTRUCTIONS)] {
+            if first > most {
+                break;
+            }
+            let steps = [CallStep::Uncounted(calls), CallStep::Counted(LATE_CALLS)];
+            let late = self.count(&programs, &steps)?;
+            if let Some(state) = self.judge(&late.calls, &programs.counters) {
+                return Ok(PathVerdict::Other(state));
+            }
+        }
+        Ok(PathVerdict::Same)
+    }
+
+    /// Builds the programs. `None` if they can't be built or placed.
+    fn build_programs(&self, code: &FunctionCode) -> Option<CountingPrograms> {
+        let CallSeries { recipe, register, .. } = *self;
+        let counters = FunctionCounters::from_code(code)?;
+        let counted = |which| recipe.build_counted_call(&self.call, code, &counters, which, register).ok();
+        let compared = |comparison| recipe.build_count_comparison(&counters, comparison, register);
+        let looped = Some(LoopPlan::PLAIN);
+        let uncounted = ProgramRecipe { snippet: self.snippet.code(), copies: 1, looped, ..recipe };
+        let programs = vec![
+            counted(CountedCall::First)?,
+            counted(CountedCall::Later)?,
+            compared(CountComparison::Later),
+            compared(CountComparison::First),
+            uncounted.build(),
+        ];
+        let (_, end) = place_fixed(&programs);
+        (end <= self.executor.arena_len()).then_some(CountingPrograms { programs, counters })
+    }
+
+    /// Counts the first call and those of the steps.
+    fn count(&mut self, programs: &CountingPrograms, steps: &[CallStep]) -> Result<SeriesCounts, RunError> {
+        let [first, later, compared, compared_first, uncounted] = [0, 1, 2, 3, 4];
+        let programs = &programs.programs;
+        let (places, _) = place_fixed(programs);
+        let once = |place| ProgramCall { place, loop_count: 1 };
+        let mut calls = vec![once(first)];
+        let mut numbers = Vec::new();
+        let mut number = 1;
+        for step in steps {
+            match *step {
+                CallStep::Uncounted(count) => {
+                    calls.push(ProgramCall { place: uncounted, loop_count: count });
+                    number += count;
+                }
+                CallStep::Counted(count) => {
+                    for _ in 0..count {
+                        number += 1;
+                        numbers.push((calls.len(), number));
+                        calls.extend([later, compared, compared_first].map(once));
+                    }
+                }
+            }
+        }
+        let data = vec![0; self.memory.areas.len()];
+        let layout = PlannedLayout::with_calls_in_order(places, calls, 1).with_data(data);
+        let memory = self.memory.clone();
+        let pace = BatchPace { warm_up: 0, rounds: 1, delay: 1, deadline: CALLS_DEADLINE, memory };
+        // What earlier calls changed in the library would be found by the first one.
+        self.executor.renew_process();
+        let samples = Schedule::with_layouts(programs.clone(), pace, [layout]).run(self.executor)?;
+        let words = |at: usize| samples.get(at).copied().unwrap_or_default();
+        let counts = numbers.iter().map(|(at, call)| {
+            let [Sample { start: unlike, end: own }, Sample { start: counter, end: first }] =
+                [words(at + 1), words(at + 2)];
+            CallCounts { call: *call, unlike, first, own, counter }
+        });
+        let ends = numbers.iter().map(|(at, _)| *at).chain([0]);
+        let targets = ends.map(|at| words(at).start).filter(|target| *target != 0);
+        Ok(SeriesCounts { calls: counts.collect(), targets: targets.collect() })
+    }
+
+    fn judge(&self, calls: &[CallCounts], counters: &FunctionCounters) -> Option<UnsteadyState> {
+        let others: Vec<&CallCounts> = calls.iter().filter(|counts| counts.is_other()).collect();
+        if others.len() as f64 <= OTHER_CALLS_SHARE * calls.len() as f64 {
+            return None;
+        }
+        let shown = *others.last()?;
+        let place = counters.place(shown.counter).unwrap_or(self.call.function);
+        let distance = place.wrapping_sub(self.call.function) as i64;
+        let sign = if distance < 0 { "-" } else { "+" };
+        let place = format!("{sign}{:#x}", distance.unsigned_abs());
+        let CallCounts { call, first, own, .. } = *shown;
+        let (which, cost) = match others.len() == calls.len() {
+            true => ("later ones differ".to_string(), "that of further calls"),
+            false => (format!("{} of {} later ones differ", others.len(), calls.len()), "the mean of such calls"),
+        };
+        let counts = match first == own {
+            true => format!("other instructions than call {call}, {first} in each"),
+            false => format!("{first} instructions, and call {call} executes {own}"),
+        };
+        let text = format!(
+            "the first call after a fresh start executes {counts}; {which}, most at {place} from the function's start"
+        );
+        Some(UnsteadyState {
+            text,
+            remedy: format!("prepare each call with --setup, or take the cost as {cost}"),
+            is_refused: false,
+        })
+    }
+}
