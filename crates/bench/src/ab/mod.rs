@@ -160,6 +160,7 @@ fn compare_recorded(lab: &mut Lab, folder: &Path, program: &Path) -> SectionResu
             ChangeVerdict::Faster => 1,
             ChangeVerdict::Same => 2,
             ChangeVerdict::Unclear => 3,
+            ChangeVerdict::OnlyOld | ChangeVerdict::OnlyNew => unreachable!("both programs have each benchmark"),
         };
         counts[place] += 1;
     }
