@@ -2,7 +2,7 @@
 
 use crate::asm::TextPosition;
 use cyclescope_core::error::BadSnippet;
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::{Code, Instruction, Mnemonic};
 
 /// Why the last return of a function is dropped.
 pub(super) const RETURN_DROPPED: &str = "a snippet has no caller; the code before it is measured";
@@ -30,7 +30,7 @@ pub(super) fn call_function(code: &[u8]) -> Vec<u8> {
 
 /// Whether an instruction is the usual return, which takes nothing but the address off the stack.
 pub(super) fn is_plain_return(instruction: &Instruction) -> bool {
-    instruction.mnemonic() == Mnemonic::Ret && instruction.op_count() == 0
+    instruction.code() == Code::Retnq
 }
 
 /// Error for a return that isn't the last instruction.

@@ -172,16 +172,37 @@ fn count_code(decoded: &[DecodedLine]) -> usize {
     decoded.len() - decoded.iter().rev().take_while(|line| is_padding(line)).count()
 }
 
-/// The line of the first return of a function with several, if a call of it comes back: each path
-/// ends with a usual return.
+/// The line of the first return of a function with several, if the code is one whole function: each
+/// path ends with a usual return, and all code is on a path.
 fn find_early_return(decoded: &[DecodedLine]) -> Option<u32> {
-    let (last, others) = decoded[..count_code(decoded)].split_last()?;
-    let is_end = |instruction: &Instruction| {
-        is_plain_return(instruction) || instruction.flow_control() == FlowControl::UnconditionalBranch
-    };
-    let returns = |line: &DecodedLine| line.instructions.iter().any(is_plain_return);
-    let first = others.iter().find(|line| returns(line))?;
-    last.instructions.last().is_some_and(is_end).then_some(first.placed.line)
+    let code = &decoded[..count_code(decoded)];
+    let returns = |line: &&DecodedLine| line.instructions.iter().any(is_plain_return);
+    let first = code.split_last()?.1.iter().find(returns)?;
+    let instructions: Vec<&Instruction> = code.iter().flat_map(|line| &line.instructions).collect();
+    is_whole_function(&instructions).then_some(first.placed.line)
+}
+
+/// Whether all paths through these instructions end with a usual return, and all instructions are on
+/// a path, except those that fill space.
+fn is_whole_function(instructions: &[&Instruction]) -> bool {
+    let mut seen = vec![false; instructions.len()];
+    let mut open = vec![0];
+    while let Some(at) = open.pop() {
+        let Some(instruction) = instructions.get(at) else { return false };
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let target = instruction.near_branch_target();
+        let target = instructions.binary_search_by_key(&target, |other| other.ip());
+        match (instruction.flow_control(), target) {
+            (FlowControl::Return, _) if is_plain_return(instruction) => {}
+            (FlowControl::UnconditionalBranch, Ok(target)) => open.push(target),
+            (FlowControl::ConditionalBranch, Ok(target)) => open.extend([target, at + 1]),
+            (FlowControl::Next, _) => open.push(at + 1),
+            _ => return false,
+        }
+    }
+    seen.iter().zip(instructions).all(|(is_seen, instruction)| *is_seen || is_padding_after_end(instruction))
 }
 
 /// Drops the return at the end, unless it is kept, and what fills the space up to the next function.
