@@ -32,6 +32,10 @@ pub struct ChildWatch {
     seen: (Duration, Instant),
     /// The processor time of its group at the last check without progress, in clock ticks.
     group_ticks: Option<u64>,
+    /// When that last changed.
+    group_changed: Instant,
+    /// Time without processor time of its group after which a sleeping child counts as stopped.
+    sleep_limit: Option<Duration>,
     checked: Instant,
 }
 
@@ -53,7 +57,13 @@ impl ChildWatch {
     pub fn new(pid: i32) -> ChildWatch {
         let end = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let now = Instant::now();
-        ChildWatch { pid, end, seen: (Duration::ZERO, now), group_ticks: None, checked: now }
+        let seen = (Duration::ZERO, now);
+        ChildWatch { pid, end, seen, group_ticks: None, group_changed: now, sleep_limit: None, checked: now }
+    }
+
+    /// Limits the time for which the whole group may sleep, from now on.
+    pub fn limit_sleep(&mut self, limit: Duration) {
+        (self.sleep_limit, self.group_changed) = (Some(limit), Instant::now());
     }
 
     /// Whether the child has ended.
@@ -123,14 +133,19 @@ impl ChildWatch {
         if used != before {
             self.seen = (used, Instant::now());
             self.group_ticks = None;
+            self.group_changed = Instant::now();
             return None;
         }
         if when.elapsed() < IDLE_AFTER {
             return None;
         }
         let (ticks, state) = examine_group(self.pid);
-        let before = self.group_ticks.replace(ticks);
-        state.filter(|_| before == Some(ticks))
+        if self.group_ticks.replace(ticks) != Some(ticks) {
+            self.group_changed = Instant::now();
+            return None;
+        }
+        let sleeps = self.sleep_limit.is_some_and(|limit| self.group_changed.elapsed() >= limit);
+        state.or(sleeps.then_some(ProcessState::Asleep))
     }
 }
 
@@ -171,6 +186,7 @@ pub fn stopped_failure(called: &str, state: ProcessState) -> Failure {
         ProcessState::Frozen => {
             ("the control group of", "thaw it: write THAWED to its freezer.state, or 0 to its cgroup.freeze")
         }
+        ProcessState::Asleep => ("nothing runs in", "check what it waits for, such as threads of a library"),
         _ => ("something stopped", "SIGSTOP and debuggers do so: run it again"),
     };
     let end = if state == ProcessState::Frozen { " is frozen" } else { "" };
@@ -205,6 +221,10 @@ mod tests {
         let (child, mut watch) = shell("sleep 60 & wait");
         let until = Some(Instant::now() + IDLE_AFTER + 3 * CHECK_INTERVAL);
         assert_eq!(watch.wait(until, &[]).expect("a child"), ChildEvent::Late);
+        // Unless its sleep has a limit.
+        watch.limit_sleep(CHECK_INTERVAL);
+        let until = Some(Instant::now() + Duration::from_secs(60));
+        assert_eq!(watch.wait(until, &[]).expect("a child"), ChildEvent::Stopped(ProcessState::Asleep));
         end_group(child);
     }
 

@@ -5,6 +5,7 @@
 //! measurement.
 
 use crate::output::Failure;
+use crate::process::child_start::start_child;
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::interrupt::ProcessGroup;
 use cyclescope::error::{RunError, Unavailable};
@@ -113,7 +114,7 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
     // SAFETY: `confine_child` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(move || confine_child(limits)) };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
+    let mut child = start_child(command)?;
     let group = ProcessGroup::from_leader(child.id());
     let mut listener = ToolListener::new(&mut child)?;
     let end = listener.listen_to_end(limits);

@@ -27,6 +27,10 @@ const LOADING_TIME_MOST: Duration = Duration::from_secs(10);
 /// Time in which the process ends after its last message.
 const EXIT_TIME_MOST: Duration = Duration::from_secs(3);
 
+/// Time without any processor time after which the process counts as stuck. A measurement that waits
+/// for its turn polls a lock.
+const SLEEP_MOST: Duration = Duration::from_secs(60);
+
 /// Loads libraries and works with them in a separate process; returns its exit code. The folders of
 /// compiled libraries are removed once they are loaded.
 pub fn run_isolated<Loaded>(
@@ -81,6 +85,7 @@ pub fn run_isolated<Loaded>(
                 ChildMessage::Bytes(_) => {
                     // A process that has ended reads nothing; its end is the answer.
                     let _ = number.iter().try_for_each(|number| ours.write_all(&number.to_le_bytes()));
+                    watch.limit_sleep(SLEEP_MOST);
                     receive_message::<{ NUMBER_BYTES + 1 }>(&mut ours, &mut watch, None)
                 }
                 ChildMessage::End => ChildMessage::End,

@@ -1,5 +1,6 @@
 //! Processes: signals, temporary files, external tools, and isolation of libraries.
 
+pub mod child_start;
 pub mod child_watch;
 pub mod external_tool;
 pub mod interrupt;

@@ -8,6 +8,7 @@ use super::stopped_task::{
     ProgramEnd, StepEnd, StoppedTask, TaskNumber, request, resume, trace_this_process, wait_for, wait_for_any,
 };
 use crate::output::Failure;
+use crate::process::child_start::start_child;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::error::Unavailable;
 use cyclescope::record::{ErrorRecord, exit};
@@ -70,7 +71,7 @@ impl TracedProcess {
         };
         // SAFETY: `begin` makes only system calls that are allowed between fork and exec.
         unsafe { command.pre_exec(begin) };
-        let child = command.spawn().map_err(|error| explain_start(file, &error))?;
+        let child = start_child(&mut command).map_err(|error| explain_start(file, &error))?;
         let leader = child.id() as TaskNumber;
         let group = ProcessGroup::from_leader(child.id());
         drop(held);

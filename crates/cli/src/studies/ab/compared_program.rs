@@ -7,6 +7,7 @@
 use super::failed_runs::RunFailure;
 use super::shell_syntax::ShellSyntax;
 use crate::output::{Failure, print_warning};
+use crate::process::child_start::start_child;
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::external_tool;
 use crate::process::interrupt::{HeldSignals, ProcessGroup};
@@ -147,7 +148,7 @@ impl ComparedProgram {
             })
         };
         let begun = Instant::now();
-        let child = command.spawn().map_err(|error| start_failure(&words[0], &error))?;
+        let child = start_child(&mut command).map_err(|error| start_failure(&words[0], &error))?;
         let group = ProcessGroup::from_leader(child.id());
         drop(held);
         let mut watch = ChildWatch::new(child.id() as i32);
