@@ -6,6 +6,7 @@
 //! another run of this library uses that CPU does not count.
 
 use super::offer::OpenOptions;
+use super::thread_end::join_within;
 use super::{Batch, DEFAULT_DELAY, Layout, PlacedProgram, ProgramCall, Sample, remote};
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
@@ -13,7 +14,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ const MIN_CALL_UNITS: u64 = 1_000_000;
 const MAX_BATCH_ROUNDS: u32 = 48;
 /// Time limit of a batch, far above one iteration of any code that ends soon.
 const BATCH_DEADLINE: Duration = Duration::from_secs(2);
+/// Time until the first call, and from the request to the end: another run may hold the CPU for half
+/// a minute, and then a batch runs.
+const FIRST_CALL_TIMEOUT: Duration = Duration::from_secs(120);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest number of iterations of a call.
 const MAX_ITERATIONS: u64 = 1 << 24;
 
@@ -67,17 +72,23 @@ impl BackgroundCode {
         };
         let thread = thread.map_err(|error| RunError::from_io("starting a thread", &error))?;
         let mut background = BackgroundCode { cpu, stop, thread: Some(thread) };
-        background.wait_for_first_call(&begun)?;
+        background.wait_for_first_call(&begun, FIRST_CALL_TIMEOUT)?;
         Ok(background)
     }
 
     /// Waits for the first call.
-    fn wait_for_first_call(&mut self, begun: &Receiver<()>) -> Result<(), RunError> {
-        // The channel is closed if the thread has ended.
-        if begun.recv().is_ok() {
-            return Ok(());
+    fn wait_for_first_call(&mut self, begun: &Receiver<()>, time: Duration) -> Result<(), RunError> {
+        match begun.recv_timeout(time) {
+            Ok(()) => Ok(()),
+            // The thread has ended.
+            Err(RecvTimeoutError::Disconnected) => self.join_thread(END_TIMEOUT).map(|_| ()),
+            Err(RecvTimeoutError::Timeout) => {
+                // It ends when it gets its CPU.
+                self.stop.store(true, Ordering::Release);
+                self.thread = None;
+                Err(late_error("its code did not run", time))
+            }
         }
-        self.join_thread().map(|_| ())
     }
 
     /// Ends the code.
@@ -89,21 +100,29 @@ impl BackgroundCode {
     ///
     /// If the code stopped early: it faulted, or its process was ended.
     pub fn stop(mut self) -> Result<f64, RunError> {
-        self.join_thread()
+        self.join_thread(END_TIMEOUT)
     }
 
-    fn join_thread(&mut self) -> Result<f64, RunError> {
+    fn join_thread(&mut self, time: Duration) -> Result<f64, RunError> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return Ok(0.0) };
-        let panicked = |_| RunError::from_harness("running a background load", "its thread panicked", "report this");
-        thread.join().map_err(panicked)?
+        let panicked = |_| RunError::from_harness(RUNNING, "its thread panicked", "report this");
+        join_within(thread, time).ok_or_else(|| late_error("it did not end", time))?.map_err(panicked)?
     }
+}
+
+const RUNNING: &str = "running a background load";
+
+/// The error for a thread that did not do something within a time.
+fn late_error(what: &str, time: Duration) -> RunError {
+    let why = format!("{what} within {} s", time.as_secs());
+    RunError::from_harness(RUNNING, why, "end other programs on its CPU, or choose another one")
 }
 
 impl Drop for BackgroundCode {
     fn drop(&mut self) {
         // Nobody reads the share.
-        let _ = self.join_thread();
+        let _ = self.join_thread(END_TIMEOUT);
     }
 }
 
@@ -219,5 +238,27 @@ mod tests {
         assert!(start("ud2", cpu).contains("SIGILL"));
         assert!(start("1: jmp 1b", cpu).contains("did not end"));
         assert!(start("nop", 1_000_000).contains("CPU 1000000"));
+    }
+
+    #[test]
+    fn code_that_never_runs_or_never_ends_is_given_up() {
+        let stuck = || {
+            let (end, ends) = channel::<()>();
+            let work = move || {
+                let _ = ends.recv();
+                Ok(0.0)
+            };
+            let stop = Arc::new(AtomicBool::new(false));
+            (BackgroundCode { cpu: 0, stop, thread: Some(std::thread::spawn(work)) }, end)
+        };
+        let short = Duration::from_millis(5);
+        let (mut background, _end) = stuck();
+        let (_started, begun) = channel();
+        let late = background.wait_for_first_call(&begun, short).unwrap_err().to_string();
+        assert!(late.contains("its code did not run") && background.stop.load(Ordering::Acquire), "{late}");
+        let (mut background, _end) = stuck();
+        let late = background.join_thread(short).unwrap_err().to_string();
+        assert!(late.contains("it did not end"), "{late}");
+        assert_eq!(background.stop(), Ok(0.0), "nothing is left to wait for");
     }
 }

@@ -16,6 +16,7 @@ mod placement;
 mod remote;
 mod secret;
 pub mod user;
+mod thread_end;
 
 pub use background_code::BackgroundCode;
 pub use batch::{Batch, CounterProgress, DEFAULT_DELAY, ObtainedPages, PlacedArea, Sample};

@@ -12,7 +12,7 @@
 use cyclescope_core::machine::fact::Fact;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -106,9 +106,9 @@ impl CpuLock {
 }
 
 /// Whether the lock was taken in time. An error if the system refuses or lacks such locks.
-fn wait_for_file(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
+pub(super) fn wait_for_file(file: impl AsFd, until: Instant) -> Result<bool, Errno> {
     loop {
-        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() >= until => return Ok(false),
             Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL_INTERVAL),

@@ -5,6 +5,7 @@
 //! again.
 
 use super::offer::{OpenError, OpenOptions};
+use super::thread_end::join_within;
 use super::{Batch, Capabilities, Executor, ExecutorOffer, Sample, executor_list};
 use cyclescope_code::clock::{Clock, preferred_clocks};
 use cyclescope_core::error::{RunError, Unavailable};
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// Time limit for making a process.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time in which a thread without requests ends: it ends its worker, which may be frozen.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An executor on a CPU, in its own thread.
 #[derive(Debug)]
@@ -109,6 +113,16 @@ impl RemoteExecutor {
         Ok(repeated)
     }
 
+    /// Ends the thread, if it still answers, within this time.
+    fn end_thread(&mut self, time: Duration) {
+        // It ends when its channel closes.
+        self.jobs = None;
+        if let Some(thread) = self.thread.take().filter(|_| !self.lost.get()) {
+            // A panic has already been reported.
+            let _ = join_within(thread, time);
+        }
+    }
+
     fn send_job(&self, batch: Batch, until: Option<Arc<AtomicBool>>) -> Result<Receiver<RemoteAnswer>, RunError> {
         let (answer, answers) = channel();
         let jobs = self.jobs.as_ref().filter(|_| !self.lost.get());
@@ -126,12 +140,7 @@ impl RemoteExecutor {
 
 impl Drop for RemoteExecutor {
     fn drop(&mut self) {
-        // The thread ends when its channel closes.
-        self.jobs = None;
-        if let Some(thread) = self.thread.take().filter(|_| !self.lost.get()) {
-            // A panic has already been reported.
-            let _ = thread.join();
-        }
+        self.end_thread(END_TIMEOUT);
     }
 }
 
@@ -284,6 +293,19 @@ mod tests {
         let fault = remote.repeat(batch(&remote, "ud2", 0x5353), WITHIN).unwrap_err();
         assert!(fault.to_string().contains("SIGILL"), "{fault}");
         assert!(RemoteExecutor::open(1_000_000, OpenOptions::default()).is_err());
+    }
+
+    #[test]
+    fn a_thread_that_does_not_end_does_not_keep_its_owner() {
+        let (end, ends) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _ = ends.recv();
+        });
+        let clock = preferred_clocks(&Machine::detect().features)[0];
+        let mut remote = RemoteExecutor { clock, cpu: 0, jobs: None, thread: Some(thread), lost: Cell::new(false) };
+        remote.end_thread(Duration::from_millis(5));
+        assert!(remote.thread.is_none(), "it is left to itself");
+        drop(end);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The module's device: its presence, its properties and its calls.
 
 use super::abi::{self, ModuleProperties};
+use crate::lock;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::kernel_module::KernelModule;
@@ -10,9 +11,13 @@ use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 /// Path of the module's device.
 pub(crate) const DEVICE: &str = "/dev/cyclescope";
+/// Time to wait for the module. A batch of another program takes some seconds at most, but that
+/// program may be stopped while it holds the lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 const LOAD_REMEDY: &str = "build and load it (docs/kernel-safety.md); `cyclescope doctor` shows what prevents it here";
 
 /// The module, opened.
@@ -80,12 +85,19 @@ impl ModuleDevice {
     /// Reserves the module for one batch: it runs one at a time. Waiting here does not count
     /// towards a run's deadline.
     pub(super) fn lock_device(&self) -> Result<(), RunError> {
-        let waited = rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
-        let failed = |errno: rustix::io::Errno| RunError::System {
-            doing: "waiting for the kernel module",
-            errno: errno.raw_os_error(),
-        };
-        waited.map_err(failed)
+        self.lock_within(LOCK_PATIENCE)
+    }
+
+    fn lock_within(&self, patience: Duration) -> Result<(), RunError> {
+        const WAITING: &str = "waiting for the kernel module";
+        match lock::wait_for_file(&self.device, Instant::now() + patience) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let why = format!("another program keeps it for more than {} s", patience.as_secs());
+                Err(RunError::from_harness(WAITING, why, "end that program; `fuser -v /dev/cyclescope` names it"))
+            }
+            Err(errno) => Err(RunError::System { doing: WAITING, errno: errno.raw_os_error() }),
+        }
     }
 
     /// Releases the module for others, as closing the device does.
@@ -240,5 +252,26 @@ impl Drop for PinnedThread {
     fn drop(&mut self) {
         // SAFETY: a set that the kernel filled. A failure needs no handling.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_another_program_keeps_is_not_waited_for_without_end() {
+        let path = std::env::temp_dir().join(format!("cyclescope-device-{}", std::process::id()));
+        let open = || {
+            let device = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+            ModuleDevice { device: device.expect("a file"), info: ModuleProperties::default() }
+        };
+        let (holder, other) = (open(), open());
+        std::fs::remove_file(&path).expect("it is there");
+        holder.lock_device().expect("it is free");
+        let error = other.lock_within(Duration::from_millis(5)).expect_err("it is taken");
+        assert!(error.to_string().contains("another program keeps it"), "{error}");
+        holder.unlock_device();
+        other.lock_device().expect("it is free");
     }
 }
