@@ -59,6 +59,11 @@ pub trait Executor {
     }
 
     /// Memory areas of the last batch, in the order of its memory. Empty if the executor does not
+    /// Announces that the next batches are of another subject, such as the next row of a list. What
+    /// code of the last subject changed does not reach them. An executor that isolates each batch
+    /// has nothing to do.
+    fn begin_subject(&mut self) {}
+
     /// report them.
     fn placed_areas(&self) -> Vec<PlacedArea> {
         Vec::new()

@@ -44,6 +44,9 @@ pub struct OpenOptions {
     pub functions: bool,
     /// Whether all code comes from this program itself: no snippet and no function of the user's.
     pub own_code: bool,
+    /// Whether the code of one subject may change what its other code finds. The caller then
+    /// announces each subject: see [`Executor::begin_subject`].
+    pub announced: bool,
     /// Bytes of memory that called functions may get from the system; `None` refuses them any.
     pub heap: Option<u64>,
 }
@@ -56,6 +59,7 @@ impl Default for OpenOptions {
             force: false,
             functions: false,
             own_code: false,
+            announced: false,
             heap: None,
         }
     }

@@ -316,6 +316,8 @@ impl<'a> FormSurvey<'a> {
         // layouts as in a larger survey.
         let mut random =
             Random::new(mix_seeds(mix_seeds(self.seed, earlier.len() as u64), hash_form(&plan.anatomy.form)));
+        // Init code and sequences of a list are code of others.
+        executor.begin_subject();
         // The checks for ring 0 cover the plan's own constant only.
         let constants = self.effort.constants && !self.capabilities.is_privileged();
         let effort = SurveyEffort { constants, ..self.effort };

@@ -12,6 +12,8 @@ use cyclescope::snippet::Snippet;
 pub enum CodeOrigin {
     /// Snippets of others: the user's, or those of a list.
     Snippets,
+    /// Snippets in the rows of a list. Programs of one row may see each other.
+    Rows,
     /// Calls of the user's functions, which may allocate memory.
     Functions,
     /// Code that this program generates.
@@ -22,6 +24,11 @@ impl CodeOrigin {
     /// The origin of code that this program generates, perhaps with snippets of others in it.
     pub fn of_generated(has_foreign_code: bool) -> CodeOrigin {
         if has_foreign_code { CodeOrigin::Snippets } else { CodeOrigin::Own }
+    }
+
+    /// The same for the rows of a study that announces each row.
+    pub fn of_generated_rows(has_foreign_code: bool) -> CodeOrigin {
+        if has_foreign_code { CodeOrigin::Rows } else { CodeOrigin::Own }
     }
 
     /// Whether batches may share a worker even if their code differs: what one leaves there does
@@ -40,6 +47,7 @@ pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, co
         force: common.force,
         functions,
         own_code: code.shares_workers(),
+        announced: code == CodeOrigin::Rows,
         heap: functions.then_some(call_parameters::HEAP_BYTES),
         ..OpenOptions::default()
     };

@@ -76,9 +76,9 @@ pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
     // The sandbox survives any code.
     judge: |_, _| Ok(()),
     open: |machine, options| {
-        let OpenOptions { counter, patience, functions, own_code, heap, .. } = *options;
+        let OpenOptions { counter, patience, functions, own_code, announced, heap, .. } = *options;
         let cpu = machine.target_cpu() as usize;
-        let options = UserOptions { cpu, counter, patience, functions, own_code, heap };
+        let options = UserOptions { cpu, counter, patience, functions, own_code, announced, heap };
         Ok(Box::new(UserExecutor::spawn_on(machine.clone(), &options)?))
     },
 };
@@ -270,8 +270,8 @@ impl UserExecutor {
         }
         let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
         let origin = if copy { WorkerOrigin::Copy } else { WorkerOrigin::Own };
-        let codes: BTreeSet<Vec<u8>> = match self.options.own_code {
-            // Any code may follow any other.
+        let codes: BTreeSet<Vec<u8>> = match self.options.own_code || self.options.announced {
+            // Any code may follow any other, or any of the same subject.
             true => BTreeSet::new(),
             false => batch.programs.iter().map(Program::foreign_code).collect(),
         };
@@ -442,3 +442,9 @@ impl Executor for UserExecutor {
         std::thread::sleep(time);
     }
 }
+    fn begin_subject(&mut self) {
+        if self.options.announced {
+            self.worker = None;
+        }
+    }
+

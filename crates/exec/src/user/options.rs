@@ -17,6 +17,9 @@ pub struct UserOptions {
     /// Whether all code comes from this program itself. Otherwise no worker runs code after code of
     /// another batch that could have changed it.
     pub own_code: bool,
+    /// Whether batches between two calls of [`Executor::begin_subject`](crate::Executor) share a
+    /// worker, whatever their code.
+    pub announced: bool,
     /// Bytes of memory that functions may get from the system; `None` refuses them any.
     pub heap: Option<u64>,
 }
@@ -29,6 +32,7 @@ impl Default for UserOptions {
             patience: Duration::from_secs(30),
             functions: false,
             own_code: false,
+            announced: false,
             heap: None,
         }
     }

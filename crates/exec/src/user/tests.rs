@@ -659,3 +659,26 @@ fn code_shares_a_worker_only_with_its_own_batch() {
     };
     assert_eq!(worker_after(&[0x90]), worker_after(&[0x0f, 0x1f, 0x00]), "code of this program's own");
 }
+
+#[test]
+fn programs_of_one_subject_share_a_worker_and_those_of_two_do_not() {
+    let mut user = spawn_with(UserOptions { announced: true, ..UserOptions::default() });
+    // mov qword ptr fs:[64], 1: a trace in the worker's own memory
+    let leave = [0x64, 0x48, 0xc7, 0x04, 0x25, 64, 0, 0, 0, 1, 0, 0, 0];
+    // cmp qword ptr fs:[64], 0; je +2; ud2
+    let find = [0x64, 0x48, 0x83, 0x3c, 0x25, 64, 0, 0, 0, 0, 0x74, 0x02, 0x0f, 0x0b];
+    for _ in 0..2 {
+        user.begin_subject();
+        assert_eq!(run(&mut user, &find).map(|samples| samples.len()), Ok(1));
+        let worker = user.worker_pid();
+        assert_eq!(run(&mut user, &leave).map(|samples| samples.len()), Ok(1));
+        assert_eq!(user.worker_pid(), worker, "other code of the same subject");
+    }
+    // The trace is there until the next subject begins.
+    assert!(matches!(run(&mut user, &find), Err(RunError::Fault { signal: "SIGILL", .. })));
+    // Without an announcement, other code gets another worker.
+    let mut user = spawn();
+    run(&mut user, &leave).expect("it runs");
+    user.begin_subject();
+    assert_eq!(run(&mut user, &find).map(|samples| samples.len()), Ok(1));
+}

@@ -135,6 +135,10 @@ impl Executor for RecordingExecutor {
         read
     }
 
+    fn begin_subject(&mut self) {
+        self.executor.begin_subject();
+    }
+
     fn last_fault(&self) -> Option<&FaultReport> {
         self.executor.last_fault()
     }

@@ -182,7 +182,7 @@ impl<'a> SurveyRunner<'a> {
     }
 
     fn executor_opener(&self, forms: &[TargetForm]) -> ExecutorOpener {
-        let code = CodeOrigin::of_generated(forms.iter().any(TargetForm::has_foreign_code));
+        let code = CodeOrigin::of_generated_rows(forms.iter().any(TargetForm::has_foreign_code));
         executor::executor_opener(self.common, self.machine, self.plan.clock.reads_counter(), code)
     }
 
