@@ -33,16 +33,22 @@ impl MemoryMapping {
     pub(super) fn start(&self) -> u64 {
         self.start as u64
     }
+}
 
-    /// The bytes of a writable mapping.
-    ///
-    /// # Safety
-    ///
-    /// It was made by [`map_shared`].
-    pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: mapped for writing as the caller promises, and borrowed from `self` as a whole.
-        // Nothing else in this process uses it, and the worker only reads it.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+/// A mapping of a file that no worker can write: workers map it for reading, or privately.
+pub(super) struct ContentsMapping(MemoryMapping);
+
+impl ContentsMapping {
+    /// Maps a file from [`create_memory_file`].
+    pub(super) fn map(fd: &OwnedFd, bytes: usize) -> Result<ContentsMapping, RunError> {
+        map_shared(fd, bytes).map(ContentsMapping)
+    }
+
+    /// The contents. Memory that a worker may write is never borrowed.
+    pub(super) fn contents_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped for writing, and borrowed from `self` as a whole. Nothing else in this
+        // process uses the mapping, and no worker can write the file.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start, self.0.bytes) }
     }
 }
 
@@ -110,7 +116,7 @@ pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryM
 }
 
 /// Maps a file from [`create_memory_file`] for writing; no worker inherits the mapping.
-pub(super) fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<MemoryMapping, RunError> {
+fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<MemoryMapping, RunError> {
     let doing = "mapping shared memory";
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.

@@ -132,6 +132,12 @@ const CLAIMS: &[Claim] = &[
         by: &["exec/src/", "measure/src/schedule.rs", "measure/src/result/recording.rs"],
     },
     Claim {
+        text: "only contents of areas, which no worker can write, are borrowed as memory",
+        act: Act::Calls("contents_mut"),
+        within: Within::Library,
+        by: &["exec/src/user/areas/mod.rs"],
+    },
+    Claim {
         text: "only the policy for a busy sibling pauses a measurement",
         act: Act::Calls("pause"),
         within: Within::Library,

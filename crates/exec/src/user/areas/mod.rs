@@ -13,7 +13,7 @@
 mod common_file;
 mod pages;
 
-use super::regions::{MemoryMapping, call_error, create_memory_file, map_shared, reserve_addresses};
+use super::regions::{ContentsMapping, MemoryMapping, call_error, create_memory_file, reserve_addresses};
 use crate::{ObtainedPages, PlacedArea};
 use common_file::open_common_file;
 use cyclescope_code::program::memory::{
@@ -304,9 +304,8 @@ impl PreparedAreas {
             let mode = rustix::fs::FallocateFlags::empty();
             rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
                 .map_err(call_error("filling the memory areas", "fallocate"))?;
-            let mut mapping = map_shared(&source.file, source.bytes)?;
-            // SAFETY: made by `map_shared` just before.
-            let bytes = unsafe { mapping.bytes_mut() };
+            let mut mapping = ContentsMapping::map(&source.file, source.bytes)?;
+            let bytes = mapping.contents_mut();
             match area.uniform_word() {
                 Some(word) => bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&word.to_le_bytes())),
                 None => area.write_contents(self.setups[source.area].address, bytes),

@@ -68,6 +68,31 @@ fn programs_find_rings_of_every_order_and_kind_of_page() {
 }
 
 #[test]
+fn a_program_cannot_write_the_initial_contents_of_areas() {
+    let area =
+        |frames, present| MemoryArea { frames, present, ..MemoryArea::new(8192, AreaFill::Image(vec![7; 4096])) };
+    // The worker's own memory with a copy, repeated pages with a copy, and a private mapping.
+    let areas = [
+        pointed(area(PhysicalFrames::Own, PagePresence::Everywhere), RSI),
+        area(PhysicalFrames::Repeated(1), PagePresence::Everywhere),
+        pointed(area(PhysicalFrames::Own, PagePresence::AtPointer), RDI),
+    ];
+    let mut user = one_worker(false);
+    let kept =
+        "cmp byte ptr [rsi], 7\njne bad\ncmp byte ptr [rdi], 7\njne bad\ncmp eax, eax\njmp fine\nbad: ud2\nfine: nop";
+    run(&mut user, kept, &areas, 1).expect("they hold their contents");
+    for number in 0..2 {
+        let source = user.areas.area_setups()[number].source_at;
+        let result = run(&mut user, &format!("mov rax, {source}\nmov [rax], rax"), &areas, 1);
+        let faults =
+            |address| matches!(result, Err(RunError::Fault { signal: "SIGSEGV", address: at, .. }) if at == address);
+        assert!(source != 0 && faults(source), "{number}: {result:?}");
+    }
+    run(&mut user, "mov qword ptr [rsi], 0\nmov qword ptr [rdi], 0", &areas, 1).expect("areas can be written");
+    run(&mut user, kept, &areas, 1).expect("the next layout finds the contents again");
+}
+
+#[test]
 fn a_large_area_is_accessible_from_end_to_end() {
     let mut user = spawn();
     let ring = PointerRing { stride: 4096, order: RingOrder::RandomByPage, seed: 1 };
