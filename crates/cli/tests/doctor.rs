@@ -40,6 +40,7 @@ fn json_is_two_lines_of_known_kinds() {
         "kernel_module",
         "siblings",
         "exclusive",
+        "protections",
         "noise",
         "during",
         "runnable",
@@ -57,6 +58,10 @@ fn json_is_two_lines_of_known_kinds() {
         assert!(!finding["name"].as_str().expect("a name").is_empty());
         assert!(!finding["text"].as_str().expect("a text").is_empty());
     }
+    let barriers = doctor["protections"].as_array().expect("a list");
+    assert!(barriers.iter().all(|row| row["holds"] == row["why_not"].is_null()), "{barriers:?}");
+    let holds = |what: &str| barriers.iter().any(|row| row["what"] == what && row["holds"] == true);
+    assert!(barriers.is_empty() || holds("system_calls") && holds("capabilities"), "{barriers:?}");
     assert_eq!(doctor["seed"], 7);
     assert_eq!(doctor["repro"], "cyclescope doctor --quick --seed 7");
 }
@@ -85,9 +90,17 @@ fn text_is_plain_and_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
-    for title in
-        ["Processor", "Time stamp counter", "Core clock", "Counters", "Executors", "Ring 0", "Surroundings", "Findings"]
-    {
+    for title in [
+        "Processor",
+        "Time stamp counter",
+        "Core clock",
+        "Counters",
+        "Executors",
+        "Sandbox",
+        "Ring 0",
+        "Surroundings",
+        "Findings",
+    ] {
         assert!(text.lines().any(|line| line.starts_with(title)), "{title}");
     }
 }

@@ -35,7 +35,7 @@ use cyclescope_core::machine::tsc::TscFacts;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
-use cyclescope_exec::{Capabilities, Executor};
+use cyclescope_exec::{Capabilities, CodeProtection, Executor};
 use cyclescope_measure::rounds::RulerRounds;
 use serde::{Deserialize, Serialize};
 use siblings::SiblingTarget;
@@ -123,6 +123,8 @@ pub struct Diagnosis {
     pub exclusive: Fact<bool>,
     /// Whether measured code runs in a process that shares nothing with this one.
     pub own_process: Fact<bool>,
+    /// The barriers around measured code, and whether each holds.
+    pub protections: Vec<CodeProtection>,
     /// Noise at the end.
     pub noise: NoiseCounts,
     /// Disturbances during the examination.
@@ -160,6 +162,7 @@ pub fn examine(machine: &Machine, means: ExaminationInputs) -> Diagnosis {
         siblings: code.siblings,
         exclusive: code.exclusive,
         own_process: code.own_process,
+        protections: code.protections,
         between: noise.since(&before),
         noise,
         runnable,
@@ -209,6 +212,7 @@ struct CoreExperiments {
     siblings: Fact<SiblingStudy>,
     exclusive: Fact<bool>,
     own_process: Fact<bool>,
+    protections: Vec<CodeProtection>,
 }
 
 impl CoreExperiments {
@@ -221,6 +225,7 @@ impl CoreExperiments {
             siblings: Fact::unknown(why),
             exclusive: Fact::unknown(why),
             own_process: Fact::unknown(why),
+            protections: Vec::new(),
         }
     }
 
@@ -268,7 +273,8 @@ impl CoreExperiments {
             }
         };
         let (exclusive, own_process) = (target.executor.had_exclusive_cpu(), target.executor.has_own_process());
-        CoreExperiments { clock: chosen, core, phases, siblings, exclusive, own_process }
+        let protections = target.executor.protections();
+        CoreExperiments { clock: chosen, core, phases, siblings, exclusive, own_process, protections }
     }
 }
 

@@ -10,6 +10,7 @@ use cyclescope_core::machine::kernel_module::ModuleStudy;
 use cyclescope_core::machine::noise::{NoiseBetween, NoiseCounts};
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::unit::Unit;
+use cyclescope_exec::CodeProtection;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct DoctorRecord<'a> {
     kernel_module: &'a Fact<ModuleStudy>,
     siblings: &'a Fact<SiblingStudy>,
     exclusive: &'a Fact<bool>,
+    /// The barriers around measured code.
+    protections: &'a [CodeProtection],
     noise: &'a NoiseCounts,
     during: &'a NoiseBetween,
     runnable: &'a Fact<u32>,
@@ -106,6 +109,7 @@ impl<'a> DoctorRecord<'a> {
             kernel_module: &diagnosis.kernel_module,
             siblings: &diagnosis.siblings,
             exclusive: &diagnosis.exclusive,
+            protections: &diagnosis.protections,
             noise: &diagnosis.noise,
             during: &diagnosis.between,
             runnable: &diagnosis.runnable,

@@ -4,6 +4,7 @@ use super::batch::{Batch, CounterProgress, PlacedArea, Sample};
 use super::capabilities::Capabilities;
 use super::fault::FaultReport;
 use super::lock::LockState;
+use super::protection::CodeProtection;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
@@ -58,12 +59,12 @@ pub trait Executor {
         None
     }
 
-    /// Memory areas of the last batch, in the order of its memory. Empty if the executor does not
     /// Announces that the next batches are of another subject, such as the next row of a list. What
     /// code of the last subject changed does not reach them. An executor that isolates each batch
     /// has nothing to do.
     fn begin_subject(&mut self) {}
 
+    /// Memory areas of the last batch, in the order of its memory. Empty if the executor does not
     /// report them.
     fn placed_areas(&self) -> Vec<PlacedArea> {
         Vec::new()
@@ -90,6 +91,12 @@ pub trait Executor {
     /// Unknown if the executor uses no process.
     fn has_own_process(&self) -> Fact<bool> {
         Fact::unknown("this executor uses no process")
+    }
+
+    /// The barriers around the code, with those that do not hold here. Empty if the executor does
+    /// not report them.
+    fn protections(&self) -> Vec<CodeProtection> {
+        Vec::new()
     }
 
     /// Increments of TSC, APERF and MPERF over all batches; `None` if they are not read.

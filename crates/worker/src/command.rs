@@ -100,6 +100,20 @@ pub struct WorkerAnswer {
     pub error: u32,
     /// The processor's exception; meaningless with SIGSYS.
     pub vector: u32,
+    /// The error number of each barrier, see [`barrier`], or 0 if it holds. Only a set-up writes
+    /// them.
+    pub barriers: [i32; barrier::COUNT],
+}
+
+/// Barriers that a worker sets up where the system allows them: indices of
+/// [`WorkerAnswer::barriers`].
+pub mod barrier {
+    /// Landlock forbids files and connections.
+    pub const LANDLOCK: usize = 0;
+    /// The root directory has no files.
+    pub const EMPTY_ROOT: usize = 1;
+    /// Number of barriers.
+    pub const COUNT: usize = 2;
 }
 
 /// Fences that hold canaries or constants, by index.

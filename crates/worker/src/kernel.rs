@@ -6,11 +6,14 @@ pub mod call {
     pub const READ: i64 = 0;
     pub const WRITE: i64 = 1;
     pub const CLOSE: i64 = 3;
+    pub const POLL: i64 = 7;
     pub const MMAP: i64 = 9;
     pub const MUNMAP: i64 = 11;
     pub const RT_SIGACTION: i64 = 13;
     pub const RT_SIGPROCMASK: i64 = 14;
     pub const MADVISE: i64 = 28;
+    pub const WAIT4: i64 = 61;
+    pub const CHDIR: i64 = 80;
     pub const GETPPID: i64 = 110;
     pub const SETGROUPS: i64 = 116;
     pub const SETRESUID: i64 = 117;
@@ -20,6 +23,7 @@ pub mod call {
     pub const SIGALTSTACK: i64 = 131;
     pub const PRCTL: i64 = 157;
     pub const ARCH_PRCTL: i64 = 158;
+    pub const CHROOT: i64 = 161;
     pub const FUTEX: i64 = 202;
     pub const SCHED_SETAFFINITY: i64 = 203;
     pub const EXIT_GROUP: i64 = 231;
@@ -74,6 +78,8 @@ numbers! { usize:
     PR_SET_DUMPABLE = 4;
     PR_SET_NAME = 15;
     PR_SET_NO_NEW_PRIVS = 38;
+    PR_CAP_AMBIENT = 47;
+    PR_CAP_AMBIENT_RAISE = 2;
     ARCH_SET_FS = 0x1002;
     RLIMIT_FSIZE = 1;
     RLIMIT_DATA = 2;
@@ -85,6 +91,9 @@ numbers! { usize:
     SECCOMP_SET_MODE_FILTER = 1;
     SECCOMP_FILTER_FLAG_SPEC_ALLOW = 4;
     PERF_FLAG_FD_CLOEXEC = 8;
+    POLLIN = 1;
+    WNOHANG = 1;
+    WAIT_ALL = 0x4000_0000;
     O_RDONLY = 0;
     O_WRONLY = 1;
 }
@@ -102,11 +111,14 @@ mod tests {
             (call::READ, libc::SYS_read),
             (call::WRITE, libc::SYS_write),
             (call::CLOSE, libc::SYS_close),
+            (call::POLL, libc::SYS_poll),
             (call::MMAP, libc::SYS_mmap),
             (call::MUNMAP, libc::SYS_munmap),
             (call::RT_SIGACTION, libc::SYS_rt_sigaction),
             (call::RT_SIGPROCMASK, libc::SYS_rt_sigprocmask),
             (call::MADVISE, libc::SYS_madvise),
+            (call::WAIT4, libc::SYS_wait4),
+            (call::CHDIR, libc::SYS_chdir),
             (call::GETPPID, libc::SYS_getppid),
             (call::SETGROUPS, libc::SYS_setgroups),
             (call::SETRESUID, libc::SYS_setresuid),
@@ -116,6 +128,7 @@ mod tests {
             (call::SIGALTSTACK, libc::SYS_sigaltstack),
             (call::PRCTL, libc::SYS_prctl),
             (call::ARCH_PRCTL, libc::SYS_arch_prctl),
+            (call::CHROOT, libc::SYS_chroot),
             (call::FUTEX, libc::SYS_futex),
             (call::SCHED_SETAFFINITY, libc::SYS_sched_setaffinity),
             (call::EXIT_GROUP, libc::SYS_exit_group),
@@ -168,6 +181,8 @@ mod tests {
             (PR_SET_DUMPABLE, libc::PR_SET_DUMPABLE.into()),
             (PR_SET_NAME, libc::PR_SET_NAME.into()),
             (PR_SET_NO_NEW_PRIVS, libc::PR_SET_NO_NEW_PRIVS.into()),
+            (PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT.into()),
+            (PR_CAP_AMBIENT_RAISE, libc::PR_CAP_AMBIENT_RAISE.into()),
             (RLIMIT_FSIZE, libc::RLIMIT_FSIZE.into()),
             (RLIMIT_DATA, libc::RLIMIT_DATA.into()),
             (RLIMIT_CORE, libc::RLIMIT_CORE.into()),
@@ -177,6 +192,9 @@ mod tests {
             (SIG_SETMASK, libc::SIG_SETMASK.into()),
             (SECCOMP_SET_MODE_FILTER, libc::SECCOMP_SET_MODE_FILTER.into()),
             (SECCOMP_FILTER_FLAG_SPEC_ALLOW, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as i64),
+            (POLLIN, libc::POLLIN.into()),
+            (WNOHANG, libc::WNOHANG.into()),
+            (WAIT_ALL, libc::__WALL.into()),
             (O_RDONLY, libc::O_RDONLY.into()),
             (O_WRONLY, libc::O_WRONLY.into()),
             (AT_FDCWD, libc::AT_FDCWD.into()),

@@ -11,6 +11,7 @@
 #![no_std]
 
 pub mod area;
+pub mod caller_tie;
 pub mod command;
 pub mod context;
 pub mod counter;

@@ -1,6 +1,8 @@
 //! The rights that the worker gives up for good before it runs foreign code.
 
-use super::kernel::{AT_FDCWD, EINVAL, EPERM, O_WRONLY, PR_SET_NO_NEW_PRIVS, call};
+use super::kernel::{
+    AT_FDCWD, EINVAL, EPERM, O_WRONLY, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_SET_NO_NEW_PRIVS, call,
+};
 use super::stub;
 use core::ptr;
 
@@ -11,6 +13,8 @@ const NOBODY: usize = 65534;
 const CAP_KILL: u32 = 1 << 5;
 const CAP_SETGID: u32 = 1 << 6;
 const CAP_SETUID: u32 = 1 << 7;
+/// The number of the capability to change the root directory.
+const CAP_SYS_CHROOT: usize = 18;
 /// `_LINUX_CAPABILITY_VERSION_3`
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
@@ -31,10 +35,10 @@ struct CapabilitySets {
 }
 
 /// The number of a failed system call, and its error number.
-pub(super) type RefusedCall = (i64, i32);
+pub type RefusedCall = (i64, i32);
 
 /// A system call, its arguments padded with zeros.
-unsafe fn call_kernel(number: i64, arguments: [usize; 4]) -> Result<isize, RefusedCall> {
+pub(super) unsafe fn call_kernel(number: i64, arguments: [usize; 4]) -> Result<isize, RefusedCall> {
     let [a, b, c, d] = arguments;
     // SAFETY: the callers below pass the arguments that the system call needs.
     match unsafe { stub::syscall(number, a, b, c, d, 0, 0) } {
@@ -116,7 +120,7 @@ impl LandlockRuleset {
     /// Everything that this version can forbid.
     fn for_version(version: usize) -> LandlockRuleset {
         let last = FILE_RIGHTS.len() - 1;
-        let index = if version > last { last } else { version - 1 };
+        let index = if version > last { last } else { version.saturating_sub(1) };
         let two = |since| if version >= since { 3 } else { 0 };
         // SAFETY: at most the last index, see above.
         let bits = unsafe { *FILE_RIGHTS.get_unchecked(index) };
@@ -131,21 +135,49 @@ impl LandlockRuleset {
 
 /// Forbids all files, connections and signals to others with Landlock, if the kernel has it. It is
 /// a second barrier: the filter already forbids the system calls that would need them.
-pub(super) unsafe fn restrict_with_landlock() {
+pub(super) unsafe fn restrict_with_landlock() -> Result<(), RefusedCall> {
     const ASK_VERSION: usize = 1;
     // SAFETY: the structure lives through the call; descriptors are closed later with all others.
     unsafe {
-        let Ok(version @ 1..) = call_kernel(call::LANDLOCK_CREATE_RULESET, [0, 0, ASK_VERSION, 0]) else {
-            return;
-        };
-        let version = version as usize;
+        let version = call_kernel(call::LANDLOCK_CREATE_RULESET, [0, 0, ASK_VERSION, 0])? as usize;
         let rules = LandlockRuleset::for_version(version);
         let address = ptr::from_ref(&rules) as usize;
-        let made = call_kernel(call::LANDLOCK_CREATE_RULESET, [address, LandlockRuleset::struct_bytes(version), 0, 0]);
-        if let Ok(rules) = made {
-            // A container may refuse it.
-            let _ = call_kernel(call::LANDLOCK_RESTRICT_SELF, [rules as usize, 0, 0, 0]);
-        }
+        let bytes = LandlockRuleset::struct_bytes(version);
+        let rules = call_kernel(call::LANDLOCK_CREATE_RULESET, [address, bytes, 0, 0])?;
+        call_kernel(call::LANDLOCK_RESTRICT_SELF, [rules as usize, 0, 0, 0]).map(drop)
+    }
+}
+
+/// Makes a folder without files the root of all names, for good. Landlock leaves some calls on names
+/// alone, such as those that change a file's rights.
+///
+/// The folder lists the open files of this process, which has none afterwards. Nothing can be created
+/// in it, and it needs no removal.
+pub(super) unsafe fn enter_empty_root() -> Result<(), RefusedCall> {
+    let (folder, top) = (c"/proc/self/fdinfo", c"/");
+    // SAFETY: both texts outlive the calls.
+    unsafe {
+        call_kernel(call::CHROOT, [folder.as_ptr() as usize, 0, 0, 0])?;
+        call_kernel(call::CHDIR, [top.as_ptr() as usize, 0, 0, 0]).map(drop)
+    }
+}
+
+/// Keeps the right to change the root directory when this process runs the worker's executable. In
+/// a new user namespace it would lose it, because it is not root there (capabilities(7)).
+///
+/// # Safety
+///
+/// Only in a new worker.
+pub unsafe fn keep_root_change() -> Result<(), RefusedCall> {
+    let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let mut data = [CapabilitySets { effective: 0, permitted: 0, inheritable: 0 }; 2];
+    let head = ptr::from_ref(&header) as usize;
+    // SAFETY: the structures live through the calls.
+    unsafe {
+        call_kernel(call::CAPGET, [head, data.as_mut_ptr() as usize, 0, 0])?;
+        data[0].inheritable |= 1 << CAP_SYS_CHROOT;
+        call_kernel(call::CAPSET, [head, data.as_ptr() as usize, 0, 0])?;
+        call_kernel(call::PRCTL, [PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_CHROOT, 0]).map(drop)
     }
 }
 
@@ -191,7 +223,7 @@ mod tests {
             if child == 0 {
                 let before = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
                 let locked = forbid_new_privileges().is_ok();
-                restrict_with_landlock();
+                let _ = restrict_with_landlock();
                 let after = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
                 libc::_exit(if before && locked && !after { 0 } else { 1 });
             }

@@ -3,6 +3,7 @@
 //!
 //! System calls that the filter refuses raise SIGSYS, and are reported like any other fault.
 
+use super::command::barrier;
 use super::kernel::*;
 use super::rights::{self, RefusedCall};
 use super::setup::{UNLIMITED, WorkerSetup};
@@ -62,12 +63,17 @@ unsafe fn call_kernel(step: u32, number: i64, arguments: [usize; 5]) -> Result<i
     }
 }
 
-/// Gives up all that the worker does not need.
+/// Error numbers of barriers that the system may refuse, 0 for those that hold.
+pub type BarrierErrors = [i32; barrier::COUNT];
+
+/// Gives up all that the worker does not need. Returns which barriers the system has refused.
 ///
 /// # Safety
 ///
 /// Only in the worker, once.
-pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
+pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<BarrierErrors, SetupFailure> {
+    let mut barriers = [0; barrier::COUNT];
+    let error_number = |result: Result<(), RefusedCall>| result.map_or_else(|(_, errno)| errno, |()| 0);
     let refused = |(call, errno): RefusedCall| SetupFailure { step: RIGHTS, call, errno };
     // SAFETY: each function passes arguments that live long enough, to a call that changes this
     // process.
@@ -77,8 +83,9 @@ pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
         }
         rights::offer_to_end();
         rights::unregister_rseq(setup.rseq, setup.rseq_bytes);
+        barriers[barrier::EMPTY_ROOT] = error_number(rights::enter_empty_root());
         rights::forbid_new_privileges().map_err(refused)?;
-        rights::restrict_with_landlock();
+        barriers[barrier::LANDLOCK] = error_number(rights::restrict_with_landlock());
         rights::drop_rights().map_err(refused)?;
         // A change of the user would undo the next steps.
         tie_to_caller(setup)?;
@@ -90,8 +97,9 @@ pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
         }
         call_kernel(HIDE, call::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0])?;
         install_signal_handlers(setup)?;
-        install_filter(setup)
+        install_filter(setup)?;
     }
+    Ok(barriers)
 }
 
 /// Compiled code reads two values at FS: its own address, and random numbers that guard the stack.
@@ -106,11 +114,10 @@ unsafe fn set_thread_pointer(setup: &WorkerSetup) -> Result<(), SetupFailure> {
 }
 
 unsafe fn tie_to_caller(setup: &WorkerSetup) -> Result<(), SetupFailure> {
-    // SAFETY: plain numbers, and a name that outlives the call.
+    let failed = |(call, errno): RefusedCall| SetupFailure { step: TIE, call, errno };
+    // SAFETY: the descriptor is still open; the name outlives the call.
     unsafe {
-        call_kernel(TIE, call::PRCTL, [PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0, 0])?;
-        // The caller may have died before the line above.
-        if call_kernel(TIE, call::GETPPID, [0; 5])? != setup.caller as isize {
+        if !setup.caller.tie().map_err(failed)? {
             ending::exit_process(0);
         }
         let name = c"cyclescope-work".as_ptr() as usize;

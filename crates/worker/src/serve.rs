@@ -86,10 +86,10 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
             .and_then(|()| {
                 memory::map_areas(setup).map_err(|errno| SetupFailure { step: sandbox::AREAS, call: -1, errno })
             })
-            .and_then(|smaps| sandbox::close_sandbox(setup).map(|()| smaps))
+            .and_then(|smaps| sandbox::close_sandbox(setup).map(|barriers| (smaps, barriers)))
     };
-    let smaps = match ready {
-        Ok(smaps) => smaps,
+    let (smaps, barriers) = match ready {
+        Ok(ready) => ready,
         // SAFETY: the shared memory is mapped.
         Err(SetupFailure { step, call, errno }) => unsafe {
             report_failure(outcome::SETUP, |status| {
@@ -114,6 +114,7 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     unsafe {
         ptr::addr_of_mut!((*status_pointer()).answer.outcome).write_volatile(outcome::DONE);
         ptr::addr_of_mut!((*status_pointer()).answer.address).write_volatile(smaps as u64);
+        ptr::addr_of_mut!((*status_pointer()).answer.barriers).write_volatile(barriers);
         finish_command(last);
         loop {
             last = wait_for_command(command, last);

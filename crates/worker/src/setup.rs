@@ -1,6 +1,7 @@
 //! The setup of a worker, written by its caller before the worker runs commands.
 
 use super::area::AreaSetup;
+use super::caller_tie::CallerTie;
 use super::command::SharedPointers;
 use super::kernel::{MAP_FIXED, MAP_FIXED_NOREPLACE};
 use super::view::{self, SETUP_BYTES};
@@ -54,7 +55,7 @@ pub struct WorkerSetup {
     /// The event that it counts, as perf_event_open(2) takes it.
     pub event: [u64; EVENT_WORDS],
     /// The process that made the worker.
-    pub caller: i32,
+    pub caller: CallerTie,
     /// The filter of system calls (`struct sock_filter`).
     pub filter: [u64; MOST_FILTER_STEPS],
     /// Its length.

@@ -21,10 +21,13 @@
 
 mod areas;
 mod chunk;
+mod control_group;
 mod faults;
 mod filter;
+mod namespaces;
 mod options;
 mod process;
+mod protections;
 mod reading_window;
 mod regions;
 mod setup;
@@ -39,21 +42,25 @@ pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState};
 use super::{
-    Batch, Capabilities, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport, MissingCapability,
-    OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
+    Batch, Capabilities, CodeProtection, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
+    MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
 };
 use areas::UserAreas;
 use chunk::LayoutChunk;
+use control_group::WorkerGroup;
 use cyclescope_code::context::{AREA_REGISTERS, FloatElement};
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::{ProgramMemory, STANDARD_AREA_BYTES};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
+use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
-use process::{StartFailure, WaitFailure, WorkerEnd, WorkerProcess};
+use namespaces::WorkerNamespaces;
+use process::{StartFailure, WaitFailure, WorkerConfinement, WorkerEnd, WorkerProcess};
+use protections::WorkerFacts;
 use reading_window::ReadingWindow;
 use regions::WorkerRegions;
 use setup::WorkerOrigin;
@@ -115,6 +122,11 @@ pub struct UserExecutor {
     origin: WorkerOrigin,
     /// Why the system does not run the worker's executable, if it doesn't.
     not_executed: Option<i32>,
+    namespaces: WorkerNamespaces,
+    /// The control group of its workers, or why there is none.
+    group: Result<WorkerGroup, String>,
+    /// The barriers that the worker reported.
+    barriers: BarrierErrors,
     /// The code that the worker may have run.
     ran: BTreeSet<Vec<u8>>,
     sequence: u32,
@@ -149,6 +161,9 @@ impl UserExecutor {
             worker: None,
             origin: if options.functions { WorkerOrigin::Copy } else { WorkerOrigin::Own },
             not_executed: None,
+            namespaces: WorkerNamespaces::new(options),
+            group: WorkerGroup::make(&SystemFiles::system()),
+            barriers: BarrierErrors::default(),
             ran: BTreeSet::new(),
             sequence: 0,
             fault: None,
@@ -224,22 +239,7 @@ impl UserExecutor {
         self.ran.clear();
         // SAFETY: mapped, and no worker is running.
         unsafe { (*self.status_pointer()).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
-        let mut start =
-            |origin| WorkerProcess::start(&mut self.regions, &self.areas, &self.options, origin, self.sequence);
-        let started = match start(self.origin) {
-            Err(StartFailure::NotExecuted(errno)) => {
-                log::info!("the worker's executable is not run: {}", std::io::Error::from_raw_os_error(errno));
-                self.not_executed = Some(errno);
-                self.origin = WorkerOrigin::Copy;
-                start(self.origin)
-            }
-            started => started,
-        };
-        let mut worker = match started {
-            Ok(worker) => worker,
-            Err(StartFailure::Failed(error)) => return Err(error),
-            Err(StartFailure::NotExecuted(errno)) => return Err(WorkerEnd::Exited(errno).into_setup_error()),
-        };
+        let mut worker = self.start_worker()?;
         let mut limit = worker.setup_limit();
         if let Err(failure) = self.wait_for_answer(&worker, self.sequence, self.is_on_other_cpu(), &mut limit) {
             return Err(failure.into_setup_error(&mut worker));
@@ -253,9 +253,51 @@ impl UserExecutor {
                 None => RunError::System { doing, errno: answer.errno },
             });
         }
+        self.barriers = answer.barriers;
         self.check_areas()?;
         self.worker = Some(worker);
         Ok(())
+    }
+
+    /// Starts a worker with as many barriers as the system allows. What it refuses once, it is not
+    /// asked for again.
+    fn start_worker(&mut self) -> Result<WorkerProcess, RunError> {
+        loop {
+            let copy = self.origin == WorkerOrigin::Copy;
+            if let Ok(group) = &mut self.group {
+                let limited = group.limit_memory(setup::worker_memory_limit(&self.areas, copy, self.options.heap));
+                // The group may have been removed by somebody else.
+                self.group = limited.and_then(|()| std::mem::replace(&mut self.group, Err(String::new())));
+            }
+            let group = self.group.as_ref().ok().map(WorkerGroup::descriptor);
+            let confinement = WorkerConfinement { namespaces: self.namespaces.flags(), group };
+            let (areas, options) = (&self.areas, &self.options);
+            let started =
+                WorkerProcess::start(&mut self.regions, areas, options, self.origin, confinement, self.sequence);
+            match started {
+                Ok(worker) => return Ok(worker),
+                Err(StartFailure::Failed(error)) => return Err(error),
+                Err(StartFailure::Refused(errno)) => {
+                    let refused = std::io::Error::from_raw_os_error(errno);
+                    if self.group.is_ok() {
+                        self.group = Err(format!("no process can be made in it: {refused}"));
+                    } else if !self.namespaces.give_up(errno) {
+                        return Err(RunError::from_system_call(process::STARTING_WORKER, "clone", errno));
+                    }
+                }
+                // A security module may run less in a user namespace.
+                Err(StartFailure::NotExecuted(errno))
+                    if self.namespaces.has_user_namespace() && self.namespaces.give_up(errno) => {}
+                Err(StartFailure::NotExecuted(errno)) if copy => {
+                    return Err(WorkerEnd::Exited(errno).into_setup_error());
+                }
+                Err(StartFailure::NotExecuted(errno)) => {
+                    log::info!("the worker's executable is not run: {}", std::io::Error::from_raw_os_error(errno));
+                    self.not_executed = Some(errno);
+                    self.origin = WorkerOrigin::Copy;
+                }
+            }
+        }
     }
 
     /// Ensures that the next batch has a worker that can run it, unchanged by the code of other
@@ -418,6 +460,12 @@ impl Executor for UserExecutor {
         memory.read_exact_at(&mut read, address).ok().map(|()| read)
     }
 
+    fn begin_subject(&mut self) {
+        if self.options.announced {
+            self.worker = None;
+        }
+    }
+
     fn placed_areas(&self) -> Vec<PlacedArea> {
         self.areas.placed_areas()
     }
@@ -428,6 +476,18 @@ impl Executor for UserExecutor {
 
     fn has_own_process(&self) -> Fact<bool> {
         Fact::Known(!self.options.functions && self.not_executed.is_none())
+    }
+
+    fn protections(&self) -> Vec<CodeProtection> {
+        let functions = self.options.functions.then(|| "code calls functions of this program".to_string());
+        let refused = |errno: i32| format!("the system does not run it: {}", std::io::Error::from_raw_os_error(errno));
+        protections::list_protections(&WorkerFacts {
+            pid: self.worker_pid().unwrap_or(-1),
+            not_own: functions.or(self.not_executed.map(refused)),
+            namespaces: &self.namespaces,
+            barriers: self.barriers,
+            no_group: self.group.as_ref().err().cloned(),
+        })
     }
 
     fn lock_state(&self) -> Option<&LockState> {
@@ -442,9 +502,3 @@ impl Executor for UserExecutor {
         std::thread::sleep(time);
     }
 }
-    fn begin_subject(&mut self) {
-        if self.options.announced {
-            self.worker = None;
-        }
-    }
-

@@ -9,10 +9,12 @@ use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
 use cyclescope_core::error::RunError;
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::area::AreaBacking;
+use cyclescope_worker::caller_tie::CallerTie;
 use cyclescope_worker::image::{self, SEGMENT_COUNT};
+use cyclescope_worker::rights;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
@@ -28,6 +30,15 @@ pub(super) struct WorkerProcess {
     /// one.
     pub(super) made_by: ThreadId,
     reaped: bool,
+}
+
+/// What a new worker is kept in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WorkerConfinement {
+    /// Flags of clone(2) for its namespaces.
+    pub(super) namespaces: i32,
+    /// The descriptor of its control group.
+    pub(super) group: Option<i32>,
 }
 
 /// Outcome of waiting for a worker.
@@ -61,13 +72,22 @@ impl WorkerProcess {
         areas: &UserAreas,
         options: &UserOptions,
         origin: WorkerOrigin,
+        confinement: WorkerConfinement,
         sequence: u32,
     ) -> Result<WorkerProcess, StartFailure> {
-        let caller = setup::write_setup(regions, areas, options, origin, sequence).map_err(StartFailure::Failed)?;
+        let pid = setup::read_own_pid().map_err(StartFailure::Failed)?;
+        // The worker has a copy of the descriptor. It needs none if it sees the number.
+        let own_descriptor = match confinement.namespaces & libc::CLONE_NEWPID {
+            0 => None,
+            _ => Some(open_own_process(pid).map_err(StartFailure::Refused)?),
+        };
+        let caller = CallerTie { pid, descriptor: own_descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd) };
+        let written = setup::write_setup(regions, areas, options, origin, caller, sequence);
+        written.map_err(StartFailure::Failed)?;
         let blocked = BlockedSignals::block_all();
         let made = match origin {
-            WorkerOrigin::Own => start_executable(regions, areas, caller),
-            WorkerOrigin::Copy => start_copy(regions, caller),
+            WorkerOrigin::Own => start_executable(regions, areas, caller, confinement),
+            WorkerOrigin::Copy => start_copy(regions, caller, confinement),
         };
         drop(blocked);
         made
@@ -312,14 +332,68 @@ pub(super) fn futex_wake(word: &AtomicU32) {
 pub(super) enum StartFailure {
     /// The system runs no executable from memory, with this error.
     NotExecuted(i32),
+    /// The system may refuse its namespaces or its control group, with this error.
+    Refused(i32),
     /// Anything else.
     Failed(RunError),
 }
 
 type StartResult = Result<WorkerProcess, StartFailure>;
 
-fn clone_error() -> StartFailure {
-    StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", last_errno()))
+fn clone_error(confinement: WorkerConfinement, errno: i32) -> StartFailure {
+    match confinement {
+        WorkerConfinement { namespaces: 0, group: None } => {
+            StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", errno))
+        }
+        _ => StartFailure::Refused(errno),
+    }
+}
+
+/// A descriptor of this process. The error is an error number.
+fn open_own_process(pid: i32) -> Result<OwnedFd, i32> {
+    let pid = Pid::from_raw(pid).ok_or(libc::ESRCH)?;
+    pidfd_open(pid, PidfdFlags::empty()).map_err(Errno::raw_os_error)
+}
+
+/// Flag of clone3(2): the new process begins in another control group.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Makes a process in a control group. Without a function, it continues here, with the answer 0.
+/// The answer is that of the kernel.
+///
+/// # Safety
+///
+/// The arguments are those of clone3(2). With a function, they name a stack that it may use, and it
+/// does not return.
+unsafe fn clone_into_group(
+    arguments: &libc::clone_args,
+    function: Option<extern "C" fn(*mut libc::c_void) -> libc::c_int>,
+    argument: *mut libc::c_void,
+) -> isize {
+    let function = function.map_or(0, |function| function as *const () as usize);
+    let answer: isize;
+    // SAFETY: as the caller promises. The new process leaves at once for its function, if it has one.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "test r13, r13",
+            "jz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 as isize => answer,
+            in("rdi") ptr::from_ref(arguments),
+            in("rsi") size_of::<libc::clone_args>(),
+            in("r12") argument,
+            in("r13") function,
+            out("rcx") _, out("r11") _,
+        );
+    }
+    answer
 }
 
 /// The worker's arguments: a name for lists of processes, and the number of the shared file's
@@ -338,7 +412,9 @@ struct WorkerLaunch {
     /// What the arguments point to.
     _names: [CString; 2],
     /// The process that starts it.
-    caller: i32,
+    caller: CallerTie,
+    /// Whether it begins in a new user namespace.
+    new_user: bool,
     stack: Vec<u128>,
     /// Why the executable was not run.
     errno: AtomicI32,
@@ -352,8 +428,14 @@ struct WorkerLaunch {
 ///
 /// The child borrows this process's memory until then. With `CLONE_VFORK` the kernel would let this
 /// thread wait for it without a limit, deaf to signals, even if something stops the child.
-fn start_executable(regions: &WorkerRegions, areas: &UserAreas, caller: i32) -> StartResult {
+fn start_executable(
+    regions: &WorkerRegions,
+    areas: &UserAreas,
+    caller: CallerTie,
+    confinement: WorkerConfinement,
+) -> StartResult {
     let mut files = regions.shared_fds().to_vec();
+    files.extend(Some(caller.descriptor).filter(|descriptor| *descriptor >= 0));
     for area in areas.area_setups() {
         files.push(area.source);
         if let AreaBacking::Repeated { fd, .. } = area.backing {
@@ -367,24 +449,41 @@ fn start_executable(regions: &WorkerRegions, areas: &UserAreas, caller: i32) -> 
         arguments: [names[0].as_ptr(), names[1].as_ptr(), ptr::null()],
         _names: names,
         caller,
+        new_user: confinement.namespaces & libc::CLONE_NEWUSER != 0,
         stack: vec![0u128; 4096],
         errno: AtomicI32::new(0),
         is_used: AtomicU32::new(1),
     });
     let mut pidfd: i32 = -1;
     // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
-    let flags = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID;
+    let flags = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | confinement.namespaces;
     // SAFETY: the child uses only the structure, on the stack in it. Both stay until it no longer
     // uses them.
     let pid = unsafe {
-        let length = launch.stack.len();
-        let top = launch.stack.as_mut_ptr().add(length).cast();
         let argument = ptr::from_ref(launch.as_ref()).cast_mut().cast();
-        let thread: *mut libc::c_void = ptr::null_mut();
-        libc::clone(run_executable, top, flags, argument, &raw mut pidfd, thread, launch.is_used.as_ptr())
+        let (stack, length) = (launch.stack.as_mut_ptr(), launch.stack.len());
+        match confinement.group {
+            None => {
+                let (top, thread): (_, *mut libc::c_void) = (stack.add(length).cast(), ptr::null_mut());
+                let used = launch.is_used.as_ptr();
+                match libc::clone(run_executable, top, flags, argument, &raw mut pidfd, thread, used) {
+                    -1 => -last_errno(),
+                    pid => pid,
+                }
+            }
+            Some(group) => {
+                let arguments = libc::clone_args {
+                    child_tid: launch.is_used.as_ptr() as u64,
+                    stack: stack as u64,
+                    stack_size: (length * size_of::<u128>()) as u64,
+                    ..group_arguments(flags, group, &raw mut pidfd)
+                };
+                clone_into_group(&arguments, Some(run_executable), argument) as i32
+            }
+        }
     };
     if pid < 0 {
-        return Err(clone_error());
+        return Err(clone_error(confinement, -pid));
     }
     let worker = WorkerProcess::from_descriptor(pid, pidfd);
     let launched = worker.and_then(|mut worker| {
@@ -435,13 +534,10 @@ unsafe fn call_kernel(number: libc::c_long, arguments: [usize; 5]) -> isize {
 /// # Safety
 ///
 /// Only in a new worker.
-unsafe fn die_with_caller(caller: i32) {
-    // SAFETY: plain numbers.
+unsafe fn die_with_caller(caller: CallerTie) {
+    // SAFETY: the worker has a copy of the descriptor. It reports a refused call later.
     unsafe {
-        call_kernel(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0]);
-        // The worker reports a refused call later.
-        let parent = call_kernel(libc::SYS_getppid, [0; 5]);
-        if parent >= 0 && parent != caller as isize {
+        if caller.tie() == Ok(false) {
             call_kernel(libc::SYS_exit_group, [1, 0, 0, 0, 0]);
         }
     }
@@ -455,6 +551,10 @@ extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
     unsafe {
         let launch = &*launch.cast::<WorkerLaunch>();
         die_with_caller(launch.caller);
+        if launch.new_user {
+            // Without it, the worker keeps its root directory.
+            let _ = rights::keep_root_change();
+        }
         for file in &launch.files {
             call_kernel(libc::SYS_fcntl, [*file as usize, libc::F_SETFD as usize, 0, 0, 0]);
         }
@@ -470,23 +570,41 @@ extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
 }
 
 /// A copy of this process that maps the worker's executable and continues there.
-fn start_copy(regions: &WorkerRegions, caller: i32) -> StartResult {
+fn start_copy(regions: &WorkerRegions, caller: CallerTie, confinement: WorkerConfinement) -> StartResult {
     let [name, shared] = worker_arguments(regions);
     let segments = image::read_segments();
     let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];
     let mut pidfd: i32 = -1;
     // No exit signal, as in [`start_executable`].
+    let flags = libc::CLONE_PIDFD | confinement.namespaces;
     // SAFETY: without CLONE_VM the child is a copy of this process, with a copy of this stack and
     // one thread.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &raw mut pidfd, 0, 0) } as i32;
+    let pid = unsafe {
+        match confinement.group {
+            None => call_kernel(libc::SYS_clone, [flags as usize, 0, &raw mut pidfd as usize, 0, 0]),
+            Some(group) => clone_into_group(&group_arguments(flags, group, &raw mut pidfd), None, ptr::null_mut()),
+        }
+    } as i32;
     match pid {
         // SAFETY: this is the child.
         0 => unsafe {
             die_with_caller(caller);
             become_worker(regions.image_fd(), &segments, &stack)
         },
-        ..0 => Err(clone_error()),
+        ..0 => Err(clone_error(confinement, -pid)),
         _ => WorkerProcess::from_descriptor(pid, pidfd),
+    }
+}
+
+/// The arguments of clone3(2) for a process in a control group.
+fn group_arguments(flags: i32, group: i32, pidfd: *mut i32) -> libc::clone_args {
+    // SAFETY: all fields are numbers.
+    let none: libc::clone_args = unsafe { std::mem::zeroed() };
+    libc::clone_args {
+        flags: u64::from(flags as u32) | CLONE_INTO_CGROUP,
+        pidfd: pidfd as u64,
+        cgroup: group as u64,
+        ..none
     }
 }
 

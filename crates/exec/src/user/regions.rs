@@ -8,7 +8,7 @@ use crate::Sample;
 use cyclescope_core::error::RunError;
 use cyclescope_worker::command::{FENCED_PAGE, SharedPointers, WorkerCommand};
 use cyclescope_worker::image;
-use cyclescope_worker::setup::{PIECE_COUNT, ViewPiece, WorkerSetup};
+use cyclescope_worker::setup::{ForeignMapping, MOST_FOREIGN, PIECE_COUNT, ViewPiece, WorkerSetup};
 use cyclescope_worker::view::{
     self, ARENA_BYTES, COMMAND_BYTES, EVICTION_BYTES, SAMPLES_BYTES, SETUP_BYTES, SIGNAL_STACK_BYTES, STACK_BYTES,
     THREAD_BYTES, file,
@@ -154,9 +154,17 @@ impl WorkerRegions {
         [self.shared_file.as_raw_fd(), self.code_file.as_raw_fd()]
     }
 
-    /// The setup of the next worker. No worker may be running.
-    pub(super) fn setup_pointer(&mut self) -> *mut WorkerSetup {
-        self.shared.start.wrapping_add(file::SETUP_AT).cast()
+    /// Writes the setup of the next worker, and the mappings that it removes. No worker may be
+    /// running.
+    pub(super) fn write_setup(&mut self, setup: &WorkerSetup, foreign: &[ForeignMapping]) {
+        assert!(foreign.len() <= MOST_FOREIGN, "their number is checked");
+        let into = self.shared.start.wrapping_add(file::SETUP_AT).cast::<WorkerSetup>();
+        // SAFETY: the region is mapped for writing, aligned to pages, and large enough for a setup
+        // with this number of mappings. Nothing refers to it.
+        unsafe {
+            ptr::copy_nonoverlapping(setup, into, 1);
+            ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<ForeignMapping>(), foreign.len());
+        }
     }
 
     /// The mappings that the worker makes.

@@ -5,11 +5,12 @@ use super::filter;
 use super::options::UserOptions;
 use super::regions::WorkerRegions;
 use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_worker::caller_tie::CallerTie;
 use cyclescope_worker::kernel::call;
 use cyclescope_worker::setup::{ForeignMapping, MOST_FILTER_STEPS, MOST_FOREIGN, UNLIMITED, WorkerSetup};
 use cyclescope_worker::view;
 use perf_event_open_sys::bindings as abi;
-use std::mem::size_of;
+use std::mem::{MaybeUninit, size_of};
 use std::ptr;
 
 /// The process that a worker is made in.
@@ -21,22 +22,27 @@ pub(super) enum WorkerOrigin {
     Copy,
 }
 
-/// Writes everything that the next worker needs to know. Returns the number of this process. No
-/// worker may be running.
+/// The number of this process, as system calls take it.
+pub(super) fn read_own_pid() -> Result<i32, RunError> {
+    // The C library's own function ignores errors.
+    // SAFETY: takes no pointers.
+    let own = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+    if own < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::from_system_call("starting the worker", "getpid", errno));
+    }
+    Ok(own)
+}
+
+/// Writes everything that the next worker needs to know. No worker may be running.
 pub(super) fn write_setup(
     regions: &mut WorkerRegions,
     areas: &UserAreas,
     options: &UserOptions,
     origin: WorkerOrigin,
+    caller: CallerTie,
     sequence: u32,
-) -> Result<i32, RunError> {
-    // The C library's own function ignores errors.
-    // SAFETY: takes no pointers.
-    let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
-    if caller < 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(RunError::from_system_call("starting the worker", "getpid", errno));
-    }
+) -> Result<(), RunError> {
     let copy = origin == WorkerOrigin::Copy;
     let foreign = if copy { foreign_mappings()? } else { Vec::new() };
     if foreign.len() > MOST_FOREIGN {
@@ -47,42 +53,39 @@ pub(super) fn write_setup(
     let view = regions.worker_address(0);
     let filter = filter::build_filter(copy, options.heap.is_some());
     assert!(filter.len() <= MOST_FILTER_STEPS, "the filter is of this program");
-    let into = regions.setup_pointer();
-    // SAFETY: the region is mapped for writing and large enough for a setup with this number of
-    // foreign mappings. Zeros are valid for the fields that are not written here. No worker reads
-    // it.
-    unsafe {
-        into.cast::<u8>().write_bytes(0, size_of::<WorkerSetup>());
-        let setup = &mut *into;
-        setup.view = view;
-        setup.pieces = pieces;
-        for (number, area) in areas.area_setups().iter().enumerate() {
-            setup.areas[number] = *area;
-        }
-        setup.area_count = areas.area_setups().len();
-        setup.cpu = options.cpu;
-        setup.counts = options.counter;
-        ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(cycles_event());
-        setup.caller = caller;
-        for (place, step) in setup.filter.iter_mut().zip(&filter) {
-            *place = std::mem::transmute::<libc::sock_filter, u64>(*step);
-        }
-        setup.filter_steps = filter.len();
-        setup.data_limit = match options.heap {
-            Some(heap) if copy => data_limit(areas, heap),
-            _ => UNLIMITED,
-        };
-        setup.files = files_limit();
-        setup.copy = copy;
-        setup.rseq = if copy { rseq_address() } else { 0 };
-        setup.rseq_bytes = rseq_bytes();
-        setup.avx = std::is_x86_feature_detected!("avx");
-        setup.fsgsbase = has_fsgsbase();
-        setup.sequence = sequence;
-        setup.foreign_count = foreign.len();
-        ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<ForeignMapping>(), foreign.len());
+    let foreign_count = foreign.len();
+    // SAFETY: zeros are valid for all fields that are not written below.
+    let mut setup: Box<WorkerSetup> = unsafe { Box::new(MaybeUninit::zeroed().assume_init()) };
+    setup.view = view;
+    setup.pieces = pieces;
+    for (place, area) in setup.areas.iter_mut().zip(areas.area_setups()) {
+        *place = *area;
     }
-    Ok(caller)
+    setup.area_count = areas.area_setups().len();
+    setup.cpu = options.cpu;
+    setup.counts = options.counter;
+    // SAFETY: the field is at least as long, and more aligned.
+    unsafe { ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(cycles_event()) };
+    setup.caller = caller;
+    for (place, step) in setup.filter.iter_mut().zip(&filter) {
+        // SAFETY: both are eight bytes of numbers.
+        *place = unsafe { std::mem::transmute::<libc::sock_filter, u64>(*step) };
+    }
+    setup.filter_steps = filter.len();
+    setup.data_limit = match options.heap {
+        Some(heap) if copy => data_limit(areas, heap),
+        _ => UNLIMITED,
+    };
+    setup.files = files_limit();
+    setup.copy = copy;
+    setup.rseq = if copy { rseq_address() } else { 0 };
+    setup.rseq_bytes = rseq_bytes();
+    setup.avx = std::is_x86_feature_detected!("avx");
+    setup.fsgsbase = has_fsgsbase();
+    setup.sequence = sequence;
+    setup.foreign_count = foreign_count;
+    regions.write_setup(&setup, &foreign);
+    Ok(())
 }
 
 /// The name of a system call of the set-up.
@@ -168,10 +171,29 @@ pub(super) fn rseq_offset() -> Option<isize> {
 /// Limit on a worker's own memory (`RLIMIT_DATA`) with a heap of this size: a copy of this
 /// process's memory, and the areas.
 fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let here = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
+    read_status_bytes("VmData:") + area_bytes(areas) + heap
+}
+
+/// Bytes of the view and of the areas with their sources.
+fn area_bytes(areas: &UserAreas) -> u64 {
     let areas: u64 = areas.area_setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
-    1024 * here.unwrap_or(0u64) + areas + view::VIEW_BYTES as u64 + heap
+    areas + view::VIEW_BYTES as u64
+}
+
+/// Bytes of memory that a worker takes at most: its view and areas, what a copy of this process may
+/// change, and the kernel's tables for all of it.
+pub(super) fn worker_memory_limit(areas: &UserAreas, copy: bool, heap: Option<u64>) -> u64 {
+    const TABLES: u64 = 64 << 20;
+    let copied = if copy { read_status_bytes("VmData:") + read_status_bytes("VmRSS:") } else { 0 };
+    TABLES + (area_bytes(areas) + copied + heap.unwrap_or(0)) / 8 * 9
+}
+
+/// A size from this process's status (proc_pid_status(5)); 0 if it is unknown.
+fn read_status_bytes(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes =
+        status.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    1024 * kilobytes.unwrap_or(0)
 }
 
 /// A number above those of all open files.

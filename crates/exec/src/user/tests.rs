@@ -65,7 +65,7 @@ fn store_to(address: u64) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_still_runs(user: &mut UserExecutor) {
+pub(super) fn assert_still_runs(user: &mut UserExecutor) {
     let samples = run(user, &[0x90]).expect("a nop runs");
     assert!(samples[0].end > samples[0].start);
 }

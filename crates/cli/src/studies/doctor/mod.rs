@@ -2,6 +2,7 @@
 
 mod executors;
 mod ring_0;
+mod sandbox;
 pub mod sections;
 
 use crate::args::CommonArgs;
@@ -76,6 +77,7 @@ fn print_diagnosis(
     sections::print_core(&mut page, diagnosis)?;
     sections::print_counters(&mut page, diagnosis)?;
     executors::print_executors(&mut page, diagnosis)?;
+    sandbox::print_sandbox(&mut page, diagnosis)?;
     ring_0::print_kernel_module(&mut page, machine, diagnosis)?;
     sections::print_surroundings(&mut page, machine, diagnosis)?;
     sections::print_findings(&mut page, diagnosis)
