@@ -6,9 +6,9 @@
 
 mod fault_cause;
 
-pub use fault_cause::FaultCause;
+pub use fault_cause::{FaultCause, system_remedy};
 
-use fault_cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy, system_remedy};
+use fault_cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;

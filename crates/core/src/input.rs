@@ -76,11 +76,23 @@ pub enum InputDefect {
     TooLong(u64),
 }
 
+impl InputDefect {
+    /// The error number, if the operating system reported one.
+    pub fn system_errno(&self) -> Option<i32> {
+        match self {
+            InputDefect::System(error) => error.raw_os_error(),
+            InputDefect::Other(_) | InputDefect::TooLong(_) => None,
+        }
+    }
+}
+
 impl BadInput {
     /// Whether another path or other permissions would help. Otherwise the system failed.
     pub fn is_usage(&self) -> bool {
         use io::ErrorKind::*;
         match &self.why {
+            // The rights of a file give EACCES; this is a refused system call.
+            InputDefect::System(error) if error.raw_os_error() == Some(libc::EPERM) => false,
             InputDefect::System(error) => {
                 matches!(
                     error.kind(),

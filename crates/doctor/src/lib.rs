@@ -147,7 +147,9 @@ pub fn examine(machine: &Machine, means: ExaminationInputs) -> Diagnosis {
     let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
     let tsc = match machine.tsc.require() {
         Err(refused) => Fact::unknown(refused.why),
-        Ok(()) => Fact::from(run_on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
+        Ok(()) => Fact::from(
+            run_on_cpu(cpu, study).map_err(String::from).and_then(|study| study.map_err(|refused| refused.why)),
+        ),
     };
     let code = CoreExperiments::run(machine, means, tsc.known());
     let noise = NoiseCounts::read(&machine.files, cpu);

@@ -132,8 +132,8 @@ pub(super) fn exception_remedy(vector: u8, error_code: u64) -> &'static str {
     }
 }
 
-/// Remedy for a system call that failed with this error.
-pub(super) fn system_remedy(errno: i32) -> &'static str {
+/// Remedy for a system call that failed with this error; empty if nothing is known to help.
+pub fn system_remedy(errno: i32) -> &'static str {
     match errno {
         libc::ENOMEM => {
             "give it more memory: a snippet takes up to 256 MB of addresses (`ulimit -v 262144`), larger areas and \
@@ -141,7 +141,14 @@ pub(super) fn system_remedy(errno: i32) -> &'static str {
         }
         libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
         libc::EFBIG => "allow larger files (shared memory counts as one); see `ulimit -f`",
-        libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
+        // A thread without memory for its stack gets this error too (pthread_create(3)).
+        libc::EAGAIN => {
+            "allow more processes, and memory for their stacks; see `ulimit -u`, `ulimit -v` and the container's limit"
+        }
+        libc::ENOSPC | libc::EDQUOT => "free some space; see `df`, and `free -m` for shared memory",
+        libc::EROFS => "choose a folder on a file system that may be written to",
+        libc::EIO => "the device or its file system failed; see `dmesg`",
+        libc::ENOSYS => REFUSED_CALL,
         libc::EBUSY => "another run uses it; wait until that ends",
         libc::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
         libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside the container",

@@ -4,6 +4,7 @@
 //! and kept. Tests and results from other machines build the same table from recorded values.
 
 use serde::{Serialize, Serializer};
+use std::{fmt, io};
 
 /// One of the four registers of a CPUID answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl CpuidLeaves {
     }
 
     /// Executes CPUID on `cpu`, in a separate thread so that the caller's affinity stays unchanged.
-    pub(crate) fn read_on(cpu: u32) -> Result<CpuidLeaves, String> {
+    pub(crate) fn read_on(cpu: u32) -> Result<CpuidLeaves, CpuRefusal> {
         run_on_cpu(cpu, CpuidLeaves::read)
     }
 
@@ -182,22 +183,47 @@ impl CpuidLeaves {
     }
 }
 
+/// Why work could not run on a CPU.
+#[derive(Debug)]
+pub enum CpuRefusal {
+    /// The system starts no thread.
+    NoThread(io::Error),
+    /// The process may not use the CPU, or it does not exist.
+    NotAllowed(String),
+}
+
+impl fmt::Display for CpuRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CpuRefusal::NoThread(error) => write!(f, "no thread could be started: {error}"),
+            CpuRefusal::NotAllowed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<CpuRefusal> for String {
+    fn from(refusal: CpuRefusal) -> String {
+        refusal.to_string()
+    }
+}
+
 /// Runs `work` on `cpu` in a separate thread.
-pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, CpuRefusal> {
     use rustix::thread::{CpuSet, sched_setaffinity};
     if cpu as usize >= CpuSet::MAX_CPU {
-        return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
+        let why = format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU);
+        return Err(CpuRefusal::NotAllowed(why));
     }
     let mut set = CpuSet::new();
     set.set(cpu as usize);
     std::thread::scope(|scope| {
         let pinned = move || match sched_setaffinity(None, &set) {
             Ok(()) => Ok(work()),
-            Err(error) => Err(format!("this process may not run on CPU {cpu}: {error}")),
+            Err(error) => Err(CpuRefusal::NotAllowed(format!("this process may not run on CPU {cpu}: {error}"))),
         };
         let thread = std::thread::Builder::new().spawn_scoped(scope, pinned);
-        let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
-        thread.join().unwrap_or_else(|_| Err("the thread on the CPU panicked".to_string()))
+        let panicked = |_| Err(CpuRefusal::NotAllowed("the thread on the CPU panicked".to_string()));
+        thread.map_err(CpuRefusal::NoThread)?.join().unwrap_or_else(panicked)
     })
 }
 
@@ -270,7 +296,7 @@ pub(super) mod tests {
     #[test]
     fn a_forbidden_cpu_gives_a_reason() {
         assert!(CpuidLeaves::read_on(1_000_000).is_err());
-        assert!(CpuidLeaves::read_on(1023).is_err_and(|why| why.contains("1023")));
+        assert!(CpuidLeaves::read_on(1023).is_err_and(|why| why.to_string().contains("1023")));
     }
 
     #[test]

@@ -39,8 +39,8 @@ mod vendor;
 
 use serde::Serialize;
 
-use crate::error::Unavailable;
-use cpuid_leaves::CpuidLeaves;
+use crate::error::{Unavailable, system_remedy};
+use cpuid_leaves::{CpuRefusal, CpuidLeaves};
 use fact::{Fact, SystemFiles};
 use features::CpuFeatures;
 use kernel_module::KernelModule;
@@ -126,8 +126,13 @@ impl Machine {
                 Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::format_cpu_list(cpus)),
                 None => "choose one of the allowed CPUs".to_string(),
             };
-            let remedy = format!("{choice}, or widen the set with taskset or the container's cpuset");
-            Unavailable { what: format!("CPU {cpu}"), why, remedy }
+            let remedy = match &why {
+                CpuRefusal::NoThread(error) => system_remedy(error.raw_os_error().unwrap_or(0)).to_string(),
+                CpuRefusal::NotAllowed(_) => {
+                    format!("{choice}, or widen the set with taskset or the container's cpuset")
+                }
+            };
+            Unavailable { what: format!("CPU {cpu}"), why: why.to_string(), remedy }
         })?;
         Ok(Machine { target: Some(CpuFacts::detect(&files, cpu)), ..Machine::from_sources(cpuid, &files) })
     }

@@ -129,7 +129,7 @@ fn find_efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
     let Fact::Known(cpus) = allowed else { return allowed.clone() };
     let mut efficient = Vec::new();
     for &cpu in cpus {
-        let answer = run_on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax);
+        let answer = run_on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax).map_err(String::from);
         match answer.map(parse_core_type) {
             Ok(Fact::Known(CoreType::Efficient)) => efficient.push(cpu),
             Ok(Fact::Known(CoreType::Performance)) => {}
