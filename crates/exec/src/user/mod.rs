@@ -248,6 +248,10 @@ impl UserExecutor {
         if answer.outcome != outcome::DONE {
             let step = sandbox::STEPS.get(answer.detail as usize);
             let doing = step.copied().unwrap_or("setting the worker up");
+            if answer.detail == sandbox::PIN && answer.errno == libc::EINVAL {
+                let why = "the CPU is offline, or not among those that this process may use";
+                return Err(RunError::from_harness(doing, why, "choose another one with --cpu"));
+            }
             return Err(match setup::setup_call_name(answer.address as i64) {
                 Some(name) => RunError::from_system_call(doing, name, answer.errno),
                 None => RunError::System { doing, errno: answer.errno },
@@ -356,7 +360,7 @@ impl UserExecutor {
             &(*command).sequence
         };
         word.store(sequence, Ordering::Release);
-        process::futex_wake(word);
+        process::futex_wake(word).inspect_err(|_| self.worker = None)?;
         let mut worker = self.worker.take().ok_or_else(worker_missing_error)?;
         if let Err(failure) = self.wait_for_answer(&worker, sequence, spin, patience) {
             let end = worker.kill_and_reap();
@@ -422,6 +426,7 @@ fn describe_failure(failure: WaitFailure, end: WorkerEnd, deadline: Duration) ->
         // Measured code sleeps only by a jump into the harness, which waits there for a command.
         WaitFailure::Stopped(StopCause(ProcessState::Asleep)) => hung_after(STOPPED_AFTER),
         WaitFailure::Stopped(cause) => cause.into_error("running the snippet"),
+        WaitFailure::Refused(errno) => RunError::from_system_call("waiting for the worker", "futex", errno),
     }
 }
 

@@ -46,6 +46,8 @@ enum WaitResult {
     Done,
     Late,
     Ended,
+    /// The system refuses to wait, with this error.
+    Refused(i32),
 }
 
 /// Why a worker did not answer.
@@ -57,6 +59,8 @@ pub(super) enum WaitFailure {
     Hung,
     /// It does not run, for this reason.
     Stopped(StopCause),
+    /// The system refuses to wait for it, with this error.
+    Refused(i32),
 }
 
 /// Time limit for the set-up of a worker, in its own processor time.
@@ -124,6 +128,7 @@ impl WorkerProcess {
             match self.wait(done, sequence, spin, limit.next_check()) {
                 WaitResult::Done => return Ok(()),
                 WaitResult::Ended => return Err(WaitFailure::Ended),
+                WaitResult::Refused(errno) => return Err(WaitFailure::Refused(errno)),
                 WaitResult::Late => match limit.check_overtime() {
                     OvertimeVerdict::Busy => {}
                     OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
@@ -157,8 +162,10 @@ impl WorkerProcess {
             if left.is_zero() {
                 return WaitResult::Late;
             }
-            if futex_wait(done, now, left.min(slice)) {
-                continue;
+            match futex_wait(done, now, left.min(slice)) {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(errno) => return WaitResult::Refused(errno),
             }
             slice = (slice * 2).min(LAST_SLICE);
             if self.has_ended() {
@@ -180,9 +187,9 @@ impl WorkerProcess {
     }
 
     pub(super) fn send_signal(&self, signal: Signal) {
-        // Some containers refuse the first call. The second can't hit another process: the number
-        // stays the worker's until it is reaped.
-        if rustix::process::pidfd_send_signal(&self.pidfd, signal) == Err(Errno::PERM) {
+        // Some containers refuse the first call, with one error or another. The second can't hit
+        // another process: the number stays the worker's until it is reaped.
+        if !matches!(rustix::process::pidfd_send_signal(&self.pidfd, signal), Ok(()) | Err(Errno::SRCH)) {
             // SAFETY: takes no pointers.
             unsafe { libc::kill(self.pid, signal.as_raw()) };
         }
@@ -289,6 +296,7 @@ impl WaitFailure {
                 RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
             }
             WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
+            WaitFailure::Refused(errno) => RunError::from_system_call(STARTING_WORKER, "futex", errno),
         }
     }
 }
@@ -313,24 +321,32 @@ const SPIN_ITERATIONS: u32 = 500;
 const FIRST_SLICE: Duration = Duration::from_millis(2);
 const LAST_SLICE: Duration = Duration::from_millis(64);
 
-/// Waits on a shared word as long as it has a value; false after the timeout.
-fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
+/// Waits on a shared word as long as it has a value; false after the timeout, and an error number if
+/// the system refuses to wait.
+fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> Result<bool, i32> {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos() as i64 };
     // SAFETY: the word and the timeout live through the call.
     let answer = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &timeout, 0, 0) };
-    let errno = std::io::Error::last_os_error().raw_os_error();
-    !(answer < 0 && errno == Some(libc::ETIMEDOUT))
+    match last_errno() {
+        _ if answer >= 0 => Ok(true),
+        libc::EAGAIN | libc::EINTR => Ok(true),
+        libc::ETIMEDOUT => Ok(false),
+        errno => Err(errno),
+    }
 }
 
 /// Wakes the worker.
-pub(super) fn futex_wake(word: &AtomicU32) {
+pub(super) fn futex_wake(word: &AtomicU32) -> Result<(), RunError> {
     // SAFETY: the word lives through the call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
+    match unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) } {
+        0.. => Ok(()),
+        _ => Err(RunError::from_system_call("waking the worker", "futex", last_errno())),
+    }
 }
 
 /// Why there is no worker.
 pub(super) enum StartFailure {
-    /// The system runs no executable from memory, with this error.
+    /// The worker's executable could not be run from memory, with this error.
     NotExecuted(i32),
     /// The system may refuse its namespaces or its control group, with this error.
     Refused(i32),
@@ -556,16 +572,29 @@ extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
             let _ = rights::keep_root_change();
         }
         for file in &launch.files {
-            call_kernel(libc::SYS_fcntl, [*file as usize, libc::F_SETFD as usize, 0, 0, 0]);
+            let answer = call_kernel(libc::SYS_fcntl, [*file as usize, libc::F_SETFD as usize, 0, 0, 0]);
+            if answer < 0 {
+                end_unexecuted(launch, answer);
+            }
         }
         let name = c"".as_ptr() as usize;
         let (arguments, environment) = (launch.arguments.as_ptr() as usize, environment.as_ptr() as usize);
         let whole = libc::AT_EMPTY_PATH as usize;
         let answer = call_kernel(libc::SYS_execveat, [launch.image as usize, name, arguments, environment, whole]);
-        launch.errno.store(-answer as i32, Ordering::Release);
-        loop {
-            call_kernel(libc::SYS_exit_group, [1, 0, 0, 0, 0]);
-        }
+        end_unexecuted(launch, answer)
+    }
+}
+
+/// Ends the child of [`start_executable`], and leaves the kernel's answer for its parent.
+///
+/// # Safety
+///
+/// Only in that child.
+unsafe fn end_unexecuted(launch: &WorkerLaunch, answer: isize) -> ! {
+    launch.errno.store(-answer as i32, Ordering::Release);
+    loop {
+        // SAFETY: plain numbers.
+        unsafe { call_kernel(libc::SYS_exit_group, [1, 0, 0, 0, 0]) };
     }
 }
 
