@@ -14,10 +14,15 @@ mod studies;
 
 use args::Invocation;
 use output::Output;
+use process::last_words::ReportingAllocator;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: ReportingAllocator = ReportingAllocator;
 
 fn main() -> ExitCode {
     process::interrupt::install_handlers();
+    process::last_words::install_panic_hook();
     if let Err(small) = process::start_limits::make_room() {
         return ExitCode::from(small.report(false));
     }

@@ -16,14 +16,14 @@ pub fn run_assembler(assembler: ExternalAssembler, text: &str) -> Result<Vec<u8>
     let scratch = ScratchFolder::new(&["snippet.s", "snippet.o"])?;
     let (source, object) = (scratch.path("snippet.s"), scratch.path("snippet.o"));
     std::fs::write(&source, add_directives(assembler, text))
-        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", source.display())))?;
+        .map_err(|error| Failure::from_system(format!("writing {} failed", source.display()), &error))?;
     let command = assembler_command(assembler, &source, &object);
     let name = command.get_program().to_string_lossy().into_owned();
     let remedy = format!("install it (Debian: {}), or leave --assembler out", debian_package(&name));
     external_tool::run_tool(command, &format!("assembler {name}"), &remedy)
         .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), "snippet"))?;
     let bytes = input::read_input(&object, InputKind::Code)
-        .map_err(|bad| Failure::internal(format!("reading {name}'s output failed: {}", bad.why)))?;
+        .map_err(|bad| Failure::from_unreadable(&format!("reading {name}'s output failed"), &bad))?;
     if matches!(assembler, ExternalAssembler::Nasm | ExternalAssembler::Yasm) {
         Ok(bytes)
     } else {

@@ -115,7 +115,7 @@ fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf)
     let mut copy = image.to_vec();
     copy[at..at + size_of::<u64>()].copy_from_slice(&(flags & !DF_1_PIE.0).to_le_bytes());
     std::fs::write(&output, copy)
-        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", output.display())))?;
+        .map_err(|error| Failure::from_system(format!("writing {} failed", output.display()), &error))?;
     Ok(output)
 }
 

@@ -81,7 +81,7 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
         [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3], &[0xd9, 0xee, 0xc3]];
     // The last function may extend past its page.
     const BYTES: usize = (CODE.len() + 1) * PAGE;
-    let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
+    let failed = || Failure::from_system("mapping memory failed", &std::io::Error::last_os_error());
     let offset = address as usize % PAGE;
     // SAFETY: a new mapping next to the libraries, at an address that the kernel chooses, touches
     // no other memory and is never unmapped. All functions end inside its last page.
@@ -164,12 +164,30 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
             let why = take_linker_error();
             let remedy = "add the library that defines it; for an object or archive of --elf, with --cflags, such as \
                 --cflags -lm";
-            let remedy = why.contains("undefined symbol").then_some(remedy);
-            Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
-                .replace_in_text(&library.to_string_lossy(), &source.to_string_lossy()))
+            let text = format!("the library can't be loaded: {why}");
+            let failure = if why.contains("undefined symbol") {
+                Failure::usage(text, Some(remedy))
+            } else if REFUSED_MAPPINGS.iter().any(|refused| why.contains(refused)) {
+                Failure::internal(text).with_remedy(MAPPING_REMEDY)
+            } else {
+                Failure::usage(text, None)
+            };
+            Err(failure.replace_in_text(&library.to_string_lossy(), &source.to_string_lossy()))
         }
     }
 }
+
+/// Parts of the loader's messages for a library that the system does not map (glibc,
+/// `elf/dl-load.c`, `dl-map-segments.h`, `dl-reloc.c`).
+const REFUSED_MAPPINGS: [&str; 5] = [
+    "failed to map segment",
+    "cannot map zero-fill pages",
+    "cannot change memory protections",
+    "cannot apply additional memory protection",
+    "cannot allocate memory",
+];
+const MAPPING_REMEDY: &str = "allow more memory (`ulimit -v`, the container's limit), and code in its folder, which may \
+    be mounted with noexec: see $TMPDIR; a filter of the container may refuse mmap and mprotect too";
 
 /// The address that a loaded library's own addresses are relative to.
 ///

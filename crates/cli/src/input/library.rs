@@ -169,7 +169,7 @@ fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straig
     let library = folder.path(COMPILED_FILE);
     let header = folder.path(HEADER_FILE);
     std::fs::write(&header, region::REGION_HEADER.concat())
-        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
+        .map_err(|error| Failure::from_system(format!("writing {} failed", header.display()), &error))?;
     let header = header.to_string_lossy();
     let further = if straight { region::compiler_flags(compiler.is_clang()) } else { Vec::new() };
     let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();

@@ -327,7 +327,7 @@ fn is_register_written(instruction: &Instruction, register: Register) -> bool {
 
 fn read_compiled(library: &Path) -> Result<Vec<u8>, Failure> {
     input::read_input(library, InputKind::Code)
-        .map_err(|bad| Failure::internal(format!("can't read the compiler's output: {}", bad.why)))
+        .map_err(|bad| Failure::from_unreadable("can't read the compiler's output", &bad))
 }
 
 fn unreadable_output(error: object::Error) -> Failure {

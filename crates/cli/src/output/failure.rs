@@ -1,11 +1,12 @@
 //! Failures of a command: their messages and exit codes.
 
 use crate::output::terminal::{self, escape_controls};
-use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
+use cyclescope::error::{BadSnippet, Error, RunError, Unavailable, system_remedy};
 use cyclescope::input::BadInput;
 use cyclescope::record::{ErrorRecord, SchemaLine, exit};
 use cyclescope::result::container::ContainerError;
 use cyclescope::study::instr::rows::instr_table::BadList;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 /// Why a command ended early.
@@ -37,6 +38,34 @@ impl Failure {
             text: text.into(),
             ..ErrorRecord::default()
         }))
+    }
+
+    /// A failed operation of the system, with the remedy for its error.
+    pub fn from_system(what: impl Display, error: &io::Error) -> Failure {
+        Failure::internal(format!("{what}: {error}")).with_system_remedy(error.raw_os_error())
+    }
+
+    /// A file that couldn't be made or written. `remedy` is for its place; it does not help where
+    /// the system lacks or refuses something else.
+    pub fn from_writing(what: impl Display, error: &io::Error, remedy: &str) -> Failure {
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOSYS | libc::EIO) => {
+                Failure::from_system(what, error)
+            }
+            // Errors of temporary folders have no number.
+            None if error.kind() == io::ErrorKind::Unsupported => {
+                Failure::internal(format!("{what}: {error}")).with_system_remedy(Some(libc::ENOSYS))
+            }
+            _ => Failure::internal(format!("{what}: {error}")).with_remedy(remedy),
+        }
+    }
+
+    /// Replaces the remedy by that for an error of the system, if one is known to help.
+    pub fn with_system_remedy(self, errno: Option<i32>) -> Failure {
+        match errno.map_or("", system_remedy) {
+            "" => self,
+            remedy => self.with_remedy(remedy),
+        }
     }
 
     /// Replaces the remedy.
@@ -136,7 +165,9 @@ impl From<ContainerError> for Failure {
     fn from(error: ContainerError) -> Failure {
         let remedy = "name a directory that a completed command with --evidence wrote";
         match error {
-            ContainerError::Unreadable(ref bad) if !bad.is_usage() => Failure::internal(error.to_string()),
+            ContainerError::Unreadable(ref bad) if !bad.is_usage() => {
+                Failure::internal(error.to_string()).with_system_remedy(bad.why.system_errno())
+            }
             ContainerError::Damaged { .. } => {
                 let remedy = "use a complete and unchanged copy, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))
@@ -170,8 +201,13 @@ impl Failure {
     pub fn from_input(bad: &BadInput, remedy: &str) -> Failure {
         match bad.is_usage() {
             true => Failure::usage(bad.to_string(), Some(remedy)),
-            false => Failure::internal(bad.to_string()),
+            false => Failure::internal(bad.to_string()).with_system_remedy(bad.why.system_errno()),
         }
+    }
+
+    /// A file of this program's own that couldn't be read.
+    pub fn from_unreadable(what: &str, bad: &BadInput) -> Failure {
+        Failure::internal(format!("{what}: {}", bad.why)).with_system_remedy(bad.why.system_errno())
     }
 
     /// A file whose contents are invalid.

@@ -59,8 +59,8 @@ fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
         Drawing::Heat(heat) => heat.to_svg(),
     };
     write_whole_file(&path, svg.as_bytes()).map_err(|error| {
-        Failure::internal(format!("can't write {}: {error}", path.display()))
-            .with_remedy("leave out --plots, or name another directory")
+        let remedy = "leave out --plots, or name another directory";
+        Failure::from_writing(format!("can't write {}", path.display()), &error, remedy)
     })
 }
 

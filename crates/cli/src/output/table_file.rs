@@ -36,8 +36,8 @@ pub fn write_whole_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a table to a file.
 pub fn write_table(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_whole_file(path, bytes).map_err(|error| {
-        Failure::internal(format!("can't write {}: {error}", path.display()))
-            .with_remedy("name a new or regular file in a writable directory")
+        let remedy = "name a new or regular file in a writable directory";
+        Failure::from_writing(format!("can't write {}", path.display()), &error, remedy)
     })
 }
 

@@ -97,10 +97,11 @@ fn run_within(mut command: Command, called: &str, remedy: &str, limits: ToolLimi
 
 /// The failure for a program that could not be started. `remedy` is that for a missing program.
 pub fn start_failure(error: &io::Error, called: &str, remedy: &str) -> Failure {
+    let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     match error.raw_os_error() {
         // The program exists, or nobody knows yet.
-        Some(errno @ (libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE | libc::EPERM | libc::ENOSYS)) => {
-            RunError::from_system_call("starting a program", "clone", errno).into()
+        Some(errno) if !is_missing && !matches!(errno, libc::EACCES | libc::ENOEXEC | libc::ELOOP) => {
+            RunError::from_system_call("starting a program", "clone, pipe2, dup2 or execve", errno).into()
         }
         _ => {
             let (what, why) = (called.to_string(), error.to_string());

@@ -3,6 +3,7 @@
 use crate::output::Failure;
 use crate::output::terminal::escape_controls;
 use crate::process::temp_cleanup;
+use cyclescope::record::exit;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -69,7 +70,9 @@ impl ProcessGroup {
         // `_exit` ends the process at once.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != parent as libc::pid_t {
+            let (parent, now) = (parent as libc::pid_t, libc::getppid());
+            // A filter may refuse to tell either.
+            if parent > 0 && now > 0 && now != parent {
                 libc::_exit(1);
             }
         }
@@ -155,6 +158,19 @@ struct DoomedFiles {
     before: *const DoomedFiles,
 }
 
+impl DoomedFiles {
+    /// Removes them. Calls only async-signal-safe functions.
+    fn remove(&self) {
+        // SAFETY: the names outlive the calls.
+        unsafe {
+            for file in &self.files {
+                libc::unlink(file.as_ptr());
+            }
+            libc::rmdir(self.folder.as_ptr());
+        }
+    }
+}
+
 /// Ends the process with 130 on Ctrl-C and as usual on SIGTERM and SIGHUP, and removes its
 /// temporary files. The worker dies with its parent; output written so far stays. A process started
 /// by nohup(1) ignores SIGHUP.
@@ -176,7 +192,7 @@ pub fn install_handlers() {
 }
 
 extern "C" fn end(signal: libc::c_int) {
-    let (doomed, group) = (LAST_DOOMED.load(Ordering::Acquire), GROUP_LEADER.load(Ordering::Acquire));
+    let group = GROUP_LEADER.load(Ordering::Acquire);
     // SAFETY: the stored values are never freed. `write`, `kill`, `waitid`, `nanosleep`, `unlink`,
     // `rmdir`, `_exit`, `signal` and `raise` are async-signal-safe.
     unsafe {
@@ -194,16 +210,7 @@ extern "C" fn end(signal: libc::c_int) {
             await_child_end(group);
             libc::kill(-group, libc::SIGKILL);
         }
-        let mut next = doomed.cast_const();
-        while let Some(doomed) = next.as_ref() {
-            if !doomed.gone.load(Ordering::Acquire) {
-                for file in &doomed.files {
-                    libc::unlink(file.as_ptr());
-                }
-                libc::rmdir(doomed.folder.as_ptr());
-            }
-            next = doomed.before;
-        }
+        remove_doomed_files();
         if LEADS_GROUP.load(Ordering::Acquire) {
             // Workers would otherwise wait for the kernel to tear this process down, which takes
             // seconds while it traces markers.
@@ -214,6 +221,37 @@ extern "C" fn end(signal: libc::c_int) {
         }
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
+    }
+}
+
+/// Removes the temporary files. Calls only async-signal-safe functions.
+fn remove_doomed_files() {
+    let mut next = LAST_DOOMED.load(Ordering::Acquire).cast_const();
+    // SAFETY: the stored values are never freed.
+    while let Some(doomed) = unsafe { next.as_ref() } {
+        if !doomed.gone.load(Ordering::Acquire) {
+            doomed.remove();
+        }
+        next = doomed.before;
+    }
+}
+
+/// Exit code of a forked copy of this program that can't go on. A library that ends it rarely
+/// chooses this one.
+pub const COPY_ENDED_EARLY: u8 = 86;
+
+/// Ends this process as after an internal error, with its group and its temporary files. Allocates
+/// nothing and takes no lock.
+pub fn end_at_once() -> ! {
+    let group = GROUP_LEADER.load(Ordering::Acquire);
+    // SAFETY: none of the calls takes pointers. The leader is not reaped yet.
+    unsafe {
+        if group > 0 {
+            libc::kill(-group, libc::SIGKILL);
+            await_child_end(group);
+        }
+        remove_doomed_files();
+        libc::_exit(if LEADS_GROUP.load(Ordering::Acquire) { COPY_ENDED_EARLY } else { exit::INTERNAL }.into())
     }
 }
 
@@ -254,7 +292,7 @@ impl ScratchFolder {
         let made = made.and_then(|folder| Ok((temp_cleanup::lock_folder(folder.path())?, folder)));
         let (held, folder) = made.map_err(|error| {
             let remedy = "set $TMPDIR to a writable folder";
-            Failure::internal(format!("can't create a temporary folder: {error}")).with_remedy(remedy)
+            Failure::from_writing("can't create a temporary folder", &error, remedy)
         })?;
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         let files = files.iter().map(|file| name(&folder.path().join(file))).collect();
@@ -277,6 +315,8 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
+        // First by name, which needs fewer system calls. The folder goes with what else is in it.
+        self.doomed.remove();
         self.doomed.gone.store(true, Ordering::Release);
     }
 }

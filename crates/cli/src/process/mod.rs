@@ -5,5 +5,6 @@ pub mod child_watch;
 pub mod external_tool;
 pub mod interrupt;
 pub mod isolation;
+pub mod last_words;
 pub mod start_limits;
 mod temp_cleanup;

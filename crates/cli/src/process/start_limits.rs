@@ -1,12 +1,14 @@
 //! Checks that a program which was started with little stack or memory has enough: otherwise the
-//! kernel would end it without a word.
+//! kernel would end it without a word. So would the C library where threads can't wait.
 //!
 //! The kernel lets the stack grow up to the soft limit of that moment, so that raising it helps a
 //! running program too.
 
 use crate::output::Failure;
+use cyclescope::error::RunError;
 use cyclescope::machine::fact::SystemFiles;
 use cyclescope::machine::free_memory;
+use std::sync::atomic::AtomicU32;
 
 /// Bytes of stack that every command has enough of. Parsing the options takes a tenth.
 const STACK_BYTES: libc::rlim_t = 4 << 20;
@@ -21,9 +23,10 @@ const FREE_BYTES_LEAST: u64 = 6 << 20;
 ///
 /// # Errors
 ///
-/// If the stack stays too small, or if little memory is free.
+/// If the stack stays too small, if little memory is free, or if threads can't wait for each other.
 pub fn make_room() -> Result<(), Failure> {
     raise_stack_limit()?;
+    check_futex()?;
     match free_memory::read_free_bytes(&SystemFiles::system()).known() {
         Some(free) if *free < FREE_BYTES_LEAST => {
             let text = format!("only {} KiB of memory are free here, or in this control group", free >> 10);
@@ -31,6 +34,18 @@ pub fn make_room() -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// The C library aborts where the system refuses futex(2).
+fn check_futex() -> Result<(), Failure> {
+    let word = AtomicU32::new(0);
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word outlives the call, which wakes nobody.
+    if unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) } >= 0 {
+        return Ok(());
+    }
+    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    Err(RunError::from_system_call("waking a thread", "futex", errno).into())
 }
 
 fn raise_stack_limit() -> Result<(), Failure> {

@@ -83,6 +83,6 @@ pub const EVIDENCE_STOPPED: &str = "evidence stopped; the study continues withou
 
 /// The failure for evidence that couldn't be written.
 pub fn evidence_failure(error: io::Error) -> Failure {
-    Failure::internal(format!("writing evidence failed: {error}"))
-        .with_remedy("free some space, or leave --evidence out; the result itself is complete")
+    let remedy = "free some space, or leave --evidence out; the result itself is complete";
+    Failure::from_writing("writing evidence failed", &error, remedy)
 }

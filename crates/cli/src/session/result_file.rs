@@ -269,7 +269,7 @@ impl ResultFile {
     fn write_failure(&self, error: &io::Error) -> Failure {
         let resume = if self.resumes { format!(": {}", self.resume_command()) } else { String::new() };
         let remedy = format!("free some space; the lines written so far are valid{resume}");
-        Failure::internal(format!("can't write to {}: {error}", self.path.display())).with_remedy(&remedy)
+        Failure::from_writing(format!("can't write to {}", self.path.display()), error, &remedy)
     }
 }
 

@@ -231,7 +231,7 @@ fn describe_place(line: &str, address: u64) -> Option<String> {
 pub fn tracing_failure(doing: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => refused_tracing(error),
-        _ => Failure::internal(format!("{doing} failed: {error}")),
+        _ => Failure::from_system(format!("{doing} failed"), error),
     }
 }
 

@@ -134,7 +134,7 @@ impl ComparedProgram {
         };
         for stream in [Command::stdout, Command::stderr] {
             let to = around.output.as_ref().map(File::try_clone).transpose();
-            let to = to.map_err(|error| Failure::internal(format!("can't use the file of --output: {error}")))?;
+            let to = to.map_err(|error| Failure::from_system("can't use the file of --output", &error))?;
             stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
         }
         let held = HeldSignals::new();
@@ -160,7 +160,7 @@ impl ComparedProgram {
         killed.map_err(|_| stopped_failure(&self.text, ProcessState::Frozen))?;
         let reaped = event.and_then(|event| Ok((event, reap_child(&child, begun)?)));
         let (event, (status, time)) =
-            reaped.map_err(|error| Failure::internal(format!("can't wait for a program: {error}")))?;
+            reaped.map_err(|error| Failure::from_system("can't wait for a program", &error))?;
         self.warn_if_left_behind(around);
         if let ChildEvent::Stopped(state) = event {
             return Err(stopped_failure(&format!("`{}`", self.text), state).into());

@@ -165,8 +165,7 @@ impl RunningComparison<'_> {
         })?;
         let samples = (!args.whole).then(|| scratch.path(SAMPLES_FILE));
         if let Some(path) = &samples {
-            std::fs::File::create_new(path)
-                .map_err(|error| Failure::internal(format!("can't create a file: {error}")))?;
+            std::fs::File::create_new(path).map_err(|error| Failure::from_system("can't create a file", &error))?;
         }
         let timeout = Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT_SECONDS));
         let session = AbSessionRecord {

@@ -159,10 +159,11 @@ impl ProgramRunner {
         let Some(path) = &self.around.samples else { return Ok(RunSamples::default()) };
         let found = read_samples(path, elapsed).map_err(|bad| {
             let remedy = "see section ab of docs/reference.md for the format, or compare whole programs with --whole";
-            let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
-            match internal {
-                true => Failure::internal(bad.to_string()),
-                false => Failure::usage(format!("bad samples from `{}`: {bad}", program.text), Some(remedy)),
+            match &bad {
+                BadSamples::File(file) if !file.is_usage() => {
+                    Failure::internal(bad.to_string()).with_system_remedy(file.why.system_errno())
+                }
+                _ => Failure::usage(format!("bad samples from `{}`: {bad}", program.text), Some(remedy)),
             }
         });
         // A new file, whatever the program did to the old one.
@@ -172,7 +173,7 @@ impl ProgramRunner {
         });
         removed
             .and_then(|()| std::fs::File::create_new(path))
-            .map_err(|error| Failure::internal(format!("can't create a file for samples: {error}")))?;
+            .map_err(|error| Failure::from_system("can't create a file for samples", &error))?;
         let found = found.map_err(RunFailure::repeatable)?;
         self.unmeasured.extend(found.unmeasured.clone());
         found.mixed.iter().for_each(|name| *self.mixed.entry(name.clone()).or_default() += 1);
@@ -227,5 +228,5 @@ fn pin_to_cpu(cpu: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let error = std::io::Error::last_os_error();
-    Err(Failure::internal(format!("can't move to CPU {cpu}: {error}")))
+    Err(Failure::from_system(format!("can't move to CPU {cpu}"), &error))
 }

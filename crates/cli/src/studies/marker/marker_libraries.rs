@@ -189,13 +189,12 @@ impl MarkerCompiler<'_> {
 
     fn compile_library(&self, design: &SiteDesign, text: &str) -> Result<PathBuf, Failure> {
         let [source, library] = ["c", "so"].map(|end| self.folder.path(&format!("{}.{end}", design.identifier())));
-        let unwritten = |file: &Path, error| Failure::internal(format!("writing {} failed: {error}", file.display()));
         let packaged = design.package.iter().flat_map(|package| package.files);
         for (name, text) in packaged {
             let file = self.folder.path(name);
-            std::fs::write(&file, text).map_err(|error| unwritten(&file, error))?;
+            std::fs::write(&file, text).map_err(|error| write_failure(&file, error))?;
         }
-        std::fs::write(&source, text).map_err(|error| unwritten(&source, error))?;
+        std::fs::write(&source, text).map_err(|error| write_failure(&source, error))?;
         let libraries = design.package.map_or(&[][..], |package| package.libraries);
         let compiled = self.compiler.compile(&source, InputKind::Source, &self.flags, &library, libraries);
         compiled
@@ -212,7 +211,7 @@ impl MarkerCompiler<'_> {
 }
 
 fn write_failure(file: &Path, error: std::io::Error) -> Failure {
-    Failure::internal(format!("writing {} failed: {error}", file.display()))
+    Failure::from_system(format!("writing {} failed", file.display()), &error)
 }
 
 /// The record of a design whose package is missing, with the most telling line of the failure and
