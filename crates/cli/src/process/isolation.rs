@@ -11,7 +11,7 @@
 
 use crate::output::Failure;
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
-use crate::process::interrupt::{HeldSignals, ProcessGroup, ScratchFolder};
+use crate::process::interrupt::{self, COPY_ENDED_EARLY, HeldSignals, ProcessGroup, ScratchFolder};
 use cyclescope::error::RunError;
 use cyclescope::executor::draw_secret;
 use cyclescope::executor::user::signal_name;
@@ -61,12 +61,15 @@ pub fn run_isolated<Loaded>(
             let limits = LoadingLimits::new(patience);
             let loaded = load();
             drop(limits);
-            // Without a reader, nothing is lost.
-            let _ = theirs.write_all(&[LOADED_BYTE]);
+            if theirs.write_all(&[LOADED_BYTE]).is_err() {
+                interrupt::end_at_once()
+            }
             let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
             let mut number = [0; NUMBER_BYTES];
-            let _ = theirs.read_exact(&mut number);
-            let _ = theirs.write_all(&final_message(number, code));
+            let told = theirs.read_exact(&mut number).and_then(|()| theirs.write_all(&final_message(number, code)));
+            if told.is_err() {
+                interrupt::end_at_once()
+            }
             // SAFETY: ends the process at once, so that a library's destructors don't run.
             unsafe { libc::_exit(code.into()) }
         }
@@ -75,7 +78,7 @@ pub fn run_isolated<Loaded>(
             let group = ProcessGroup::from_forked_leader(child);
             drop(held);
             // Drawn now, so that the child's copy of this memory does not have it.
-            let number = draw_secret();
+            let mut number = draw_secret();
             let mut watch = ChildWatch::new(child);
             let loaded = receive_message::<1>(&mut ours, &mut watch, Some(Instant::now() + patience));
             // The compiled files are loaded and can go.
@@ -83,16 +86,25 @@ pub fn run_isolated<Loaded>(
             let has_loaded = matches!(loaded, ChildMessage::Bytes([LOADED_BYTE]));
             let last = match loaded {
                 ChildMessage::Bytes(_) => {
-                    // A process that has ended reads nothing; its end is the answer.
-                    let _ = number.iter().try_for_each(|number| ours.write_all(&number.to_le_bytes()));
-                    watch.limit_sleep(SLEEP_MOST);
-                    receive_message::<{ NUMBER_BYTES + 1 }>(&mut ours, &mut watch, None)
+                    number = number.and_then(|number| send_number(&mut ours, number));
+                    match number {
+                        Ok(_) => {
+                            watch.limit_sleep(SLEEP_MOST);
+                            receive_message::<{ NUMBER_BYTES + 1 }>(&mut ours, &mut watch, None)
+                        }
+                        // It would wait for its number.
+                        Err(_) => {
+                            group.kill();
+                            ChildMessage::End
+                        }
+                    }
                 }
                 ChildMessage::End => ChildMessage::End,
                 ChildMessage::Late => ChildMessage::Late,
                 ChildMessage::Stopped(state) => ChildMessage::Stopped(state),
+                ChildMessage::Refused(errno) => ChildMessage::Refused(errno),
             };
-            if matches!(last, ChildMessage::Late | ChildMessage::Stopped(_)) {
+            if matches!(last, ChildMessage::Late | ChildMessage::Stopped(_) | ChildMessage::Refused(_)) {
                 group.kill();
             }
             let _ = watch.wait(Some(Instant::now() + EXIT_TIME_MOST), &[]);
@@ -114,16 +126,36 @@ pub fn run_isolated<Loaded>(
                     Err(library_failure("fault", text, CONSTRUCTOR_REMEDY))
                 }
                 ChildMessage::Stopped(state) => Err(stopped_failure("the library's process", state)),
+                ChildMessage::Refused(errno) => {
+                    let doing = "hearing from the library's process";
+                    Err(RunError::from_system_call(doing, "recvfrom or poll", errno).into())
+                }
                 ChildMessage::Late => Err(library_failure(
                     "hang",
                     format!("loading the library took longer than {} s", patience.as_secs()),
                     CONSTRUCTOR_REMEDY,
                 )),
+                ChildMessage::End if status == i32::from(COPY_ENDED_EARLY) << 8 => {
+                    let why = "it ended before it could tell its result";
+                    let remedy = "allow more memory, and the system calls sendto and recvfrom if a filter refuses them";
+                    Err(RunError::from_harness("working in the library's process", why, remedy).into())
+                }
                 ChildMessage::End => {
                     Err(library_failure("fault", describe_end(status), choose_remedy(status, has_loaded)))
                 }
             }
         }
+    }
+}
+
+/// Sends the process its number. A process that has ended reads nothing; its end is the answer.
+fn send_number(to: &mut UnixStream, number: u64) -> Result<u64, RunError> {
+    match to.write_all(&number.to_le_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let errno = error.raw_os_error().unwrap_or(0);
+            Err(RunError::from_system_call("answering the library's process", "sendto", errno))
+        }
+        _ => Ok(number),
     }
 }
 
@@ -147,6 +179,8 @@ enum ChildMessage<const N: usize> {
     Late,
     /// Something stopped it.
     Stopped(ProcessState),
+    /// The system refuses to receive it, with this error.
+    Refused(i32),
 }
 
 /// Receives a message of this length.
@@ -162,14 +196,17 @@ fn receive_message<const N: usize>(
             Ok(ChildEvent::Late) => return ChildMessage::Late,
             Ok(ChildEvent::Stopped(state)) => return ChildMessage::Stopped(state),
             Ok(ChildEvent::Ready | ChildEvent::Ended) => {}
-            Err(_) => return ChildMessage::End,
+            Err(error) => return ChildMessage::Refused(error.raw_os_error().unwrap_or(0)),
         }
         match from.read(&mut bytes[length..]) {
             Ok(0) => return ChildMessage::End,
             Ok(more) => length += more,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock && !matches!(event, Ok(ChildEvent::Ended)) => {}
-            Err(_) => return ChildMessage::End,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionReset) => {
+                return ChildMessage::End;
+            }
+            Err(error) => return ChildMessage::Refused(error.raw_os_error().unwrap_or(0)),
         }
     }
     ChildMessage::Bytes(bytes)
@@ -235,7 +272,7 @@ fn reap_child(child: libc::pid_t) -> Result<libc::c_int, Failure> {
     while unsafe { libc::waitpid(child, &mut status, 0) } == -1 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(Failure::internal(format!("waiting for the library's process failed: {error}")));
+            return Err(Failure::from_system("waiting for the library's process failed", &error));
         }
     }
     Ok(status)
