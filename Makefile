@@ -26,8 +26,8 @@ test-rest:
 	crates/clock/tests/windows/run || test $$? = 77
 
 # A million changed inputs of each reader of files; READER names one, INPUTS another number. FIELD_INPUTS change single fields of
-# real files, whose result is printed in every form, or parts of evidence; RUNS go to the real program. Then libFuzzer's targets,
-# for FUZZ_SECONDS in all.
+# real files, whose result is printed in every form, or parts of evidence; RUNS go to the real program. Then each system call and
+# allocation is refused with every error. Then libFuzzer's targets, for FUZZ_SECONDS in all.
 INPUTS ?= 1000000
 FIELD_INPUTS ?= 100000
 RUNS ?= 100
@@ -45,6 +45,7 @@ fuzz:
 		$(CARGO) test --release -p cyclescope --test hostile -- $(FUZZ_ARGS) $(or $(READER),any_resealed)
 	CYCLESCOPE_FUZZ_RUNS=$(RUNS) \
 		$(CARGO) test --release -p cyclescope-cli --test cli -- $(FUZZ_ARGS) $(or $(READER),hostile_fields_reach)
+	test -n "$(READER)" || $(CARGO) test --release -p cyclescope-cli --test denials -- --ignored --nocapture --test-threads 1
 	CARGO_TARGET_DIR=$(abspath $(TARGET))/fuzz fuzz/run $(FUZZ_SECONDS) || test $$? = 77
 
 # The clock crate as a Windows program, under Wine.
