@@ -188,15 +188,18 @@ impl CpuidLeaves {
 pub enum CpuRefusal {
     /// The system starts no thread.
     NoThread(io::Error),
-    /// The process may not use the CPU, or it does not exist.
-    NotAllowed(String),
+    /// The system does not move a thread to this CPU.
+    NotMoved(u32, io::Error),
+    /// For another reason.
+    Other(String),
 }
 
 impl fmt::Display for CpuRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CpuRefusal::NoThread(error) => write!(f, "no thread could be started: {error}"),
-            CpuRefusal::NotAllowed(why) => f.write_str(why),
+            CpuRefusal::NotMoved(cpu, error) => write!(f, "this process may not run on CPU {cpu}: {error}"),
+            CpuRefusal::Other(why) => f.write_str(why),
         }
     }
 }
@@ -212,17 +215,17 @@ pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<
     use rustix::thread::{CpuSet, sched_setaffinity};
     if cpu as usize >= CpuSet::MAX_CPU {
         let why = format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU);
-        return Err(CpuRefusal::NotAllowed(why));
+        return Err(CpuRefusal::Other(why));
     }
     let mut set = CpuSet::new();
     set.set(cpu as usize);
     std::thread::scope(|scope| {
         let pinned = move || match sched_setaffinity(None, &set) {
             Ok(()) => Ok(work()),
-            Err(error) => Err(CpuRefusal::NotAllowed(format!("this process may not run on CPU {cpu}: {error}"))),
+            Err(error) => Err(CpuRefusal::NotMoved(cpu, error.into())),
         };
         let thread = std::thread::Builder::new().spawn_scoped(scope, pinned);
-        let panicked = |_| Err(CpuRefusal::NotAllowed("the thread on the CPU panicked".to_string()));
+        let panicked = |_| Err(CpuRefusal::Other("the thread on the CPU panicked".to_string()));
         thread.map_err(CpuRefusal::NoThread)?.join().unwrap_or_else(panicked)
     })
 }

@@ -38,8 +38,9 @@ pub mod tsc_study;
 mod vendor;
 
 use serde::Serialize;
+use std::io;
 
-use crate::error::{Unavailable, system_remedy};
+use crate::error::{RunError, Unavailable, system_remedy};
 use cpuid_leaves::{CpuRefusal, CpuidLeaves};
 use fact::{Fact, SystemFiles};
 use features::CpuFeatures;
@@ -105,6 +106,30 @@ impl CpuFacts {
     }
 }
 
+/// Why a CPU can't be measured on, and what helps.
+fn describe_refusal(cpu: u32, refusal: &CpuRefusal) -> Unavailable {
+    let (what, why) = (format!("CPU {cpu}"), refusal.to_string());
+    let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
+    match refusal {
+        CpuRefusal::NoThread(error) => Unavailable { what, why, remedy: system_remedy(errno(error)).to_string() },
+        CpuRefusal::NotMoved(_, error) if errno(error) != libc::EINVAL => {
+            match RunError::from_system_call("moving to the CPU", "sched_setaffinity", errno(error)) {
+                RunError::Unavailable(unavailable) => unavailable,
+                other => Unavailable { what, why, remedy: other.remedy().to_string() },
+            }
+        }
+        CpuRefusal::NotMoved(..) | CpuRefusal::Other(_) => {
+            let allowed = topology::read_allowed_cpus();
+            let choice = match allowed.known() {
+                Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::format_cpu_list(cpus)),
+                None => "choose one of the allowed CPUs".to_string(),
+            };
+            let remedy = format!("{choice}, or widen the set with taskset or the container's cpuset");
+            Unavailable { what, why, remedy }
+        }
+    }
+}
+
 impl Machine {
     /// Reads everything that needs no experiment, in about a third of a millisecond. The target is
     /// the default CPU.
@@ -120,20 +145,7 @@ impl Machine {
     /// Same as [`Machine::detect`], with `cpu` as the target.
     pub fn detect_on(cpu: u32) -> Result<Machine, Unavailable> {
         let files = SystemFiles::system();
-        let cpuid = CpuidLeaves::read_on(cpu).map_err(|why| {
-            let allowed = topology::read_allowed_cpus();
-            let choice = match allowed.known() {
-                Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::format_cpu_list(cpus)),
-                None => "choose one of the allowed CPUs".to_string(),
-            };
-            let remedy = match &why {
-                CpuRefusal::NoThread(error) => system_remedy(error.raw_os_error().unwrap_or(0)).to_string(),
-                CpuRefusal::NotAllowed(_) => {
-                    format!("{choice}, or widen the set with taskset or the container's cpuset")
-                }
-            };
-            Unavailable { what: format!("CPU {cpu}"), why: why.to_string(), remedy }
-        })?;
+        let cpuid = CpuidLeaves::read_on(cpu).map_err(|refusal| describe_refusal(cpu, &refusal))?;
         Ok(Machine { target: Some(CpuFacts::detect(&files, cpu)), ..Machine::from_sources(cpuid, &files) })
     }
 
