@@ -96,6 +96,7 @@ check:
 # proof.
 bench:
 	$(CARGO) build --release -p cyclescope-cli -p cyclescope-bench
+	$(CARGO) build --release -p cyclescope-clock --example truth
 	$(CARGO) run --release -p cyclescope-bench -- $(ARGS)
 
 install:

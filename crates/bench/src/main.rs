@@ -1,5 +1,6 @@
 //! Measures cyclescope itself, here and now: known costs, blocks, coverage, additivity, traps,
-//! speed, timing methods, tables of instructions, markers, program comparisons, rivals.
+//! speed, timing methods, tables of instructions, markers, program comparisons, users' programs,
+//! rivals.
 //!
 //! Each section is a file with a requirement and a function that prints its results. It measures
 //! with the library as `cyclescope run` does. A missed requirement is printed as missed, and the
@@ -19,6 +20,7 @@ mod instrument_error;
 mod lab;
 mod marker;
 mod options;
+mod programs;
 mod report;
 mod rivals;
 mod speed;
@@ -77,6 +79,11 @@ const SECTIONS: &[BenchSection] = &[
         name: "ab",
         proves: "differences between programs are found, and only true ones",
         run: ab::check_comparisons,
+    },
+    BenchSection {
+        name: "programs",
+        proves: "regions, the header and pytest-benchmark read what a loop with the system's clock does",
+        run: programs::check_programs,
     },
     BenchSection {
         name: "rivals",

@@ -4,7 +4,7 @@
 //! The system's clock of the thread's processor time gives nanoseconds. A chain of
 //! multiplications before and after each loop gives the core clock. Neither belongs to the crate.
 
-use cyclescope_clock::{Estimate, Region, Report, Row, hide, keep, report};
+use cyclescope_clock::{CoreCycles, Estimate, Region, Report, Row, hide, keep, report};
 use std::arch::asm;
 use std::ffi::{c_int, c_long};
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 const WINDOW: f64 = 2e-4;
 /// Thousands of links of a chain before and after a window.
 const THOUSANDS: u64 = 60;
-/// Windows of which the median counts, and the share by which the core's clock may change in one.
+/// Windows of which the lower quartile counts, and the share by which the core's clock may change in one.
 const WINDOWS: usize = 101;
 const STEADY: f64 = 0.01;
 /// Seconds of executions of each region.
@@ -87,7 +87,7 @@ const ADD: fn(u64) -> f64 = chain!("add");
 /// A multiplication takes a whole number of additions, which take one core cycle each. Beside a
 /// busy sibling additions take longer.
 fn latency() -> f64 {
-    median((0..101).map(|_| MULTIPLY(20) / ADD(20)).collect()).round()
+    quantile((0..101).map(|_| MULTIPLY(20) / ADD(20)).collect(), 0.5).round()
 }
 
 /// Seconds of a core cycle.
@@ -110,9 +110,10 @@ fn calls_in(function: Function, seconds: f64) -> u64 {
     times
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+/// The number that this share of them does not exceed.
+fn quantile(mut numbers: Vec<f64>, share: f64) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
+    numbers.get((share * numbers.len() as f64) as usize).copied().unwrap_or_default()
 }
 
 /// Core cycles of a call.
@@ -130,7 +131,8 @@ fn true_cycles(function: Function) -> f64 {
             break;
         }
     }
-    median(cycles)
+    // What disturbs a window only lengthens it.
+    quantile(cycles, 0.25)
 }
 
 fn multiply<const NUMBER: usize>(value: u64) -> u64 {
@@ -365,19 +367,20 @@ fn around_small<const REGIONS: bool>(value: u64) -> u64 {
     })
 }
 
+static LEVELS: [Region; 6] = [
+    Region::new("level 1"),
+    Region::new("level 2"),
+    Region::new("level 3"),
+    Region::new("level 4"),
+    Region::new("level 5"),
+    Region::new("level 6"),
+];
+
 #[inline(never)]
-fn nest<const REGIONS: bool, const DEPTH: usize>(depth: usize, value: u64) -> u64 {
-    static LEVELS: [Region; 6] = [
-        Region::new("level 1"),
-        Region::new("level 2"),
-        Region::new("level 3"),
-        Region::new("level 4"),
-        Region::new("level 5"),
-        Region::new("level 6"),
-    ];
-    let _timed = begin::<REGIONS>(&LEVELS[DEPTH - depth]);
+fn nest<const REGIONS: bool>(depth: usize, value: u64) -> u64 {
+    let _timed = begin::<REGIONS>(&LEVELS[LEVELS.len() - depth]);
     let value = multiply::<50>(value);
-    let value = if depth > 1 { nest::<REGIONS, DEPTH>(depth - 1, value) } else { value };
+    let value = if depth > 1 { nest::<REGIONS>(depth - 1, value) } else { value };
     multiply::<50>(value)
 }
 
@@ -397,21 +400,51 @@ fn around_recursion<const REGIONS: bool>(value: u64) -> u64 {
     recurse::<REGIONS>(20, value)
 }
 
-/// Programs with regions within others: the region around, those directly in it and their number,
-/// and the code without and with regions.
-const NESTED: [(&str, Option<(&str, f64)>, Function, Function); 7] = [
-    ("around 2", None, around_two::<false>, around_two::<true>),
-    ("around 100", None, around_hundred::<false>, around_hundred::<true>),
-    ("around 100 with code between", None, around_hundred_slow::<false>, around_hundred_slow::<true>),
-    ("around 1000", None, around_thousand::<false>, around_thousand::<true>),
-    ("around 100 small", Some(("hash 16 within", 100.0)), around_small::<false>, around_small::<true>),
-    ("level 1", Some(("level 2", 1.0)), |value| nest::<false, 6>(6, value), |value| nest::<true, 6>(6, value)),
-    ("around recursion", None, around_recursion::<false>, around_recursion::<true>),
-];
+/// A program with regions within others.
+struct NestedRegions {
+    /// The region around.
+    name: &'static str,
+    /// The region directly in it, and its executions, if their sum is compared.
+    part: Option<(&'static str, f64)>,
+    /// The code without regions and with them.
+    alone: Function,
+    timed: Function,
+}
 
-fn print(name: &str, truth: f64, read: &Estimate) {
+macro_rules! nested {
+    ($($name:literal, $part:expr, $code:ident ( $($before:expr),* ),)*) => {
+        [$(NestedRegions {
+            name: $name,
+            part: $part,
+            alone: |value| $code::<false>($($before,)* value),
+            timed: |value| $code::<true>($($before,)* value),
+        },)*]
+    };
+}
+
+const NESTED: [NestedRegions; 7] = nested! {
+    "around 2", None, around_two(),
+    "around 100", None, around_hundred(),
+    "around 100 with code between", None, around_hundred_slow(),
+    "around 1000", None, around_thousand(),
+    "around 100 small", Some(("hash 16 within", 100.0)), around_small(),
+    "level 1", Some(("level 2", 1.0)), nest(LEVELS.len()),
+    "around recursion", None, around_recursion(),
+};
+
+/// Prints a line: the way, the name, the true core cycles, and those read with their interval.
+fn print(way: &str, name: &str, truth: f64, read: &Estimate) {
     let [low, high] = read.interval.map(|cycles| cycles.0);
-    println!(r#"{{"name":"{name}","truth":{truth:.2},"read":{:.2},"low":{low:.2},"high":{high:.2}}}"#, read.value.0);
+    println!(
+        r#"{{"way":"{way}","name":"{name}","truth":{truth:.2},"read":{:.2},"low":{low:.2},"high":{high:.2}}}"#,
+        read.value.0
+    );
+}
+
+/// An estimate without an interval.
+fn exact(cycles: f64) -> Estimate {
+    let value = CoreCycles(cycles);
+    Estimate { value, interval: [value; 2] }
 }
 
 fn find<'a>(report: &'a Report, name: &str) -> &'a Row {
@@ -430,33 +463,32 @@ fn execution_cost() -> f64 {
             *sum += call(function, times);
         }
     }
-    (seconds[1] - seconds[0]) / (rounds * times) as f64 / median(rulers)
+    (seconds[1] - seconds[0]) / (rounds * times) as f64 / quantile(rulers, 0.5)
 }
 
 fn main() {
     let cost = execution_cost();
-    let stated = report().execution.0;
-    println!(r#"{{"name":"an execution","truth":{cost:.2},"read":{stated:.2},"low":{stated:.2},"high":{stated:.2}}}"#);
+    print("cost", "an execution", cost, &exact(report().execution.0));
     for Timed { name, alone, timed } in &FUNCTIONS {
         let before = true_cycles(*alone);
         call(*timed, calls_in(*alone, TIMED));
         let truth = (before + true_cycles(*alone)) / 2.0;
-        print(name, truth, &find(&report(), name).cycles);
+        print("region", name, truth, &find(&report(), name).cycles);
     }
-    for (name, within, without, with) in NESTED {
-        let before = true_cycles(without);
-        call(with, calls_in(without, TIMED));
-        let truth = (before + true_cycles(without)) / 2.0;
+    for NestedRegions { name, part, alone, timed } in NESTED {
+        let before = true_cycles(alone);
+        call(timed, calls_in(alone, TIMED));
+        let truth = (before + true_cycles(alone)) / 2.0;
         let report = report();
         let row = find(&report, name);
-        print(name, truth, &row.cycles);
-        if let Some((inner, number)) = within {
+        print("nested", name, truth, &row.cycles);
+        if let Some((inner, number)) = part {
             let sum = row.own.value.0 + number * find(&report, inner).cycles.value.0;
-            println!(r#"{{"name":"{name}: parts","truth":{truth:.2},"read":{sum:.2},"low":{sum:.2},"high":{sum:.2}}}"#);
+            print("parts", name, truth, &exact(sum));
         }
         if name == "around recursion" {
             let own = find(&report, "recursive").own;
-            print("recursive: self", truth / 20.0, &own);
+            print("nested", "recursive: self", truth / 20.0, &own);
         }
     }
     if std::env::args().any(|argument| argument == "--report") {
