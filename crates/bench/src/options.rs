@@ -16,7 +16,8 @@ pub struct BenchOptions {
     /// hundred million samples
     #[arg(long)]
     pub full: bool,
-    /// Measurements of each snippet in the section `coverage` [default: 72; 1000 with --full]
+    /// Measurements of each snippet in the section `coverage` [default: 72; 1000 with --full], and
+    /// runs of each program in `programs` [default: 5; 20 with --full]
     #[arg(long, value_name = "N")]
     pub runs: Option<usize>,
     /// CPU to measure on [default: the last allowed one]

@@ -55,7 +55,7 @@ pub fn check_programs(lab: &mut Lab) -> SectionResult {
         let busy = lab.start_load(load)?;
         let mut readings = Readings::new();
         let mut times = Readings::new();
-        for _ in 0..RUNS[usize::from(lab.options.full)] {
+        for _ in 0..lab.options.runs.unwrap_or(RUNS[usize::from(lab.options.full)]) {
             for program in &programs {
                 add_readings(&mut readings, &run_program(lab, Command::new(program))?)?;
             }
