@@ -67,7 +67,9 @@ pub fn install_panic_hook() {
 }
 
 fn end_after_panic(panic: &PanicHookInfo) -> ! {
-    let why = panic.payload_as_str().unwrap_or("for an unknown reason");
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let why = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("for an unknown reason");
     let place = panic.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
     let remedy = "if a filter refuses system calls, or memory and processes are limited, allow more; otherwise report \
         this as a bug";
