@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl Outcome {
     /// The outcome for the message of a failed test.
     pub fn describe(&self) -> String {
         let Outcome { status, stdout, stderr, wall, survivors, files, .. } = self;
-        let shown: Vec<&str> = stdout.lines().map(|line| &line[..line.floor_char_boundary(400)]).collect();
+        let shown: Vec<String> = stdout.lines().map(|line| line.chars().take(400).collect()).collect();
         format!("  {status:?} in {wall:?}, {shown:?}, {stderr:?}, {survivors:?}, {files:?}")
     }
 }
@@ -222,7 +223,8 @@ impl CallWatcher {
         }
         let seen = self.calls.entry((caller, number)).or_default();
         *seen += 1;
-        (*seen - denial.first.min(*seen) < denial.count && *seen >= denial.first).then_some(denial.errno)
+        let is_refused = *seen >= denial.first && *seen - denial.first < denial.count;
+        is_refused.then_some(denial.errno)
     }
 
     fn find_caller(&self, call: &libc::seccomp_notif) -> Caller {
@@ -243,34 +245,40 @@ fn find_heap_end(call: &libc::seccomp_notif) -> Option<i64> {
     i64::from_str_radix(heap.split(['-', ' ']).nth(1)?, 16).ok()
 }
 
+/// The listener of a thread that has not tried to install the filter.
+const NOT_YET: i32 = i32::MIN;
+
 /// A thread with the filter, which starts a command. The filter may stop each of its system calls,
 /// so it tells everything in memory, and nobody waits for its end.
-#[derive(Default)]
 struct StartingThread {
-    listener: Mutex<Option<io::Result<i32>>>,
+    /// The descriptor on which calls arrive, or a negated error number. Nobody answers calls before
+    /// it is known, so it has no lock, which might wait.
+    listener: AtomicI32,
     child: Mutex<Option<io::Result<Child>>>,
 }
 
 impl StartingThread {
     /// Starts the thread; returns it with the descriptor on which calls arrive.
     fn start(mut command: Command, filter: Vec<libc::sock_filter>) -> io::Result<(Arc<StartingThread>, OwnedFd)> {
-        let thread = Arc::new(StartingThread::default());
+        let thread = StartingThread { listener: AtomicI32::new(NOT_YET), child: Mutex::new(None) };
+        let thread = Arc::new(thread);
         let told = Arc::clone(&thread);
         std::thread::spawn(move || {
             let installed = install_filter(&filter);
-            let is_installed = installed.is_ok();
-            *told.listener.lock().expect("no panic") = Some(installed);
-            if is_installed {
+            let code = installed.as_ref().map_or_else(|error| -error.raw_os_error().unwrap_or(libc::EINVAL), |fd| *fd);
+            told.listener.store(code, Ordering::Release);
+            if installed.is_ok() {
                 let child = command.spawn();
                 *told.child.lock().expect("no panic") = Some(child);
             }
         });
         loop {
-            if let Some(installed) = thread.listener.try_lock().ok().and_then(|mut told| told.take()) {
+            match thread.listener.load(Ordering::Acquire) {
+                NOT_YET => std::thread::sleep(Duration::from_micros(100)),
                 // SAFETY: the descriptor is new, and nobody else uses it.
-                return installed.map(|fd| (thread, unsafe { OwnedFd::from_raw_fd(fd) }));
+                fd @ 0.. => return Ok((thread, unsafe { OwnedFd::from_raw_fd(fd) })),
+                failed => return Err(io::Error::from_raw_os_error(-failed)),
             }
-            std::thread::sleep(Duration::from_micros(100));
         }
     }
 
