@@ -11,6 +11,9 @@ use crate::asm::{InstructionSyntax, TextPosition};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
+/// Words of lines that objdump and Julia print between code.
+const BANNERS: [&str; 4] = ["file format ", "Disassembly of section ", "Filename: ", "Source line: "];
+
 /// A statement with code, or a label alone.
 #[derive(Debug, Clone)]
 pub(super) struct AssemblyStatement<'a> {
@@ -101,7 +104,15 @@ impl<'a> AssemblyLines<'a> {
         if statement.is_empty() {
             return Ok(());
         }
+        if BANNERS.iter().any(|banner| statement.contains(banner)) {
+            self.dropped.push(DroppedLine::new_noise(line, statement, "it is not code"));
+            return Ok(());
+        }
         let at = position_in(line, whole, statement);
+        if matches!(statement, "..." | "\u{2026}" | "[...]") {
+            let remedy = "paste the code without gaps, or each part on its own";
+            return Err(at.error_expecting("code is left out here", remedy));
+        }
         if let Some(name) = parse_odd_function(statement) {
             if !self.is_data {
                 let function = Some(FunctionStart { name, is_declared: true });
@@ -185,7 +196,9 @@ impl<'a> AssemblyLines<'a> {
                 return Ok(());
             }
             Directive::Alignment => "it makes no code",
-            Directive::Data if self.is_data || self.is_after_code() => {
+            // Labels in front of a section of data, with none of its own, may name code after it.
+            Directive::Data if self.is_data => "it is data",
+            Directive::Data if self.is_after_code() => {
                 self.drop_labels_of_data();
                 "it is data"
             }
@@ -239,17 +252,32 @@ fn is_local_label(name: &str) -> bool {
     name.starts_with(['.', '$', '?']) || name.starts_with(|c: char| c.is_ascii_digit()) || name.starts_with("LBB")
 }
 
-/// A demangled name in front of a colon, such as `square(int):`, or `name PROC`.
+/// A demangled name in front of a colon, such as `square(int):`, a method of .NET, or `name PROC`.
 fn parse_odd_function(statement: &str) -> Option<&str> {
     let mut words = statement.split_whitespace();
     if words.any(|word| word.eq_ignore_ascii_case("proc")) {
-        let at = statement.to_ascii_lowercase().find(" proc")?;
+        let lower = statement.to_ascii_lowercase();
+        let at = lower.find(" proc").or_else(|| lower.find("\tproc"))?;
         return Some(statement[..at].trim());
+    }
+    if is_method(statement) {
+        return Some(statement);
     }
     let name = statement.strip_suffix(':')?.trim_end();
     let is_plain = name.chars().all(is_name_character);
     let is_odd = !name.is_empty() && !is_plain && !begins_with_instruction(name);
     is_odd.then(|| name.trim_matches('"'))
+}
+
+/// Whether a statement names a method of .NET: `Demo.Add(Int32, Int32)`.
+fn is_method(statement: &str) -> bool {
+    let Some((name, types)) = statement.strip_suffix(')').and_then(|inner| inner.split_once('(')) else { return false };
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "._+<>`".contains(c);
+    let is_type = |c: char| is_word(c) || ", []&*".contains(c);
+    name.contains('.')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(is_word)
+        && types.chars().all(is_type)
 }
 
 /// Splits `label: code`. A segment register in front of a colon belongs to the code.

@@ -151,7 +151,7 @@ fn select_marked<'a>(
 
 /// Drops the return at the end of a function, and what fills the space after it.
 fn drop_return(region: &mut AssemblyRegion, dropped: &mut Vec<DroppedLine>) {
-    if !region.is_function {
+    if !region.is_function && !ends_like_function(region) {
         return;
     }
     let code: Vec<usize> = (0..region.statements.len()).filter(|at| !region.statements[*at].code.is_empty()).collect();
@@ -172,6 +172,23 @@ fn drop_return(region: &mut AssemblyRegion, dropped: &mut Vec<DroppedLine>) {
     }
 }
 
+/// Whether code without a name is a function's: lines with a return at their end, which nothing
+/// before it prepares.
+fn ends_like_function(region: &AssemblyRegion) -> bool {
+    let code: Vec<&AssemblyStatement> =
+        region.statements.iter().filter(|statement| !statement.code.is_empty()).collect();
+    let code = &code[..code.len() - code.iter().rev().take_while(|statement| is_padding_text(statement.code)).count()];
+    let [first, .., before, last] = code else { return false };
+    let prepares = |statement: &&AssemblyStatement| {
+        let word = first_word(statement.code);
+        word.starts_with("call") || is_return_text(statement.code)
+    };
+    is_return_text(last.code)
+        && first.line != last.line
+        && !first_word(before.code).starts_with("push")
+        && !code[..code.len() - 1].iter().any(prepares)
+}
+
 /// Assembles a region. Lines and columns are those of the whole text.
 fn build_region(
     region: &AssemblyRegion,
@@ -179,6 +196,8 @@ fn build_region(
     init: Option<&str>,
 ) -> Result<RegionCode, BadSnippet> {
     let mut written = PlacedText::default();
+    let used: BTreeSet<&str> = region.statements.iter().flat_map(|statement| names_in(statement.code)).collect();
+    let odd_labels = rename_labels(&region.statements);
     for statement in &region.statements {
         if region.is_function && is_return_text(statement.code) {
             return Err(middle_return_error(statement.at));
@@ -187,7 +206,11 @@ fn build_region(
         if region.is_function && first_word(statement.code).starts_with("call") {
             return Err(refuse_call(statement.at, statement.code));
         }
-        let text = [statement.labels, statement.code].map(str::trim).join(" ");
+        // Names of functions may have characters that only their assembler knows.
+        let is_used = !region.is_function || names_in(statement.labels).any(|name| used.contains(name));
+        let labels = if is_used { statement.labels } else { "" };
+        let text = [labels, statement.code].map(str::trim).join(" ");
+        let text = odd_labels.iter().fold(text, |text, (odd, plain)| text.replace(odd, plain));
         let text = text.trim();
         if text.is_empty() {
             continue;
@@ -204,6 +227,14 @@ fn build_region(
     let listing = written.assemble(syntax)?;
     let init = init.unwrap_or_default().to_string();
     Ok(RegionCode { listing, text: written.to_clean_text(), init, ..RegionCode::default() })
+}
+
+/// Labels with characters that only their assembler knows, such as `$LL4@sum`, and names in their
+/// place, which are as long.
+fn rename_labels(statements: &[AssemblyStatement]) -> Vec<(String, String)> {
+    let labels = statements.iter().flat_map(|statement| names_in(statement.labels));
+    let odd = labels.filter(|label| label.contains(['$', '@', '?']));
+    odd.map(|label| (label.to_string(), label.replace(['$', '@', '?'], "_"))).collect()
 }
 
 /// The syntax that directives set for a region.

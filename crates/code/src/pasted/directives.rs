@@ -94,6 +94,7 @@ const DIRECTIVES: &[(Directive, &[&str])] = &[
             "savexmm128",
             "gnu_attribute",
             "indirect_symbol",
+            "format",
         ],
     ),
     (Directive::CodeSection, &["text", "code"]),
@@ -152,7 +153,8 @@ const DIRECTIVES: &[(Directive, &[&str])] = &[
 ];
 
 /// Directives of NASM and MASM that have no dot. Their names must not be instructions.
-const DOTLESS: [&str; 41] = [
+const DOTLESS: [&str; 42] = [
+    "format",
     "global",
     "extern",
     "use64",
@@ -205,6 +207,7 @@ impl Directive {
         let word = first_word(inner);
         let argument = inner.trim()[word.len()..].trim();
         match word.as_str() {
+            "include" if argument == "listing.inc" => return Some(Directive::NoCode),
             "bits" | ".bits" if argument == "64" => return Some(Directive::NoCode),
             "bits" | ".bits" if matches!(argument, "32" | "16") => return Some(Directive::NarrowCode),
             "section" | ".section" | ".pushsection" | "segment" if !argument.is_empty() => {
@@ -240,8 +243,11 @@ fn parse_intel_syntax(argument: &str) -> Directive {
 }
 
 fn section_kind(argument: &str) -> Directive {
-    let name = argument.trim_start_matches("__TEXT,__").trim_start_matches('"');
-    let is_code = name.starts_with(".text") || name.starts_with("text") || argument.contains(",\"ax\"");
+    let name = argument.trim_start_matches("__TEXT,__").trim_start_matches(['"', '\'']);
+    let is_code = name.starts_with(".text")
+        || name.starts_with("text")
+        || argument.contains(",\"ax\"")
+        || argument.contains(" executable");
     if is_code { Directive::CodeSection } else { Directive::DataSection }
 }
 
@@ -257,6 +263,8 @@ fn parse_masm(statement: &str) -> Option<Directive> {
         "segment" if name.to_ascii_lowercase().contains("text") => Some(Directive::CodeSection),
         "segment" => Some(Directive::DataSection),
         "ends" | "endp" => Some(Directive::NoCode),
+        // A stack variable of Microsoft's compiler; code that uses it is refused.
+        "=" if name.contains('$') => Some(Directive::NoCode),
         "equ" | "=" | "macro" => Some(Directive::Macro),
         "db" | "dw" | "dd" | "dq" => Some(Directive::Data),
         _ => None,

@@ -4,6 +4,7 @@ use super::text_words::{first_word, is_name_character, line_start, names_in};
 use crate::asm::registers::find_register;
 use crate::asm::{is_att_mnemonic, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
+use std::collections::BTreeSet;
 
 /// Remedy for 32-bit and 16-bit code.
 pub(super) const NARROW_CODE: &str = "write or compile it for 64-bit mode; 32-bit and 16-bit code isn't measured yet";
@@ -17,14 +18,53 @@ struct ForeignText {
 
 const FOREIGN_TEXTS: &[ForeignText] = &[
     ForeignText {
-        shows: |line| line.contains(" STEXT ") || is_go_line(line),
-        what: "this is Go's own assembly, whose names and operands differ from the processor's",
-        remedy: "build the program and paste `go tool objdump -s 'main.Name' PROGRAM`, which has the bytes",
+        shows: is_intermediate_line,
+        what: "this is LLVM's intermediate code, which has no registers yet",
+        remedy: "compile it with `llc FILE.ll`, and paste the file that llc writes",
     },
     ForeignText {
-        shows: |line| is_microsoft_line(line),
-        what: "this is a listing of Microsoft's compiler, whose names for stack variables are no addresses",
-        remedy: "paste the output of `dumpbin /disasm FILE.obj`, which has the bytes",
+        shows: |line| line.split_once("Code: ").is_some_and(|(_, bytes)| is_oops(bytes)),
+        what: "these are the bytes of a kernel's fault, which begin inside of an instruction",
+        remedy: "paste what the kernel's scripts/decodecode prints for this line",
+    },
+    ForeignText {
+        shows: |line| ["LOAD_FAST", "LOAD_CONST", "RETURN_VALUE", "BINARY_OP"].iter().any(|name| line.contains(name)),
+        what: "this is Python's byte code, not the processor's",
+        remedy: "measure code that a compiler made, such as the output of numba's inspect_asm()",
+    },
+    ForeignText {
+        shows: |line| line.starts_with("# Overhead ") || line.starts_with("# Samples:") || is_sample(line),
+        what: "this is a list of samples, which holds no code",
+        remedy: "paste the output of `perf annotate --stdio -s FUNCTION`",
+    },
+    ForeignText {
+        shows: |line| line.contains("IMark(") || line.contains(" = GET:I"),
+        what: "this is valgrind's intermediate code",
+        remedy: "paste the output of `objdump -d` for the same function",
+    },
+    ForeignText {
+        shows: |line| line.contains("\"CodeRegions\"") || line.contains("\"TargetInfo\""),
+        what: "this is llvm-mca's output in JSON",
+        remedy: "paste its output without -json",
+    },
+    ForeignText { shows: is_other_processor, what: "this is code of another processor", remedy: "paste x86-64 code" },
+    ForeignText {
+        shows: is_narrow_push,
+        what: "this is 32-bit code: 64-bit code can't push this register",
+        remedy: NARROW_CODE,
+    },
+    ForeignText {
+        shows: |line| {
+            let first = first_word(line);
+            matches!(first.as_str(), "function" | "procedure") || matches!(first.as_str(), "__asm" | "_asm")
+        },
+        what: "this is source code around assembly",
+        remedy: "paste the instructions alone",
+    },
+    ForeignText {
+        shows: |line| line.contains(" STEXT ") || is_go_line(line) || is_go_instruction(line),
+        what: "this is Go's own assembly, whose names and operands differ from the processor's",
+        remedy: "build the program and paste `go tool objdump -s 'main.Name' PROGRAM`, which has the bytes",
     },
     ForeignText {
         shows: is_source_line,
@@ -55,6 +95,7 @@ pub(super) fn refuse_foreign_text(lines: &[&str]) -> Result<(), BadSnippet> {
             return Err(line_start(number).error_expecting(foreign.what, foreign.remedy));
         }
     }
+    refuse_stack_variables(lines)?;
     let mut filled = (1..).zip(lines).filter(|(_, line)| !line.trim().is_empty());
     let Some((number, line)) = filled.next().filter(|_| lines.len() < 64) else { return Ok(()) };
     let Some(named) = NamedForm::parse(line.trim()) else { return Ok(()) };
@@ -70,6 +111,63 @@ fn is_go_line(line: &str) -> bool {
         && second.is_some_and(|word| word.len() == 5 && word.bytes().all(|byte| byte.is_ascii_digit()))
         && third.is_some_and(|word| word.starts_with('('));
     is_listing || first == Some("TEXT") && second.is_some_and(|word| word.contains("(SB)"))
+}
+
+/// `define i64 @f(i64 %a) {`, or `%m = mul i64 %a, %b`.
+fn is_intermediate_line(line: &str) -> bool {
+    let line = line.trim_start();
+    let defines = line.starts_with("define ") && line.contains('@');
+    defines || line.starts_with('%') && line.contains(" = ")
+}
+
+/// `48 89 c2 <48> 8b 07` behind `Code:`.
+fn is_oops(bytes: &str) -> bool {
+    let words: Vec<&str> = bytes.split_whitespace().map(|word| word.trim_matches(['<', '>', '(', ')'])).collect();
+    let is_byte = |word: &&str| word.len() == 2 && word.bytes().all(|digit| digit.is_ascii_hexdigit());
+    words.len() > 1 && words.iter().all(is_byte)
+}
+
+/// `prog 32035 48439.926137:     250000 cpu-clock:` of `perf script`.
+fn is_sample(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_time =
+        |word: &&str| word.strip_suffix(':').is_some_and(|time| time.contains('.') && time.parse::<f64>().is_ok());
+    words.len() > 4 && words[1..4].iter().any(is_time)
+}
+
+/// A load or store of ARM or RISC-V.
+fn is_other_processor(line: &str) -> bool {
+    const NAMES: [&str; 14] =
+        ["ldr", "str", "ldp", "stp", "adrp", "ldur", "stur", "cbz", "cbnz", "lw", "sw", "ld", "sd", "addi"];
+    let word = first_word(line);
+    let operand = line.trim_start().get(word.len()..).unwrap_or_default().trim_start();
+    let register = operand.split([',', ' ']).next().unwrap_or_default();
+    let is_register = register.len() > 1
+        && register.starts_with(['x', 'w', 'q', 'r', 'a', 't', 's', 'd'])
+        && register[1..].bytes().all(|digit| digit.is_ascii_digit());
+    NAMES.contains(&word.as_str()) && is_register
+}
+
+/// `push ebp`, or `pushl %ebp`.
+fn is_narrow_push(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_push = matches!(words.next(), Some("push" | "pushl" | "pop" | "popl" | "PUSH" | "POP"));
+    let register = words.next().unwrap_or_default().trim_start_matches('%').to_ascii_lowercase();
+    is_push && matches!(register.as_str(), "eax" | "ebx" | "ecx" | "edx" | "esi" | "edi" | "ebp" | "esp")
+}
+
+/// `ADDQ CX, DX`: a name with a size, and registers without `%`.
+fn is_go_instruction(line: &str) -> bool {
+    const REGISTERS: [&str; 9] = ["AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "R8"];
+    let word = line.split_whitespace().next().unwrap_or_default();
+    let lower = word.to_ascii_lowercase();
+    let is_sized = word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase()) && is_att_mnemonic(&lower);
+    let operands = line.trim_start().get(word.len()..).unwrap_or_default();
+    let has_register = names_in(operands).any(|name| REGISTERS.contains(&name));
+    is_sized
+        && has_register
+        && !line.contains('%')
+        && (!is_mnemonic(&lower) || lower == "movq" || operands.contains('('))
 }
 
 /// `int f(int x) {`, or `x = x * 3;`.
@@ -94,18 +192,29 @@ fn is_dump_line(line: &str) -> bool {
 fn is_ida_line(line: &str) -> bool {
     let after = line.strip_prefix(['.', '_']).and_then(|line| line.split_once(':'));
     let digits = after.map_or("", |(_, after)| after.split_whitespace().next().unwrap_or_default());
-    matches!(digits.len(), 8 | 16) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    let is_variable = line.split_once("= ").is_some_and(|(_, kind)| {
+        matches!(kind.split_whitespace().next(), Some("byte" | "word" | "dword" | "qword" | "xmmword"))
+            && kind.contains(" ptr ")
+    });
+    is_variable || matches!(digits.len(), 8 | 16) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// `x$ = 8`, or a line that only Microsoft's compiler writes.
-fn is_microsoft_line(line: &str) -> bool {
-    let constant = line.split_once('=').is_some_and(|(name, value)| {
-        let (name, value) = (name.trim(), value.trim());
-        name.contains('$') && !name.contains(' ') && value.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    constant
-        || line.contains("Listing generated by Microsoft")
-        || line.trim().eq_ignore_ascii_case("include listing.inc")
+/// The constant in `x$ = 8`, a stack variable of Microsoft's compiler.
+fn stack_variable(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_constant = name.contains('$') && !name.contains(' ') && value.bytes().all(|byte| byte.is_ascii_digit());
+    is_constant.then_some(name)
+}
+
+/// Fails if code uses a stack variable of Microsoft's compiler.
+fn refuse_stack_variables(lines: &[&str]) -> Result<(), BadSnippet> {
+    let variables: BTreeSet<&str> = lines.iter().filter_map(|line| stack_variable(line)).collect();
+    let is_used = |line: &&str| stack_variable(line).is_none() && names_in(line).any(|name| variables.contains(name));
+    let Some(index) = lines.iter().position(|line| !variables.is_empty() && is_used(&line)) else { return Ok(()) };
+    let what = "this is a listing of Microsoft's compiler, whose names for stack variables are no addresses";
+    let remedy = "paste the output of `dumpbin /disasm FILE.obj`, which has the bytes";
+    Err(line_start(index as u32 + 1).error_expecting(what, remedy))
 }
 
 /// A form as a table names it.

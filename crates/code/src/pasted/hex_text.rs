@@ -2,7 +2,7 @@
 
 use super::directives::Directive;
 use super::pasted_text::{PastedRegion, PastedText, RegionCode};
-use super::text_words::{line_start, require_regions};
+use super::text_words::{line_start, require_regions, strip_comment};
 use crate::asm::{Listing, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
@@ -15,9 +15,10 @@ pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSni
     let filled: Vec<(u32, &str)> =
         (1..).zip(lines.iter().map(|line| line.trim())).filter(|(_, line)| is_content(line)).collect();
     let Some(&(first, _)) = filled.first() else { return Ok(None) };
-    let regions = match read_table(&filled)? {
-        Some(regions) => regions,
-        None => {
+    let regions = match (read_table(&filled)?, decode_literal(&filled)) {
+        (Some(regions), _) => regions,
+        (None, Some(bytes)) => vec![new_region(String::new(), first, bytes)],
+        (None, None) => {
             let Some(words) = split_words(&filled) else { return Ok(None) };
             refuse_list(&filled, &words)?;
             let mut bytes = Vec::new();
@@ -34,7 +35,8 @@ fn is_content(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
 }
 
-fn new_region(name: String, line: u32, bytes: Vec<u8>) -> PastedRegion {
+/// A region of machine code.
+pub(super) fn new_region(name: String, line: u32, bytes: Vec<u8>) -> PastedRegion {
     let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
     while decoder.can_decode() {
         let start = decoder.position();
@@ -72,11 +74,38 @@ fn read_table(filled: &[(u32, &str)]) -> Result<Option<Vec<PastedRegion>>, BadSn
             let remedy = "leave out the number, or write blanks between the bytes";
             return Err(line_start(line).error_expecting(what, remedy));
         }
-        let bytes = HexWord { line, digits: hex }.to_bytes()?;
+        let bytes = HexWord { line, digits: hex, is_marked: false, has_prefix: false }.to_bytes()?;
         regions.push(new_region(hex.to_string(), line, bytes));
     }
     require_regions(regions.len(), "measure the rows of the file with --from FILE")?;
     Ok((!regions.is_empty()).then_some(regions))
+}
+
+/// Decodes `b'H\x01\xc0'` of Python and Rust, in which characters are bytes.
+fn decode_literal(filled: &[(u32, &str)]) -> Option<Vec<u8>> {
+    let [(_, text)] = filled else { return None };
+    let value = text.split_once('=').map_or(*text, |(_, value)| value.trim());
+    let value = value.trim_end_matches(';').strip_prefix('b')?;
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    let inner = value.strip_prefix(quote)?.strip_suffix(quote).filter(|inner| inner.contains("\\x"))?;
+    let mut bytes = Vec::new();
+    let mut rest = inner;
+    while let Some(c) = rest.chars().next() {
+        let (byte, length) = match (c, rest.as_bytes().get(1)) {
+            ('\\', Some(b'x')) => (u8::from_str_radix(rest.get(2..4)?, 16).ok()?, 4),
+            ('\\', Some(b'n')) => (b'\n', 2),
+            ('\\', Some(b't')) => (b'\t', 2),
+            ('\\', Some(b'r')) => (b'\r', 2),
+            ('\\', Some(b'0')) => (0, 2),
+            ('\\', Some(escaped @ (b'\\' | b'"' | b'\''))) => (*escaped, 2),
+            ('\\', _) => return None,
+            (c, _) if c.is_ascii() => (c as u8, 1),
+            _ => return None,
+        };
+        bytes.push(byte);
+        rest = &rest[length..];
+    }
+    Some(bytes)
 }
 
 fn is_column_names(text: &str) -> bool {
@@ -93,10 +122,17 @@ fn is_column_names(text: &str) -> bool {
 struct HexWord<'a> {
     line: u32,
     digits: &'a str,
+    /// Whether it shows that it is hexadecimal.
+    is_marked: bool,
+    /// Whether it began with `0x`, so that one digit is a byte too.
+    has_prefix: bool,
 }
 
 impl HexWord<'_> {
     fn to_bytes(self) -> Result<Vec<u8>, BadSnippet> {
+        if self.has_prefix && self.digits.len() == 1 {
+            return Ok(vec![u8::from_str_radix(self.digits, 16).expect("a digit")]);
+        }
         if self.digits.len() % 2 == 1 {
             let what = format!("`{}` has an odd number of hexadecimal digits", self.digits);
             return Err(line_start(self.line).error_expecting(what, "write two digits a byte"));
@@ -113,9 +149,28 @@ fn is_hex_word(word: &str) -> bool {
 /// Splits a text into words with digits; `None` if it has other words.
 fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
     let mut words = Vec::new();
+    let has_braces = filled.iter().any(|(_, text)| text.contains('{'));
     for &(line, text) in filled {
-        // The bytes of a C or Python variable.
-        let text = text.split_once('=').map_or(text, |(_, value)| value.trim());
+        let text = strip_comment(text).trim();
+        // The bytes of a C or Python variable. C may have a second one for their number.
+        let is_number = |value: &str| value.trim_end_matches(';').bytes().all(|digit| digit.is_ascii_digit());
+        let text = match text.split_once('=') {
+            Some((_, value)) if has_braces && is_number(value.trim()) => continue,
+            Some((_, value)) => value.trim(),
+            None => text,
+        };
+        // Data of assemblers, if each number shows that it is hexadecimal.
+        let data = DATA_DIRECTIVES.iter().find_map(|name| strip_word(text, name));
+        let is_marked = |word: &str| word.starts_with("0x") || word.starts_with("0X") || word.ends_with(['h', 'H']);
+        let text = match data {
+            Some(data) if data.split(',').all(|word| is_marked(word.trim())) => data,
+            _ => text,
+        };
+        // C# and Java: `new byte[] { 0x48 }`.
+        let text = match text.split_once('{') {
+            Some((before, value)) if before.trim_start().starts_with("new ") => value,
+            _ => text,
+        };
         let text = text.strip_prefix('b').filter(|rest| rest.starts_with(['"', '\''])).unwrap_or(text);
         let separates = |c: char| c.is_whitespace() || ",;\"'{}[]()".contains(c);
         for word in text.split(separates).filter(|word| !word.is_empty()) {
@@ -128,7 +183,12 @@ fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
             // `48:01:c0`; two parts may be an address and a byte.
             let parts: Vec<&str> = word.split([':', '-']).collect();
             if parts.len() > 2 && parts.iter().all(|part| part.len() == 2 && is_hex_word(part)) {
-                words.extend(parts.into_iter().map(|digits| HexWord { line, digits }));
+                words.extend(parts.into_iter().map(|digits| HexWord {
+                    line,
+                    digits,
+                    is_marked: false,
+                    has_prefix: false,
+                }));
                 continue;
             }
             words.push(parse_word(line, word)?);
@@ -136,17 +196,33 @@ fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
     }
     let has_digit = words.iter().any(|word| word.digits.bytes().any(|byte| byte.is_ascii_digit()));
     let is_instruction = words.first().is_some_and(|word| is_mnemonic(&word.digits.to_lowercase()));
-    let is_directive = filled.iter().any(|(_, text)| Directive::parse(text) == Some(Directive::Data));
+    let is_data = |text: &str| Directive::parse(text) == Some(Directive::Data);
+    let is_byte_data = |text: &str| DATA_DIRECTIVES.iter().any(|name| strip_word(text, name).is_some());
+    let is_marked = words.iter().all(|word| word.is_marked);
+    let is_directive = filled.iter().any(|(_, text)| is_data(text) && !(is_marked && is_byte_data(text)));
     (has_digit && !is_instruction && !is_directive).then_some(words)
+}
+
+/// Directives that write bytes.
+const DATA_DIRECTIVES: [&str; 4] = [".byte", "db", "DB", ".BYTE"];
+
+/// The text after a word.
+fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.strip_prefix(word).filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim)
 }
 
 /// Parses `48`, `4801c0`, `0x48` or `48h`.
 fn parse_word(line: u32, word: &str) -> Option<HexWord<'_>> {
-    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    let digits = digits.or_else(|| masm_digits(word)).unwrap_or(word);
+    let prefixed = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let digits = prefixed.or_else(|| masm_digits(word)).unwrap_or(word);
     let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let begins = word.starts_with(|c: char| c.is_ascii_digit()) || digits.len().is_multiple_of(2);
-    (is_hex && begins).then_some(HexWord { line, digits })
+    (is_hex && begins).then_some(HexWord {
+        line,
+        digits,
+        is_marked: digits.len() < word.len(),
+        has_prefix: prefixed.is_some(),
+    })
 }
 
 /// The digits of `48h` and `0afh`.
@@ -159,10 +235,29 @@ fn masm_digits(word: &str) -> Option<&str> {
 fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnippet> {
     let at = line_start(filled[0].0);
     let text = filled[0].1;
+    let is_decimal = |word: &HexWord| {
+        !word.has_prefix && word.digits.len() <= 3 && word.digits.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    let is_odd = words.iter().any(|word| word.digits.len() % 2 == 1);
+    if is_odd && words.len() > 1 && words.iter().all(is_decimal) {
+        let what = "these numbers may be decimal, and some have an odd number of digits";
+        return Err(at.error_expecting(what, "write each byte with two hexadecimal digits"));
+    }
     let braced = text.contains('{') && !filled.iter().any(|(_, text)| text.contains("0x") || text.contains("0X"));
     if braced && words.iter().all(|word| word.digits.bytes().all(|byte| byte.is_ascii_digit())) {
         let what = format!("the numbers of `{text}` may be decimal or hexadecimal");
         return Err(at.error_expecting(what, "write 0x in front of each byte"));
+    }
+    let is_address_line = |(_, text): &(u32, &str)| {
+        let mut lengths = text.split_whitespace().map(str::len);
+        let first = lengths.next().unwrap_or_default();
+        let rest: Vec<usize> = lengths.collect();
+        first >= LONG_WORD_DIGITS && !rest.is_empty() && rest.iter().all(|length| *length == 2)
+    };
+    if filled.iter().all(is_address_line) {
+        let address = text.split_whitespace().next().unwrap_or_default();
+        let what = format!("`{address}` may be an address or bytes");
+        return Err(at.error_expecting(what, "leave out addresses, and write blanks between all bytes"));
     }
     let is_word = |text: &str| is_hex_word(text.trim_matches('"')) && text.len() >= LONG_WORD_DIGITS;
     if filled.len() > 1 && filled.iter().all(|(_, text)| is_word(text)) {
@@ -198,6 +293,12 @@ mod tests {
             "48:01:c0",
             "# a block\n48 01\nc0\n",
             "4801c0,12.50",
+            "unsigned char code[] = {\n 0x48, 0x1, 0xc0\n};\nunsigned int code_len = 3;",
+            ".byte 0x48, 0x01, 0xc0",
+            "db 48h, 01h\ndb 0C0h",
+            "new byte[] { 0x48, 0x01, 0xC0 };",
+            "b'H\\x01\\xc0'",
+            "\\x48\\x01\\xc0  // add rax, rax",
             "hex,cycles\n4801c0,1.50\n",
         ] {
             assert_eq!(bytes(text), Some(vec![vec![0x48, 0x01, 0xc0]]), "{text}");
@@ -210,7 +311,7 @@ mod tests {
 
     #[test]
     fn two_meanings_are_errors() {
-        for text in ["{72, 15}", "4801c0\n90909090", "4801c0,30", "48 0", "4801c"] {
+        for text in ["{72, 15}", "4801c0\n90909090", "4801c0,30", "48 0", "4801c", "000000 48 01 c0"] {
             let found = read_hex_text(&text.lines().collect::<Vec<_>>());
             assert!(found.is_err(), "{text}: {found:?}");
         }

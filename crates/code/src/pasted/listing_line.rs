@@ -1,5 +1,7 @@
 //! Lines of a listing: addresses, bytes and instructions.
 
+use super::foreign_text::looks_like_instruction;
+
 /// A format of listings.
 pub(super) struct ListingFormat {
     /// The program that writes it.
@@ -42,6 +44,8 @@ pub(super) struct CodeLine<'a> {
     pub(super) prefix: Option<&'a str>,
     /// Name of the place that branches use, if it isn't the address.
     pub(super) label: Option<&'a str>,
+    /// The function that begins here, if the line itself names it.
+    pub(super) function: Option<&'a str>,
 }
 
 /// Takes a hexadecimal number, which may have a `0x` or a backtick inside.
@@ -91,7 +95,7 @@ pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLi
     // Arrows of `--visualize-jumps` stand between the address and the code.
     let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || "/|\\->+X".contains(c));
     let (bytes, text) = take_byte_pairs(rest);
-    let text = text.trim();
+    let text = strip_pointer(text);
     match (bytes.is_empty(), text.is_empty()) {
         (_, false) if text.starts_with("R_X86_64_") || text.starts_with("IMAGE_REL_AMD64_") => ListingLine::Relocation,
         (true, true) => ListingLine::Frame,
@@ -102,12 +106,52 @@ pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLi
     }
 }
 
+/// The text of an instruction without the arrow of the kernel's `decodecode`.
+fn strip_pointer(text: &str) -> &str {
+    text.split_once("<-- trapping").map_or(text, |(before, _)| before).trim()
+}
+
+/// Whether a text has an address in front of a colon and more text, as lines of code have.
+pub(super) fn begins_like_code_line(text: &str) -> bool {
+    let begins = text.starts_with("0x") || text.starts_with(|c: char| c.is_ascii_digit());
+    let after = take_address(text).and_then(|(_, after)| after.strip_prefix(':')).unwrap_or_default();
+    begins && after.starts_with([' ', '\t']) && !after.trim().is_empty()
+}
+
+/// Whether an instruction follows words with digits, such as bytes or shares.
+pub(super) fn has_code_behind_digits(text: &str) -> bool {
+    const WORDS_MOST: usize = 24;
+    let mut rest = text.trim();
+    for words in 0..WORDS_MOST {
+        if words > 0 && looks_like_instruction(rest) {
+            return true;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let is_number = |c: char| c.is_ascii_hexdigit() || !c.is_ascii() || ".%:|x`".contains(c);
+        let is_symbol = rest.starts_with('<');
+        if end == rest.len() || !(is_symbol || rest[..end].chars().all(is_number)) {
+            return false;
+        }
+        rest = rest[end..].trim_start();
+    }
+    false
+}
+
 /// Parses `0000000000001139 <main>:`, or `<main>:` without an address.
 pub(super) fn parse_header(line: &str) -> Option<ListingLine<'_>> {
     let line = line.trim();
-    let after = take_address(line).map_or(line, |(_, after)| after);
-    let name = after.trim_start().strip_prefix('<')?.strip_suffix(">:")?;
-    Some(ListingLine::Header { name })
+    let line = match line.split_once("> (File Offset: ") {
+        Some((before, _)) => &line[..=before.len()],
+        None => line.strip_suffix(':')?,
+    };
+    let (has_address, after) = take_address(line).map_or((false, line), |(_, after)| (true, after));
+    let name = after.trim_start().strip_prefix('<')?.strip_suffix('>')?;
+    // `llvm-objdump --symbolize-operands` numbers the places in a function.
+    let is_place = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    Some(match !has_address && name.strip_prefix('L').is_some_and(is_place) {
+        true => ListingLine::Frame,
+        false => ListingLine::Header { name },
+    })
 }
 
 #[cfg(test)]

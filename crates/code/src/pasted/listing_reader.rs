@@ -6,15 +6,19 @@ use super::foreign_text::{is_prefix, looks_like_instruction};
 use super::functions::{
     FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
 };
-use super::listing_line::{CodeLine, ListingFormat, ListingLine, take_address};
+use super::listing_line::{
+    CodeLine, ListingFormat, ListingLine, begins_like_code_line, has_code_behind_digits, take_address,
+};
 use super::listings::FORMATS;
 use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
 use super::markers::{self, MarkedCode};
 use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
 use super::text_words::{
-    first_word, line_start, position_in, require_count, require_regions, split_statements, strip_comment,
+    first_word, is_name_character, line_start, position_in, require_count, require_regions, split_statements,
+    strip_comment,
 };
+use crate::asm::registers::find_register;
 use crate::asm::{self, InstructionSyntax, Listing};
 use cyclescope_core::error::BadSnippet;
 use std::collections::{BTreeSet, HashMap};
@@ -138,6 +142,10 @@ fn split_functions<'a>(
             ListingLine::Header { name } => functions.push(ListedFunction { name, ..ListedFunction::default() }),
             ListingLine::End => functions.push(ListedFunction::default()),
             ListingLine::Code(code) => {
+                if let Some(name) = code.function {
+                    functions.push(ListedFunction { name, ..ListedFunction::default() });
+                }
+                let current = functions.last_mut().expect("there is one");
                 if let Some(line) = current.gap {
                     let remedy = "paste the bytes that `...` stands for (objdump -z), or each part on its own";
                     let missing = line_start(line).error_expecting("bytes are left out here", remedy);
@@ -163,7 +171,8 @@ fn split_functions<'a>(
             ListingLine::Frame if whole.trim().is_empty() => {}
             ListingLine::Frame => dropped.push(DroppedLine::new_noise(number, whole, "it is not code")),
             ListingLine::Unknown => {
-                if !is_exact && is_assembly(strip_comment(whole)) {
+                let may_be_code = is_assembly(strip_comment(whole)) || has_code_behind_digits(whole);
+                if !is_exact && may_be_code || begins_like_code_line(whole.trim_start()) {
                     let what = "this line may be an instruction or source code";
                     let remedy = "delete it, or paste the instructions alone";
                     return Err(line_start(number).error_expecting(what, remedy));
@@ -176,11 +185,13 @@ fn split_functions<'a>(
     Ok(functions)
 }
 
-/// Joins prefixes on lines of their own with the instructions after them.
+/// Joins prefixes and first bytes on lines of their own with the instructions after them.
 fn join_prefixes(code: Vec<PlacedCode>) -> Vec<PlacedCode> {
     let mut joined: Vec<PlacedCode> = Vec::with_capacity(code.len());
     for mut placed in code {
-        if let Some(before) = joined.pop_if(|before| before.code.prefix.is_none() && is_prefix(before.code.text)) {
+        if let Some(before) = joined.pop_if(|before| {
+            before.code.prefix.is_none() && (is_prefix(before.code.text) || before.code.text.is_empty())
+        }) {
             placed.code.prefix = Some(before.code.text);
             placed.code.address = before.code.address;
             placed.code.bytes.splice(0..0, before.code.bytes);
@@ -314,6 +325,8 @@ struct PlaceLabels {
     /// Places that a branch leads to.
     targets: BTreeSet<u64>,
     has_addresses: bool,
+    /// Labels on lines of their own.
+    names: BTreeSet<String>,
 }
 
 impl PlaceLabels {
@@ -325,8 +338,18 @@ impl PlaceLabels {
             false => code.label.and_then(take_address).map(|(address, _)| address),
         };
         let places = code.iter().chain(end).filter_map(|placed| place(&placed.code)).collect();
-        let targets = code.iter().filter_map(|placed| branch_target(placed.code.text)).map(|(target, _)| target);
-        PlaceLabels { places, targets: targets.collect(), has_addresses }
+        let targets =
+            code.iter().filter_map(|placed| branch_target(instruction_of(placed.code.text))).map(|(target, _)| target);
+        let names = code.iter().filter_map(|placed| placed.code.text.strip_suffix(':')).map(str::to_string);
+        PlaceLabels { places, targets: targets.collect(), has_addresses, names: names.collect() }
+    }
+
+    /// Whether a branch leads to a name that is no label of the text.
+    fn is_unknown_name(&self, text: &str) -> bool {
+        let operand = text.split_whitespace().last().unwrap_or_default();
+        let is_name = operand.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '.' | '_'))
+            && operand.chars().all(is_name_character);
+        is_name && find_register(operand).is_none() && !self.names.contains(operand)
     }
 
     /// The label of an instruction, if a branch leads to it.
@@ -339,15 +362,14 @@ impl PlaceLabels {
     /// The text of an instruction with a label as its target.
     fn rewrite_target(&self, placed: &PlacedCode) -> Result<String, BadSnippet> {
         let full = placed.full_text();
-        // A line has one instruction, so that `;` starts a comment.
-        let text = split_statements(strip_comment(&full))[0].trim_end();
+        let text = instruction_of(&full);
         let Some((target, before)) = branch_target(text) else {
-            let is_direct = is_branch_name(&first_word(text)) && text.contains('<');
+            let is_direct = is_branch_name(&first_word(text)) && (text.contains('<') || self.is_unknown_name(text));
             return match is_direct {
                 true if first_word(text).starts_with("call") => Err(refuse_call(placed.at(), text)),
                 true => Err(placed.at().error_expecting(
                     format!("`{text}` leads to a place that the text doesn't show"),
-                    "paste the text with its addresses or bytes",
+                    "paste the text with its addresses, bytes or labels, or leave this line out",
                 )),
                 false => Ok(text.to_string()),
             };
@@ -362,6 +384,12 @@ impl PlaceLabels {
             && self.places.last().is_some_and(|last| target < *last);
         Err(refuse_target(placed.at(), text, inside))
     }
+}
+
+/// The instruction of a line without comments. A line has one instruction, so that `;` starts a
+/// comment.
+fn instruction_of(text: &str) -> &str {
+    split_statements(strip_comment(text))[0].trim_end()
 }
 
 /// Name of the label at an address. It is as long as the address with its `0x` at most.
@@ -398,7 +426,8 @@ fn branch_target(text: &str) -> Option<(u64, &str)> {
     }
     let (address, after) = take_address(&text[operand_start..])?;
     let after = after.trim_start();
-    let is_whole = after.is_empty() || after.starts_with(['<', '#']) || after.starts_with("//");
+    let is_whole =
+        after.is_empty() || after.starts_with(['<', '#']) || ["//", "->"].iter().any(|mark| after.starts_with(mark));
     is_whole.then(|| (address, &text[..operand_start]))
 }
 

@@ -5,6 +5,7 @@ use super::functions::{
 };
 use super::listing_line::CodeLine;
 use super::pasted_text::{DroppedLine, RegionCode};
+use super::runtime_text::mark_hexadecimal;
 use super::text_words::position_in;
 use crate::asm::{self, InstructionSyntax, Listing, TextPosition};
 use cyclescope_core::error::BadSnippet;
@@ -124,12 +125,23 @@ fn check_text(line: &DecodedLine, syntax: Option<InstructionSyntax>) -> Result<(
     let Ok(listing) = read else { return Ok(()) };
     let [written] = listing.instructions() else { return Ok(()) };
     let [says, holds] = [written, &instruction].map(describe_instruction);
-    if says == holds || are_both_idle(written, &instruction) {
+    if says == holds || are_both_idle(written, &instruction) || says_in_hexadecimal(text, &holds) {
         return Ok(());
     }
     let message = format!("the bytes are `{holds}`, but the text is `{says}`");
     let remedy = "correct one of them: paste the bytes alone, or the instructions without bytes";
     Err(line.placed.at().error_expecting(message, remedy))
+}
+
+/// Whether a text is this instruction if its numbers are hexadecimal without a mark, as x64dbg
+/// writes them.
+fn says_in_hexadecimal(text: &str, holds: &str) -> bool {
+    let marked = mark_hexadecimal(text);
+    let read = if marked == text { None } else { asm::parse_assembly(&marked).ok() };
+    read.is_some_and(|listing| match listing.instructions() {
+        [written] => describe_instruction(written) == holds,
+        _ => false,
+    })
 }
 
 /// Text of an instruction that is the same for all of its encodings.

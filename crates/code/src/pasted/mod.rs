@@ -5,20 +5,24 @@
 //! the text has addresses or bytes, they must agree with the instructions. A text with two possible
 //! meanings is an error that names both.
 //!
-//! [`read_pasted`] tries the readers in a fixed order: machine code in hexadecimal, listings,
-//! texts without code that are refused by name, and assembly. A new format of listings is a file in
+//! [`read_pasted`] removes what mail, web pages and editors put around a text. Then it tries the
+//! readers in a fixed order: dumps of bytes, machine code in hexadecimal, listings, texts without
+//! code that are refused by name, and assembly. A new format of listings is a file in
 //! `listings/` and a line in its list.
 //!
 //! Limits: 64-bit code. Data, relocations and calls to other functions are refused.
 
 mod assembly_lines;
 mod assembly_reader;
+mod byte_dump;
+mod decorations;
 mod dialect;
 mod directives;
 mod exegesis;
 mod foreign_text;
 mod functions;
 mod hex_text;
+mod inline_assembly;
 mod listing_line;
 mod listing_reader;
 mod listings;
@@ -26,6 +30,7 @@ mod machine_code;
 mod markers;
 mod pasted_text;
 mod placed_text;
+mod runtime_text;
 mod semicolons;
 mod text_words;
 
@@ -43,22 +48,33 @@ use cyclescope_core::error::BadSnippet;
 /// Fails if the text isn't understood, or has two meanings. An error in one of several regions is
 /// in that region.
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
-    let text = &text_words::blank_fences(text);
-    let lines: Vec<&str> = text.lines().collect();
-    text_words::require_lines(lines.len())?;
-    foreign_text::refuse_other_machine(&lines)?;
-    let found = match hex_text::read_hex_text(&lines)? {
-        Some(found) => found,
-        None => match listing_reader::read_listing(&lines, syntax)? {
-            Some(found) => found,
-            None => {
-                foreign_text::refuse_foreign_text(&lines)?;
-                assembly_reader::read_assembly(text, syntax)?
-            }
-        },
-    };
+    let found = read_plain(text, syntax).map_err(|error| {
+        let remedy = || Some("paste the instructions alone, and start other lines with `#`".to_string());
+        BadSnippet { expected: error.expected.clone().filter(|words| !words.is_empty()).or_else(remedy), ..error }
+    })?;
     if let [PastedRegion { code: Err(error), .. }] = &found.regions[..] {
         return Err(error.clone());
     }
     Ok(found)
+}
+
+fn read_plain(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+    text_words::require_lines(text.lines().count())?;
+    let plain = runtime_text::translate_runtime_text(&decorations::strip_decorations(text)?);
+    let lines: Vec<&str> = plain.lines().collect();
+    let inline = inline_assembly::read_inline_assembly(&lines)?;
+    let plain = inline.unwrap_or(plain);
+    let lines: Vec<&str> = plain.lines().collect();
+    foreign_text::refuse_other_machine(&lines)?;
+    if let Some(found) = byte_dump::read_byte_dump(&lines)? {
+        return Ok(found);
+    }
+    if let Some(found) = hex_text::read_hex_text(&lines)? {
+        return Ok(found);
+    }
+    if let Some(found) = listing_reader::read_listing(&lines, syntax)? {
+        return Ok(found);
+    }
+    foreign_text::refuse_foreign_text(&lines)?;
+    assembly_reader::read_assembly(&plain, syntax)
 }

@@ -105,12 +105,6 @@ pub(super) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c| !is_name_character(c)).filter(|name| !name.is_empty())
 }
 
-/// Replaces the lines around a code block of Markdown by empty ones. Other lines don't change.
-pub(super) fn blank_fences(text: &str) -> String {
-    let is_fence = |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-    text.split_inclusive('\n').map(|line| if is_fence(line) { "\n" } else { line }).collect()
-}
-
 /// Replaces comments between `/*` and `*/` by blanks. Lines and columns don't change.
 pub(super) fn blank_block_comments(text: &str) -> String {
     let mut blanked = String::with_capacity(text.len());

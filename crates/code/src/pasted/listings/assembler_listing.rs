@@ -4,10 +4,50 @@
 //!    2 0000 4801C3     f: addq %rax, %rbx
 //! ```
 
+use crate::pasted::directives::Directive;
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};
+use std::collections::BTreeSet;
 
-pub(super) const FORMAT: ListingFormat =
-    ListingFormat { name: "assembler listing", read: |lines| lines.iter().map(|line| parse_line(line)).collect() };
+pub(super) const FORMAT: ListingFormat = ListingFormat { name: "assembler listing", read: read_lines };
+
+fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
+    let functions: BTreeSet<&str> = lines.iter().filter_map(|line| declared_function(line)).collect();
+    let mut is_data = false;
+    let mut read_next = |line: &&'a str| {
+        let parsed = match label_of(line).filter(|name| functions.contains(name)) {
+            Some(name) => ListingLine::Header { name },
+            None => parse_line(line),
+        };
+        match parsed {
+            ListingLine::Code(code) if Directive::parse(code.text) == Some(Directive::Data) => {
+                is_data = true;
+                ListingLine::Frame
+            }
+            ListingLine::MoreBytes(_) if is_data => ListingLine::Frame,
+            ListingLine::Code(code) => {
+                is_data = false;
+                ListingLine::Code(code)
+            }
+            parsed => parsed,
+        }
+    };
+    lines.iter().map(&mut read_next).collect()
+}
+
+/// The name in ` 5  .type f, @function`.
+fn declared_function(line: &str) -> Option<&str> {
+    let (_, text) = line.split_once(".type")?;
+    let (name, kind) = text.split_once(',')?;
+    kind.contains("function").then_some(name.trim())
+}
+
+/// The name in ` 7  f:`, a line without code.
+fn label_of(line: &str) -> Option<&str> {
+    let (number, rest) = split_word(line);
+    let name = rest.trim().strip_suffix(':')?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    (is_number && !name.contains(char::is_whitespace)).then_some(name)
+}
 
 fn parse_line(line: &str) -> ListingLine<'_> {
     let (number, rest) = split_word(line);
@@ -21,6 +61,14 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     if let Some((address, "")) = take_address(offset).filter(|_| matches!(offset.len(), 4 | 8)) {
         let (word, text) = split_word(after);
         return match take_byte_word(word.trim_end_matches('-')) {
+            Some((bytes, _)) if take_full_words(text).1.len() < text.len() => {
+                let (more, text) = take_full_words(text);
+                let bytes = [bytes, more].concat();
+                match text.trim() {
+                    "" => ListingLine::MoreBytes(bytes),
+                    text => ListingLine::Code(CodeLine { address: Some(address), bytes, text, ..CodeLine::default() }),
+                }
+            }
             Some((bytes, _)) if !text.trim().is_empty() => {
                 ListingLine::Code(CodeLine { address: Some(address), bytes, text: text.trim(), ..CodeLine::default() })
             }
@@ -32,10 +80,27 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     more_bytes(offset, after)
 }
 
+/// Takes further words of four bytes or less, as `--listing-lhs-width` prints them. GNU as writes
+/// digits in capital letters, and names of instructions in small ones.
+fn take_full_words(text: &str) -> (Vec<u8>, &str) {
+    let (mut bytes, mut rest) = (Vec::new(), text);
+    loop {
+        let (word, after) = split_word(rest);
+        let is_word = word.len() <= 8 && !word.bytes().any(|byte| byte.is_ascii_lowercase());
+        match take_byte_word(word).filter(|_| is_word) {
+            Some((more, _)) => bytes.extend(more),
+            None => return (bytes, rest),
+        }
+        rest = after;
+    }
+}
+
 /// Bytes that follow those of the line before, or a line without code.
 fn more_bytes<'a>(word: &str, after: &str) -> ListingLine<'a> {
     match take_byte_word(word) {
-        Some((bytes, "")) if after.trim().is_empty() => ListingLine::MoreBytes(bytes),
+        Some((bytes, "")) if take_full_words(after).1.trim().is_empty() => {
+            ListingLine::MoreBytes([bytes, take_full_words(after).0].concat())
+        }
         _ => ListingLine::Frame,
     }
 }

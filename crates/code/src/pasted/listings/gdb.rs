@@ -13,7 +13,8 @@ pub(super) const FORMAT: ListingFormat =
 
 fn parse_line(line: &str) -> ListingLine<'_> {
     // The window of `layout asm` has a frame, and marks of breakpoints.
-    let trimmed = line.trim_matches(|c: char| c.is_whitespace() || c == '\u{2502}');
+    // Its extensions mark the current line with arrows of their own.
+    let trimmed = line.trim().trim_matches(|c: char| c.is_whitespace() || !c.is_ascii());
     if let Some(name) = trimmed.strip_prefix("Dump of assembler code for function ") {
         return ListingLine::Header { name: name.trim_end_matches(':') };
     }
@@ -31,6 +32,14 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     if code.starts_with("0x")
         && let Some((address, rest)) = take_address(code)
         && let Some(rest) = skip_symbol(rest)
+    {
+        return parse_after_address(Some(address), rest);
+    }
+    // lldb with bytes: `a.out[0x100003f60] <+0>:  55  pushq  %rbp`.
+    if let Some((program, rest)) = code.split_once("[0x")
+        && !program.contains(char::is_whitespace)
+        && let Some((address, rest)) = take_address(rest)
+        && let Some(rest) = rest.strip_prefix(']').and_then(skip_symbol)
     {
         return parse_after_address(Some(address), rest);
     }

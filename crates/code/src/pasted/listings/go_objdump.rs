@@ -7,8 +7,13 @@
 
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};
 
-pub(super) const FORMAT: ListingFormat =
-    ListingFormat { name: "go tool objdump", read: |lines| lines.iter().map(|line| parse_line(line)).collect() };
+pub(super) const FORMAT: ListingFormat = ListingFormat { name: "go tool objdump", read: read_lines };
+
+fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
+    let is_go = lines.iter().any(|line| line.contains("(SB)")) || lines.iter().any(|line| line.contains(".go:"));
+    let parse = |line: &&'a str| if is_go { parse_line(line) } else { ListingLine::Unknown };
+    lines.iter().map(parse).collect()
+}
 
 fn parse_line(line: &str) -> ListingLine<'_> {
     let trimmed = line.trim();
@@ -23,12 +28,19 @@ fn parse_line(line: &str) -> ListingLine<'_> {
 
 fn parse_code(line: &str) -> Option<ListingLine<'_>> {
     let end = line.find(char::is_whitespace)?;
-    let (file, number) = line[..end].rsplit_once(':')?;
-    if !file.contains('.') || !number.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let rest = line[end..].trim_start();
+    // `-S` prints source lines in front of code, and no names of files.
+    let rest = match line[..end].rsplit_once(':') {
+        Some((file, number)) if file.contains('.') && number.bytes().all(|digit| digit.is_ascii_digit()) => {
+            line[end..].trim_start()
+        }
+        Some(_) => return None,
+        None => line,
+    };
     let (address, rest) = take_address(rest).filter(|_| rest.starts_with("0x"))?;
     let (bytes, text) = take_byte_word(rest.trim_start())?;
+    // Go writes names in capital letters; its dumps have digits here.
+    if !text.trim_start().starts_with(|c: char| c.is_ascii_uppercase() || c == '?') {
+        return None;
+    }
     Some(ListingLine::Code(CodeLine { address: Some(address), bytes, text: text.trim(), ..CodeLine::default() }))
 }

@@ -8,6 +8,7 @@ mod mca_table;
 mod objdump;
 mod perf_annotate;
 mod perf_browser;
+mod port_table;
 
 use super::listing_line::ListingFormat;
 
@@ -20,5 +21,6 @@ pub(super) const FORMATS: &[ListingFormat] = &[
     go_objdump::FORMAT,
     address_column::FORMAT,
     mca_table::FORMAT,
+    port_table::FORMAT,
     assembler_listing::FORMAT,
 ];

@@ -5,6 +5,7 @@
 //!     1139:  55                     push   %rbp
 //! ```
 
+use crate::pasted::foreign_text::begins_with_instruction;
 use crate::pasted::listing_line::{
     CodeLine, ListingFormat, ListingLine, parse_after_address, parse_header, take_address, take_byte_pairs,
 };
@@ -27,17 +28,40 @@ pub(super) fn parse_line(line: &str) -> ListingLine<'_> {
     if let Some((address, rest)) = take_address(line.trim_start())
         && !line.trim_start().starts_with("0x")
         && let Some(rest) = rest.strip_prefix(':')
+        // The kernel's `decodecode` marks the instruction of a fault.
+        && let rest = rest.strip_prefix('*').unwrap_or(rest)
         && rest.starts_with([' ', '\t'])
     {
         return parse_after_address(Some(address), rest);
     }
+    if let Some(code) = parse_prefix_address(line) {
+        return code;
+    }
     // `--no-addresses`, and the further bytes of dumpbin.
     let (bytes, text) = take_byte_pairs(trimmed);
+    let is_code = line.starts_with('\t') || begins_with_instruction(strip_comment_mark(text));
+    let text = if line.starts_with('\t') { text } else { strip_comment_mark(text) };
     match (bytes.is_empty(), text.trim()) {
         (true, _) => ListingLine::Unknown,
         (false, "") if !line.starts_with(char::is_whitespace) => ListingLine::Unknown,
         (false, "") => ListingLine::MoreBytes(bytes),
-        (false, text) if line.starts_with('\t') => ListingLine::Code(CodeLine { bytes, text, ..CodeLine::default() }),
+        (false, text) if is_code => ListingLine::Code(CodeLine { bytes, text, ..CodeLine::default() }),
         _ => ListingLine::Unknown,
     }
+}
+
+/// Parses `0000000000001139 <main+0x4> mov %rsp,%rbp` of `--prefix-addresses`.
+fn parse_prefix_address(line: &str) -> Option<ListingLine<'_>> {
+    let (address, rest) = take_address(line)?;
+    let (symbol, rest) = rest.strip_prefix(" <")?.split_once("> ")?;
+    let (bytes, text) = take_byte_pairs(rest.trim_start());
+    let text = text.trim();
+    let function = Some(symbol).filter(|symbol| !symbol.contains("+0x"));
+    let code = CodeLine { address: Some(address), bytes, text, function, ..CodeLine::default() };
+    begins_with_instruction(text).then_some(ListingLine::Code(code))
+}
+
+/// The text after a mark that makes it a comment: `48 01 d8  ; add rax, rbx`.
+fn strip_comment_mark(text: &str) -> &str {
+    text.trim_start().trim_start_matches([';', '#']).trim_start()
 }

@@ -7,16 +7,19 @@
 //! ```
 
 use crate::pasted::foreign_text::begins_with_instruction;
-use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, parse_header, take_address};
+use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, parse_header, take_address, take_byte_pairs};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "perf annotate", read: read_lines };
 
-/// Marks in front of branches, calls and returns.
-const ARROWS: [char; 4] = ['\u{2191}', '\u{2193}', '\u{2192}', '\u{2190}'];
+/// Whether a character is a mark in front of an instruction: an arrow, or a line to a target.
+fn is_mark(c: char) -> bool {
+    !c.is_ascii() || c.is_whitespace()
+}
 
 fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
-    let is_browser =
-        |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || line.contains('\u{2502}');
+    // Julia draws bars in comments.
+    let has_bar = |line: &str| line.contains('\u{2502}') && !line.trim_start().starts_with([';', '#']);
+    let is_browser = |line: &&str| line.starts_with("Percent ") || line.trim() == "Percent" || has_bar(line);
     if !lines.iter().any(is_browser) {
         return vec![ListingLine::Unknown; lines.len()];
     }
@@ -36,14 +39,19 @@ fn parse_line(line: &str) -> ListingLine<'_> {
         return header;
     }
     let (label, text) = match take_address(rest) {
-        Some((_, after)) if after.starts_with(": ") || after == ":" => {
+        Some((_, after))
+            if after == ":" || after.starts_with(':') && !after[1..].starts_with(|c: char| c.is_ascii_graphic()) =>
+        {
             (Some(&rest[..rest.len() - after.len()]), after[1..].trim_start())
         }
         _ => (None, rest),
     };
-    let text = text.trim_start_matches(ARROWS).trim();
+    let text = text.trim_start_matches(is_mark).trim();
+    // `--asm-raw` has the bytes.
+    let (bytes, text) = take_byte_pairs(text);
+    let text = text.trim_start_matches(is_mark).trim();
     match begins_with_instruction(text) {
-        true => ListingLine::Code(CodeLine { text, label, ..CodeLine::default() }),
+        true => ListingLine::Code(CodeLine { bytes, text, label, ..CodeLine::default() }),
         false => ListingLine::Unknown,
     }
 }
