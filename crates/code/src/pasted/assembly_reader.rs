@@ -197,7 +197,7 @@ fn build_region(
 ) -> Result<RegionCode, BadSnippet> {
     let mut written = PlacedText::default();
     let used: BTreeSet<&str> = region.statements.iter().flat_map(|statement| names_in(statement.code)).collect();
-    let odd_labels = rename_labels(&region.statements);
+    let odd_labels = find_odd_labels(&region.statements);
     for statement in &region.statements {
         if region.is_function && is_return_text(statement.code) {
             return Err(middle_return_error(statement.at));
@@ -210,7 +210,7 @@ fn build_region(
         let is_used = !region.is_function || names_in(statement.labels).any(|name| used.contains(name));
         let labels = if is_used { statement.labels } else { "" };
         let text = [labels, statement.code].map(str::trim).join(" ");
-        let text = odd_labels.iter().fold(text, |text, (odd, plain)| text.replace(odd, plain));
+        let text = rename_labels(&text, &odd_labels);
         let text = text.trim();
         if text.is_empty() {
             continue;
@@ -229,12 +229,20 @@ fn build_region(
     Ok(RegionCode { listing, text: written.to_clean_text(), init, ..RegionCode::default() })
 }
 
-/// Labels with characters that only their assembler knows, such as `$LL4@sum`, and names in their
-/// place, which are as long.
-fn rename_labels(statements: &[AssemblyStatement]) -> Vec<(String, String)> {
+/// Labels with characters that only their assembler knows, such as `$LL4@sum`.
+fn find_odd_labels<'a>(statements: &[AssemblyStatement<'a>]) -> BTreeSet<&'a str> {
     let labels = statements.iter().flat_map(|statement| names_in(statement.labels));
-    let odd = labels.filter(|label| label.contains(['$', '@', '?']));
-    odd.map(|label| (label.to_string(), label.replace(['$', '@', '?'], "_"))).collect()
+    labels.filter(|label| label.contains(['$', '@', '?'])).collect()
+}
+
+/// A text with plain names in place of odd labels. Columns stay.
+fn rename_labels(text: &str, odd: &BTreeSet<&str>) -> String {
+    let mut renamed = text.to_string();
+    for name in names_in(text).filter(|name| odd.contains(name)) {
+        let at = name.as_ptr() as usize - text.as_ptr() as usize;
+        renamed.replace_range(at..at + name.len(), &name.replace(['$', '@', '?'], "_"));
+    }
+    renamed
 }
 
 /// The syntax that directives set for a region.

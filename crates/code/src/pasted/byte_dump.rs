@@ -32,6 +32,8 @@ struct DumpLine<'a> {
 
 /// Fewest digits of an address.
 const ADDRESS_DIGITS: usize = 4;
+/// Digits of an octal address of od.
+const OCTAL_DIGITS: usize = 7;
 /// Fewest digits of an address in front of words.
 const WORD_ADDRESS_DIGITS: usize = 6;
 /// Most groups of digits in a line.
@@ -62,7 +64,7 @@ pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSn
         let remedy = "paste the output of `hexdump -C FILE`, `od -tx1 FILE` or `xxd -p FILE`";
         return Err(at.error_expecting("this dump has words, whose bytes are swapped", remedy));
     }
-    let is_counted = found.len() > 1 && (counts(16) || counts(8));
+    let is_counted = found.len() > 1 && (counts(16) || first.address.len() == OCTAL_DIGITS && counts(8));
     let is_marked = found.iter().all(|line| line.is_marked || line.bytes.is_empty());
     if !(is_counted || is_marked) {
         return Ok(None);
@@ -201,7 +203,7 @@ mod tests {
         {
             assert_eq!(bytes(text), None, "{text}");
         }
-        for text in ["0000000 0148 00d8\n0000004", "00000000: 4801\n00000008: 90"] {
+        for text in ["0000000 0148 00d8\n0000004", "00000000: 4801\n00000008: 90", "00000000: 48 01 d8\n00000010: 90"] {
             assert!(read_byte_dump(&text.lines().collect::<Vec<_>>()).is_err(), "{text}");
         }
     }

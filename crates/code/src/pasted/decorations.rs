@@ -31,6 +31,9 @@ const ELEMENTS: [&str; 7] = ["pre", "code", "br", "div", "span", "p", "samp"];
 /// Prompts of debuggers and shells, with a command after them.
 const PROMPTS: [&str; 8] = ["(gdb)", "(lldb)", "(rr)", "julia>", "pwndbg>", "gef\u{27a4}", "$ ", "# objdump "];
 
+/// Most marks of quoted mail in front of a line.
+const QUOTES_MOST: usize = 16;
+
 /// Removes decorations.
 ///
 /// # Errors
@@ -42,7 +45,11 @@ pub(super) fn strip_decorations(text: &str) -> Result<String, BadSnippet> {
     for line in lines.iter_mut().filter(|line| is_fence(line) || is_prompt(line)) {
         line.clear();
     }
-    while strip_quotes(&mut lines) {}
+    for _ in 0..QUOTES_MOST {
+        if !strip_quotes(&mut lines) {
+            break;
+        }
+    }
     strip_bullets(&mut lines);
     strip_numbers(&mut lines);
     strip_diff(&mut lines)?;
@@ -69,7 +76,9 @@ fn strip_colors(text: &str) -> String {
 fn blank_elements(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find('<') {
+    // A function may have the name of an element.
+    let has_elements = text.contains("</");
+    while let Some(at) = rest.find('<').filter(|_| has_elements) {
         plain.push_str(&rest[..at]);
         let name = rest[at + 1..].trim_start_matches('/');
         let name = &name[..name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len())];
@@ -248,7 +257,7 @@ mod tests {
     #[test]
     fn other_texts_stay_as_they_are() {
         for text in
-            ["1: nop\n2: jmp 1b", "> nop\npause", "1 0000 90 nop\n2 0001 90 nop", "-8(%rdi)", "nop <f+1>"]
+            ["1: nop\n2: jmp 1b", "> nop\npause", "1 0000 90 nop\n2 0001 90 nop", "-8(%rdi)", "nop <f+1>", "0 <div>:"]
         {
             assert_eq!(strip_decorations(text).as_deref(), Ok(text), "{text}");
         }

@@ -145,7 +145,7 @@ fn is_other_processor(line: &str) -> bool {
     let is_register = register.len() > 1
         && register.starts_with(['x', 'w', 'q', 'r', 'a', 't', 's', 'd'])
         && register[1..].bytes().all(|digit| digit.is_ascii_digit());
-    NAMES.contains(&word.as_str()) && is_register
+    NAMES.contains(&word.as_str()) && is_register && find_register(register).is_none()
 }
 
 /// `push ebp`, or `pushl %ebp`.
@@ -158,7 +158,7 @@ fn is_narrow_push(line: &str) -> bool {
 
 /// `ADDQ CX, DX`: a name with a size, and registers without `%`.
 fn is_go_instruction(line: &str) -> bool {
-    const REGISTERS: [&str; 9] = ["AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "R8"];
+    const REGISTERS: [&str; 8] = ["AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP"];
     let word = line.split_whitespace().next().unwrap_or_default();
     let lower = word.to_ascii_lowercase();
     let is_sized = word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase()) && is_att_mnemonic(&lower);

@@ -48,14 +48,22 @@ use cyclescope_core::error::BadSnippet;
 /// Fails if the text isn't understood, or has two meanings. An error in one of several regions is
 /// in that region.
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
-    let found = read_plain(text, syntax).map_err(|error| {
-        let remedy = || Some("paste the instructions alone, and start other lines with `#`".to_string());
-        BadSnippet { expected: error.expected.clone().filter(|words| !words.is_empty()).or_else(remedy), ..error }
-    })?;
+    let mut found = read_plain(text, syntax).map_err(add_remedy)?;
     if let [PastedRegion { code: Err(error), .. }] = &found.regions[..] {
-        return Err(error.clone());
+        return Err(add_remedy(error.clone()));
+    }
+    for region in &mut found.regions {
+        if let Err(error) = &mut region.code {
+            *error = add_remedy(error.clone());
+        }
     }
     Ok(found)
+}
+
+/// An error with what helps in any text, if it has no remedy.
+fn add_remedy(error: BadSnippet) -> BadSnippet {
+    let remedy = || Some("paste the instructions alone, and start other lines with `#`".to_string());
+    BadSnippet { expected: error.expected.clone().or_else(remedy), ..error }
 }
 
 fn read_plain(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {

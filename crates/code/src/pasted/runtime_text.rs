@@ -2,6 +2,7 @@
 //!
 //! BenchmarkDotNet writes all numbers in hexadecimal, without a prefix or suffix: `add rsp,28`.
 
+use super::foreign_text::begins_with_instruction;
 use super::text_words::is_name_character;
 
 /// Sizes of references in .NET, and their name elsewhere.
@@ -30,11 +31,12 @@ fn is_benchmark_text(text: &str) -> bool {
         is_number(method) && is_number(place)
     });
     let is_other_listing = ["Assembly listing", "G_M", ";; "].iter().any(|mark| text.contains(mark));
-    let is_marked = text.lines().any(|line| {
-        let code = line.split(';').next().unwrap_or_default();
-        words_of(code).any(|(_, word)| is_marked_number(word))
-    });
-    (has_label || text.contains("; Total bytes of code") && !is_other_listing) && !is_marked
+    let codes = text.lines().map(|line| line.split(';').next().unwrap_or_default());
+    let mut instructions = codes.filter(|code| begins_with_instruction(code));
+    // Only .NET's own listings have blanks behind commas.
+    let has_own_numbers =
+        instructions.any(|code| code.contains(", ") || words_of(code).any(|(_, word)| is_marked_number(word)));
+    (has_label || text.contains("; Total bytes of code") && !is_other_listing) && !has_own_numbers
 }
 
 fn mark_code(line: &str) -> String {
@@ -85,6 +87,7 @@ mod tests {
                 "       sub       rsp,28h ; 40 bytes\n; Total bytes of code 9",
             ),
             ("M00_L00:\n cmp edx,0C\n jl short M00_L00", "M00_L00:\n cmp edx,0Ch\n jl short M00_L00"),
+            ("## .NET 8, X64\nM00_L00:\n cmp edx,64", "## .NET 8, X64\nM00_L00:\n cmp edx,64h"),
             ("M00_L00:\n cmp edx,8", "M00_L00:\n cmp edx,8"),
             ("mov rax, gword ptr [rcx+16]", "mov rax, qword ptr [rcx+16]"),
         ] {

@@ -19,7 +19,8 @@ fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
             None => parse_line(line),
         };
         match parsed {
-            ListingLine::Code(code) if Directive::parse(code.text) == Some(Directive::Data) => {
+            // The bytes of an alignment are code.
+            ListingLine::Code(code) if !matches!(Directive::parse(code.text), None | Some(Directive::Alignment)) => {
                 is_data = true;
                 ListingLine::Frame
             }

@@ -21,7 +21,12 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     if trimmed == "End of assembler dump." {
         return ListingLine::End;
     }
-    if trimmed.is_empty() || trimmed.starts_with("Dump of assembler code") || trimmed.starts_with("Address range 0x") {
+    // The expression of `display/i`.
+    if trimmed.is_empty()
+        || trimmed.contains(": x/")
+        || trimmed.starts_with("Dump of assembler code")
+        || trimmed.starts_with("Address range 0x")
+    {
         return ListingLine::Frame;
     }
     let code = ["=>", "->", "B+>", "B+", ">"]

@@ -59,7 +59,10 @@ fn parse_line(line: &str) -> ListingLine<'_> {
 /// Skips `60.84 │`; both parts may be missing.
 fn skip_share(line: &str) -> &str {
     let end = line.find(char::is_whitespace).unwrap_or(line.len());
-    let is_share = line[..end].contains('.') && line[..end].parse::<f64>().is_ok();
+    let is_percentage = line[..end].contains('.') && line[..end].parse::<f64>().is_ok();
+    let is_count =
+        line[..end].bytes().all(|digit| digit.is_ascii_digit()) && line[end..].trim_start().starts_with('\u{2502}');
+    let is_share = is_percentage || is_count;
     let rest = if is_share { &line[end..] } else { line };
     rest.trim_start().trim_start_matches('\u{2502}').trim()
 }
