@@ -211,7 +211,7 @@ fn stack_variable(line: &str) -> Option<&str> {
 fn refuse_stack_variables(lines: &[&str]) -> Result<(), BadSnippet> {
     let variables: BTreeSet<&str> = lines.iter().filter_map(|line| stack_variable(line)).collect();
     let is_used = |line: &&str| stack_variable(line).is_none() && names_in(line).any(|name| variables.contains(name));
-    let Some(index) = lines.iter().position(|line| !variables.is_empty() && is_used(&line)) else { return Ok(()) };
+    let Some(index) = lines.iter().position(|line| !variables.is_empty() && is_used(line)) else { return Ok(()) };
     let what = "this is a listing of Microsoft's compiler, whose names for stack variables are no addresses";
     let remedy = "paste the output of `dumpbin /disasm FILE.obj`, which has the bytes";
     Err(line_start(index as u32 + 1).error_expecting(what, remedy))
