@@ -10,7 +10,7 @@ use super::measurement_session::{CYCLES_PER_NS, LoopLength, MeasurementSession};
 use super::plan::Plan;
 use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
-use super::steadiness::{UnsteadyState, explain_fault, find_unsteady_states};
+use super::steadiness::{UnsteadyState, explain_fault, find_unsteady_calls, find_unsteady_states};
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
     all_more_certain, learnt_early, training_may_save, training_saves,
@@ -108,23 +108,21 @@ impl MeasurementSession<'_> {
         })
     }
 
-    /// The unsteady states of each snippet. A cold run has one copy.
+    /// The unsteady states of each snippet. A cold run has one copy, so only calls are compared.
     fn find_unsteady_states(&mut self) -> Result<Vec<Vec<UnsteadyState>>, RunError> {
-        if self.is_cold() {
-            return Ok(self.parts.iter().map(|_| Vec::new()).collect());
-        }
+        let find = if self.is_cold() { find_unsteady_calls } else { find_unsteady_states };
         let is_called_function = |number: usize| {
             let mut weights = self.question.costs().iter().flat_map(CostFormula::weights);
             weights.any(|(snippet, weight)| snippet == number && weight > 0.0)
         };
-        let iterates = self.uses_iterations();
+        let iterates = self.uses_iterations() || self.is_cold();
         let states = self.parts.iter().enumerate().map(|(number, part)| {
             if iterates && !is_called_function(number) {
                 // An empty function.
                 return Ok(Vec::new());
             }
             let (world, clock) = (part.outline.world, self.plan.clock);
-            find_unsteady_states(self.executor, part.snippet, clock, world, &self.memory)
+            find(self.executor, part.snippet, clock, world, &self.memory)
         });
         states.collect()
     }

@@ -76,7 +76,7 @@ fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
         caveats.into_iter().find(|caveat| caveat["code"] == "not_steady")
     };
     let sorted = caveat("sort", &[5]).expect("the second call finds a sorted buffer");
-    assert!(sorted["text"].as_str().expect("text").contains("the first call after a fresh start takes"), "{sorted}");
+    assert!(sorted["text"].as_str().expect("text").contains("the first call after a fresh start executes"), "{sorted}");
     assert_eq!(["fill", "sum"].map(|function| caveat(function, &[0, 5])), [None, None]);
 }
 

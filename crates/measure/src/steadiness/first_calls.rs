@@ -102,7 +102,8 @@ fn judge_times(mut first: Vec<f64>, mut second: Vec<f64>) -> Option<UnsteadyStat
     Some(UnsteadyState {
         text: format!(
             "the {longer} call after a fresh start takes {ratio:.1} times as long as the {other}: the first finds \
-             fresh contents of the buffer, and later ones what it leaves there"
+             fresh contents of the buffer, and later ones what it leaves there. Times were compared, because the \
+             code can't be followed"
         ),
         remedy: "prepare each call with --setup, or take the cost as that of further calls".to_string(),
         is_refused: false,

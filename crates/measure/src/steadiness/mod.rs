@@ -9,7 +9,11 @@
 //! Functions are compared by the instructions that their calls execute, see `call_paths`, or by the
 //! time of their first calls if they can't be followed, see `first_calls`.
 //!
-//! Its limit: it runs in user mode only.
+//! Each run of a cold start begins with the registers of entry, so only calls are compared then:
+//! what a function leaves in memory stays from run to run.
+//!
+//! Its limits: it runs in user mode only. What a snippet leaves in memory between the runs of a cold
+//! start is not compared.
 
 mod call_paths;
 mod finding;
@@ -61,11 +65,38 @@ pub fn find_unsteady_states(
     if !states.is_empty() || !calls_out(&watched) {
         return Ok(states);
     }
+    compare_calls(executor, snippet, clock, world, memory)
+}
+
+/// Finds the states that the first call of a function uses up, if the snippet calls one.
+///
+/// # Errors
+///
+/// If the executor fails.
+pub fn find_unsteady_calls(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+) -> Result<Vec<UnsteadyState>, RunError> {
+    match WatchedSnippet::from_code(snippet.code()).is_some_and(|watched| calls_out(&watched)) {
+        true if runs_probes(executor) => compare_calls(executor, snippet, clock, world, memory),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn compare_calls(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+) -> Result<Vec<UnsteadyState>, RunError> {
     Ok(match compare_call_paths(executor, snippet, clock, world, memory)? {
-        PathVerdict::Same => Vec::new(),
         PathVerdict::Other(state) => vec![state],
         PathVerdict::Unknown => compare_first_calls(executor, snippet, clock, world, memory)?.into_iter().collect(),
-        PathVerdict::TooLong => Vec::new(),
+        PathVerdict::Same | PathVerdict::TooLong => Vec::new(),
     })
 }
 
