@@ -1,6 +1,6 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
-use super::setup_advice::{add_given_setup, add_given_setup_to_error};
+use super::setup_advice::{adapt_advice, adapt_advice_of_error};
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{further_caveats, rank_variants};
 use crate::{RunFacts, RunOutcome, run_question};
@@ -25,6 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::io;
 
+pub use super::setup_advice::AdviceTexts;
 pub use super::subject::RunSubject;
 
 /// Name of the study in manifests.
@@ -95,6 +96,9 @@ pub(super) struct RunPlan {
     /// The region of an executable that the subject runs.
     #[serde(default)]
     region: Option<RegionRecord>,
+    /// The texts of the command that advice repeats.
+    #[serde(default)]
+    advice: Option<AdviceTexts>,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -142,6 +146,7 @@ impl RunStudy {
             call: None,
             both_figures: false,
             region: None,
+            advice: None,
             cpu,
             cpu_model,
             repro,
@@ -201,6 +206,12 @@ impl RunStudy {
     /// Whether a snippet is measured both in a loop and as copies without one.
     pub fn wants_both_figures(&self) -> bool {
         self.plan.both_figures
+    }
+
+    /// Sets the texts of the command that advice repeats.
+    pub fn with_advice_texts(mut self, texts: AdviceTexts) -> RunStudy {
+        self.plan.advice = Some(texts);
+        self
     }
 
     /// Names the function that runs before each call, as in its snippets.
@@ -278,10 +289,10 @@ impl RunStudy {
         let result = self.measure_subjects(executor, answers, follow);
         self.fault = result.as_ref().err().and(executor.last_fault().cloned());
         let subjects = self.subjects().map_err(missing_code_error)?;
-        let setup = subjects[0].instances[0].setup().map_or("", |setup| &setup.text);
-        let mut record = result.map_err(|error| add_given_setup_to_error(error, setup))?;
+        let (snippet, texts) = (&subjects[0].instances[0], self.plan.advice.as_ref());
+        let mut record = result.map_err(|error| adapt_advice_of_error(error, snippet, texts))?;
         for caveat in record.caveats.iter_mut().filter(|caveat| caveat.code == CaveatKind::NotSteady) {
-            caveat.text = add_given_setup(&caveat.text, setup);
+            caveat.text = adapt_advice(&caveat.text, snippet, texts);
         }
         Ok(RunRecord { repro: self.plan.repro.clone(), ..record })
     }
