@@ -8,9 +8,10 @@ use cyclescope::asm::{self, Listing};
 use cyclescope::error::{BadSnippet, Unavailable};
 use cyclescope::input::{self, InputDefect, InputKind};
 use cyclescope::machine::Machine;
-use cyclescope::pasted::{self, DroppedLine, PastedRegion, PastedText, RegionCode};
+use cyclescope::pasted::{self, DroppedLine, PastedRegion, PastedText, RegionCode, has_att_registers};
 use cyclescope::record::ErrorRecord;
 use cyclescope::snippet::{Snippet, SnippetSetup};
+use cyclescope::study::run::AdviceTexts;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
 use std::path::Path;
 
@@ -218,6 +219,17 @@ fn no_instructions() -> Failure {
     Failure::usage("the snippet has no instructions", Some("write at least one, such as `nop`"))
 }
 
+/// The texts of the options, as advice about the snippet repeats them.
+pub fn read_advice_texts(args: &RunArgs) -> AdviceTexts {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (init, setup) = (text(&args.init), text(&args.call_with.setup));
+    let is_att = match args.syntax {
+        Some(syntax) => syntax == AssemblySyntax::Att,
+        None => [&text(&args.source.snippet), &init, &setup].into_iter().any(|text| has_att_registers(text)),
+    };
+    AdviceTexts { init, setup, is_att }
+}
+
 /// Combines code and init code into a snippet, and checks both against the machine's features.
 fn finish_snippet(
     args: &RunArgs,
@@ -252,6 +264,8 @@ fn finish_snippet(
     require_loop(args, &snippet.join_setup())?;
     let machine = machine()?;
     code.check_features(&source, &machine)?;
+    // The position is in a text that the user has not written.
+    ParsedCode { listing: own_init, has_places: false }.check_features("", &machine)?;
     init.check_features(init_text, &machine)?;
     setup.check_features(setup_text, &machine)?;
     Ok((snippet, machine))
@@ -383,4 +397,30 @@ fn decode_text(name: &str, read: Result<Vec<u8>, InputDefect>) -> Result<String,
         let remedy = "save it as UTF-8 text, or pass machine code with --hex";
         Failure::usage(format!("{name} can't be read: {error}"), Some(remedy))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::grammar::build_grammar;
+    use crate::args::{Cli, CliCommand};
+    use clap::FromArgMatches;
+    use cyclescope::machine::fact::Fact;
+    use cyclescope::machine::features::{CpuFeatures, SystemSupport};
+    use cyclescope::record::exit;
+
+    #[test]
+    fn init_code_of_a_pasted_text_needs_features_of_the_cpu() {
+        let mut machine = Machine::detect();
+        // The system enables no wide registers.
+        let lfence = Fact::unknown("it is not asked");
+        machine.features = CpuFeatures::from_leaves(&machine.cpuid, &machine.cpu, SystemSupport::default(), lfence);
+        let words = ["cyclescope", "run", "# LLVM-EXEGESIS-DEFREG ZMM3 1f80\nnop"];
+        let cli = Cli::from_arg_matches(&build_grammar().get_matches_from(words)).expect("the options exist");
+        let Some(CliCommand::Run(args)) = cli.command else { panic!("it is `run`") };
+        let Err(Failure::Error(record)) = build_snippet(&args, || Ok(machine)) else { panic!("it needs AVX-512") };
+        assert_eq!(record.exit, exit::UNAVAILABLE, "{record:?}");
+        assert!(record.text.contains("AVX512"), "{record:?}");
+        assert!(record.instruction.as_ref().is_some_and(|text| text.contains("zmm3")), "{record:?}");
+    }
 }

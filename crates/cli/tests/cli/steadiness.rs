@@ -57,6 +57,21 @@ fn text_and_tables_name_the_state_and_the_remedy() {
 }
 
 #[test]
+fn advice_keeps_variables_and_the_syntax_of_the_command() {
+    let snippet = ["run", "--quick", "rep movsb", "--init", "mov ecx, {D}"];
+    let compared = json(&[&snippet[..], &["--versus", "D=64|128"]].concat(), &[5]);
+    let text = compared["caveats"][0]["text"].as_str().expect("text");
+    assert!(text.contains("--setup 'mov ecx, {D}; "), "{compared}");
+    let swept = answer(&mut cyclescope(&[&snippet[..], &["--sweep", "D=64,128"]].concat()));
+    assert!(swept.stdout.contains("--setup 'mov ecx, {D}; "), "{swept:?}");
+    let command = ["rep movsb", "--syntax", "att", "--init", "mov $4096, %ecx"];
+    let remedy = options(&unsteady(&command));
+    assert_eq!(remedy[..2], ["--setup", "mov $4096, %ecx; mov %rbp, %rsi; mov %r14, %rdi"]);
+    let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
+    json(&[&["run", "--quick"], &command[..], &remedy].concat(), &[0, 5]);
+}
+
+#[test]
 fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
     if !has("cc") {
         return;
@@ -75,6 +90,12 @@ fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
         let caveats = line["caveats"].as_array().expect("a list").clone();
         caveats.into_iter().find(|caveat| caveat["code"] == "not_steady")
     };
+    // `--setup` prepares each call, as the caveat says.
+    let prepared = source.run(&["--call", "sort", "--contents", "random", "--setup", "fill"], &[0, 5]);
+    assert!(
+        prepared["caveats"].as_array().expect("a list").iter().all(|one| one["code"] != "not_steady"),
+        "{prepared}"
+    );
     let sorted = caveat("sort", &[5]).expect("the second call finds a sorted buffer");
     assert!(sorted["text"].as_str().expect("text").contains("the first call after a fresh start executes"), "{sorted}");
     assert_eq!(["fill", "sum"].map(|function| caveat(function, &[0, 5])), [None, None]);

@@ -13,6 +13,7 @@ use cyclescope::input::InputKind;
 use cyclescope::pasted::PastedRegion;
 use cyclescope::record::ErrorRecord;
 use cyclescope::study::points::{ListedSnippet, PointLabel, read_list};
+use cyclescope::study::run::AdviceTexts;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -24,6 +25,8 @@ pub struct PointRequest {
     pub place: String,
     /// The options that measure it.
     pub args: RunArgs,
+    /// The texts of the command that advice repeats.
+    pub advice: AdviceTexts,
     /// Why it can't be measured, if its text shows that.
     pub refusal: Option<Box<ErrorRecord>>,
 }
@@ -56,6 +59,7 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
     let is_stdin = args.source.snippet.as_deref() == Some("-");
     let stdin = if is_stdin { source::read_stdin(args)?.source.snippet } else { None };
     let variable = &sweep.variable;
+    let command = words;
     let other = find_variant_variable(words);
     let mut all = Vec::with_capacity(sweep.values.len());
     let mut is_changed = false;
@@ -73,11 +77,17 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
         let in_texts = texts.fill_args(with, &mut filled)?;
         is_changed |= in_words || in_texts;
         let variable = variable.clone();
+        let given = |option: &str| find_option_text(command, option).unwrap_or_default();
+        let advice = AdviceTexts {
+            init: given("--init"),
+            setup: given("--setup"),
+            is_att: source::read_advice_texts(&filled).is_att,
+        };
         let label = match value.clone() {
             SweepValue::Number(value) => PointLabel::Value { variable, value },
             SweepValue::Word(word) => PointLabel::Word { variable, word },
         };
-        all.push(PointRequest { label, place, args: filled, refusal: None });
+        all.push(PointRequest { label, place, args: filled, advice, refusal: None });
     }
     if is_changed {
         return Ok(all);
@@ -87,6 +97,19 @@ fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec
          --arg '{{{variable}/8}}', --loop '{{{variable}}}' or --cflags '-D{variable}={{{variable}}}'"
     );
     Err(Failure::usage(format!("the command does not use {variable}, the variable of --sweep"), Some(&remedy)))
+}
+
+/// The text of an option in the words of a command.
+fn find_option_text(words: &[OsString], option: &str) -> Option<String> {
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        match word.strip_prefix(option) {
+            Some("") => return words.next().map(str::to_string),
+            Some(rest) if rest.starts_with('=') => return Some(rest[1..].to_string()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Parses the options of `run` in the words of a command.
@@ -148,6 +171,7 @@ fn expand_regions(args: &RunArgs) -> Result<Option<Vec<PointRequest>>, Failure> 
     source::warn_of_dropped(&found);
     let region = |region: &PastedRegion| {
         let name = region.name.clone();
+        let advice = source::read_advice_texts(args);
         let mut args = args.clone();
         (args.source.snippet, args.source.file) = (None, None);
         let refusal = match &region.code {
@@ -162,7 +186,7 @@ fn expand_regions(args: &RunArgs) -> Result<Option<Vec<PointRequest>>, Failure> 
                 Failure::ClosedPipe => None,
             },
         };
-        PointRequest { label: PointLabel::Name { name }, place: format!("line {}", region.line), args, refusal }
+        PointRequest { label: PointLabel::Name { name }, place: format!("line {}", region.line), args, advice, refusal }
     };
     let points: Vec<PointRequest> = found.regions.iter().map(region).collect();
     match points.iter().find_map(|point| point.refusal.clone()) {
@@ -181,7 +205,8 @@ fn read_point_list(path: &Path, args: &RunArgs) -> Result<Vec<PointRequest>, Fai
         args.source.snippet = snippet;
         args.source.hex = hex;
         args.init = init.or(args.init);
-        PointRequest { label: PointLabel::Name { name }, place: format!("{file}, line {line}"), args, refusal: None }
+        let (advice, place) = (source::read_advice_texts(&args), format!("{file}, line {line}"));
+        PointRequest { label: PointLabel::Name { name }, place, args, advice, refusal: None }
     };
     Ok(all.into_iter().map(asked).collect())
 }

@@ -11,6 +11,7 @@ use cyclescope::machine::Machine;
 use cyclescope::record::{ErrorRecord, exit};
 use cyclescope::run::RunRequest;
 use cyclescope::study::points::{PointLabel, PointRun, failure_fields};
+use cyclescope::study::run::AdviceTexts;
 use std::cell::OnceCell;
 
 /// A point after assembly and compilation.
@@ -27,6 +28,8 @@ pub struct ReadyPoint {
     pub target: RunTarget,
     /// The names of its variants.
     names: Vec<String>,
+    /// The texts of the command that advice repeats.
+    advice: AdviceTexts,
     /// The command that measures this point alone.
     pub repro: String,
 }
@@ -40,9 +43,9 @@ impl PreparedPoint {
         loaded: &[LoadedFunction],
     ) -> Result<(PointLabel, PointRun), Failure> {
         let course = match &self.ready {
-            Ok(ReadyPoint { request, target, names, repro }) => {
+            Ok(ReadyPoint { request, target, names, advice, repro }) => {
                 let study = run::build_study(common, machine, (target, loaded), request, repro)?;
-                Ok(Box::new(study.with_variant_names(names.clone())))
+                Ok(Box::new(study.with_variant_names(names.clone()).with_advice_texts(advice.clone())))
             }
             Err(refused) => Err(failure_fields(refused).map_err(evidence::evidence_failure)?),
         };
@@ -62,7 +65,7 @@ pub fn prepare_points(
         None => common.detect_machine().map(|machine| known.get_or_init(|| machine).clone()),
     };
     let mut prepared = Vec::with_capacity(asked.len());
-    for PointRequest { label, place, args, refusal } in asked {
+    for PointRequest { label, place, args, advice, refusal } in asked {
         if let Some(refused) = refusal {
             prepared.push(PreparedPoint { label, ready: Err(refused) });
             continue;
@@ -75,7 +78,7 @@ pub fn prepare_points(
             // All points use the same CPU, including those of a resumed file.
             let common = CommonArgs { cpu: Some(machine.target_cpu()), ..common.clone() };
             let repro = repro::format_repro(run::NAME, &args, &common, request.seed);
-            Ok(ReadyPoint { request, target, names, repro })
+            Ok(ReadyPoint { request, target, names, advice: advice.clone(), repro })
         };
         let ready = match ready() {
             Ok(ready) => Ok(ready),

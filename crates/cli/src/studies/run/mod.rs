@@ -43,7 +43,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     libraries.load_and_run(common.json, |loaded| {
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
-        let study = study.with_variant_names(names);
+        let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
         let mut study = study.with_raw_readings(args.counts).with_both_figures(true);
         drive_study(&RunView, &mut study, order, output)
     })
