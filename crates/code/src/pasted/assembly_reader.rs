@@ -156,11 +156,12 @@ fn drop_return(region: &mut AssemblyRegion, dropped: &mut Vec<DroppedLine>) {
     }
     let code: Vec<usize> = (0..region.statements.len()).filter(|at| !region.statements[*at].code.is_empty()).collect();
     let padding = code.iter().rev().take_while(|at| is_padding_text(region.statements[**at].code)).count();
-    let Some(&last) = code.get(code.len() - padding - 1).filter(|_| code.len() > padding) else { return };
+    let (before, padding) = code.split_at(code.len() - padding);
+    let Some(&last) = before.last() else { return };
     if !is_end_text(region.statements[last].code) {
         return;
     }
-    for &at in &code[code.len() - padding..] {
+    for &at in padding {
         let statement = &mut region.statements[at];
         dropped.push(DroppedLine::new_noise(statement.line, statement.code, "it fills the space after the code"));
         statement.code = "";
