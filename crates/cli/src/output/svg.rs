@@ -64,9 +64,19 @@ fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Most bytes of a name: with its ending and that of a temporary file, every file system has room.
+const NAME_BYTES_MOST: usize = 200;
+
 /// Turns a name into a file name.
 fn to_file_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+    let mut file = String::new();
+    for c in name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }) {
+        if file.len() + c.len_utf8() > NAME_BYTES_MOST {
+            break;
+        }
+        file.push(c);
+    }
+    file
 }
 
 #[cfg(test)]
@@ -77,5 +87,7 @@ mod tests {
     fn file_is_named_after_its_picture() {
         assert_eq!(to_file_name("my loop/x"), "my_loop_x");
         assert_eq!(to_file_name("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
+        assert_eq!(to_file_name(&"µ".repeat(300)), "µ".repeat(NAME_BYTES_MOST / 2));
+        assert_eq!(to_file_name(&format!("a{}", "µ".repeat(300))).len(), NAME_BYTES_MOST - 1);
     }
 }
