@@ -107,6 +107,7 @@ fn slower(from: &str, to: &str) {
         let mut line: Value = serde_json::from_str(line).expect("JSON");
         if let Some(throughput) = line.get_mut("throughput").filter(|throughput| throughput.is_object()) {
             later(&mut throughput["cost"]);
+            throughput["fraction"] = Value::Null;
         }
         let latencies = line.get_mut("latency").and_then(Value::as_array_mut);
         latencies.into_iter().flatten().for_each(|latency| later(&mut latency["cost"]));
