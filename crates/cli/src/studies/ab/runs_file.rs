@@ -123,7 +123,7 @@ mod tests {
             let changed = run(1).replacen(from, to, 1);
             assert!(changed != run(1) && parse_runs(format!("{session}\n{changed}").as_bytes()).is_err(), "{to}");
         }
-        assert!(parse_runs([&text[..], &session].join("\n").as_bytes()).is_err(), "two sessions");
+        assert!(parse_runs([&text[..], session].join("\n").as_bytes()).is_err(), "two sessions");
     }
 
     /// The runs of two programs that `ab --out` wrote.
