@@ -46,10 +46,10 @@ impl Entry {
 /// The benchmarks of a program, by name.
 fn entries() -> Vec<&'static Entry> {
     let mut all = Vec::new();
-    // SAFETY: an item in the list is null or a static, of which only the atomic changes.
-    while let Some(entry) =
-        unsafe { all.last().map_or(&FIRST, |entry: &&'static Entry| &entry.next).load(Ordering::Acquire).as_ref() }
-    {
+    loop {
+        let link = all.last().map_or(&FIRST, |entry: &&'static Entry| &entry.next);
+        // SAFETY: an item in the list is null or a static, of which only the atomic changes.
+        let Some(entry) = (unsafe { link.load(Ordering::Acquire).as_ref() }) else { break };
         all.push(entry);
     }
     all.sort_by_key(|entry| entry.path());
