@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 /// ticks (Zen 4, virtual machine), so the step is less than a thousandth. Few shorter spans are
 /// interrupted, at 250 to 1000 timer interrupts per second (Linux, CONFIG_HZ).
 const LONG: f64 = 1e5;
-/// Chains whose rates are taken together.
-const CHAINS: usize = 20;
-/// The core's clock has changed if a reading of the ruler differs by more than this share from
-/// those at the chains. Earlier chains then do not count.
+/// Chains whose rates are taken together: so many that a rare disturbance of one, of some tens of
+/// percent, moves the samples after it by less than a percent.
+const CHAINS: usize = 50;
+/// The core's clock has changed if readings of the ruler differ by more than this share from those
+/// at the chains, in this many successive samples. Earlier chains then do not count. A single
+/// reading may be disturbed.
 const MOVED: f64 = 0.01;
-/// A chain that takes longer than the median by this share had a rare disturbance. Its own sample
-/// did not, or is an outlier that Criterion reports.
-const DISTURBED: f64 = 0.02;
+const MOVED_IN: usize = 3;
 
 /// A chain between two samples.
 #[derive(Debug, Clone, Copy)]
@@ -31,17 +31,12 @@ struct ChainReading {
     scale: f64,
 }
 
-impl ChainReading {
-    /// Ticks per core cycle.
-    fn slowness(&self) -> f64 {
-        self.ticks.0 / self.alone.0
-    }
-}
-
 /// The last chains.
 #[derive(Debug, Default)]
 pub(crate) struct ChainWindow {
     chains: RefCell<VecDeque<ChainReading>>,
+    /// Successive samples at another clock.
+    moved: Cell<usize>,
     /// Own cycles of all chains, and the cycles that they took.
     all: Cell<[f64; 2]>,
 }
@@ -63,9 +58,14 @@ impl ChainWindow {
     /// Adds a chain after a span with this reading of the ruler.
     fn add(&self, chain: ChainReading, scale: f64) {
         let mut chains = self.chains.borrow_mut();
-        let mean = chains.iter().map(|chain| chain.scale).sum::<f64>() / chains.len().max(1) as f64;
-        if !chains.is_empty() && (scale / mean - 1.0).abs() > MOVED {
-            chains.clear();
+        let mut scales: Vec<f64> = chains.iter().map(|chain| chain.scale).collect();
+        scales.sort_unstable_by(f64::total_cmp);
+        let moved = scales.get(scales.len() / 2).is_some_and(|median| (scale / median - 1.0).abs() > MOVED);
+        self.moved.set(if moved { self.moved.get() + 1 } else { 0 });
+        if self.moved.get() >= MOVED_IN {
+            self.moved.set(0);
+            let earlier = (chains.len() + 1).saturating_sub(MOVED_IN);
+            chains.drain(..earlier);
         }
         chains.push_back(chain);
         if chains.len() > CHAINS {
@@ -76,11 +76,8 @@ impl ChainWindow {
     /// The rate of the last chains, interrupts included.
     fn cycles_per_tick(&self) -> f64 {
         let chains = self.chains.borrow();
-        let mut slowness: Vec<f64> = chains.iter().map(ChainReading::slowness).collect();
-        slowness.sort_unstable_by(f64::total_cmp);
-        let limit = slowness.get((slowness.len().max(1) - 1) / 2).copied().unwrap_or_default() * (1.0 + DISTURBED);
-        let usual = || chains.iter().filter(|chain| chain.slowness() <= limit);
-        usual().map(|chain| chain.alone.0).sum::<f64>() / usual().map(|chain| chain.ticks.0).sum::<f64>().max(1.0)
+        let alone: f64 = chains.iter().map(|chain| chain.alone.0).sum();
+        alone / chains.iter().map(|chain| chain.ticks.0).sum::<f64>().max(1.0)
     }
 
     /// Reports the correction.
@@ -113,16 +110,19 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_last_chains_without_disturbed_ones() {
+    fn the_rate_is_that_of_the_last_chains() {
         let window = ChainWindow::default();
         (0..10).for_each(|_| add(&window, 100.0, 1.0));
         (0..10).for_each(|_| add(&window, 101.0, 1.0));
         assert!((window.cycles_per_tick() - 100.0 / 100.5).abs() < 1e-9);
-        // A reading of the ruler that is off by less than a change of the clock counts for nothing.
-        add(&window, 101.0, 1.009);
-        let before = window.cycles_per_tick();
-        add(&window, 150.0, 1.0);
-        assert!((window.cycles_per_tick() / before - 1.0).abs() < 2e-3, "one chain is disturbed");
+        // Readings of the ruler that are off do not count: by less than a change of the clock, or once.
+        (0..10).for_each(|_| add(&window, 100.5, 1.009));
+        add(&window, 100.5, 1.5);
+        assert!((window.cycles_per_tick() - 100.0 / 100.5).abs() < 1e-9);
+        // An interrupt of some chains is that of some samples.
+        (0..9).for_each(|_| add(&window, 100.5, 1.0));
+        (0..10).for_each(|_| add(&window, 110.5, 1.0));
+        assert!((window.cycles_per_tick() - 100.0 / 102.5).abs() < 1e-3);
         (0..CHAINS).for_each(|_| add(&window, 150.0, 1.0));
         assert!((window.cycles_per_tick() - 100.0 / 150.0).abs() < 1e-9);
     }
@@ -131,7 +131,7 @@ mod tests {
     fn a_change_of_the_clock_begins_a_new_window() {
         let window = ChainWindow::default();
         (0..10).for_each(|_| add(&window, 100.0, 1.0));
-        add(&window, 125.0, 0.8);
+        (0..MOVED_IN).for_each(|_| add(&window, 125.0, 0.8));
         assert!((window.cycles_per_tick() - 0.8).abs() < 1e-9);
     }
 
