@@ -43,6 +43,7 @@ fn letters(word: &str) -> usize {
 }
 
 #[divan::bench(args = [vec![1, 2, 3]])]
+#[expect(clippy::ptr_arg, reason = "an item is passed by reference")]
 fn sum(numbers: &Vec<u64>) -> u64 {
     numbers.iter().sum()
 }
