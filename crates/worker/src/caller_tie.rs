@@ -6,17 +6,8 @@
 
 use super::kernel::{POLLIN, PR_SET_PDEATHSIG, SIGKILL, WAIT_ALL, WNOHANG, call};
 use super::rights::{RefusedCall, call_kernel};
+use super::setup::CallerTie;
 use core::ptr;
-
-/// What a worker knows of its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct CallerTie {
-    /// The caller's process number.
-    pub pid: i32,
-    /// A descriptor of the caller, if the worker has its own process numbers; otherwise -1.
-    pub descriptor: i32,
-}
 
 /// `struct pollfd`
 #[repr(C)]

@@ -1,7 +1,6 @@
 //! The setup of a worker, written by its caller before the worker runs commands.
 
 use super::area::AreaSetup;
-use super::caller_tie::CallerTie;
 use super::command::SharedPointers;
 use super::kernel::{MAP_FIXED, MAP_FIXED_NOREPLACE};
 use super::view::{self, SETUP_BYTES};
@@ -35,6 +34,16 @@ pub struct ViewPiece {
     pub fd: i32,
     /// Offset in the file.
     pub offset: usize,
+}
+
+/// What a worker knows of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct CallerTie {
+    /// The caller's process number.
+    pub pid: i32,
+    /// A descriptor of the caller, if the worker has its own process numbers; otherwise -1.
+    pub descriptor: i32,
 }
 
 /// Everything that a worker needs to know. A list of [`ForeignMapping`] values follows.
