@@ -35,13 +35,21 @@ fn collect_tests(folder: &Path, tests: &mut BTreeSet<String>) {
     }
 }
 
-/// The rows of the page's tables without their headings, as cells.
+/// The rows of the page's tables of tests without their headings, as cells. Such a table's last
+/// heading is `test` or `tests`.
 fn list_rows(page: &str) -> Vec<Vec<&str>> {
+    let mut rows = Vec::new();
+    let mut names_tests = false;
     let lines: Vec<&str> = page.lines().collect();
-    let is_rule = |number: usize| lines.get(number).is_some_and(|line| line.starts_with("|---"));
-    let rows =
-        (0..lines.len()).filter(|number| lines[*number].starts_with('|') && !is_rule(*number) && !is_rule(number + 1));
-    rows.map(|number| lines[number].trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if lines.get(number + 1).is_some_and(|next| next.starts_with("|---")) {
+            names_tests = cells.last().is_some_and(|heading| matches!(*heading, "test" | "tests"));
+        } else if names_tests && !line.starts_with("|---") {
+            rows.push(cells);
+        }
+    }
+    rows
 }
 
 /// The code spans of the last cell of a row.
