@@ -24,6 +24,7 @@ mod chunk;
 mod control_group;
 mod faults;
 mod filter;
+mod launch;
 mod namespaces;
 mod options;
 mod process;
@@ -58,8 +59,9 @@ use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
+use launch::{StartFailure, WorkerConfinement};
 use namespaces::WorkerNamespaces;
-use process::{StartFailure, WaitFailure, WorkerConfinement, WorkerEnd, WorkerProcess};
+use process::{WaitFailure, WorkerEnd, WorkerProcess};
 use protections::WorkerFacts;
 use reading_window::ReadingWindow;
 use regions::WorkerRegions;
@@ -277,7 +279,7 @@ impl UserExecutor {
             let confinement = WorkerConfinement { namespaces: self.namespaces.flags(), group };
             let (areas, options) = (&self.areas, &self.options);
             let started =
-                WorkerProcess::start(&mut self.regions, areas, options, self.origin, confinement, self.sequence);
+                launch::launch_worker(&mut self.regions, areas, options, self.origin, confinement, self.sequence);
             match started {
                 Ok(worker) => return Ok(worker),
                 Err(StartFailure::Failed(error)) => return Err(error),
