@@ -389,7 +389,8 @@ fn an_absent_cpu_is_an_error() {
     let doing = "pinning the worker to the CPU";
     let refused = |cpu| UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
     // The system call reports it, except for a number that no call can express.
-    assert_eq!(refused(1023), Err(RunError::System { doing, errno: libc::EINVAL }));
+    let why = "the CPU is offline, or not among those that this process may use";
+    assert_eq!(refused(1023), Err(RunError::from_harness(doing, why, "choose another one with --cpu")));
     assert_eq!(refused(5000), Err(RunError::from_harness(doing, "there is no CPU 5000", "see --cpu")));
 }
 
