@@ -141,6 +141,7 @@ fn find_divisible_group(files: &SystemFiles) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::namespaces::WorkerNamespaces;
     use super::super::tests::{assert_still_runs, spawn};
     use super::*;
     use crate::Executor;
@@ -251,8 +252,27 @@ mod tests {
         user.group = WorkerGroup::make_in(&base);
         user.renew_process();
         std::fs::remove_dir(&user.group.as_ref().expect("a group").folder).expect("it is empty");
+        let namespaces = user.namespaces.flags();
         assert_still_runs(&mut user);
-        assert!(user.group.is_err());
+        assert!(user.group.is_err() && user.namespaces.flags() == namespaces);
+        std::fs::remove_dir(base).expect("it is empty");
+    }
+
+    #[test]
+    fn refused_namespaces_cost_a_worker_no_group() {
+        let Some(base) = real_group() else {
+            return cyclescope_skipped::report_skipped("this process may make no control group");
+        };
+        // The kernel makes no process that shares what it separates.
+        const REFUSED: i32 = libc::CLONE_NEWIPC | libc::CLONE_SYSVSEM;
+        let mut user = spawn();
+        user.group = WorkerGroup::make_in(&base);
+        user.namespaces = WorkerNamespaces::from_candidates(vec![REFUSED, 0]);
+        user.renew_process();
+        assert_still_runs(&mut user);
+        assert!(user.group.is_ok(), "{:?}", user.group);
+        assert_eq!(user.namespaces.find_refusal(libc::CLONE_NEWIPC), Err(libc::EINVAL));
+        drop(user);
         std::fs::remove_dir(base).expect("it is empty");
     }
 }

@@ -283,13 +283,15 @@ impl UserExecutor {
             match started {
                 Ok(worker) => return Ok(worker),
                 Err(StartFailure::Failed(error)) => return Err(error),
-                Err(StartFailure::Refused(errno)) => {
+                // It does not say which of the two it refuses. Without namespaces, it was the group.
+                Err(StartFailure::Refused(errno)) if self.namespaces.give_up(errno) => {}
+                Err(StartFailure::Refused(errno)) if self.group.is_ok() => {
                     let refused = std::io::Error::from_raw_os_error(errno);
-                    if self.group.is_ok() {
-                        self.group = Err(format!("no process can be made in it: {refused}"));
-                    } else if !self.namespaces.give_up(errno) {
-                        return Err(RunError::from_system_call(process::STARTING_WORKER, "clone", errno));
-                    }
+                    self.group = Err(format!("no process can be made in it: {refused}"));
+                    self.namespaces.try_all_again();
+                }
+                Err(StartFailure::Refused(errno)) => {
+                    return Err(RunError::from_system_call(process::STARTING_WORKER, "clone", errno));
                 }
                 // A security module may run less in a user namespace.
                 Err(StartFailure::NotExecuted(errno))
@@ -301,6 +303,8 @@ impl UserExecutor {
                     log::info!("the worker's executable is not run: {}", std::io::Error::from_raw_os_error(errno));
                     self.not_executed = Some(errno);
                     self.origin = WorkerOrigin::Copy;
+                    // A copy runs no executable, so a user namespace is no obstacle to it.
+                    self.namespaces.try_all_again();
                 }
             }
         }

@@ -18,6 +18,8 @@ const OWN_NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
 pub(super) struct WorkerNamespaces {
     /// Flags of clone(2) to try, the preferred ones first; none at the end.
     candidates: Vec<i32>,
+    /// The number of the candidate to try next.
+    next: usize,
     /// The error of the last candidate that the system refused.
     refused: Option<i32>,
 }
@@ -30,23 +32,33 @@ impl WorkerNamespaces {
         // counter does not reach into one.
         let within_user = (!root && !options.counter).then_some(libc::CLONE_NEWUSER | OWN_NAMESPACES);
         let candidates = [OWN_NAMESPACES].into_iter().chain(within_user).chain([0]).collect();
-        WorkerNamespaces { candidates, refused: None }
+        WorkerNamespaces::from_candidates(candidates)
+    }
+
+    /// The first of these that the system does not refuse.
+    pub(super) fn from_candidates(candidates: Vec<i32>) -> WorkerNamespaces {
+        WorkerNamespaces { candidates, next: 0, refused: None }
     }
 
     /// Flags of clone(2) for the next worker.
     pub(super) fn flags(&self) -> i32 {
-        self.candidates.first().copied().unwrap_or(0)
+        self.candidates.get(self.next).copied().unwrap_or(0)
     }
 
     /// Turns to the next candidate after this error. False if there is none.
     pub(super) fn give_up(&mut self, errno: i32) -> bool {
-        if self.candidates.len() < 2 {
+        if self.next + 1 >= self.candidates.len() {
             return false;
         }
         log::info!("the worker gets fewer namespaces: {}", std::io::Error::from_raw_os_error(errno));
-        self.candidates.remove(0);
+        self.next += 1;
         self.refused = Some(errno);
         true
+    }
+
+    /// Begins with the preferred candidate again, because something else was refused.
+    pub(super) fn try_all_again(&mut self) {
+        (self.next, self.refused) = (0, None);
     }
 
     /// Whether workers are in a namespace of this kind; otherwise the error.
@@ -66,13 +78,15 @@ mod tests {
 
     #[test]
     fn a_refused_namespace_is_given_up_and_its_error_kept() {
-        let mut namespaces = WorkerNamespaces { candidates: vec![OWN_NAMESPACES, 0], refused: None };
+        let mut namespaces = WorkerNamespaces::from_candidates(vec![OWN_NAMESPACES, 0]);
         assert_eq!(namespaces.find_refusal(libc::CLONE_NEWIPC), Ok(()));
         assert!(namespaces.give_up(libc::EPERM));
         assert_eq!(namespaces.flags(), 0);
         assert_eq!(namespaces.find_refusal(libc::CLONE_NEWPID), Err(libc::EPERM));
         assert!(!namespaces.give_up(libc::ENOSPC), "nothing is left to give up");
         assert_eq!(namespaces.find_refusal(libc::CLONE_NEWPID), Err(libc::EPERM));
+        namespaces.try_all_again();
+        assert_eq!((namespaces.flags(), namespaces.refused), (OWN_NAMESPACES, None));
     }
 
     #[test]
