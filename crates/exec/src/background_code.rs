@@ -221,13 +221,17 @@ mod tests {
         assert_eq!((median_duration(&calls), median_duration(&[])), (10, 0));
     }
 
+    /// Runs of which one has the CPU to itself.
+    const RUNS_MOST: usize = 10;
+
     #[test]
     fn code_runs_until_it_is_stopped() {
         let Some(cpu) = cpu() else { return };
         for text in ["add rax, rbx", "mov rbx, [r14]; mov [r14 + 8], rbx"] {
-            let background = BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap();
-            let share = background.stop().unwrap();
-            assert!(share > 0.0 && share <= 1.0, "{text}: {share}");
+            let run = || BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap().stop().unwrap();
+            // Time in which another run uses that CPU does not count.
+            let share = (0..RUNS_MOST).map(|_| run()).find(|share| *share != 0.0);
+            assert!(share.is_some_and(|share| share > 0.0 && share <= 1.0), "{text}: {share:?}");
         }
     }
 

@@ -7,6 +7,7 @@ use crate::{Batch, Sample};
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::memory::{AreaFill, AreaPointer, PointerPosition, PointerRing, RingOrder};
 use cyclescope_worker::view;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// RSI and RDI, by their encoding numbers.
 const RSI: u8 = 6;
@@ -183,9 +184,11 @@ fn more_mappings_than_the_kernel_allows_are_refused() {
     assert!(run(&mut user, "nop", &[], 1).is_ok());
 }
 
-/// Addresses that are free in this process.
+/// Addresses that are free in this process, far from those that the kernel chooses for other tests.
 fn free_addresses(bytes: usize) -> u64 {
-    reserve_addresses(None, bytes).expect("addresses").start()
+    static NEXT: AtomicU64 = AtomicU64::new(0x1000_0000_0000);
+    let mut tried = std::iter::repeat_with(|| NEXT.fetch_add(1 << 32, Ordering::Relaxed));
+    tried.find(|at| reserve_addresses(Some(*at), bytes).is_ok()).expect("addresses")
 }
 
 #[test]
