@@ -168,9 +168,18 @@ pub(super) fn rseq_offset() -> Option<isize> {
 }
 
 /// Limit on a worker's own memory (`RLIMIT_DATA`) with a heap of this size: a copy of this
-/// process's memory, and the areas.
+/// process's memory, and the areas. A worker has no right to raise a hard limit that is
+/// lower.
 fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
-    read_status_bytes("VmData:") + area_bytes(areas) + heap
+    let wanted = read_status_bytes("VmData:") + area_bytes(areas) + heap;
+    read_limit(libc::RLIMIT_DATA).map_or(wanted, |limit| wanted.min(limit.rlim_max))
+}
+
+/// A limit of this process; `None` if the system does not tell it.
+fn read_limit(what: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes only to the structure. rustix panics if the call is refused.
+    (unsafe { libc::getrlimit(what, &raw mut limit) } == 0).then_some(limit)
 }
 
 /// Bytes of the view and of the areas with their sources.
@@ -197,11 +206,8 @@ fn read_status_bytes(field: &str) -> u64 {
 
 /// A number above those of all open files.
 fn files_limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes only to the structure. rustix panics if the call is refused.
-    let has_limit = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let limit = if has_limit { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
-    limit.min(MAX_FILES)
+    let limit = read_limit(libc::RLIMIT_NOFILE).and_then(|limit| usize::try_from(limit.rlim_cur).ok());
+    limit.map_or(MAX_FILES, |limit| limit.min(MAX_FILES))
 }
 
 /// Closing files one by one takes 0.1 µs for each number.
@@ -233,4 +239,26 @@ fn foreign_mappings() -> Result<Vec<ForeignMapping>, RunError> {
         Some(ForeignMapping { start, bytes: usize::from_str_radix(end, 16).ok()? - start })
     };
     Ok(maps.lines().filter_map(shared).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_never_asked_to_raise_a_hard_limit() {
+        const HARD: u64 = 1 << 30;
+        // SAFETY: the child changes its own limit alone, and ends.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let limit = libc::rlimit { rlim_cur: HARD, rlim_max: HARD };
+                let limited = libc::setrlimit(libc::RLIMIT_DATA, &raw const limit) == 0;
+                let asked = data_limit(&UserAreas::default(), 2 * HARD);
+                libc::_exit(if limited && asked == HARD { 0 } else { 1 });
+            }
+            let mut status = 0;
+            assert!(child > 0 && libc::waitpid(child, &raw mut status, 0) == child && status == 0);
+        }
+    }
 }
