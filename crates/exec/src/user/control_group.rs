@@ -226,8 +226,8 @@ mod tests {
             return cyclescope_skipped::report_skipped("this process may make no control group");
         };
         let mut user = spawn();
-        user.group = WorkerGroup::make_in(&base);
-        let folder = user.group.as_ref().expect("a group").folder.clone();
+        user.confinement.group = WorkerGroup::make_in(&base);
+        let folder = user.confinement.group.as_ref().expect("a group").folder.clone();
         let name = folder.file_name().expect("a name").to_str().expect("text");
         for _ in 0..3 {
             user.renew_process();
@@ -249,12 +249,12 @@ mod tests {
             return cyclescope_skipped::report_skipped("this process may make no control group");
         };
         let mut user = spawn();
-        user.group = WorkerGroup::make_in(&base);
+        user.confinement.group = WorkerGroup::make_in(&base);
         user.renew_process();
-        std::fs::remove_dir(&user.group.as_ref().expect("a group").folder).expect("it is empty");
-        let namespaces = user.namespaces.flags();
+        std::fs::remove_dir(&user.confinement.group.as_ref().expect("a group").folder).expect("it is empty");
+        let namespaces = user.confinement.namespaces.flags();
         assert_still_runs(&mut user);
-        assert!(user.group.is_err() && user.namespaces.flags() == namespaces);
+        assert!(user.confinement.group.is_err() && user.confinement.namespaces.flags() == namespaces);
         std::fs::remove_dir(base).expect("it is empty");
     }
 
@@ -266,12 +266,12 @@ mod tests {
         // The kernel makes no process that shares what it separates.
         const REFUSED: i32 = libc::CLONE_NEWIPC | libc::CLONE_SYSVSEM;
         let mut user = spawn();
-        user.group = WorkerGroup::make_in(&base);
-        user.namespaces = WorkerNamespaces::from_candidates(vec![REFUSED, 0]);
+        user.confinement.group = WorkerGroup::make_in(&base);
+        user.confinement.namespaces = WorkerNamespaces::from_candidates(vec![REFUSED, 0]);
         user.renew_process();
         assert_still_runs(&mut user);
-        assert!(user.group.is_ok(), "{:?}", user.group);
-        assert_eq!(user.namespaces.find_refusal(libc::CLONE_NEWIPC), Err(libc::EINVAL));
+        assert!(user.confinement.group.is_ok(), "{:?}", user.confinement.group);
+        assert_eq!(user.confinement.namespaces.find_refusal(libc::CLONE_NEWIPC), Err(libc::EINVAL));
         drop(user);
         std::fs::remove_dir(base).expect("it is empty");
     }

@@ -1,6 +1,7 @@
 //! Starts the process of a worker: one that runs the worker's executable, or a copy of this process.
 
 use super::areas::UserAreas;
+use super::confinement::ConfinementArguments;
 use super::options::UserOptions;
 use super::process::{STARTING_WORKER, WaitFailure, WorkerProcess, last_errno};
 use super::regions::WorkerRegions;
@@ -16,15 +17,6 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-
-/// What a new worker is kept in.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WorkerConfinement {
-    /// Flags of clone(2) for its namespaces.
-    pub(super) namespaces: i32,
-    /// The descriptor of its control group.
-    pub(super) group: Option<i32>,
-}
 
 /// Why there is no worker.
 pub(super) enum StartFailure {
@@ -44,7 +36,7 @@ pub(super) fn launch_worker(
     areas: &UserAreas,
     options: &UserOptions,
     origin: WorkerOrigin,
-    confinement: WorkerConfinement,
+    confinement: ConfinementArguments,
     sequence: u32,
 ) -> Result<WorkerProcess, StartFailure> {
     let pid = setup::read_own_pid().map_err(StartFailure::Failed)?;
@@ -65,9 +57,9 @@ pub(super) fn launch_worker(
     made
 }
 
-fn clone_error(confinement: WorkerConfinement, errno: i32) -> StartFailure {
+fn clone_error(confinement: ConfinementArguments, errno: i32) -> StartFailure {
     match confinement {
-        WorkerConfinement { namespaces: 0, group: None } => {
+        ConfinementArguments { namespaces: 0, group: None } => {
             StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", errno))
         }
         _ => StartFailure::Refused(errno),
@@ -157,7 +149,7 @@ fn start_executable(
     regions: &WorkerRegions,
     areas: &UserAreas,
     caller: CallerTie,
-    confinement: WorkerConfinement,
+    confinement: ConfinementArguments,
 ) -> StartResult {
     let mut files = regions.shared_fds().to_vec();
     files.extend(Some(caller.descriptor).filter(|descriptor| *descriptor >= 0));
@@ -287,7 +279,7 @@ unsafe fn end_unexecuted(launch: &WorkerLaunch, answer: isize) -> ! {
 }
 
 /// A copy of this process that maps the worker's executable and continues there.
-fn start_copy(regions: &WorkerRegions, caller: CallerTie, confinement: WorkerConfinement) -> StartResult {
+fn start_copy(regions: &WorkerRegions, caller: CallerTie, confinement: ConfinementArguments) -> StartResult {
     let [name, shared] = worker_arguments(regions);
     let segments = image::read_segments();
     let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];

@@ -21,6 +21,7 @@
 
 mod areas;
 mod chunk;
+mod confinement;
 mod control_group;
 mod faults;
 mod filter;
@@ -48,19 +49,18 @@ use super::{
 };
 use areas::UserAreas;
 use chunk::LayoutChunk;
-use control_group::WorkerGroup;
+use confinement::WorkerConfinement;
 use cyclescope_code::context::{AREA_REGISTERS, FloatElement};
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::{ProgramMemory, STANDARD_AREA_BYTES};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::fact::{Fact, SystemFiles};
+use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
-use launch::{StartFailure, WorkerConfinement};
-use namespaces::WorkerNamespaces;
+use launch::StartFailure;
 use process::{WaitFailure, WorkerEnd, WorkerProcess};
 use protections::WorkerFacts;
 use reading_window::ReadingWindow;
@@ -124,9 +124,7 @@ pub struct UserExecutor {
     origin: WorkerOrigin,
     /// Why the system does not run the worker's executable, if it doesn't.
     not_executed: Option<i32>,
-    namespaces: WorkerNamespaces,
-    /// The control group of its workers, or why there is none.
-    group: Result<WorkerGroup, String>,
+    confinement: WorkerConfinement,
     /// The barriers that the worker reported.
     barriers: BarrierErrors,
     /// The code that the worker may have run.
@@ -163,8 +161,7 @@ impl UserExecutor {
             worker: None,
             origin: if options.functions { WorkerOrigin::Copy } else { WorkerOrigin::Own },
             not_executed: None,
-            namespaces: WorkerNamespaces::new(options),
-            group: WorkerGroup::make(&SystemFiles::system()),
+            confinement: WorkerConfinement::new(options),
             barriers: BarrierErrors::default(),
             ran: BTreeSet::new(),
             sequence: 0,
@@ -270,32 +267,22 @@ impl UserExecutor {
     fn start_worker(&mut self) -> Result<WorkerProcess, RunError> {
         loop {
             let copy = self.origin == WorkerOrigin::Copy;
-            if let Ok(group) = &mut self.group {
-                let limited = group.limit_memory(setup::worker_memory_limit(&self.areas, copy, self.options.heap));
-                // The group may have been removed by somebody else.
-                self.group = limited.and_then(|()| std::mem::replace(&mut self.group, Err(String::new())));
-            }
-            let group = self.group.as_ref().ok().map(WorkerGroup::descriptor);
-            let confinement = WorkerConfinement { namespaces: self.namespaces.flags(), group };
             let (areas, options) = (&self.areas, &self.options);
+            self.confinement.limit_memory(|| setup::worker_memory_limit(areas, copy, options.heap));
+            let arguments = self.confinement.arguments();
             let started =
-                launch::launch_worker(&mut self.regions, areas, options, self.origin, confinement, self.sequence);
+                launch::launch_worker(&mut self.regions, areas, options, self.origin, arguments, self.sequence);
             match started {
                 Ok(worker) => return Ok(worker),
                 Err(StartFailure::Failed(error)) => return Err(error),
-                // It does not say which of the two it refuses. Without namespaces, it was the group.
-                Err(StartFailure::Refused(errno)) if self.namespaces.give_up(errno) => {}
-                Err(StartFailure::Refused(errno)) if self.group.is_ok() => {
-                    let refused = std::io::Error::from_raw_os_error(errno);
-                    self.group = Err(format!("no process can be made in it: {refused}"));
-                    self.namespaces.try_all_again();
-                }
+                Err(StartFailure::Refused(errno)) if self.confinement.give_up(errno) => {}
                 Err(StartFailure::Refused(errno)) => {
                     return Err(RunError::from_system_call(process::STARTING_WORKER, "clone", errno));
                 }
                 // A security module may run less in a user namespace.
                 Err(StartFailure::NotExecuted(errno))
-                    if self.namespaces.has_user_namespace() && self.namespaces.give_up(errno) => {}
+                    if self.confinement.namespaces.has_user_namespace()
+                        && self.confinement.namespaces.give_up(errno) => {}
                 Err(StartFailure::NotExecuted(errno)) if copy => {
                     return Err(WorkerEnd::Exited(errno).into_setup_error());
                 }
@@ -304,7 +291,7 @@ impl UserExecutor {
                     self.not_executed = Some(errno);
                     self.origin = WorkerOrigin::Copy;
                     // A copy runs no executable, so a user namespace is no obstacle to it.
-                    self.namespaces.try_all_again();
+                    self.confinement.namespaces.try_all_again();
                 }
             }
         }
@@ -495,9 +482,9 @@ impl Executor for UserExecutor {
         protections::list_protections(&WorkerFacts {
             pid: self.worker_pid().unwrap_or(-1),
             not_own: functions.or(self.not_executed.map(refused)),
-            namespaces: &self.namespaces,
+            namespaces: &self.confinement.namespaces,
             barriers: self.barriers,
-            no_group: self.group.as_ref().err().cloned(),
+            no_group: self.confinement.group.as_ref().err().cloned(),
         })
     }
 
