@@ -169,6 +169,8 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
                 Failure::usage(text, Some(remedy))
             } else if REFUSED_MAPPINGS.iter().any(|refused| why.contains(refused)) {
                 Failure::internal(text).with_remedy(MAPPING_REMEDY)
+            } else if let Some(errno) = find_refusal(&why) {
+                Failure::internal(text).with_system_remedy(Some(errno))
             } else {
                 Failure::usage(text, None)
             };
@@ -186,6 +188,19 @@ const REFUSED_MAPPINGS: [&str; 5] = [
     "cannot apply additional memory protection",
     "cannot allocate memory",
 ];
+/// Errors of the system, and not of the file.
+const REFUSALS: [i32; 7] =
+    [libc::EPERM, libc::ENOSYS, libc::ENOMEM, libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::EIO];
+
+/// The error with which the system refused something to the loader, which ends its message with it.
+fn find_refusal(why: &str) -> Option<i32> {
+    let ends = |errno: &i32| {
+        let text = std::io::Error::from_raw_os_error(*errno).to_string();
+        text.split(" (os error").next().is_some_and(|text| why.ends_with(text))
+    };
+    REFUSALS.into_iter().find(ends)
+}
+
 const MAPPING_REMEDY: &str = "allow more memory (`ulimit -v`, the container's limit), and code in its folder, which may \
     be mounted with noexec: see $TMPDIR; a filter of the container may refuse mmap and mprotect too";
 
@@ -289,5 +304,19 @@ fn shift_mappings(address: u64) {
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         libc::mmap(std::ptr::null_mut(), pages * PAGE, libc::PROT_NONE, flags, -1, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_is_refused_to_the_loader_is_no_fault_of_the_library() {
+        let refusal = |why| find_refusal(&format!("/tmp/f.so: {why}"));
+        assert_eq!(refusal("cannot stat shared object: Function not implemented"), Some(libc::ENOSYS));
+        assert_eq!(refusal("cannot open shared object file: Too many open files"), Some(libc::EMFILE));
+        assert_eq!(refusal("cannot open shared object file: No such file or directory"), None);
+        assert_eq!(refusal("invalid ELF header"), None);
     }
 }
