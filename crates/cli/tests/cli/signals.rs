@@ -182,7 +182,10 @@ fn signals_leave_nothing_behind() {
     let mut wrong = Vec::new();
     for signal in 0..count {
         let target = &targets[random.below(targets.len())];
-        wrong.extend(target.disturb(&mut random, 5 * signal < count, &lines));
+        let found = target.disturb(&mut random, 5 * signal < count, &lines);
+        // It takes long, and may be ended.
+        found.iter().for_each(|what| eprintln!("signal {signal}: {what}"));
+        wrong.extend(found);
     }
     println!("{count} signals, {} findings", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
