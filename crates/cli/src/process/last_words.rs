@@ -47,13 +47,14 @@ fn require_memory(memory: *mut u8, bytes: usize) -> *mut u8 {
 /// Ends the program because this number of bytes was refused. Allocates nothing.
 #[cold]
 fn end_without_memory(bytes: usize) -> ! {
-    let mut text = [0u8; 256];
+    let mut text = [0u8; 512];
     let mut line = Cursor::new(&mut text[..]);
     // The text fits, and a number needs no memory.
     let _ = write!(
         line,
-        "error: memory ran out: the system refused {bytes} bytes\n\
-         help: allow more (`ulimit -v`, `ulimit -d`, memory.max of the control group), or end other programs\n"
+        "error: memory ran out: the system refused {bytes} bytes (brk, mmap)\n\
+         help: allow more memory (`ulimit -v`, `ulimit -d`, memory.max of the control group), or end other programs; \
+         if a filter refuses these calls, allow them\n"
     );
     let length = line.position() as usize;
     // SAFETY: the text outlives the call. Nothing more can be done if it fails.

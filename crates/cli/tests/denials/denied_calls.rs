@@ -121,20 +121,35 @@ fn try_denials(bench: &Bench, command: MeasuredCommand, reference: &ReferenceRun
     })
 }
 
+/// Whether this system can refuse system calls.
+fn has_support() -> bool {
+    let supported = check_support();
+    if let Err(error) = &supported {
+        report_skipped(format_args!("this system lets no process answer the system calls of another one: {error}"));
+    }
+    supported.is_ok()
+}
+
+/// Whether the program that a command needs is installed.
+fn has_tools(command: MeasuredCommand) -> bool {
+    let is_installed = |tool: &str| std::process::Command::new(tool).arg("--version").output().is_ok();
+    let missing = command.needs.filter(|tool| !is_installed(tool));
+    if let Some(tool) = missing {
+        report_left_out(format_args!("{tool} is not installed"));
+    }
+    missing.is_none()
+}
+
 /// Refuses the calls of the commands. With a sample, a call that several commands make is refused
 /// in the first of them.
 fn deny_calls(commands: &[MeasuredCommand], extent: Extent) {
-    if let Err(error) = check_support() {
-        report_skipped(format_args!("this system lets no process answer the system calls of another one: {error}"));
+    if !has_support() {
         return;
     }
     let bench = Bench::new();
     let (mut wrong, mut tried, mut numbers, mut refused) = (Vec::new(), BTreeSet::new(), BTreeSet::new(), 0);
     for &command in commands {
-        if let Some(tool) = command.needs
-            && std::process::Command::new(tool).arg("--version").output().is_err()
-        {
-            report_left_out(format_args!("{tool} is not installed"));
+        if !has_tools(command) {
             continue;
         }
         let reference = bench.reference(command);
@@ -153,6 +168,19 @@ fn deny_calls(commands: &[MeasuredCommand], extent: Extent) {
 #[test]
 fn each_refused_system_call_is_reported_or_done_without() {
     deny_calls(&[SNIPPET, FUNCTION, FORM], Extent::Sample);
+}
+
+#[test]
+fn a_thread_without_memory_names_the_refused_calls() {
+    if !has_support() || !has_tools(FUNCTION) {
+        return;
+    }
+    let bench = Bench::new();
+    // The first thread extends its heap, and others map theirs.
+    let denial =
+        Denial { call: libc::SYS_mmap, caller: Caller::Program, errno: libc::EPERM, first: 2, count: u32::MAX };
+    let wrong = try_denials(&bench, FUNCTION, &bench.reference(FUNCTION), vec![denial]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
