@@ -67,8 +67,8 @@ fn agree(a: Cost, b: Cost) -> bool {
 
 /// The error that a command reported: its text and its remedy, in a line of JSON or as text.
 fn find_error(outcome: &Outcome) -> Option<(String, String)> {
-    let json = outcome.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let json = json.filter(|line| line["kind"] == "error").next_back().map(|line| {
+    let mut json = outcome.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let json = json.rfind(|line| line["kind"] == "error").map(|line| {
         let part = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
         (part("text"), part("remedy"))
     });
