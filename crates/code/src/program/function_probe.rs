@@ -1,14 +1,18 @@
 //! Programs that call a function and count what it executes, instead of reading the clock.
 //!
 //! A probe runs a copy of the function's instructions. Inserted instructions add to counters in
-//! memory: at the start of each block, after each conditional branch, and at each repeated string
-//! instruction. They change neither registers nor flags, and use no stack. Return addresses differ,
-//! so code that reads them fails: unwinding, for example.
+//! memory: at the start of each block, after each conditional branch, at each repeated string
+//! instruction, and after each division. They change neither registers nor flags, and use no stack.
+//! Only the flags after a division, which are undefined, become others. Return addresses differ, so
+//! code that reads them fails: unwinding, for example.
 //!
 //! A branch has four counters: how often it goes the one way or the other, each after the one or the
 //! other. Predictors meet another task if these differ, although the instructions are the same.
 //!
-//! One program counts the first call, another one a later call, and a third one compares both.
+//! Time also depends on numbers. A division's counter sums the bits of its quotients, as dividers
+//! take longer for more. The flags of floating-point exceptions say whether numbers were denormal.
+//!
+//! One program counts the first call, another one a later call, and others compare both.
 
 use super::function_code::{FunctionCode, continues};
 use super::state_probe::ProbeCode;
@@ -46,6 +50,13 @@ const SUM: usize = SCRATCH + 48;
 const DIRECTIONS: usize = SCRATCH + 56;
 /// Counters of a branch.
 const DIRECTION_PAIRS: usize = 4;
+/// Denormal operand and underflow, in MXCSR as in the x87 status word (Intel SDM vol. 1, 8.1.3 and
+/// 10.2.3).
+const DENORMAL_FLAGS: i32 = 0x12;
+/// All exception flags of MXCSR.
+const EXCEPTION_FLAGS: i32 = 0x3f;
+/// A division's counter has the number of divisions in the upper half, and the bits in the lower one.
+const ONE_DIVISION: u64 = 1 << 32;
 const WORDS: [usize; 2] = [offset_of!(ProgramContext, start), offset_of!(ProgramContext, end)];
 
 /// Registers that may hold an address in place of RIP. None needs another encoding.
@@ -103,19 +114,38 @@ pub enum CountComparison {
     /// How many instructions one of both calls executed and the other did not, and how many the
     /// later call executed.
     Later,
+    /// Divisions and the bits of their quotients, in the first call and in the later one.
+    Divisions,
     /// The number of the counter that differs most, and how many instructions the first call
     /// executed. It also clears the counters of the later call, and the last directions.
     First,
 }
 
-/// Where a probe counts: the counters of a function's blocks, then those of its branches, and those
-/// of its repeated instructions.
+/// Divisions of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DivisionCount {
+    /// Their number.
+    pub divisions: u64,
+    /// Significant bits of all quotients together, each less one.
+    pub bits: u64,
+}
+
+impl DivisionCount {
+    /// Reads a word of [`CountComparison::Divisions`].
+    pub fn from_word(word: u64) -> DivisionCount {
+        DivisionCount { divisions: word / ONE_DIVISION, bits: word % ONE_DIVISION }
+    }
+}
+
+/// Where a probe counts: the counters of a function's blocks, then those of its branches, of its
+/// repeated instructions, and of its divisions.
 #[derive(Debug, Clone)]
 pub struct FunctionCounters {
-    /// Addresses of the blocks, branches and repeated instructions.
+    /// Addresses of the blocks, branches, repeated instructions and divisions.
     places: Vec<u64>,
-    /// Number of the blocks' counters, and of those before the repeated instructions'.
-    ends: [usize; 2],
+    /// Number of the blocks' counters, of those before the repeated instructions', and of those
+    /// before the divisions'.
+    ends: [usize; 3],
 }
 
 impl FunctionCounters {
@@ -126,8 +156,10 @@ impl FunctionCounters {
         for branch in code.instructions().filter(|one| is_conditional(one)) {
             places.extend([branch.ip(); DIRECTION_PAIRS]);
         }
-        let ends = [blocks, places.len()];
+        let branches = places.len();
         places.extend(code.instructions().filter(|one| is_repeated(one)).map(Instruction::ip));
+        let ends = [blocks, branches, places.len()];
+        places.extend(code.instructions().filter(|one| is_division(one)).map(Instruction::ip));
         (places.len() <= COUNTERS_MOST).then_some(FunctionCounters { places, ends })
     }
 
@@ -139,8 +171,8 @@ impl FunctionCounters {
 
 impl ProgramRecipe<'_> {
     /// Builds the program that makes a call and counts what it executes. At entry, `register` points
-    /// to the area with the counters. The first word of the sample is the last target of an indirect
-    /// branch that is not followed, or 0.
+    /// to the area with the counters. The first word of the sample is the last address that is not
+    /// followed, or 0. The second one is not 0 if numbers were denormal.
     ///
     /// Of the recipe it uses the state at entry and the init code.
     ///
@@ -165,15 +197,24 @@ impl ProgramRecipe<'_> {
         }
         emitter.push(Instruction::with2(Code::Mov_rm64_imm32, context_operand(UNKNOWN), 0));
         emitter.push_bytes(self.init);
+        emitter.push(Instruction::with1(Code::Stmxcsr_m32, context_operand(SUM)));
+        emitter.push(Instruction::with2(Code::And_rm32_imm8, context_operand(SUM), !EXCEPTION_FLAGS));
+        emitter.push(Instruction::with1(Code::Ldmxcsr_m32, context_operand(SUM)));
+        emitter.push(Ok(Instruction::with(Code::Fnclex)));
         emitter.push_bytes(call.before);
         let start = emitter.len();
         let (mut bytes, mut relocations) = emitter.finish();
         const CALL_BYTES: usize = 5;
         let mut emitter = Emitter::starting_at(start + CALL_BYTES);
+        emitter.push(Instruction::with1(Code::Stmxcsr_m32, context_operand(SUM)));
+        emitter.push(Instruction::with1(Code::Fnstsw_m2byte, context_operand(REPLACED)));
         emitter.push_bytes(call.after);
         emitter.load_field(Code::Mov_r64_rm64, Register::RAX, UNKNOWN);
         emitter.store_field(Code::Mov_rm64_r64, WORDS[0], Register::RAX);
-        emitter.push(Instruction::with2(Code::Mov_rm64_imm32, context_operand(WORDS[1]), 0));
+        emitter.load_field(Code::Mov_r32_rm32, Register::EAX, SUM);
+        emitter.load_field(Code::Or_r32_rm32, Register::EAX, REPLACED);
+        emitter.push(Instruction::with2(Code::And_EAX_imm32, Register::EAX, DENORMAL_FLAGS));
+        emitter.store_field(Code::Mov_rm64_r64, WORDS[1], Register::RAX);
         emit_exit(&mut emitter);
         let (tail, tail_relocations) = emitter.finish();
         // `call` to the function, which follows the tail.
@@ -198,7 +239,8 @@ impl ProgramRecipe<'_> {
         let mut emitter = Emitter::starting_at(0);
         ProgramRecipe { looped: None, init: &[], ..*self }.emit_entry(&mut emitter);
         let start = emitter.len();
-        let counters = counters.places.len();
+        let [.., counted] = counters.ends;
+        let all = counters.places.len();
         let name = format!("{register:?}").to_lowercase();
         // RAX: unlike instructions. RDX: those of the later call. R12: those of the first one. R9:
         // the counter that differs by R8, the most.
@@ -207,12 +249,17 @@ impl ProgramRecipe<'_> {
              xor r8d, r8d; xor r9d, r9d; xor r10d, r10d; \
              1: mov rbx, [rsi + r10*8]; add rdx, rbx; mov r11, [rdi + r10*8]; add r12, r11; sub r11, rbx; \
              mov rbx, r11; neg rbx; cmovs rbx, r11; add rax, rbx; cmp rbx, r8; jbe 2f; mov r8, rbx; mov r9, r10; \
-             2: inc r10; cmp r10, {counters}; jb 1b"
+             2: inc r10; cmp r10, {counted}; jb 1b"
+        );
+        // RAX: divisions of the first call. RDX: those of the later one.
+        let sum_divisions = format!(
+            "mov rdi, {name}; lea rsi, [rdi + {TABLE_BYTES}]; xor eax, eax; xor edx, edx; mov r10d, {counted}; \
+             1: cmp r10, {all}; jae 2f; add rax, [rdi + r10*8]; add rdx, [rsi + r10*8]; inc r10; jmp 1b; 2: nop"
         );
         let mut push = |text: &str| emitter.push_bytes(parse_assembly(text).expect("the text is valid").bytes());
-        push(&text);
+        push(if comparison == CountComparison::Divisions { &sum_divisions } else { &text });
         let words = match comparison {
-            CountComparison::Later => [Register::RAX, Register::RDX],
+            CountComparison::Later | CountComparison::Divisions => [Register::RAX, Register::RDX],
             CountComparison::First => {
                 let cleared = 2 * COUNTERS_MOST;
                 push(&format!("xor eax, eax; mov ecx, {cleared}; mov rdi, rsi; cld; rep stosq"));
@@ -266,7 +313,7 @@ impl CountedCode {
         let mut counted = CountedCode { label: 1, ..CountedCode::default() };
         counted.push(Instruction::with_branch(Code::Jmp_rel32_64, code.entry()))?;
         let blocks = code.blocks();
-        let [first_branch, mut repeated_number] = counters.ends;
+        let [first_branch, mut repeated_number, mut division_number] = counters.ends;
         let (mut block_number, mut branch_number) = (0, 0);
         let mut expected = None;
         for instruction in code.instructions() {
@@ -297,6 +344,10 @@ impl CountedCode {
             if counts_repeats {
                 counted.add_repeats(repeated_number)?;
                 repeated_number += 1;
+            }
+            if is_division(instruction) {
+                counted.add_division(division_number, instruction)?;
+                division_number += 1;
             }
             expected = continues(instruction).then(|| instruction.next_ip());
         }
@@ -431,10 +482,12 @@ impl CountedCode {
         Ok(())
     }
 
+    /// Leads to an address that is not followed.
     fn set_target(&mut self, address: u64) -> Result<(), IcedError> {
         self.probe.store_general(SCRATCH, Register::RCX)?;
         self.push(Instruction::with2(Code::Mov_r64_imm64, Register::RCX, address))?;
         self.probe.store_general(TARGET, Register::RCX)?;
+        self.probe.store_general(UNKNOWN, Register::RCX)?;
         self.probe.load(Register::RCX, SCRATCH)
     }
 
@@ -496,6 +549,55 @@ impl CountedCode {
         self.store_counter(counter)
     }
 
+    /// Adds a division, and the significant bits of its quotient less one.
+    ///
+    /// ```text
+    ///     mov  [scratch], rcx
+    ///     mov  [second], rdx
+    ///     mov  rcx, rax           ; ECX and EAX, or MOVSXD, for 32 bits
+    ///     mov  rdx, rcx           ; if signed
+    ///     sar  rdx, 63
+    ///     xor  rcx, rdx
+    ///     or   rcx, 1
+    ///     bsr  rcx, rcx
+    ///     mov  [sum], rcx
+    ///     mov  rcx, [table]
+    ///     mov  rdx, [rcx + 8 * counter]
+    ///     mov  rcx, [sum]
+    ///     lea  rdx, [rdx + rcx]
+    ///     mov  rcx, one division
+    ///     lea  rdx, [rdx + rcx]
+    ///     mov  rcx, [table]
+    ///     mov  [rcx + 8 * counter], rdx
+    ///     (restore RCX and RDX)
+    /// ```
+    fn add_division(&mut self, counter: usize, division: &Instruction) -> Result<(), IcedError> {
+        let (rcx, rdx) = (Register::RCX, Register::RDX);
+        self.probe.store_general(SCRATCH, rcx)?;
+        self.probe.store_general(SECOND_SCRATCH, rdx)?;
+        self.push(match division.code() {
+            Code::Div_rm32 => Instruction::with2(Code::Mov_r32_rm32, Register::ECX, Register::EAX),
+            Code::Idiv_rm32 => Instruction::with2(Code::Movsxd_r64_rm32, rcx, Register::EAX),
+            _ => Instruction::with2(Code::Mov_r64_rm64, rcx, Register::RAX),
+        })?;
+        if matches!(division.code(), Code::Idiv_rm32 | Code::Idiv_rm64) {
+            self.push(Instruction::with2(Code::Mov_r64_rm64, rdx, rcx))?;
+            self.push(Instruction::with2(Code::Sar_rm64_imm8, rdx, 63))?;
+            self.push(Instruction::with2(Code::Xor_r64_rm64, rcx, rdx))?;
+        }
+        self.push(Instruction::with2(Code::Or_rm64_imm8, rcx, 1))?;
+        self.push(Instruction::with2(Code::Bsr_r64_rm64, rcx, rcx))?;
+        self.probe.store_general(SUM, rcx)?;
+        self.load_counter(counter)?;
+        let sum = || Instruction::with2(Code::Lea_r64_m, rdx, MemoryOperand::with_base_index(rdx, rcx));
+        self.probe.load(rcx, SUM)?;
+        self.push(sum())?;
+        self.push(Instruction::with2(Code::Mov_r64_imm64, rcx, ONE_DIVISION))?;
+        self.push(sum())?;
+        self.probe.load(rcx, TABLE)?;
+        self.store_counter(counter)
+    }
+
     /// Counts a direction of a branch, 1 if it is taken, by its direction before.
     ///
     /// ```text
@@ -545,6 +647,12 @@ fn counter_operand(counter: usize) -> MemoryOperand {
 
 fn is_repeated(instruction: &Instruction) -> bool {
     instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+/// Whether the time of an instruction depends on the bits of its quotient. Divisions of few bits
+/// take about the same time.
+fn is_division(instruction: &Instruction) -> bool {
+    matches!(instruction.code(), Code::Div_rm32 | Code::Div_rm64 | Code::Idiv_rm32 | Code::Idiv_rm64)
 }
 
 #[cfg(test)]

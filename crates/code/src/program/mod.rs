@@ -18,8 +18,8 @@ mod watch_point;
 
 pub use cold_start::ColdStart;
 pub use entry_state::{EntryState, VectorSetup};
-pub use function_code::{FunctionCode, MemoryReader};
-pub use function_probe::{COUNTERS_BYTES, CountComparison, CountedCall, FunctionCall, FunctionCounters};
+pub use function_code::{FunctionCode, INSTRUCTIONS_MOST, MemoryReader};
+pub use function_probe::{COUNTERS_BYTES, CountComparison, CountedCall, DivisionCount, FunctionCall, FunctionCounters};
 pub(crate) use loop_plan::is_always_taken;
 pub use loop_plan::{LoopObstacle, LoopPlan};
 pub use placement_policy::PlacementPolicy;
