@@ -70,6 +70,8 @@ pub struct CostMeasurement {
     pub untrainable: Option<RunError>,
     /// States that the first copy of a snippet uses up, so that later copies do other work.
     pub unsteady: Vec<UnsteadyState>,
+    /// What of a function's calls was not compared, and why.
+    pub unchecked: Option<String>,
     /// Time spent on the measurement.
     pub elapsed: Duration,
 }

@@ -10,7 +10,7 @@ use super::measurement_session::{CYCLES_PER_NS, LoopLength, MeasurementSession};
 use super::plan::Plan;
 use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
-use super::steadiness::{UnsteadyState, explain_fault, find_unsteady_calls, find_unsteady_states};
+use super::steadiness::{SteadinessReport, UnsteadyState, explain_fault, find_unsteady_calls, find_unsteady_states};
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
     all_more_certain, learnt_early, training_may_save, training_saves,
@@ -80,7 +80,7 @@ struct UntrainedResult {
 impl MeasurementSession<'_> {
     /// Checks whether copies do the same work, and measures.
     pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
-        self.unsteady = self.find_unsteady_states()?;
+        self.steadiness = self.check_steadiness()?;
         self.measure().or_else(|error| Err(self.explain_error(error)?))
     }
 
@@ -90,7 +90,8 @@ impl MeasurementSession<'_> {
         if error.is_harness_failure() || self.is_cold() || self.uses_iterations() {
             return Ok(error);
         }
-        let mut cause = self.unsteady.iter().flatten().find(|state| state.is_refused).cloned();
+        let mut cause =
+            self.steadiness.iter().flat_map(|report| &report.states).find(|state| state.is_refused).cloned();
         if matches!(error, RunError::Fault { .. }) {
             for part in &self.parts {
                 if cause.is_some() {
@@ -108,8 +109,8 @@ impl MeasurementSession<'_> {
         })
     }
 
-    /// The unsteady states of each snippet. A cold run has one copy, so only calls are compared.
-    fn find_unsteady_states(&mut self) -> Result<Vec<Vec<UnsteadyState>>, RunError> {
+    /// Whether the copies of each snippet do the same work. A cold run has one copy, so only calls are compared.
+    fn check_steadiness(&mut self) -> Result<Vec<SteadinessReport>, RunError> {
         let find = if self.is_cold() { find_unsteady_calls } else { find_unsteady_states };
         let is_called_function = |number: usize| {
             let mut weights = self.question.costs().iter().flat_map(CostFormula::weights);
@@ -119,7 +120,7 @@ impl MeasurementSession<'_> {
         let states = self.parts.iter().enumerate().map(|(number, part)| {
             if iterates && !is_called_function(number) {
                 // An empty function.
-                return Ok(Vec::new());
+                return Ok(SteadinessReport::default());
             }
             let (world, clock) = (part.outline.world, self.plan.clock);
             find(self.executor, part.snippet, clock, world, &self.memory)
@@ -287,8 +288,22 @@ impl MeasurementSession<'_> {
             let CostJudgement { estimate, linear, settled, .. } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
-            let unsteady = cost.weights().flat_map(|(snippet, _)| self.unsteady[snippet].clone()).collect();
-            CostMeasurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, unsteady, elapsed }
+            let reports = cost.weights().map(|(snippet, _)| self.steadiness[snippet].clone());
+            let (states, reasons): (Vec<_>, Vec<_>) = reports.map(|one| (one.states, one.unchecked)).unzip();
+            let unsteady = states.concat();
+            let unchecked = reasons.into_iter().flatten().next();
+            CostMeasurement {
+                cost,
+                estimate,
+                linear,
+                settled,
+                acquisition,
+                untrained,
+                untrainable,
+                unsteady,
+                unchecked,
+                elapsed,
+            }
         };
         found.into_iter().zip(self.question.costs()).map(measurement).collect()
     }

@@ -5,7 +5,7 @@ use super::estimate::call;
 use super::measurement_progress::MeasurementProgress;
 use super::plan::{LengthenBy, Plan};
 use super::question::CostQuestion;
-use super::steadiness::UnsteadyState;
+use super::steadiness::SteadinessReport;
 use crate::placement::CACHE_LINE;
 use crate::ruler::RulerPrograms;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -91,8 +91,8 @@ pub(super) struct MeasurementSession<'a> {
     pub(super) untrainable: Option<RunError>,
     /// Whether training was tried.
     pub(super) training_tried: bool,
-    /// States of each snippet that its first copy uses up.
-    pub(super) unsteady: Vec<Vec<UnsteadyState>>,
+    /// Whether the copies of each snippet do the same work.
+    pub(super) steadiness: Vec<SteadinessReport>,
     /// The executor's time at the start.
     pub(super) started: Duration,
     /// Receives progress reports.
@@ -143,7 +143,7 @@ impl<'a> MeasurementSession<'a> {
             fastest: f64::INFINITY,
             untrainable: None,
             training_tried: false,
-            unsteady: Vec::new(),
+            steadiness: Vec::new(),
             started,
             watch,
         })

@@ -345,6 +345,7 @@ impl RunOutcome {
             looped: None,
             unrolled: None,
             loop_obstacle: None,
+            unchecked: self.measurement.unchecked.clone(),
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),
         }

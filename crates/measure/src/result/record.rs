@@ -223,6 +223,9 @@ pub struct RunRecord {
     /// Why the snippet was not measured in a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_obstacle: Option<String>,
+    /// Why it is not known, or not of all code, whether later calls of a function do the same work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
     /// The command that repeats the measurement.

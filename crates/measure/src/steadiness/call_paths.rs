@@ -2,22 +2,23 @@
 //! in a new process: a sort finds a sorted array from the second call on.
 //!
 //! A copy of the function counts how often each of its blocks runs, and how often each branch goes
-//! each way ([`ProgramRecipe::build_counted_call`]). Counts are compared, never times, so the answer is exact
-//! on a busy machine too. State that leaves all counts alone, such as a result in memory, is no
-//! difference.
+//! each way ([`ProgramRecipe::build_counted_call`]). Counts are compared, never times, so the answer
+//! is exact on a busy machine too. Of the numbers that an instruction's time depends on, it compares
+//! the quotients of integer divisions, and whether any number is denormal. State that leaves all
+//! these alone, such as a result in memory, is no difference.
 //!
-//! Its limits: numbers that an instruction's time depends on are not compared. Code that is reached in other ways than by calls and branches, as by
-//! unwinding, is not followed.
+//! Its limits: code that is reached in other ways than by calls and branches, as by unwinding, is
+//! not followed. Addresses, and operands of square roots, are not compared.
 
-use super::finding::UnsteadyState;
+use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PagePresence, PointerPosition, ProgramMemory,
 };
 use cyclescope_code::program::{
-    COUNTERS_BYTES, CountComparison, CountedCall, EntryState, FunctionCall, FunctionCode, FunctionCounters, LoopPlan,
-    Program, ProgramRecipe,
+    COUNTERS_BYTES, CountComparison, CountedCall, DivisionCount, EntryState, FunctionCall, FunctionCode,
+    FunctionCounters, LoopPlan, Program, ProgramRecipe,
 };
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
@@ -32,28 +33,36 @@ const OTHER_SHARE: f64 = 0.01;
 /// The function is not steady if more than this share of its later calls differ. A random number
 /// generator takes a longer way in every fifteenth call or so.
 const OTHER_CALLS_SHARE: f64 = 0.25;
+/// Quotients differ if they are shorter by more than this number of bits in the mean. Dividers take
+/// about a cycle for two to four bits.
+const OTHER_QUOTIENT_BITS: u64 = 4;
 /// Later calls that are compared at once.
 const EARLY_CALLS: usize = 8;
 const LATE_CALLS: usize = 4;
-/// Calls that are not counted before late ones are. More if the first call executes fewer
-/// instructions.
-const SOME_CALLS: u64 = 32;
-const MANY_CALLS: u64 = 1000;
-const LONG_INSTRUCTIONS: u64 = 1 << 20;
-const SHORT_INSTRUCTIONS: u64 = 1 << 14;
-/// Most times that the code is read again because calls reached further code.
-const DISCOVERIES_MOST: usize = 12;
+/// Calls that are not counted before late ones are, and the most instructions of a first call for
+/// which they are made.
+const UNCOUNTED_CALLS: [(u64, u64); 3] = [(32, 1 << 20), (1000, 1 << 14), (16_384, 1 << 10)];
 /// Processor time of all calls of a program.
 const CALLS_DEADLINE: Duration = Duration::from_millis(300);
+/// The same for a function that takes too long for that. Only two of its calls are compared.
+const PAIR_DEADLINE: Duration = Duration::from_secs(2);
+/// Most times that the code is read again because calls reached further code.
+const DISCOVERIES_MOST: usize = 12;
+const PAIR_DISCOVERIES_MOST: usize = 3;
 
 /// What the calls of a function have in common.
 #[derive(Debug)]
 pub(super) enum PathVerdict {
     /// They execute the same instructions.
-    Same,
+    Same {
+        /// Instructions of the first call.
+        instructions: u64,
+        /// Whether all executed code was counted.
+        is_complete: bool,
+    },
     /// They do not.
     Other(UnsteadyState),
-    /// The function takes too long to be called several times.
+    /// The function takes too long to be called twice.
     TooLong,
     /// The code can't be followed.
     Unknown,
@@ -71,11 +80,27 @@ struct CallCounts {
     own: u64,
     /// The counter that differs most.
     counter: u64,
+    /// Divisions of the first call, and of this one.
+    divisions: [DivisionCount; 2],
+    /// Whether there were denormal numbers in the first call, and in this one.
+    denormal: [bool; 2],
 }
 
 impl CallCounts {
     fn is_other(&self) -> bool {
         self.unlike as f64 > OTHER_SHARE * self.first.max(self.own) as f64
+    }
+
+    /// Whether quotients are shorter than in the first call. Longer ones are no alarm: a generator
+    /// of random numbers begins with a small one.
+    fn has_shorter_quotients(&self) -> bool {
+        let [first, own] = self.divisions;
+        let fewer = first.bits.saturating_sub(own.bits);
+        fewer > OTHER_QUOTIENT_BITS * first.divisions && fewer as f64 > OTHER_SHARE * self.first as f64
+    }
+
+    fn has_other_denormals(&self) -> bool {
+        self.denormal[0] != self.denormal[1]
     }
 }
 
@@ -95,9 +120,11 @@ struct CallSeries<'a> {
     memory: ProgramMemory,
     /// The register that points to the counters.
     register: Register,
+    /// Whether only the first two calls are compared.
+    is_pair: bool,
 }
 
-/// The programs that count calls of a function: the first call, a later one, two comparisons of
+/// The programs that count calls of a function: the first call, a later one, three comparisons of
 /// both, and calls that are not counted.
 struct CountingPrograms {
     programs: Vec<Program>,
@@ -121,8 +148,13 @@ pub(super) fn compare_call_paths(
     let Some(call) = FunctionCall::from_code(snippet.code(), snippet.init()) else { return Ok(PathVerdict::Unknown) };
     let Some((register, memory)) = add_counters(memory) else { return Ok(PathVerdict::Unknown) };
     let recipe = ProgramRecipe { world, init: snippet.init(), ..ProgramRecipe::empty(clock) };
-    let mut series = CallSeries { executor, recipe, snippet, call, memory, register };
-    match series.compare() {
+    let mut series = CallSeries { executor, recipe, snippet, call, memory, register, is_pair: false };
+    let mut compared = series.compare();
+    if matches!(compared, Err(RunError::Hung { .. })) {
+        series.is_pair = true;
+        compared = series.compare();
+    }
+    match compared {
         Err(error) if error.is_harness_failure() => Err(error),
         Err(RunError::Hung { .. }) => Ok(PathVerdict::TooLong),
         Err(_) => Ok(PathVerdict::Unknown),
@@ -145,7 +177,9 @@ impl CallSeries<'_> {
     fn compare(&mut self) -> Result<PathVerdict, RunError> {
         let mut targets = BTreeSet::new();
         let mut followed = None;
-        for _ in 0..DISCOVERIES_MOST {
+        let (early_calls, discoveries) =
+            if self.is_pair { (1, PAIR_DISCOVERIES_MOST) } else { (EARLY_CALLS, DISCOVERIES_MOST) };
+        for _ in 0..discoveries {
             let starts: Vec<u64> = targets.iter().copied().collect();
             let executor = &*self.executor;
             let read = &mut |address, bytes| executor.read_memory(address, bytes);
@@ -153,7 +187,7 @@ impl CallSeries<'_> {
                 return Ok(PathVerdict::Unknown);
             };
             let Some(programs) = self.build_programs(&code) else { return Ok(PathVerdict::Unknown) };
-            let counts = self.count(&programs, &[CallStep::Counted(EARLY_CALLS)])?;
+            let counts = self.count(&programs, &[CallStep::Counted(early_calls)])?;
             let known = targets.len();
             targets.extend(&counts.targets);
             followed = Some((programs, counts));
@@ -165,9 +199,10 @@ impl CallSeries<'_> {
         if let Some(state) = self.judge(&early.calls, &programs.counters) {
             return Ok(PathVerdict::Other(state));
         }
-        let first = early.calls.first().map_or(0, |counts| counts.first);
-        for (calls, most) in [(SOME_CALLS, LONG_INSTRUCTIONS), (MANY_CALLS, SHORT_INSTRUCTIONS)] {
-            if first > most {
+        let instructions = early.calls.first().map_or(0, |counts| counts.first);
+        let mut is_complete = early.targets.is_empty();
+        for (calls, most) in UNCOUNTED_CALLS {
+            if instructions > most || self.is_pair {
                 break;
             }
             let steps = [CallStep::Uncounted(calls), CallStep::Counted(LATE_CALLS)];
@@ -175,8 +210,9 @@ impl CallSeries<'_> {
             if let Some(state) = self.judge(&late.calls, &programs.counters) {
                 return Ok(PathVerdict::Other(state));
             }
+            is_complete &= late.targets.is_empty();
         }
-        Ok(PathVerdict::Same)
+        Ok(PathVerdict::Same { instructions, is_complete })
     }
 
     /// Builds the programs. `None` if they can't be built or placed.
@@ -191,6 +227,7 @@ impl CallSeries<'_> {
             counted(CountedCall::First)?,
             counted(CountedCall::Later)?,
             compared(CountComparison::Later),
+            compared(CountComparison::Divisions),
             compared(CountComparison::First),
             uncounted.build(),
         ];
@@ -200,7 +237,7 @@ impl CallSeries<'_> {
 
     /// Counts the first call and those of the steps.
     fn count(&mut self, programs: &CountingPrograms, steps: &[CallStep]) -> Result<SeriesCounts, RunError> {
-        let [first, later, compared, compared_first, uncounted] = [0, 1, 2, 3, 4];
+        let [first, later, compared, divisions, compared_first, uncounted] = [0, 1, 2, 3, 4, 5];
         let programs = &programs.programs;
         let (places, _) = place_fixed(programs);
         let once = |place| ProgramCall { place, loop_count: 1 };
@@ -217,7 +254,7 @@ impl CallSeries<'_> {
                     for _ in 0..count {
                         number += 1;
                         numbers.push((calls.len(), number));
-                        calls.extend([later, compared, compared_first].map(once));
+                        calls.extend([later, compared, divisions, compared_first].map(once));
                     }
                 }
             }
@@ -225,15 +262,20 @@ impl CallSeries<'_> {
         let data = vec![0; self.memory.areas.len()];
         let layout = PlannedLayout::with_calls_in_order(places, calls, 1).with_data(data);
         let memory = self.memory.clone();
-        let pace = BatchPace { warm_up: 0, rounds: 1, delay: 1, deadline: CALLS_DEADLINE, memory };
+        let deadline = if self.is_pair { PAIR_DEADLINE } else { CALLS_DEADLINE };
+        let pace = BatchPace { warm_up: 0, rounds: 1, delay: 1, deadline, memory };
         // What earlier calls changed in the library would be found by the first one.
         self.executor.renew_process();
         let samples = Schedule::with_layouts(programs.clone(), pace, [layout]).run(self.executor)?;
         let words = |at: usize| samples.get(at).copied().unwrap_or_default();
         let counts = numbers.iter().map(|(at, call)| {
-            let [Sample { start: unlike, end: own }, Sample { start: counter, end: first }] =
-                [words(at + 1), words(at + 2)];
-            CallCounts { call: *call, unlike, first, own, counter }
+            let [first_call, own_call, compared, divisions, compared_first] =
+                [0, *at, at + 1, at + 2, at + 3].map(words);
+            let Sample { start: unlike, end: own } = compared;
+            let Sample { start: counter, end: first } = compared_first;
+            let divisions = [divisions.start, divisions.end].map(DivisionCount::from_word);
+            let denormal = [first_call.end != 0, own_call.end != 0];
+            CallCounts { call: *call, unlike, first, own, counter, divisions, denormal }
         });
         let ends = numbers.iter().map(|(at, _)| *at).chain([0]);
         let targets = ends.map(|at| words(at).start).filter(|target| *target != 0);
@@ -241,10 +283,11 @@ impl CallSeries<'_> {
     }
 
     fn judge(&self, calls: &[CallCounts], counters: &FunctionCounters) -> Option<UnsteadyState> {
-        let others: Vec<&CallCounts> = calls.iter().filter(|counts| counts.is_other()).collect();
-        if others.len() as f64 <= OTHER_CALLS_SHARE * calls.len() as f64 {
-            return None;
-        }
+        self.judge_instructions(calls, counters).or_else(|| judge_numbers(calls))
+    }
+
+    fn judge_instructions(&self, calls: &[CallCounts], counters: &FunctionCounters) -> Option<UnsteadyState> {
+        let others = find_others(calls, CallCounts::is_other)?;
         let shown = *others.last()?;
         let place = counters.place(shown.counter).unwrap_or(self.call.function);
         let distance = place.wrapping_sub(self.call.function) as i64;
@@ -262,10 +305,37 @@ impl CallSeries<'_> {
         let text = format!(
             "the first call after a fresh start executes {counts}; {which}, most at {place} from the function's start"
         );
-        Some(UnsteadyState {
-            text,
-            remedy: format!("prepare each call with --setup, or take the cost as {cost}"),
-            is_refused: false,
-        })
+        Some(UnsteadyState { text, remedy: advise_preparation(cost), is_refused: false })
     }
+}
+
+/// The calls that differ from the first one, if they are more than a function may have.
+fn find_others(calls: &[CallCounts], is_other: impl Fn(&CallCounts) -> bool) -> Option<Vec<&CallCounts>> {
+    let others: Vec<&CallCounts> = calls.iter().filter(|counts| is_other(counts)).collect();
+    (others.len() as f64 > OTHER_CALLS_SHARE * calls.len() as f64).then_some(others)
+}
+
+/// Compares the numbers of calls that execute the same instructions.
+fn judge_numbers(calls: &[CallCounts]) -> Option<UnsteadyState> {
+    let denormal = || {
+        let CallCounts { call, denormal: [first, _], .. } =
+            *find_others(calls, CallCounts::has_other_denormals)?.pop()?;
+        Some(match first {
+            true => format!("numbers are denormal in the first call after a fresh start, and not in call {call}"),
+            false => format!("numbers are denormal in call {call} after a fresh start, and not in the first one"),
+        })
+    };
+    let shorter = || {
+        let CallCounts { call, divisions, .. } = *find_others(calls, CallCounts::has_shorter_quotients)?.pop()?;
+        let [first, own] = divisions.map(|count| count.bits as f64 / count.divisions.max(1) as f64 + 1.0);
+        Some(format!(
+            "the quotients of integer divisions have {first:.0} bits in the first call after a fresh start and \
+             {own:.0} in call {call}"
+        ))
+    };
+    Some(UnsteadyState {
+        text: denormal().or_else(shorter)?,
+        remedy: advise_preparation("that of further calls"),
+        is_refused: false,
+    })
 }

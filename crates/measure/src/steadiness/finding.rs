@@ -30,6 +30,14 @@ impl UnsteadyState {
     }
 }
 
+/// Advises what to do about a function whose calls have another cost than its first one.
+pub(super) fn advise_preparation(cost: &str) -> String {
+    format!(
+        "prepare each call with --setup NAME, a function of the same file that restores the state, or take the cost \
+         as {cost}"
+    )
+}
+
 /// Compares the copies of a snippet.
 pub(super) struct Judge<'a> {
     watched: &'a WatchedSnippet,

@@ -1,23 +1,30 @@
-//! Whether the first call of a function, on fresh memory, takes another time than the second, which
-//! finds what the first one left there: a sorted array, say.
+//! Whether the calls of a function take another time than its first ones, which find another state:
+//! a second witness if the counts of instructions are alike (`call_paths`), and the only one if the
+//! code can't be followed.
 //!
-//! For functions whose code can't be followed (`call_paths`), so times are compared. Both calls find the
-//! same caches: all of the buffer and the top of the stack are written to just before. The quarters
-//! of repeated times have to be apart, so that no interrupt makes them differ.
+//! The first call on fresh memory is compared with the second, which finds what the first one left
+//! there: a sorted array, say. Both calls find the same caches: all of the buffer and the top of the
+//! stack are written to just before. The quarters of repeated times have to be apart, so that no
+//! interrupt makes them differ.
 //!
-//! Its limits: it sees only differences by half and by some hundred cycles, and no larger buffers
-//! than [`BUFFER_MOST`].
+//! Calls of a new process are compared with calls some thousand later, which find what the function
+//! keeps, such as a table that has grown. Early calls may be slower, since predictors and caches
+//! learn; only later ones that are slower are a difference. All of several processes have to show it.
+//!
+//! Its limits: it sees only differences by half and by some hundred cycles, and compares first calls
+//! on no larger buffers than [`BUFFER_MOST`].
 
-use super::finding::UnsteadyState;
+use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::{PointerPosition, ProgramMemory, StoreLifetime};
-use cyclescope_code::program::{EntryState, ProgramRecipe};
+use cyclescope_code::program::{EntryState, LoopPlan, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::quartiles;
+use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_exec::{Executor, ProgramCall};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Bytes of the largest buffer, as large as the second-level caches of common cores.
@@ -32,19 +39,35 @@ const TIMES_LEAST: usize = 4;
 /// The longer call takes this multiple of the other, and so many raw units more.
 const LONGER: f64 = 1.5;
 const LONGER_UNITS: f64 = 500.0;
+/// New processes that are compared, calls timed in each early and late, and the calls between them:
+/// as many as execute so many instructions, and no more than this.
+const PROCESSES: usize = 4;
+const TIMED_CALLS: usize = 8;
+const CALLS_BETWEEN: u64 = 16_384;
+const INSTRUCTIONS_BETWEEN: u64 = 1 << 22;
 /// Processor time of all calls. A function that takes longer is not compared.
 const CALLS_DEADLINE: Duration = Duration::from_millis(300);
 
-/// Compares the first call with the second. `None` if they take about the same time, or if they
-/// can't be compared.
+/// What times of calls say.
+#[derive(Debug)]
+pub(super) enum TimeVerdict {
+    /// They are about the same.
+    Same,
+    /// They are not.
+    Other(UnsteadyState),
+    /// The times can't be compared.
+    Unknown,
+}
+
+/// Compares the first call with the second.
 pub(super) fn compare_first_calls(
     executor: &mut dyn Executor,
     snippet: &Snippet,
     clock: &Clock,
     world: EntryState,
     memory: &ProgramMemory,
-) -> Result<Option<UnsteadyState>, RunError> {
-    let Some(touch) = touching_code(memory) else { return Ok(None) };
+) -> Result<TimeVerdict, RunError> {
+    let Some(touch) = touching_code(memory) else { return Ok(TimeVerdict::Unknown) };
     let init = [snippet.init(), &touch].concat();
     let init_after_call = [snippet.init(), snippet.code(), &touch].concat();
     let programs = [&init, &init_after_call].map(|init| {
@@ -60,14 +83,73 @@ pub(super) fn compare_first_calls(
     let pace = BatchPace { warm_up: 0, deadline: CALLS_DEADLINE, memory: memory.clone(), ..BatchPace::default() };
     let samples = match Schedule::with_layouts(programs.into(), pace, layouts).measure(executor) {
         Err(error) if error.is_harness_failure() => return Err(error),
-        Err(_) => return Ok(None),
+        Err(_) => return Ok(TimeVerdict::Unknown),
         Ok(samples) => samples,
     };
     let times = |first: usize| {
         let calls = samples.iter().skip(first).step_by(2).skip(TRAINING_CALLS);
         calls.flat_map(|layout| layout.column(0)).collect::<Vec<f64>>()
     };
-    Ok(judge_times(times(0), times(1)))
+    Ok(judge_times(times(0), times(1)).map_or(TimeVerdict::Same, TimeVerdict::Other))
+}
+
+/// Compares early calls in new processes with late ones, if a call executes this number of
+/// instructions.
+pub(super) fn compare_late_calls(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    clock: &Clock,
+    world: EntryState,
+    memory: &ProgramMemory,
+    instructions: u64,
+) -> Result<TimeVerdict, RunError> {
+    let between = CALLS_BETWEEN.min(INSTRUCTIONS_BETWEEN / instructions.max(1));
+    if between == 0 {
+        return Ok(TimeVerdict::Unknown);
+    }
+    let recipe = ProgramRecipe { world, init: snippet.init(), ..ProgramRecipe::empty(clock) };
+    let timed = ProgramRecipe { snippet: snippet.code(), copies: 1, ..recipe };
+    let programs = [timed, ProgramRecipe { looped: Some(LoopPlan::PLAIN), ..timed }].map(|recipe| recipe.build());
+    let (places, _) = place_fixed(&programs);
+    let call = |place, loop_count| ProgramCall { place, loop_count };
+    let mut calls = vec![call(0, 1); TIMED_CALLS];
+    calls.push(call(1, between));
+    calls.extend([call(0, 1); TIMED_CALLS]);
+    let layout = PlannedLayout::with_calls_in_order(places, calls, 1).with_data(vec![0; memory.areas.len()]);
+    let pace = BatchPace { warm_up: 0, deadline: CALLS_DEADLINE, memory: memory.clone(), ..BatchPace::default() };
+    let schedule = Schedule::with_layouts(programs.into(), pace, [layout]);
+    let mut ratios = Vec::new();
+    for _ in 0..PROCESSES {
+        executor.renew_process();
+        let samples = match schedule.measure(executor) {
+            Err(error) if error.is_harness_failure() => return Err(error),
+            Err(_) => return Ok(TimeVerdict::Unknown),
+            Ok(samples) => samples,
+        };
+        let Some(samples) = samples.first() else { return Ok(TimeVerdict::Unknown) };
+        let shortest = |calls: Range<usize>| calls.flat_map(|call| samples.column(call)).fold(f64::INFINITY, f64::min);
+        // The first call of a process finds no page.
+        let [early, late] = [1..TIMED_CALLS, TIMED_CALLS + 1..2 * TIMED_CALLS + 1].map(shortest);
+        if !is_longer(late, early) {
+            return Ok(TimeVerdict::Same);
+        }
+        ratios.push(late / early);
+    }
+    let ratio = median(&mut ratios);
+    let call = between + TIMED_CALLS as u64 + 1;
+    Ok(TimeVerdict::Other(UnsteadyState {
+        text: format!(
+            "calls from number {call} after a fresh start on take {ratio:.1} times as long as the first ones, in each of \
+             {PROCESSES} processes: the function keeps state"
+        ),
+        remedy: advise_preparation("that of further calls"),
+        is_refused: false,
+    }))
+}
+
+/// Whether a time is longer than another one, by so much that no cause but the function's is likely.
+fn is_longer(time: f64, other: f64) -> bool {
+    time.is_finite() && time > LONGER * other + LONGER_UNITS
 }
 
 /// Code that writes to each line of the buffer and of the stack's top, and changes no contents.
@@ -93,19 +175,18 @@ fn judge_times(mut first: Vec<f64>, mut second: Vec<f64>) -> Option<UnsteadyStat
         return None;
     }
     let [first, second] = [quartiles(&mut first), quartiles(&mut second)];
-    let is_longer = |[low, ..]: [f64; 3], [.., high]: [f64; 3]| low > LONGER * high + LONGER_UNITS;
+    let is_apart = |[low, ..]: [f64; 3], [.., high]: [f64; 3]| is_longer(low, high);
     let (longer, other, ratio) = match () {
-        () if is_longer(first, second) => ("first", "second", first[1] / second[1]),
-        () if is_longer(second, first) => ("second", "first", second[1] / first[1]),
+        () if is_apart(first, second) => ("first", "second", first[1] / second[1]),
+        () if is_apart(second, first) => ("second", "first", second[1] / first[1]),
         () => return None,
     };
     Some(UnsteadyState {
         text: format!(
             "the {longer} call after a fresh start takes {ratio:.1} times as long as the {other}: the first finds \
-             fresh contents of the buffer, and later ones what it leaves there. Times were compared, because the \
-             code can't be followed"
+             fresh contents of the buffer, and later ones what it leaves there"
         ),
-        remedy: "prepare each call with --setup, or take the cost as that of further calls".to_string(),
+        remedy: advise_preparation("that of further calls"),
         is_refused: false,
     })
 }

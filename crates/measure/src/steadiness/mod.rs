@@ -6,8 +6,8 @@
 //! ([`WatchedState`](cyclescope_code::program::WatchedState)) in the first copies and in later
 //! ones. It compares states, never times, so it is exact on a busy machine too.
 //!
-//! Functions are compared by the instructions that their calls execute, see `call_paths`, or by the
-//! time of their first calls if they can't be followed, see `first_calls`.
+//! Functions are compared by the instructions that their calls execute, see `call_paths`, and by the
+//! time of their calls, see `first_calls`.
 //!
 //! Each run of a cold start begins with the registers of entry, so only calls are compared then:
 //! what a function leaves in memory stays from run to run.
@@ -27,14 +27,33 @@ pub use finding::UnsteadyState;
 use call_paths::{PathVerdict, compare_call_paths};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::program::{EntryState, WatchPoint, WatchedSnippet};
+use cyclescope_code::program::{EntryState, INSTRUCTIONS_MOST, WatchPoint, WatchedSnippet};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::{Executor, PrivilegeRing, TimingOrigin};
 use finding::Judge;
-use first_calls::compare_first_calls;
+use first_calls::{TimeVerdict, compare_first_calls, compare_late_calls};
 use register_use::RegisterUse;
 use snippet_probe::{SnippetProbe, calls_out, list_entries};
+
+/// What the check says of a snippet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SteadinessReport {
+    /// The states that the first copy uses up.
+    pub states: Vec<UnsteadyState>,
+    /// What was not compared, and why, of a function's calls.
+    pub unchecked: Option<String>,
+}
+
+impl SteadinessReport {
+    fn with_states(states: Vec<UnsteadyState>) -> SteadinessReport {
+        SteadinessReport { states, unchecked: None }
+    }
+
+    fn unchecked(reason: String) -> SteadinessReport {
+        SteadinessReport { states: Vec::new(), unchecked: Some(reason) }
+    }
+}
 
 /// Finds the states that the first copy of a snippet uses up, so that later copies do other work.
 ///
@@ -47,23 +66,25 @@ pub fn find_unsteady_states(
     clock: &Clock,
     world: EntryState,
     memory: &ProgramMemory,
-) -> Result<Vec<UnsteadyState>, RunError> {
+) -> Result<SteadinessReport, RunError> {
     if !runs_probes(executor) {
-        return Ok(Vec::new());
+        return Ok(SteadinessReport::default());
     }
-    let Some(watched) = WatchedSnippet::from_code(snippet.code()) else { return Ok(Vec::new()) };
+    let Some(watched) = WatchedSnippet::from_code(snippet.code()) else { return Ok(SteadinessReport::default()) };
     if watched.points().is_empty() {
-        return Ok(Vec::new());
+        return Ok(SteadinessReport::default());
     }
     let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
     let mut probe = SnippetProbe::new(executor, &watched, snippet.init(), clock, world, memory);
     let states = match probe.read_histories(&usage) {
         Ok(histories) => Judge::new(&watched, &usage, &histories, snippet.init()).find_states(),
         Err(error) if error.is_harness_failure() => return Err(error),
-        Err(_) => return Ok(Vec::new()),
+        // A function that takes too long is reported below.
+        Err(_) if calls_out(&watched) => Vec::new(),
+        Err(_) => return Ok(SteadinessReport::default()),
     };
     if !states.is_empty() || !calls_out(&watched) {
-        return Ok(states);
+        return Ok(SteadinessReport::with_states(states));
     }
     compare_calls(executor, snippet, clock, world, memory)
 }
@@ -79,10 +100,10 @@ pub fn find_unsteady_calls(
     clock: &Clock,
     world: EntryState,
     memory: &ProgramMemory,
-) -> Result<Vec<UnsteadyState>, RunError> {
+) -> Result<SteadinessReport, RunError> {
     match WatchedSnippet::from_code(snippet.code()).is_some_and(|watched| calls_out(&watched)) {
         true if runs_probes(executor) => compare_calls(executor, snippet, clock, world, memory),
-        _ => Ok(Vec::new()),
+        _ => Ok(SteadinessReport::default()),
     }
 }
 
@@ -92,11 +113,40 @@ fn compare_calls(
     clock: &Clock,
     world: EntryState,
     memory: &ProgramMemory,
-) -> Result<Vec<UnsteadyState>, RunError> {
-    Ok(match compare_call_paths(executor, snippet, clock, world, memory)? {
-        PathVerdict::Other(state) => vec![state],
-        PathVerdict::Unknown => compare_first_calls(executor, snippet, clock, world, memory)?.into_iter().collect(),
-        PathVerdict::Same | PathVerdict::TooLong => Vec::new(),
+) -> Result<SteadinessReport, RunError> {
+    let found = match compare_call_paths(executor, snippet, clock, world, memory)? {
+        PathVerdict::Other(state) => return Ok(SteadinessReport::with_states(vec![state])),
+        PathVerdict::TooLong => {
+            let reason = "two calls take more than 2 s of processor time".to_string();
+            return Ok(SteadinessReport::unchecked(reason));
+        }
+        PathVerdict::Unknown => None,
+        PathVerdict::Same { instructions, is_complete } => Some((instructions, is_complete)),
+    };
+    let mut times = compare_first_calls(executor, snippet, clock, world, memory)?;
+    if let Some((instructions, _)) = found
+        && !matches!(times, TimeVerdict::Other(_))
+    {
+        times = compare_late_calls(executor, snippet, clock, world, memory, instructions)?;
+    }
+    Ok(match (times, found) {
+        (TimeVerdict::Other(UnsteadyState { text, remedy, is_refused }), _) => {
+            let counts = match found {
+                Some(_) => "The counts of instructions are the same",
+                None => "Only times were compared, because the code can't be followed",
+            };
+            let state = UnsteadyState { text: format!("{text}. {counts}"), remedy, is_refused };
+            SteadinessReport::with_states(vec![state])
+        }
+        (_, Some((_, true))) | (TimeVerdict::Same, None) => SteadinessReport::default(),
+        (_, Some((_, false))) => SteadinessReport::unchecked(format!(
+            "part of the code that it executes can't be counted: it is not readable, or beyond {INSTRUCTIONS_MOST} \
+             instructions"
+        )),
+        (TimeVerdict::Unknown, None) => {
+            let reason = "its code can't be followed, and its first calls can't be timed alike".to_string();
+            SteadinessReport::unchecked(reason)
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 // Functions of a test. The name says whether the first call after a fresh start executes what later
-// ones do: stateful_NAME or steady_NAME. The buffer has random contents.
+// ones do, stateful_NAME or steady_NAME, or that it can't be called twice, unchecked_NAME. The buffer
+// has random contents.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -164,6 +165,7 @@ struct node {
 static struct node nodes[20];
 static struct node *head;
 static int built;
+static struct node *head_of_grown;
 long stateful_list_consumption(void) {
     if (!built) {
         built = 1;
@@ -267,6 +269,64 @@ char *stateful_lazy_allocation(const char *p) {
     return line;
 }
 
+// Numbers that the time of instructions depends on.
+
+static double level = 1;
+double stateful_denormal_decay(void) {
+    for (int i = 0; i < 64; i++) level *= 0.7;
+    return level;
+}
+static float tiny = 1e-42f;
+float stateful_denormal_that_grows(void) {
+    for (int i = 0; i < 8; i++) tiny *= 1.5f;
+    return tiny;
+}
+static long double slow = 1;
+void stateful_denormal_x87(void) {
+    for (int i = 0; i < 500; i++) slow *= 0.75L;
+}
+static uint64_t dividend = 18446744073709551615u;
+static volatile uint64_t divisor = 7;
+uint64_t stateful_division(void) {
+    for (int i = 0; i < 4; i++) dividend /= divisor;
+    return dividend;
+}
+static volatile int small_divisor = -9;
+int stateful_division_of_ints(int *p) {
+    static int rest = 2147483647;
+    rest /= small_divisor;
+    return rest / small_divisor;
+}
+
+static struct node grown[1 << 12];
+static unsigned used;
+long stateful_growing_list(void) {
+    if (used < 1 << 12) {
+        grown[used].next = head_of_grown;
+        head_of_grown = &grown[used++];
+    }
+    long sum = 0;
+    for (struct node *at = head_of_grown; at; at = at->next) sum += at->value;
+    return sum;
+}
+static uint32_t pages[1 << 22], lookups;
+uint32_t stateful_growing_table(void) {
+    uint32_t mask = ++lookups < 64 ? 1023 : (1 << 22) - 1, at = lookups;
+    for (int i = 0; i < 200; i++) at = (pages[at & mask]++ & 1) + at * 1664525 + 1013904223;
+    return at;
+}
+
+// Long calls.
+
+static long iterations = 20000000;
+void stateful_slow_start(volatile unsigned char *p) {
+    for (long i = 0; i < iterations; i++) *p;
+    iterations = 10000000;
+}
+void unchecked_hours(volatile unsigned char *p) {
+    for (long i = 0; i < 1000000000000; i++) *p;
+}
+
 static size_t filled = 100;
 void stateful_shrinking_fill(unsigned char *p) {
     __asm__ volatile("rep stosb" : "+D"(p), "+c"((size_t){filled}) : "a"(0) : "memory");
@@ -344,10 +404,11 @@ void steady_matrix(double *p) {
             p[128 + 8 * i + j] = sum;
         }
 }
-void steady_ring(const unsigned char *p) {
+int steady_ring(const unsigned char *p) {
     static unsigned char ring[256];
     static unsigned at;
     ring[at++ & 255] = p[0];
+    return ring[(at + 9) & 255];
 }
 int steady_search(const unsigned char *p) {
     int i = 0;
@@ -381,5 +442,25 @@ long steady_init_of_little_share(const unsigned char *p) {
     static int first;
     if (!first) first = 1;
     return steady_sum(p);
+}
+// Numbers that vary.
+uint64_t steady_division(const unsigned char *p) {
+    uint64_t sum = 0;
+    for (int i = 1; i < 100; i++) sum += 1000000 / (p[i] + 1);
+    return sum;
+}
+uint32_t steady_random_remainder(void) {
+    static uint32_t own = 1;
+    static volatile uint32_t modulus = 2147483647;
+    return own = (uint32_t)(own * 16807ull % modulus);
+}
+double steady_mean(void) {
+    static double mean;
+    return mean += (100.0 - mean) / 8;
+}
+double steady_denormals(double *p) {
+    static volatile double tiny_number = 1e-310;
+    p[0] = tiny_number * 0.5;
+    return p[0] + tiny_number;
 }
 int steady_empty(void) { return 0; }

@@ -61,7 +61,8 @@ impl Checker {
     fn check_snippet(&mut self, snippet: &Snippet) -> Vec<UnsteadyState> {
         let outline = snippet.outline(self.executor.machine().features.has(iced_x86::CpuidFeature::AVX));
         let memory = ProgramMemory::standard(outline.world.element, outline.touches_memory);
-        find_unsteady_states(&mut self.executor, snippet, clock(), outline.world, &memory).expect("the harness works")
+        let found = find_unsteady_states(&mut self.executor, snippet, clock(), outline.world, &memory);
+        found.expect("the harness works").states
     }
 }
 

@@ -297,6 +297,9 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         };
         lines.push(format!("measured {headline}; {place} the same: {}", format_cycles(other)));
     }
+    if let Some(reason) = &record.unchecked {
+        lines.push(format!("whether later calls do the work of the first one was not checked: {reason}"));
+    }
     if let Some(obstacle) = &record.loop_obstacle {
         lines.push(format!("measured without a loop: {obstacle}"));
     }
