@@ -3,7 +3,8 @@
 //!
 //! The check gives advice about machine code, in Intel syntax, such as `--init 'mov ecx, 4096; mov
 //! r8, rbp' --setup 'mov ecx, 4096; mov rdi, r8'`. Only registers and numbers are operands of the
-//! instructions that it adds.
+//! instructions that it adds. What it says about the state quotes an instruction of the snippet, and
+//! names registers, such as RCX.
 
 use cyclescope_code::asm::Listing;
 use cyclescope_code::snippet::Snippet;
@@ -37,7 +38,7 @@ impl AdviceTexts {
     /// command, since it sets what that may use.
     fn adapt(&self, advice: &str, snippet: &Snippet) -> String {
         let own = Listing::from_bytes(snippet.init()).instructions().len();
-        let advice = replace_code(advice, INIT, |code| {
+        let advice = replace_code(&self.describe(advice, snippet), INIT, |code| {
             let added: Vec<String> = code.split("; ").skip(own).map(|one| self.translate(one)).collect();
             join_statements(list_statements(&self.init).map(str::to_string).chain(added))
         });
@@ -47,6 +48,27 @@ impl AdviceTexts {
             join_statements(restored.chain(list_statements(&self.setup).map(str::to_string)))
         });
         replace_code(&advice, ADDITION, |code| join_statements(code.split("; ").map(|one| self.translate(one))))
+    }
+
+    /// Puts quoted instructions and names of registers into the syntax of the command.
+    fn describe(&self, text: &str, snippet: &Snippet) -> String {
+        if !self.is_att {
+            return text.to_string();
+        }
+        let listed = Listing::from_bytes(snippet.code()).text();
+        let listed: Vec<&str> = listed.lines().collect();
+        let given = list_statements(snippet.text()).map(|one| one.rsplit(':').next().unwrap_or(one).trim());
+        let given: Vec<&str> = given.filter(|statement| !statement.is_empty()).collect();
+        let quote = |code: &str| match listed.iter().position(|one| *one == code) {
+            Some(number) if given.len() == listed.len() => given[number].to_string(),
+            _ if code.contains('[') => code.to_string(),
+            _ => self.translate(code),
+        };
+        let parts = text.split('`').enumerate().map(|(number, part)| match number % 2 {
+            1 => format!("`{}`", quote(part)),
+            _ => part.split_inclusive(|one: char| !one.is_ascii_alphanumeric()).map(translate_name).collect(),
+        });
+        parts.collect()
     }
 
     /// The init code's statement with a variable that sets the register of `mov register, number`.
@@ -73,6 +95,17 @@ impl AdviceTexts {
         };
         let operands: Vec<String> = operands.rsplit(", ").map(operand).collect();
         format!("{name} {}", operands.join(", "))
+    }
+}
+
+/// Puts the name of a register, with what follows, into AT&T syntax. Other words stay.
+fn translate_name(word: &str) -> String {
+    let name = word.trim_end_matches(|one: char| !one.is_ascii_alphanumeric());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let is_numbered = ["XMM", "YMM", "ZMM", "R", "K"].iter().any(|kind| name.strip_prefix(kind).is_some_and(is_number));
+    match is_numbered || ["RAX", "RBX", "RCX", "RDX", "RSI", "RDI", "RBP", "RSP"].contains(&name) {
+        true => format!("%{}", word.to_lowercase()),
+        false => word.to_string(),
     }
 }
 
@@ -120,7 +153,8 @@ pub(super) fn adapt_advice(advice: &str, snippet: &Snippet, texts: Option<&Advic
 pub(super) fn adapt_advice_of_error(error: Error, snippet: &Snippet, texts: Option<&AdviceTexts>) -> Error {
     match error {
         Error::Run(RunError::Unsteady { error, state, remedy }) => {
-            Error::Run(RunError::Unsteady { error, state, remedy: adapt_advice(&remedy, snippet, texts) })
+            let [state, remedy] = [state, remedy].map(|text| adapt_advice(&text, snippet, texts));
+            Error::Run(RunError::Unsteady { error, state, remedy })
         }
         error => error,
     }
@@ -159,6 +193,22 @@ mod tests {
         let expected =
             "with --init 'mov rcx, {D}; mov edx, 5; mov r8, rdi' --setup 'mov rcx, {D}; mov edx, 5; mov rdi, r8'";
         assert_eq!(adapt_advice(advice, &snippet, Some(&given)), expected);
+    }
+
+    #[test]
+    fn states_are_described_in_the_syntax_of_the_command() {
+        let assemble = |text: &str| parse_assembly(text).unwrap().bytes().to_vec();
+        let code = assemble("mov rax, [r14]; div rcx");
+        let snippet = Snippet::new(code, Vec::new(), "1: mov (%r14), %rax\n div %rcx");
+        let describe = |text| adapt_advice(text, &snippet, Some(&texts("", "", true)));
+        assert_eq!(describe("`div rcx`: RAX and XMM7 stay"), "`div %rcx`: %rax and %xmm7 stay");
+        assert_eq!(describe("`mov rax, [r14]` at +0x3, R14, K1"), "`mov (%r14), %rax` at +0x3, %r14, %k1");
+        assert_eq!(adapt_advice("`div rcx`: RAX stays", &snippet, None), "`div rcx`: RAX stays");
+        // What the text lacks is translated as far as it has only registers.
+        assert_eq!(
+            describe("`idiv rsi` or `add rax, [rsi]`, `jne` at +0x1"),
+            "`idiv %rsi` or `add rax, [rsi]`, `jne` at +0x1"
+        );
     }
 
     #[test]
