@@ -20,6 +20,10 @@ fn unsteady(arguments: &[&str]) -> String {
     caveats[0]["text"].as_str().expect("text").to_string()
 }
 
+fn assert_steady(line: &Value) {
+    assert!(line["caveats"].as_array().expect("a list").iter().all(|one| one["code"] != "not_steady"), "{line}");
+}
+
 #[test]
 fn a_used_up_count_has_no_number_and_the_remedy_restores_it() {
     let text = unsteady(&["rep movsb", "--init", "mov ecx, 4096"]);
@@ -62,13 +66,23 @@ fn advice_keeps_variables_and_the_syntax_of_the_command() {
     let compared = json(&[&snippet[..], &["--versus", "D=64|128"]].concat(), &[5]);
     let text = compared["caveats"][0]["text"].as_str().expect("text");
     assert!(text.contains("--setup 'mov ecx, {D}; "), "{compared}");
+    let remedy = options(text);
+    let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
+    assert_steady(&json(&[&snippet[..], &["--versus", "D=64|128"], &remedy].concat(), &[0, 5]));
     let swept = answer(&mut cyclescope(&[&snippet[..], &["--sweep", "D=64,128"]].concat()));
     assert!(swept.stdout.contains("--setup 'mov ecx, {D}; "), "{swept:?}");
     let command = ["rep movsb", "--syntax", "att", "--init", "mov $4096, %ecx"];
     let remedy = options(&unsteady(&command));
     assert_eq!(remedy[..2], ["--setup", "mov $4096, %ecx; mov %rbp, %rsi; mov %r14, %rdi"]);
     let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
-    json(&[&["run", "--quick"], &command[..], &remedy].concat(), &[0, 5]);
+    assert_steady(&json(&[&["run", "--quick"], &command[..], &remedy].concat(), &[0, 5]));
+    // So is what it says about the state.
+    let command = ["div %rcx", "--syntax", "att", "--init", "mov $1000000000000, %rax; xor %edx, %edx; mov $7, %ecx"];
+    let text = unsteady(&command);
+    assert!(text.contains("of `div %rcx` has") && text.contains("%rax and %rdx hold"), "{text}");
+    let remedy = options(&text);
+    let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
+    assert_steady(&json(&[&["run", "--quick"], &command[..], &remedy].concat(), &[0, 5]));
 }
 
 #[test]
@@ -91,14 +105,52 @@ fn a_function_that_leaves_other_contents_is_named_and_others_are_not() {
         caveats.into_iter().find(|caveat| caveat["code"] == "not_steady")
     };
     // `--setup` prepares each call, as the caveat says.
-    let prepared = source.run(&["--call", "sort", "--contents", "random", "--setup", "fill"], &[0, 5]);
-    assert!(
-        prepared["caveats"].as_array().expect("a list").iter().all(|one| one["code"] != "not_steady"),
-        "{prepared}"
-    );
     let sorted = caveat("sort", &[5]).expect("the second call finds a sorted buffer");
-    assert!(sorted["text"].as_str().expect("text").contains("the first call after a fresh start executes"), "{sorted}");
+    let text = sorted["text"].as_str().expect("text");
+    assert!(text.contains("the first call after a fresh start executes"), "{sorted}");
+    assert!(text.contains("with --setup NAME, a function of the same file"), "{sorted}");
+    assert_steady(&source.run(&["--call", "sort", "--contents", "random", "--setup", "fill"], &[0, 5]));
     assert_eq!(["fill", "sum"].map(|function| caveat(function, &[0, 5])), [None, None]);
+}
+
+#[test]
+fn code_that_is_not_compared_is_reported() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "#define TEN(x) x x x x x x x x x x\n\
+         void large(volatile int *p) { TEN(TEN(TEN(TEN(*p += 1;)))) }\n\
+         void small(volatile int *p) { TEN(*p += 1;) }\n",
+    );
+    let reason = |function| source.run(&["--call", function], &[0, 5])["unchecked"].clone();
+    assert!(reason("large").as_str().is_some_and(|reason| reason.contains("beyond 8192 instructions")));
+    assert!(reason("small").is_null());
+    let said = answer(cyclescope(&source.arguments(&["--call", "large"])).env("NO_COLOR", "1"));
+    let words = said.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(words.contains("whether later calls do the work of the first one was not checked: part of"), "{said:?}");
+}
+
+#[test]
+fn evidence_of_a_checked_function_reproduces_its_record() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "#include <string.h>\n\
+         void used(unsigned char *p) { for (int i = 0; i < 64; i++) if (p[i]) { p[i] = 0; p[i + 64] *= 3; } }\n\
+         void same(unsigned char *p) { memmove(p + 1, p, 100); }\n",
+    );
+    let folder = crate::support::folder();
+    for (function, is_steady) in [("used", false), ("same", true)] {
+        let directory = folder.path().join(function);
+        let directory = directory.to_str().expect("text");
+        let command = ["--call", function, "--contents", "random", "--layouts", "3", "--evidence", directory];
+        let kept = source.run(&command, &[0, 5]);
+        let is_kept = kept["caveats"].as_array().expect("a list").iter().all(|one| one["code"] != "not_steady");
+        assert_eq!(is_kept, is_steady, "{kept}");
+        assert_eq!(kept, json(&["replay", directory], &[0, 5]));
+    }
 }
 
 #[test]
