@@ -8,8 +8,8 @@ use super::regions::WorkerRegions;
 use super::setup::{self, WorkerOrigin};
 use cyclescope_core::error::RunError;
 use cyclescope_worker::area::AreaBacking;
-use cyclescope_worker::setup::CallerTie;
 use cyclescope_worker::image::{self, SEGMENT_COUNT};
+use cyclescope_worker::setup::CallerTie;
 use cyclescope_worker::{rights, stub};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -202,7 +202,7 @@ fn start_executable(
     if pid < 0 {
         return Err(clone_error(confinement, -pid));
     }
-    let worker = WorkerProcess::from_descriptor(pid, pidfd);
+    let worker = WorkerProcess::from_descriptor(pid, pidfd).map_err(StartFailure::Failed);
     let launched = worker.and_then(|mut worker| {
         let mut limit = worker.setup_limit();
         match worker.wait_for_answer(&launch.is_used, 0, false, &mut limit) {
@@ -301,7 +301,7 @@ fn start_copy(regions: &WorkerRegions, caller: CallerTie, confinement: Confineme
             become_worker(regions.image_fd(), &segments, &stack)
         },
         ..0 => Err(clone_error(confinement, -pid)),
-        _ => WorkerProcess::from_descriptor(pid, pidfd),
+        _ => WorkerProcess::from_descriptor(pid, pidfd).map_err(StartFailure::Failed),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The worker as its caller sees it: a child process that is waited for and ended.
 
 use super::faults;
-use super::launch::StartFailure;
 use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
 use cyclescope_core::error::RunError;
 use cyclescope_core::process_state::ProcessState;
@@ -53,13 +52,12 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl WorkerProcess {
     /// The worker with this number and descriptor, which is -1 if the kernel gave none.
-    pub(super) fn from_descriptor(pid: i32, pidfd: i32) -> Result<WorkerProcess, StartFailure> {
+    pub(super) fn from_descriptor(pid: i32, pidfd: i32) -> Result<WorkerProcess, RunError> {
         if pidfd < 0 {
             // SAFETY: takes no pointers; the child is this process's own.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             let why = "the kernel gave it no process descriptor";
-            let error = RunError::from_harness(STARTING_WORKER, why, "Linux 5.4 or later is needed");
-            return Err(StartFailure::Failed(error));
+            return Err(RunError::from_harness(STARTING_WORKER, why, "Linux 5.4 or later is needed"));
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };

@@ -172,7 +172,8 @@ const CLAIMS: &[Claim] = &[
             // The times of rounds and of samples, in raw units.
             "measure/src/rounds.rs",
             "doctor/src/siblings.rs",
-            // States that programs recorded instead of times.
+            // States and executions that programs recorded instead of times.
+            "measure/src/steadiness/call_paths.rs",
             "measure/src/steadiness/snippet_probe.rs",
             // The paper's figures, in raw units.
             "evaluate/src/ensemble_reader.rs",
