@@ -6,7 +6,7 @@
 //! instructions that it adds. What it says about the state quotes an instruction of the snippet, and
 //! names registers, such as RCX.
 
-use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::{Listing, format_instruction};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{Error, RunError};
 use serde::{Deserialize, Serialize};
@@ -55,8 +55,8 @@ impl AdviceTexts {
         if !self.is_att {
             return text.to_string();
         }
-        let listed = Listing::from_bytes(snippet.code()).text();
-        let listed: Vec<&str> = listed.lines().collect();
+        let listed: Vec<String> =
+            Listing::from_bytes(snippet.code()).instructions().iter().map(format_instruction).collect();
         let given = list_statements(snippet.text()).map(|one| one.rsplit(':').next().unwrap_or(one).trim());
         let given: Vec<&str> = given.filter(|statement| !statement.is_empty()).collect();
         let quote = |code: &str| match listed.iter().position(|one| *one == code) {
@@ -200,9 +200,10 @@ mod tests {
         let assemble = |text: &str| parse_assembly(text).unwrap().bytes().to_vec();
         let code = assemble("mov rax, [r14]; div rcx");
         let snippet = Snippet::new(code, Vec::new(), "1: mov (%r14), %rax\n div %rcx");
-        let describe = |text| adapt_advice(text, &snippet, Some(&texts("", "", true)));
+        let describe = |text: &str| adapt_advice(text, &snippet, Some(&texts("", "", true)));
         assert_eq!(describe("`div rcx`: RAX and XMM7 stay"), "`div %rcx`: %rax and %xmm7 stay");
-        assert_eq!(describe("`mov rax, [r14]` at +0x3, R14, K1"), "`mov (%r14), %rax` at +0x3, %r14, %k1");
+        let load = format_instruction(&parse_assembly("mov rax, [r14]").unwrap().instructions()[0]);
+        assert_eq!(describe(&format!("`{load}` reads R14, K1")), "`mov (%r14), %rax` reads %r14, %k1");
         assert_eq!(adapt_advice("`div rcx`: RAX stays", &snippet, None), "`div rcx`: RAX stays");
         // What the text lacks is translated as far as it has only registers.
         assert_eq!(
