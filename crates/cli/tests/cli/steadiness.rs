@@ -82,7 +82,9 @@ fn advice_keeps_variables_and_the_syntax_of_the_command() {
     assert!(text.contains("of `div %rcx` has") && text.contains("%rax and %rdx hold"), "{text}");
     let remedy = options(&text);
     let remedy: Vec<&str> = remedy.iter().map(String::as_str).collect();
-    assert_steady(&json(&[&["run", "--quick"], &command[..], &remedy].concat(), &[0, 5]));
+    // The remedy has the whole init code.
+    assert!(remedy[0] == "--init" && remedy[1].starts_with(command[4]), "{text}");
+    assert_steady(&json(&[&["run", "--quick"], &command[..3], &remedy].concat(), &[0, 5]));
 }
 
 #[test]
