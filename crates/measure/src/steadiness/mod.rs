@@ -80,7 +80,7 @@ pub fn find_unsteady_states(
         Ok(histories) => Judge::new(&watched, &usage, &histories, snippet.init()).find_states(),
         Err(error) if error.is_harness_failure() => return Err(error),
         // A function that takes too long is reported below.
-        Err(_) if calls_out(&watched) => Vec::new(),
+        Err(RunError::Hung { .. }) if calls_out(&watched) => Vec::new(),
         Err(_) => return Ok(SteadinessReport::default()),
     };
     if !states.is_empty() || !calls_out(&watched) {
