@@ -10,7 +10,7 @@
 use cyclescope_core::machine::fact::SystemFiles;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,23 +47,37 @@ impl WorkerGroup {
 
     /// Makes a group without limits in this one.
     fn make_in(base: &Path) -> Result<WorkerGroup, String> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
+        /// Runs that may begin at the same moment.
+        const TRIES: u32 = 32;
         remove_stale_groups(base);
+        let mut made = WorkerGroup::make_new(base);
+        for _ in 1..TRIES {
+            // Another run took the new folder for a stale one.
+            if !made.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::WouldBlock)) {
+                break;
+            }
+            made = WorkerGroup::make_new(base);
+        }
+        made.map_err(|error| format!("the group {} may not be divided: {error}", base.display()))
+    }
+
+    /// Makes a folder and locks it.
+    fn make_new(base: &Path) -> std::io::Result<WorkerGroup> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = base.join(format!("{GROUP_PREFIX}{}-{number}", std::process::id()));
-        let refused = |error: std::io::Error| format!("the group {} may not be divided: {error}", base.display());
-        std::fs::create_dir(&folder).map_err(refused)?;
+        std::fs::create_dir(&folder)?;
         let locked = lock_folder(&folder).and_then(|file| {
             // Another run may have removed it before it was locked.
             let same = rustix::fs::stat(&folder)?.st_ino == rustix::fs::fstat(&file)?.st_ino;
-            if same { Ok(file) } else { Err(std::io::ErrorKind::NotFound.into()) }
+            if same { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
         });
         match locked {
             Ok(lock) => Ok(WorkerGroup { folder, lock, memory: None }),
             Err(error) => {
                 // Nothing is in it.
                 let _ = std::fs::remove_dir(&folder);
-                Err(refused(error))
+                Err(error)
             }
         }
     }
@@ -145,6 +159,7 @@ mod tests {
     use super::super::tests::{assert_still_runs, spawn};
     use super::*;
     use crate::Executor;
+    use std::sync::atomic::AtomicBool;
 
     /// A new temporary folder, removed at the end.
     struct Folder(PathBuf);
@@ -209,6 +224,25 @@ mod tests {
         assert!(used.folder.exists() && base.count() == 3);
         drop((used, second));
         assert_eq!(base.count(), 1);
+    }
+
+    #[test]
+    fn runs_that_begin_at_the_same_time_all_get_a_group() {
+        let base = Folder::new("race");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        remove_stale_groups(&base.0);
+                    }
+                });
+            }
+            let failed = (0..2000).find_map(|_| WorkerGroup::make_in(&base.0).err());
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(failed, None);
+        });
+        assert_eq!(base.count(), 0);
     }
 
     /// A group of the real system in which others can be made.
