@@ -226,7 +226,8 @@ mod tests {
         AreaFill, AreaPointer, MemoryArea, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
     };
 
-    const WITHIN: Duration = Duration::from_secs(20);
+    /// A batch waits 30 s for another run on its CPU.
+    const WITHIN: Duration = Duration::from_secs(120);
 
     /// Two CPUs that this process may use, or one twice. `None` if it can't run code.
     fn cpus() -> Option<[u32; 2]> {
