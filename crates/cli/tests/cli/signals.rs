@@ -3,6 +3,7 @@
 //!
 //! It takes minutes: `cargo test --release -p cyclescope-cli --test cli -- --ignored signals`.
 //! `CYCLESCOPE_SIGNALS` sets the number of signals, `CYCLESCOPE_FUZZ_SEED` the seed.
+//! Run it alone: for another run on its CPU, a command waits longer than a hang may take here.
 
 use crate::support::{folder, has};
 use cyclescope::random::Random;
