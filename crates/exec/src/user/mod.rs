@@ -419,7 +419,7 @@ fn describe_failure(failure: WaitFailure, end: WorkerEnd, deadline: Duration) ->
         // Measured code sleeps only by a jump into the harness, which waits there for a command.
         WaitFailure::Stopped(StopCause(ProcessState::Asleep)) => hung_after(STOPPED_AFTER),
         WaitFailure::Stopped(cause) => cause.into_error("running the snippet"),
-        WaitFailure::Refused(errno) => RunError::from_system_call("waiting for the worker", "futex", errno),
+        WaitFailure::Refused(call, errno) => RunError::from_system_call("waiting for the worker", call, errno),
     }
 }
 

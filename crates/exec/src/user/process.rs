@@ -27,8 +27,8 @@ enum WaitResult {
     Done,
     Late,
     Ended,
-    /// The system refuses to wait, with this error.
-    Refused(i32),
+    /// The system refuses this call, with this error.
+    Refused(&'static str, i32),
 }
 
 /// Why a worker did not answer.
@@ -40,8 +40,8 @@ pub(super) enum WaitFailure {
     Hung,
     /// It does not run, for this reason.
     Stopped(StopCause),
-    /// The system refuses to wait for it, with this error.
-    Refused(i32),
+    /// The system refuses this call, which waits for it, with this error.
+    Refused(&'static str, i32),
 }
 
 /// Time limit for the set-up of a worker, in its own processor time.
@@ -81,7 +81,7 @@ impl WorkerProcess {
             match self.wait(done, sequence, spin, limit.next_check()) {
                 WaitResult::Done => return Ok(()),
                 WaitResult::Ended => return Err(WaitFailure::Ended),
-                WaitResult::Refused(errno) => return Err(WaitFailure::Refused(errno)),
+                WaitResult::Refused(call, errno) => return Err(WaitFailure::Refused(call, errno)),
                 WaitResult::Late => match limit.check_overtime() {
                     OvertimeVerdict::Busy => {}
                     OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
@@ -118,24 +118,39 @@ impl WorkerProcess {
             match futex_wait(done, now, left.min(slice)) {
                 Ok(true) => continue,
                 Ok(false) => {}
-                Err(errno) => return WaitResult::Refused(errno),
+                Err(errno) => return WaitResult::Refused("futex", errno),
             }
             slice = (slice * 2).min(LAST_SLICE);
-            if self.has_ended() {
-                let done = done.load(Ordering::Acquire) == sequence;
-                return if done { WaitResult::Done } else { WaitResult::Ended };
+            let ended = self.find_end();
+            if ended != Ok(false) && done.load(Ordering::Acquire) == sequence {
+                return WaitResult::Done;
+            }
+            match ended {
+                Ok(false) => {}
+                Ok(true) => return WaitResult::Ended,
+                Err(errno) => return WaitResult::Refused("waitid", errno),
             }
         }
     }
 
+    /// Whether it has ended, or the system does not tell it.
     pub(super) fn has_ended(&self) -> bool {
+        self.find_end() != Ok(false)
+    }
+
+    /// Whether it has ended. The error is an error number.
+    fn find_end(&self) -> Result<bool, i32> {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
         let fd = self.pidfd.as_raw_fd() as u32;
         // SAFETY: the structure lives through the call, which fills it if the child has ended.
-        unsafe {
-            let answer = libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options);
-            answer != 0 || info.assume_init().si_pid() != 0
+        let answer = unsafe { libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) };
+        match last_errno() {
+            // SAFETY: zeros and what the call fills in are valid.
+            _ if answer == 0 => Ok(unsafe { info.assume_init().si_pid() } != 0),
+            // Another waiter reaped it.
+            libc::ECHILD => Ok(true),
+            errno => Err(errno),
         }
     }
 
@@ -249,7 +264,7 @@ impl WaitFailure {
                 RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
             }
             WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
-            WaitFailure::Refused(errno) => RunError::from_system_call(STARTING_WORKER, "futex", errno),
+            WaitFailure::Refused(call, errno) => RunError::from_system_call(STARTING_WORKER, call, errno),
         }
     }
 }
@@ -322,6 +337,17 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         assert_eq!(error.to_string(), "starting the worker failed: something stopped its process");
         assert!(error.is_harness_failure() && worker.has_ended());
+    }
+
+    #[test]
+    fn a_worker_whose_end_the_system_does_not_tell_is_not_lost() {
+        let mut worker = sleeping_worker();
+        // No descriptor of a process.
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let pidfd = std::mem::replace(&mut worker.pidfd, file.into());
+        let failure = worker.wait_for_answer(&AtomicU32::new(1), 0, false, &mut worker.setup_limit());
+        assert!(matches!(failure, Err(WaitFailure::Refused("waitid", libc::EBADF))), "{failure:?}");
+        worker.pidfd = pidfd;
     }
 
     #[test]
