@@ -156,6 +156,23 @@ fn evidence_of_a_checked_function_reproduces_its_record() {
 }
 
 #[test]
+fn code_that_could_reach_a_transaction_is_counted() {
+    if !has("cc") {
+        return;
+    }
+    // As in a library whose stack check ends in code that locks.
+    let source = Source::new(
+        "long done, never;\n\
+         void lock(void) { __asm__ volatile(\"xbegin 1f\\n1: xend\" ::: \"eax\"); }\n\
+         void f(long *p) { if (never) lock(); if (!done) for (; done < 64; done++) p[done] = done; }\n",
+    );
+    let line = source.run(&[], &[5]);
+    let caveats = line["caveats"].as_array().expect("a list");
+    let found = caveats.iter().find(|caveat| caveat["code"] == "not_steady").expect("a caveat");
+    assert!(found["text"].as_str().expect("text").contains("the first call after a fresh start executes"), "{line}");
+}
+
+#[test]
 fn a_setup_is_assembly_and_excludes_a_cold_start() {
     let refused = |arguments: &[&str]| json(&[&["run", "--quick", "nop"], arguments].concat(), &[2]);
     assert_eq!(refused(&["--setup", "mov eax, foo"])["code"], "bad_snippet");

@@ -5,7 +5,8 @@
 //! from the code; a caller that finds some while the function runs gives them as further starts.
 //!
 //! Its limits: [`INSTRUCTIONS_MOST`]. Code beyond, and bytes that are no instructions, are not
-//! followed. Code with transactions, or that reads its own address by a call, is refused.
+//! followed. Nor are transactions, which abort in a copy; they are refused if they are reached. Code
+//! that reads its own address by a call is refused.
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,6 +30,8 @@ pub struct FunctionCode {
     instructions: BTreeMap<u64, Instruction>,
     /// Targets of branches through pointers at constant addresses, by the branch's address.
     pointed: BTreeMap<u64, u64>,
+    /// Starts of transactions, which are not followed.
+    transactions: BTreeSet<u64>,
 }
 
 /// Memory that has been read.
@@ -66,20 +69,25 @@ impl KnownMemory<'_, '_> {
 
 impl FunctionCode {
     /// Follows the function at `entry`, and the code at `targets`. `None` if it can't be read or is
-    /// refused.
+    /// refused, as is a transaction among the targets.
     pub fn discover(entry: u64, targets: &[u64], read: &mut MemoryReader) -> Option<FunctionCode> {
         let mut memory = KnownMemory { read, chunks: BTreeMap::new() };
         let (mut instructions, mut pointed) = (BTreeMap::new(), BTreeMap::new());
+        let mut transactions = BTreeSet::new();
         // A function before those that it calls.
         let mut branches = vec![entry];
         let mut calls: VecDeque<u64> = targets.iter().copied().collect();
         while let Some(mut at) = branches.pop().or_else(|| calls.pop_front()) {
             while !instructions.contains_key(&at) && instructions.len() < INSTRUCTIONS_MOST {
                 let Some(instruction) = memory.decode_at(at) else { break };
+                if instruction.flow_control() == FlowControl::XbeginXabortXend {
+                    // A library's locks have transactions that few processors can run.
+                    transactions.insert(at);
+                    break;
+                }
                 instructions.insert(at, instruction);
                 let target = near_target(&instruction);
                 match (instruction.flow_control(), target) {
-                    (FlowControl::XbeginXabortXend, _) => return None,
                     (FlowControl::Call, Some(target)) if target == instruction.next_ip() => return None,
                     (FlowControl::Call, Some(target)) => calls.push_back(target),
                     (FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch, Some(target)) => {
@@ -99,8 +107,9 @@ impl FunctionCode {
                 at = instruction.next_ip();
             }
         }
-        let found = instructions.contains_key(&entry);
-        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed })
+        let is_refused = targets.iter().any(|target| transactions.contains(target));
+        let found = instructions.contains_key(&entry) && !is_refused;
+        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed, transactions })
     }
 
     /// Address of the function.
@@ -130,6 +139,11 @@ impl FunctionCode {
         let next = |one: &Instruction| continues(one).then(|| one.next_ip());
         let all = self.instructions().flat_map(|one| [self.find_target(one), next(one)]).flatten();
         all.chain(self.targets.iter().copied()).filter(|address| !self.instructions.contains_key(address)).collect()
+    }
+
+    /// Whether a transaction starts at this address.
+    pub(super) fn starts_transaction(&self, address: u64) -> bool {
+        self.transactions.contains(&address)
     }
 
     /// The first instruction of each block, in order, with the number of its instructions. Control
@@ -193,10 +207,11 @@ mod tests {
 
     /// Follows code at [`AT`], which no other memory surrounds.
     fn discover(text: &str, targets: &[u64]) -> Option<FunctionCode> {
-        discover_bytes(parse_assembly(text).unwrap().bytes().to_vec(), targets)
+        discover_bytes(parse_assembly(text).unwrap().bytes(), targets)
     }
 
-    fn discover_bytes(mut bytes: Vec<u8>, targets: &[u64]) -> Option<FunctionCode> {
+    fn discover_bytes(code: &[u8], targets: &[u64]) -> Option<FunctionCode> {
+        let mut bytes = code.to_vec();
         bytes.resize(bytes.len().next_multiple_of(CHUNK_BYTES as usize), 0);
         FunctionCode::discover(AT, targets, &mut |address, length| {
             let start = address.checked_sub(AT)? as usize;
@@ -223,9 +238,21 @@ mod tests {
 
     #[test]
     fn unreadable_code_is_left_out_and_own_addresses_are_refused() {
-        // jmp +0x100000
-        let far = discover_bytes(vec![0xe9, 0, 0, 0x10, 0], &[]).unwrap();
-        assert_eq!(far.left_out().into_iter().collect::<Vec<u64>>(), [AT + 0x10_0005]);
+        // `jmp` over 0x10_0000 - 5 bytes.
+        let far = discover_bytes(&[0xe9, 0xfb, 0xff, 0x0f, 0x00], &[]).unwrap();
+        assert_eq!(far.left_out().into_iter().collect::<Vec<u64>>(), [AT + 0x10_0000]);
         assert!(discover("call 1f; 1: pop rax; ret", &[]).is_none());
+    }
+
+    #[test]
+    fn transactions_are_left_out_and_refused_only_if_they_are_reached() {
+        // test eax, eax; jz 1f; xbegin 1f; 1: ret
+        let bytes = [0x85, 0xc0, 0x74, 0x06, 0xc7, 0xf8, 0, 0, 0, 0, 0xc3];
+        let transaction = AT + 4;
+        let code = discover_bytes(&bytes, &[]).unwrap();
+        assert_eq!(code.instructions().count(), 3);
+        assert!(code.starts_transaction(transaction));
+        assert_eq!(code.left_out().into_iter().collect::<Vec<u64>>(), [transaction]);
+        assert!(discover_bytes(&bytes, &[transaction]).is_none());
     }
 }

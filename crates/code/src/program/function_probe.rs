@@ -27,8 +27,8 @@ use iced_x86::{
 };
 use std::mem::offset_of;
 
-/// Most counters of a function.
-const COUNTERS_MOST: usize = 8192;
+/// Most counters of a function: enough for 8 192 instructions, a quarter of them branches.
+const COUNTERS_MOST: usize = 16_384;
 /// Bytes of the memory area with the counters of the first call, those of a later one, and the last
 /// direction of each branch.
 pub const COUNTERS_BYTES: u64 = 3 * TABLE_BYTES as u64;
