@@ -312,7 +312,8 @@ fn promote(value: &ArgValue) -> (ValueType, ArgValue) {
     let value_type = match value {
         ArgValue::Single(number) => return (ValueType::Float { bytes: 8 }, ArgValue::Double((*number).into())),
         ArgValue::Double(_) => ValueType::Float { bytes: 8 },
-        ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Data),
+        ArgValue::Memory(_) => ValueType::Pointer(Pointee::Data),
+        ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
         _ => UNKNOWN_INTEGER,
     };
     (value_type, value.clone())

@@ -133,6 +133,13 @@ void variadic(int n, ...) {
     all(n, x, y, p);
     va_end(list);
 }
+void variadic_text(int n, ...) {
+    va_list list;
+    va_start(list, n);
+    const char *t = va_arg(list, const char *);
+    all(n), note(t);
+    va_end(list);
+}
 Big big_result(long a, double b) { all(a, b); return {{a, 2, 3, 4, 5}}; }
 Two two_result(long a) { all(a); return {1, 2}; }
 Floats3 floats_result(long a) { all(a); return {1, 2, 3}; }

@@ -70,6 +70,7 @@ const PASSED: &[(&str, &str)] = &[
     ("compared(buffer, NULL)", "buffer+0 null"),
     ("nothing()", "called"),
     ("variadic(3, 1.5f, 7, buffer)", "3 1.5 7 buffer+0"),
+    ("variadic_text(3, \"abc\")", "3 abc"),
     ("big_result(5, 0.5)", "5 0.5"),
     ("two_result(5)", "5"),
     ("floats_result(5)", "5"),
