@@ -25,6 +25,9 @@ const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
 /// Start of a C++ symbol name, after the NUL byte that ends the previous name.
 const MANGLED_START: &[u8] = b"\0_Z";
 
+/// Folders in which distributions keep the libraries of 64-bit programs.
+const LIBRARY_FOLDERS: [&str; 5] = ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+
 /// Returns a library with these functions of a file: the file itself, or one created at `output`
 /// with these linker flags.
 pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output: PathBuf) -> Result<PathBuf, Failure> {
@@ -57,7 +60,17 @@ pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output
 pub fn read_machine_code(file: &Path) -> Result<Vec<u8>, Failure> {
     let remedy = "name a readable executable, object file, archive or shared library; strip debug information from one \
                   that is too long";
-    input::read_input(file, InputKind::Code).map_err(|bad| Failure::from_input(&bad, remedy))
+    input::read_input(file, InputKind::Code).map_err(|bad| match find_system_library(file) {
+        Some(path) => Failure::from_input(&bad, &format!("name its path: {}", path.display())),
+        None => Failure::from_input(&bad, remedy),
+    })
+}
+
+/// A library of the system with this file name, if no folder is given.
+fn find_system_library(file: &Path) -> Option<PathBuf> {
+    let is_name = file.parent() == Some(Path::new("")) && !file.exists();
+    let paths = LIBRARY_FOLDERS.iter().map(|folder| Path::new(folder).join(file));
+    paths.filter(|_| is_name).find(|path| path.is_file())
 }
 
 /// The bytes that a library loads into memory, or the whole file if it can't be parsed. Debug

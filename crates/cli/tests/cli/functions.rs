@@ -342,3 +342,31 @@ fn uncopyable_region_is_rejected() {
         assert!(said.contains(why), "{text}: {said}");
     }
 }
+
+#[test]
+fn assembly_with_debug_information_takes_any_arguments() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let [source, object] = ["code.s", "code.o"].map(|name| folder.path().join(name));
+    let text = ".globl f\n.type f, @function\nf: lea (%rdi,%rsi), %rax\nret\n.size f, . - f\n\
+                .section .note.GNU-stack,\"\",@progbits\n";
+    std::fs::write(&source, text).expect("a file");
+    let built = std::process::Command::new("cc").args(["-g", "-c", "-o"]).args([&object, &source]).status();
+    assert!(built.expect("a compiler").success());
+    let object = object.to_str().expect("text");
+    let line = json(&["run", "--quick", "--elf", object, "--call", "f(buffer, 3)"], &[0, 5]);
+    assert_eq!(line["call"]["signature"], Value::Null, "{line}");
+}
+
+#[test]
+fn system_library_without_its_folder_is_named_with_it() {
+    let line = json(&["run", "--quick", "--lib", "libc.so.6", "--call", "abs(5)"], &[2]);
+    let remedy = line["remedy"].as_str().expect("a remedy");
+    let Some(path) = remedy.strip_prefix("name its path: ") else {
+        assert!(!std::path::Path::new("/lib/x86_64-linux-gnu/libc.so.6").exists(), "{line}");
+        return;
+    };
+    json(&["run", "--quick", "--lib", path, "--call", "abs(5)"], &[0, 5]);
+}

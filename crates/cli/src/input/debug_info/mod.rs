@@ -125,6 +125,10 @@ fn read_section<'a>(file: &ElfFile64<'a, Endianness>, name: &str) -> Option<Cow<
 }
 
 fn read_function<'a>(entries: &DebugEntries<'a>, place: &EntryPlace<'a>, name: &str) -> Option<Signature> {
+    // Assemblers describe a function without its parameters and its result.
+    if entries.language(&place.unit) == Some(gimli::DW_LANG_Mips_Assembler) {
+        return None;
+    }
     let types = TypeReader::new(entries);
     let origins = entries.origins(place);
     let result = origins.iter().find_map(|(place, entry)| entries.follow(place, entry, gimli::DW_AT_type));
