@@ -5,8 +5,8 @@
 //! from the code; a caller that finds some while the function runs gives them as further starts.
 //!
 //! Its limits: [`INSTRUCTIONS_MOST`]. Code beyond, and bytes that are no instructions, are not
-//! followed. Nor are transactions, which abort in a copy; they are refused if they are reached. Code
-//! that reads its own address by a call is refused.
+//! followed. Nor are transactions, which abort in a copy, and calls of the next instruction, which
+//! read their own address. They are refused if they are reached.
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,8 +30,8 @@ pub struct FunctionCode {
     instructions: BTreeMap<u64, Instruction>,
     /// Targets of branches through pointers at constant addresses, by the branch's address.
     pointed: BTreeMap<u64, u64>,
-    /// Starts of transactions, which are not followed.
-    transactions: BTreeSet<u64>,
+    /// Instructions that a copy can't have, which are not followed.
+    uncopied: BTreeSet<u64>,
 }
 
 /// Memory that has been read.
@@ -69,26 +69,25 @@ impl KnownMemory<'_, '_> {
 
 impl FunctionCode {
     /// Follows the function at `entry`, and the code at `targets`. `None` if it can't be read or is
-    /// refused, as is a transaction among the targets.
+    /// refused, as is one of the targets that a copy can't have.
     pub fn discover(entry: u64, targets: &[u64], read: &mut MemoryReader) -> Option<FunctionCode> {
         let mut memory = KnownMemory { read, chunks: BTreeMap::new() };
         let (mut instructions, mut pointed) = (BTreeMap::new(), BTreeMap::new());
-        let mut transactions = BTreeSet::new();
+        let mut uncopied = BTreeSet::new();
         // A function before those that it calls.
         let mut branches = vec![entry];
         let mut calls: VecDeque<u64> = targets.iter().copied().collect();
         while let Some(mut at) = branches.pop().or_else(|| calls.pop_front()) {
             while !instructions.contains_key(&at) && instructions.len() < INSTRUCTIONS_MOST {
                 let Some(instruction) = memory.decode_at(at) else { break };
-                if instruction.flow_control() == FlowControl::XbeginXabortXend {
-                    // A library's locks have transactions that few processors can run.
-                    transactions.insert(at);
+                if !can_be_copied(&instruction) {
+                    // Libraries can reach such code from most functions, in locks and after errors.
+                    uncopied.insert(at);
                     break;
                 }
                 instructions.insert(at, instruction);
                 let target = near_target(&instruction);
                 match (instruction.flow_control(), target) {
-                    (FlowControl::Call, Some(target)) if target == instruction.next_ip() => return None,
                     (FlowControl::Call, Some(target)) => calls.push_back(target),
                     (FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch, Some(target)) => {
                         branches.push(target);
@@ -107,9 +106,9 @@ impl FunctionCode {
                 at = instruction.next_ip();
             }
         }
-        let is_refused = targets.iter().any(|target| transactions.contains(target));
+        let is_refused = targets.iter().any(|target| uncopied.contains(target));
         let found = instructions.contains_key(&entry) && !is_refused;
-        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed, transactions })
+        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed, uncopied })
     }
 
     /// Address of the function.
@@ -141,11 +140,6 @@ impl FunctionCode {
         all.chain(self.targets.iter().copied()).filter(|address| !self.instructions.contains_key(address)).collect()
     }
 
-    /// Whether a transaction starts at this address.
-    pub(super) fn starts_transaction(&self, address: u64) -> bool {
-        self.transactions.contains(&address)
-    }
-
     /// The first instruction of each block, in order, with the number of its instructions. Control
     /// enters a block only at its start.
     pub fn blocks(&self) -> BTreeMap<u64, u64> {
@@ -170,6 +164,16 @@ impl FunctionCode {
             *blocks.entry(block).or_insert(0) += 1;
         }
         blocks
+    }
+}
+
+/// Whether an instruction does the same in a copy: it starts no transaction, and does not read its
+/// own address by a call.
+fn can_be_copied(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::XbeginXabortXend => false,
+        FlowControl::Call => near_target(instruction) != Some(instruction.next_ip()),
+        _ => true,
     }
 }
 
@@ -251,8 +255,14 @@ mod tests {
         let transaction = AT + 4;
         let code = discover_bytes(&bytes, &[]).unwrap();
         assert_eq!(code.instructions().count(), 3);
-        assert!(code.starts_transaction(transaction));
         assert_eq!(code.left_out().into_iter().collect::<Vec<u64>>(), [transaction]);
         assert!(discover_bytes(&bytes, &[transaction]).is_none());
+    }
+
+    #[test]
+    fn own_addresses_are_refused_only_if_they_are_reached() {
+        let text = "test eax, eax; jz 1f; call 2f; 2: pop rax; 1: ret";
+        assert_eq!(discover(text, &[]).unwrap().instructions().count(), 3);
+        assert!(discover(text, &[AT + 4]).is_none());
     }
 }
