@@ -30,8 +30,6 @@ pub struct FunctionCode {
     instructions: BTreeMap<u64, Instruction>,
     /// Targets of branches through pointers at constant addresses, by the branch's address.
     pointed: BTreeMap<u64, u64>,
-    /// Instructions that a copy can't have, which are not followed.
-    uncopied: BTreeSet<u64>,
 }
 
 /// Memory that has been read.
@@ -108,7 +106,7 @@ impl FunctionCode {
         }
         let is_refused = targets.iter().any(|target| uncopied.contains(target));
         let found = instructions.contains_key(&entry) && !is_refused;
-        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed, uncopied })
+        found.then_some(FunctionCode { entry, targets: targets.to_vec(), instructions, pointed })
     }
 
     /// Address of the function.
