@@ -113,6 +113,10 @@ impl<'a> AssemblyLines<'a> {
             let remedy = "paste the code without gaps, or each part on its own";
             return Err(at.error_expecting("code is left out here", remedy));
         }
+        if is_sentence(statement) {
+            self.dropped.push(DroppedLine::new_noise(line, statement, "it is a sentence"));
+            return Ok(());
+        }
         if let Some(name) = parse_odd_function(statement) {
             if !self.is_data {
                 let function = Some(FunctionStart { name, is_declared: true });
@@ -245,6 +249,22 @@ fn suggest_assembler(code: &str) -> &'static str {
         || matches!(word.as_str(), "times" | "struc" | "istruc")
         || code.split_whitespace().nth(1).is_some_and(|word| word.eq_ignore_ascii_case("equ"));
     if is_nasm { "nasm" } else { "as" }
+}
+
+/// Whether a statement is a sentence: words alone, which begin with no instruction, and a mark at
+/// their end.
+fn is_sentence(statement: &str) -> bool {
+    const WORDS_LEAST: usize = 3;
+    if !statement.ends_with(['.', ':', '?', '!']) || statement.split_whitespace().count() < WORDS_LEAST {
+        return false;
+    }
+    let is_word = |word: &&str| {
+        let word = word.trim_end_matches(['.', ',', ':', '?', '!', ';']).replace(['\'', '-'], "");
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()) && find_register(&word).is_none()
+    };
+    statement.split_whitespace().all(|word| is_word(&word))
+        && !begins_with_instruction(statement)
+        && Directive::parse(statement).is_none()
 }
 
 /// Whether a label is of no interest outside of its function.

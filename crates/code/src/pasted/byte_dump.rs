@@ -41,8 +41,10 @@ const GROUPS_MOST: usize = 64;
 
 /// Reads a dump; `None` if the text is something else.
 pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
+    // WinDbg writes a backtick into addresses, and a `-` between the eighth byte and the ninth.
+    let plain: Vec<String> = lines.iter().map(|line| plain_windbg_line(line)).collect();
     let mut found = Vec::new();
-    for (number, line) in (1..).zip(lines) {
+    for (number, line) in (1..).zip(&plain) {
         // HotSpot's comments.
         let line = line.split(';').next().unwrap_or_default();
         match parse_line(number, line) {
@@ -76,6 +78,17 @@ pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSn
     let bytes: Vec<u8> = found.iter().flat_map(|line| line.bytes.iter().copied()).collect();
     let regions = vec![new_region(String::new(), first.line, bytes)];
     Ok(Some(PastedText { source: "dump of bytes", syntax: None, regions, dropped: Vec::new() }))
+}
+
+/// A line of WinDbg's `db` as other programs write it.
+fn plain_windbg_line(line: &str) -> String {
+    let Some((high, rest)) = line.split_once('`') else { return line.to_string() };
+    let Some((low, bytes)) = rest.split_once("  ") else { return line.to_string() };
+    if ![high.trim(), low].iter().all(|part| part.len() == 8 && part.bytes().all(|digit| digit.is_ascii_hexdigit())) {
+        return line.to_string();
+    }
+    let (bytes, text) = bytes.split_once("  ").unwrap_or((bytes, ""));
+    format!("{high}{low}  {}  {text}", bytes.replace('-', " "))
 }
 
 /// Whether a line begins with digits that may be an address with something behind it.
@@ -146,7 +159,12 @@ fn take_groups<'a>(columns: &'a str, whole: &str) -> (Vec<u8>, Vec<usize>, &'a s
         }
         widths.push(digits.len());
         let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");
-        bytes.extend((0..digits.len()).step_by(2).map(byte));
+        let group = (0..digits.len()).step_by(2).map(byte);
+        // A debugger's number: its lowest byte comes first in memory.
+        match digits.len() < word.len() && digits.len() > 2 {
+            true => bytes.extend(group.rev()),
+            false => bytes.extend(group),
+        }
         let at = rest.find(word).expect("it was found there");
         rest = &rest[at + word.len()..];
     }
@@ -159,7 +177,11 @@ fn is_text_of(text: &str, bytes: &[u8]) -> bool {
         .find_map(|(open, close)| text.strip_prefix(*open).and_then(|text| text.strip_suffix(*close)));
     let shown: String =
         bytes.iter().map(|byte| if matches!(byte, 0x20..0x7f) { char::from(*byte) } else { '.' }).collect();
-    framed.map_or(shown.trim() == text.trim(), |framed| framed == shown)
+    // Visual Studio shows bytes above 0x7f in the characters of Windows.
+    let is_shown = |(byte, c): (&u8, char)| *byte >= 0x80 || c == char::from(*byte) || c == '.';
+    let is_windows =
+        !text.is_ascii() && text.chars().count() == bytes.len() && bytes.iter().zip(text.chars()).all(is_shown);
+    framed.map_or(shown.trim() == text.trim() || is_windows, |framed| framed == shown)
 }
 
 #[cfg(test)]
@@ -184,8 +206,21 @@ mod tests {
             "Hex dump of section '.text':\n  0x00000000 4801d8                              H..\n",
             "0x1100 <mix>:\t0x48\t0x01\t0xd8",
             "  0x00007f33d5470e20: 4801 | d8",
+            "00007ff6`d5b71010  48 01 d8  H..",
+            "0x00007FF6D5B71010  48 01 d8  H.Ø",
         ] {
             assert_eq!(bytes(text), Some(vec![0x48, 1, 0xd8]), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_debuggers_begin_with_their_last_byte() {
+        let expected = [0x48, 0x89, 0xf8, 0x48, 0x0f, 0xaf, 0xc6, 0xc3, 0x48, 0x01, 0xd8, 0x90, 0x90, 0x90, 0x90, 0xc3];
+        for text in [
+            "0x1100 <f>:\t0xc3c6af0f48f88948\t0xc390909090d80148",
+            "0x1100 <f>:\t0x48f88948\t0xc3c6af0f\t0x90d80148\t0xc3909090",
+        ] {
+            assert_eq!(bytes(text), Some(expected.to_vec()), "{text}");
         }
     }
 

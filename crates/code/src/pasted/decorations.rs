@@ -4,9 +4,10 @@
 //! A mark is removed only if all lines with content have it.
 
 use super::directives::Directive;
-use super::foreign_text::begins_with_instruction;
+use super::foreign_text::{begins_with_instruction, looks_like_instruction};
 use super::listing_line::begins_like_code_line;
-use super::text_words::line_start;
+use super::pasted_text::DroppedLine;
+use super::text_words::{first_word, line_start};
 use cyclescope_core::error::BadSnippet;
 
 /// Characters of typesetting, and what they stand for.
@@ -34,16 +35,28 @@ const PROMPTS: [&str; 8] = ["(gdb)", "(lldb)", "(rr)", "julia>", "pwndbg>", "gef
 /// Most marks of quoted mail in front of a line.
 const QUOTES_MOST: usize = 16;
 
+/// A text without decorations.
+#[derive(Debug)]
+pub(super) struct PlainText {
+    pub(super) text: String,
+    /// Lines that were cleared.
+    pub(super) dropped: Vec<DroppedLine>,
+}
+
 /// Removes decorations.
 ///
 /// # Errors
 ///
 /// Fails if the text is a diff with lines of two versions.
-pub(super) fn strip_decorations(text: &str) -> Result<String, BadSnippet> {
+pub(super) fn strip_decorations(text: &str) -> Result<PlainText, BadSnippet> {
     let clear = blank_elements(&strip_colors(&replace_characters(text)));
     let mut lines: Vec<String> = clear.split('\n').map(str::to_string).collect();
-    for line in lines.iter_mut().filter(|line| is_fence(line) || is_prompt(line)) {
-        line.clear();
+    let mut dropped = Vec::new();
+    for (number, line) in (1..).zip(&mut lines) {
+        if is_fence(line) || is_prompt(line) {
+            dropped.push(DroppedLine::new_noise(number, line, "it is not code"));
+            line.clear();
+        }
     }
     for _ in 0..QUOTES_MOST {
         if !strip_quotes(&mut lines) {
@@ -52,8 +65,15 @@ pub(super) fn strip_decorations(text: &str) -> Result<String, BadSnippet> {
     }
     strip_bullets(&mut lines);
     strip_numbers(&mut lines);
-    strip_diff(&mut lines)?;
-    Ok(lines.join("\n"))
+    strip_diff(&mut lines, &mut dropped)?;
+    strip_sources(&mut lines, &mut dropped);
+    split_cells(&mut lines);
+    for line in &mut lines {
+        strip_arrow(line);
+        strip_backticks(line);
+    }
+    strip_blocks(&mut lines, &mut dropped);
+    Ok(PlainText { text: lines.join("\n"), dropped })
 }
 
 fn replace_characters(text: &str) -> String {
@@ -192,7 +212,7 @@ fn strip_numbers(lines: &mut [String]) {
 }
 
 /// Blanks the marks of a diff.
-fn strip_diff(lines: &mut [String]) -> Result<(), BadSnippet> {
+fn strip_diff(lines: &mut [String], dropped: &mut Vec<DroppedLine>) -> Result<(), BadSnippet> {
     const HEADERS: [&str; 5] = ["diff ", "index ", "--- ", "+++ ", "@@"];
     let is_header = |line: &str| HEADERS.iter().any(|header| line.starts_with(header));
     let marks = |line: &str, mark: char| {
@@ -213,9 +233,12 @@ fn strip_diff(lines: &mut [String]) -> Result<(), BadSnippet> {
         let remedy = "delete the lines that begin with `-`, or those that begin with `+` and each `-`";
         return Err(line_start(at as u32 + 1).error_expecting(what, remedy));
     }
-    for line in lines.iter_mut() {
+    for (number, line) in (1..).zip(lines) {
         match is_header(line) || line.starts_with('\\') {
-            true => line.clear(),
+            true => {
+                dropped.push(DroppedLine::new_noise(number, line, "it is not code"));
+                line.clear();
+            }
             false if line.starts_with('+') => line.replace_range(..1, " "),
             false => {}
         }
@@ -223,12 +246,113 @@ fn strip_diff(lines: &mut [String]) -> Result<(), BadSnippet> {
     Ok(())
 }
 
+/// Clears the source line that cargo-show-asm writes under `// file.rs:3`.
+fn strip_sources(lines: &mut [String], dropped: &mut Vec<DroppedLine>) {
+    let names_place = |line: &str| {
+        let place = line.trim().strip_prefix("//").and_then(|place| place.rsplit_once(".rs:"));
+        place.is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    for index in 1..lines.len() {
+        if names_place(&lines[index - 1]) && !looks_like_instruction(&lines[index]) && has_content(&lines[index]) {
+            dropped.push(DroppedLine::new_noise(index as u32 + 1, &lines[index], "it is source code"));
+            lines[index].clear();
+        }
+    }
+}
+
+/// Blanks an arrow in front of an instruction, which marks the line of interest.
+fn strip_arrow(line: &mut String) {
+    const ARROWS: [&str; 7] = ["\u{2192}", "\u{25ba}", "\u{25b6}", "\u{279c}", "=>", "-->", "->"];
+    let blanks = line.len() - line.trim_start().len();
+    let Some(arrow) = ARROWS.iter().find(|arrow| line[blanks..].starts_with(**arrow)) else { return };
+    let end = blanks + arrow.len();
+    if looks_like_instruction(&line[end..]) {
+        line.replace_range(blanks..end, &" ".repeat(arrow.chars().count()));
+    }
+}
+
+/// Blanks the backticks around code in a table or a message.
+fn strip_backticks(line: &mut String) {
+    if line.split('`').skip(1).step_by(2).any(begins_with_instruction) && line.matches('`').count().is_multiple_of(2) {
+        *line = line.replace('`', " ");
+    }
+}
+
+/// Cells of a row of CSV, with the places of the commas between them.
+fn find_commas(line: &str) -> Vec<usize> {
+    let mut is_quoted = false;
+    let mut commas = Vec::new();
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b',' if !is_quoted => commas.push(at),
+            _ => {}
+        }
+    }
+    commas
+}
+
+/// Replaces the commas between the cells of CSV by tabs, and quotes by blanks, if instructions are
+/// in quotes.
+fn split_cells(lines: &mut [String]) {
+    const COMMAS_LEAST: usize = 2;
+    let has_code = |line: &String| {
+        find_commas(line).len() >= COMMAS_LEAST
+            && line.split('"').skip(1).step_by(2).any(looks_like_instruction)
+            && line.matches('"').count().is_multiple_of(2)
+            && !line.contains("(\"")
+    };
+    let is_row = |line: &String| !has_content(line) || find_commas(line).len() >= COMMAS_LEAST;
+    if !lines.iter().any(has_code) || !lines.iter().all(is_row) {
+        return;
+    }
+    for line in lines {
+        for at in find_commas(line) {
+            line.replace_range(at..=at, "\t");
+        }
+        *line = line.replace('"', " ");
+    }
+}
+
+/// Clears the lines around a block of assembly in C or Delphi: `__asm {` and `}`, or from
+/// `function` to `asm`, and `end;`.
+fn strip_blocks(lines: &mut [String], dropped: &mut Vec<DroppedLine>) {
+    let is_opening = |line: &String| {
+        let line = line.trim();
+        matches!(line, "asm" | "__asm {" | "_asm {" | "__asm" | "__asm{" | "asm {")
+    };
+    let Some(open) = lines.iter().position(is_opening) else { return };
+    let is_closing = |line: &str| matches!(line, "}" | "end;" | "end");
+    let Some(close) = lines.iter().skip(open).position(|line| is_closing(line.trim())) else { return };
+    let close = open + close;
+    let is_declaration = |line: &String| {
+        let word = first_word(line);
+        !has_content(line) || matches!(word.as_str(), "function" | "procedure" | "begin")
+    };
+    if !lines[..open].iter().all(is_declaration) || lines[close + 1..].iter().any(|line| has_content(line)) {
+        return;
+    }
+    let is_pascal = lines[close].trim().starts_with("end");
+    let around = (0..=open).chain([close]).chain(open + 1..=open + 1);
+    for index in
+        around.filter(|index| *index <= open || *index == close || lines[*index].trim() == "{").collect::<Vec<_>>()
+    {
+        if has_content(&lines[index]) {
+            dropped.push(DroppedLine::new_noise(index as u32 + 1, &lines[index], "it is not code"));
+        }
+        lines[index].clear();
+    }
+    for line in lines.iter_mut().filter(|_| is_pascal) {
+        *line = line.replace('$', "0x");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn strip(text: &str) -> String {
-        let plain = strip_decorations(text).expect(text);
+        let plain = strip_decorations(text).expect(text).text;
         let lines: Vec<&str> = plain.lines().map(str::trim).collect();
         lines.join("|")
     }
@@ -249,6 +373,12 @@ mod tests {
             ("mov\u{a0}al, [rdi\u{2212}8]\u{200b}", "mov al, [rdi-8]"),
             ("```asm\nnop\n```", "|nop"),
             ("(gdb) x/i $pc\nnop", "|nop"),
+            ("nop\n \u{2192} pause\n => nop", "nop|pause|nop"),
+            ("1,\"add eax, ebx\",2", "1\t add eax, ebx \t2"),
+            ("// /a/lib.rs:3\n fn f() {\nnop", "// /a/lib.rs:3||nop"),
+            ("`add eax, ebx; nop`", "add eax, ebx; nop"),
+            ("__asm {\n nop\n}", "|nop"),
+            ("function F: Int64;\nasm\n add eax, $10\nend;", "||add eax, 0x10"),
         ] {
             assert_eq!(strip(text), plain, "{text}");
         }
@@ -259,14 +389,14 @@ mod tests {
         for text in
             ["1: nop\n2: jmp 1b", "> nop\npause", "1 0000 90 nop\n2 0001 90 nop", "-8(%rdi)", "nop <f+1>", "0 <div>:"]
         {
-            assert_eq!(strip_decorations(text).as_deref(), Ok(text), "{text}");
+            assert_eq!(strip_decorations(text).expect(text).text, text);
         }
         assert!(strip_decorations(" nop\n-pause\n+nop").is_err());
     }
 
     #[test]
     fn columns_stay_where_they_are() {
-        assert_eq!(strip_decorations("> nop").as_deref(), Ok("  nop"));
-        assert_eq!(strip_decorations("1 nop\n2 nop").as_deref(), Ok("  nop\n  nop"));
+        assert_eq!(strip_decorations("> nop").expect("plain").text, "  nop");
+        assert_eq!(strip_decorations("1 nop\n2 nop").expect("plain").text, "  nop\n  nop");
     }
 }

@@ -1,6 +1,6 @@
 //! Texts that hold no code that can be measured, each with what helps.
 
-use super::text_words::{first_word, is_name_character, line_start, names_in};
+use super::text_words::{first_word, is_name_character, line_start, names_in, strip_comment};
 use crate::asm::registers::find_register;
 use crate::asm::{is_att_mnemonic, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
@@ -8,6 +8,13 @@ use std::collections::BTreeSet;
 
 /// Remedy for 32-bit and 16-bit code.
 pub(super) const NARROW_CODE: &str = "write or compile it for 64-bit mode; 32-bit and 16-bit code isn't measured yet";
+
+/// What is wrong with a push of 32-bit code.
+pub(super) const NARROW_PUSH: &str = "this is 32-bit code: 64-bit code can't push this register";
+/// What is wrong with IDA's names of variables and places.
+pub(super) const IDA_NAMES: &str = "this is a listing of IDA, which names places instead of their addresses";
+/// Remedy for it.
+pub(super) const IDA_REMEDY: &str = "paste the output of `objdump -d` for the same function";
 
 /// A kind of text without measurable code: whether a line shows it, what it is, and what helps.
 struct ForeignText {
@@ -47,12 +54,69 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         what: "this is llvm-mca's output in JSON",
         remedy: "paste its output without -json",
     },
-    ForeignText { shows: is_other_processor, what: "this is code of another processor", remedy: "paste x86-64 code" },
     ForeignText {
-        shows: is_narrow_push,
-        what: "this is 32-bit code: 64-bit code can't push this register",
-        remedy: NARROW_CODE,
+        shows: |line| {
+            let code = strip_comment(line);
+            ["renamable $", "implicit-def", "killed $", "$noreg"].iter().any(|word| code.contains(word))
+        },
+        what: "this is LLVM's machine code before it is written, MIR",
+        remedy: "write it as assembly with `llc -start-after=… FILE.mir`, or compile the source with -S",
     },
+    ForeignText {
+        shows: |line| {
+            let word = first_word(line);
+            ["(func", "(module", "local.", "i32.", "i64.", "f32.", "f64."].iter().any(|start| word.starts_with(start))
+        },
+        what: "this is WebAssembly, not the processor's code",
+        remedy: "compile it to machine code, as `wasmtime compile` does, and paste its disassembly",
+    },
+    ForeignText {
+        shows: is_graphics_line,
+        what: "this is code of a graphics processor (PTX or SASS)",
+        remedy: "paste x86-64 code",
+    },
+    ForeignText {
+        shows: |line| {
+            ["iload_", "aload_", "lload_", "dload_", "invokevirtual", "invokestatic", "ireturn", "lreturn"]
+                .iter()
+                .any(|name| line.split_whitespace().any(|word| word.starts_with(name)))
+        },
+        what: "this is Java's bytecode, not the processor's code",
+        remedy: "paste what java -XX:+PrintAssembly or JMH's perfasm prints",
+    },
+    ForeignText {
+        shows: |line| first_word(line).starts_with("./") || matches!(first_word(line).as_str(), "sudo" | "objdump"),
+        what: "this is a command of a shell, not code",
+        remedy: "paste the instructions alone, such as what stands in its quotes",
+    },
+    ForeignText {
+        shows: |line| {
+            ["r/m8", "r/m16", "r/m32", "r/m64", "xmm2/m128", "ymm3/m256"].iter().any(|kind| line.contains(kind))
+        },
+        what: "this is a form of an instruction from a manual, without registers",
+        remedy: "write it with registers, as in `imul rax, rbx`, or measure it with cyclescope instr 'imul r64, r64'",
+    },
+    ForeignText {
+        shows: is_unquoted_row,
+        what: "this is CSV without quotes, in which the commas of operands look like its own",
+        remedy: "write quotes around the instructions, or paste them alone",
+    },
+    ForeignText {
+        shows: is_binary_dump,
+        what: "this is a dump of bits, as `xxd -b` prints it",
+        remedy: "paste the output of `xxd -p FILE`",
+    },
+    ForeignText {
+        shows: is_base64,
+        what: "this may be base64, in which code can't be told from data",
+        remedy: "decode it: paste the output of `base64 -d FILE | xxd -p`",
+    },
+    ForeignText {
+        shows: |line| line.trim_start().starts_with("asm") && line.contains('(') && line.contains('"'),
+        what: "this is inline assembly, whose operands the compiler fills in",
+        remedy: "paste the instructions alone, with registers in place of %0, or measure the function with --c FILE --call NAME",
+    },
+    ForeignText { shows: is_narrow_push, what: NARROW_PUSH, remedy: NARROW_CODE },
     ForeignText {
         shows: |line| {
             let first = first_word(line);
@@ -76,11 +140,7 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         what: "this is a dump with addresses and characters beside the bytes",
         remedy: "paste the bytes alone, as `xxd -p` prints them",
     },
-    ForeignText {
-        shows: is_ida_line,
-        what: "this is a listing of IDA, which names places instead of their addresses",
-        remedy: "paste the output of `objdump -d` for the same function",
-    },
+    ForeignText { shows: is_ida_line, what: IDA_NAMES, remedy: IDA_REMEDY },
     ForeignText {
         shows: |line| line.starts_with("assembled_snippet:") || line == "instructions:" || line.starts_with("key:"),
         what: "this is a result of llvm-exegesis, not a snippet",
@@ -135,8 +195,60 @@ fn is_sample(line: &str) -> bool {
     words.len() > 4 && words[1..4].iter().any(is_time)
 }
 
-/// A load or store of ARM or RISC-V.
+/// `mul.lo.s32 %r3, %r1, %r2;` of PTX, or `/*0010*/ IMAD R1, R2` of SASS.
+fn is_graphics_line(line: &str) -> bool {
+    const TYPES: [&str; 8] = [".s32", ".u32", ".b32", ".f32", ".s64", ".u64", ".b64", ".f64"];
+    let word = first_word(line);
+    TYPES.iter().any(|kind| word.ends_with(kind)) && !word.starts_with('.') && line.contains("%r")
+        || line.trim_start().starts_with("/*0") && line.contains("*/")
+}
+
+/// `0x1136,12,imul rax, rdi,120`: a number, and an instruction behind a comma.
+fn is_unquoted_row(line: &str) -> bool {
+    let number = line.split(',').next().unwrap_or_default().trim().trim_start_matches("0x");
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_number && line.split(',').skip(1).any(|cell| looks_like_instruction(cell) && cell.trim().contains(' '))
+}
+
+/// `00000000: 01001000 10001001`.
+fn is_binary_dump(line: &str) -> bool {
+    let is_bits = |word: &str| word.len() == 8 && word.bytes().all(|bit| matches!(bit, b'0' | b'1'));
+    let (address, bits) = line.split_once(':').unwrap_or_default();
+    let is_address = !address.is_empty() && address.trim().bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_address && bits.split_whitespace().next().is_some_and(is_bits)
+}
+
+/// A word of base64: letters of both cases and digits, or `=` at its end.
+fn is_base64(line: &str) -> bool {
+    /// Shortest word without `=` that is no name.
+    const PLAIN_LENGTH: usize = 24;
+    let word = line.trim();
+    let digits = word.trim_end_matches('=');
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
+    let has = |kind: fn(&u8) -> bool| digits.bytes().any(|byte| kind(&byte));
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    let is_padded = digits.len() < word.len() && word.len().is_multiple_of(4) && digits.len() + 2 >= word.len();
+    digits.len() > 4
+        && is_plain
+        && (is_padded || is_mixed && word.len() >= PLAIN_LENGTH && word.len().is_multiple_of(4))
+}
+
+/// An instruction of ARM, RISC-V, MIPS or Power, with its registers or by its name.
 fn is_other_processor(line: &str) -> bool {
+    const OWN_NAMES: [&str; 16] = [
+        "mflr", "mtlr", "blr", "stwu", "lwz", "mulld", "mullw", "addis", "addiu", "lui", "auipc", "jalr", "adrp",
+        "bdnz", "mtctr", "cbnz",
+    ];
+    if !line.trim().contains(char::is_whitespace) {
+        return line.trim() == "blr";
+    }
+    // Its address and its bytes as words stand in front.
+    let is_digits = |word: &str| word.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b':');
+    let start = line.split_whitespace().find(|word| !is_digits(word) || word.len() < 2);
+    let line = start.and_then(|word| line.get(word.as_ptr() as usize - line.as_ptr() as usize..)).unwrap_or_default();
+    if OWN_NAMES.contains(&first_word(line).as_str()) || has_other_registers(line) {
+        return true;
+    }
     const NAMES: [&str; 14] =
         ["ldr", "str", "ldp", "stp", "adrp", "ldur", "stur", "cbz", "cbnz", "lw", "sw", "ld", "sd", "addi"];
     let word = first_word(line);
@@ -148,8 +260,25 @@ fn is_other_processor(line: &str) -> bool {
     NAMES.contains(&word.as_str()) && is_register && find_register(register).is_none()
 }
 
+/// Whether the first operands are registers that x86 doesn't have, as in `mul x0, x0, x1`.
+fn has_other_registers(line: &str) -> bool {
+    let word = first_word(line);
+    let is_name = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    let operands: Vec<&str> =
+        line.trim_start().get(word.len()..).unwrap_or_default().split(',').map(str::trim).collect();
+    let is_other = |operand: &&str| {
+        let digits = operand.get(1..).unwrap_or_default();
+        operand.starts_with(['x', 'w', 'v', 'a', 't', 's', 'd', 'q'])
+            && !digits.is_empty()
+            && digits.len() <= 2
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && find_register(operand).is_none()
+    };
+    is_name && operands.len() >= 2 && operands[..2].iter().all(is_other)
+}
+
 /// `push ebp`, or `pushl %ebp`.
-fn is_narrow_push(line: &str) -> bool {
+pub(super) fn is_narrow_push(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let is_push = matches!(words.next(), Some("push" | "pushl" | "pop" | "popl" | "PUSH" | "POP"));
     let register = words.next().unwrap_or_default().trim_start_matches('%').to_ascii_lowercase();
@@ -189,7 +318,7 @@ fn is_dump_line(line: &str) -> bool {
 }
 
 /// `.text:0000000000401136                 push    rbp`.
-fn is_ida_line(line: &str) -> bool {
+pub(super) fn is_ida_line(line: &str) -> bool {
     let after = line.strip_prefix(['.', '_']).and_then(|line| line.split_once(':'));
     let digits = after.map_or("", |(_, after)| after.split_whitespace().next().unwrap_or_default());
     let is_variable = line.split_once("= ").is_some_and(|(_, kind)| {
@@ -279,9 +408,12 @@ fn describe_operands<'a>(mnemonic: &str, operands: impl Iterator<Item = &'a str>
 const WIDE_FORMATS: [&str; 7] =
     ["elf64-x86-64", "pei-x86-64", "pe-x86-64", "coff-x86-64", "mach-o-x86-64", "mach-o 64-bit x86-64", "binary"];
 
-/// Fails if a disassembler names another machine than 64-bit x86.
+/// Fails if a text is code of another machine than 64-bit x86.
 pub(super) fn refuse_other_machine(lines: &[&str]) -> Result<(), BadSnippet> {
     for (number, line) in (1..).zip(lines) {
+        if is_other_processor(line) {
+            return Err(line_start(number).error_expecting("this is code of another processor", "paste x86-64 code"));
+        }
         let Some((_, format)) = line.split_once("file format ") else { continue };
         let format = format.trim();
         if WIDE_FORMATS.contains(&format) || !line.contains(':') {

@@ -243,6 +243,11 @@ fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnipp
         let what = "these numbers may be decimal, and some have an odd number of digits";
         return Err(at.error_expecting(what, "write each byte with two hexadecimal digits"));
     }
+    let is_number = |word: &HexWord| word.has_prefix && matches!(word.digits.len(), 4 | 8 | 16);
+    if words.len() > 1 && words.iter().all(is_number) {
+        let what = format!("`0x{}` is a number of several bytes, which memory holds in reverse", words[0].digits);
+        return Err(at.error_expecting(what, "write each byte on its own, in the order of memory, as in 0x48, 0x01"));
+    }
     let braced = text.contains('{') && !filled.iter().any(|(_, text)| text.contains("0x") || text.contains("0X"));
     if braced && words.iter().all(|word| word.digits.bytes().all(|byte| byte.is_ascii_digit())) {
         let what = format!("the numbers of `{text}` may be decimal or hexadecimal");
@@ -311,7 +316,15 @@ mod tests {
 
     #[test]
     fn two_meanings_are_errors() {
-        for text in ["{72, 15}", "4801c0\n90909090", "4801c0,30", "48 0", "4801c", "000000 48 01 c0"] {
+        for text in [
+            "{72, 15}",
+            "4801c0\n90909090",
+            "4801c0,30",
+            "48 0",
+            "4801c",
+            "000000 48 01 c0",
+            "{0x48f88948, 0xc3c6af0f}",
+        ] {
             let found = read_hex_text(&text.lines().collect::<Vec<_>>());
             assert!(found.is_err(), "{text}: {found:?}");
         }

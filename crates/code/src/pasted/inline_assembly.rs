@@ -41,11 +41,25 @@ pub(super) fn read_inline_assembly(lines: &[&str]) -> Result<Option<String>, Bad
 fn find_string(line: &str) -> Option<&str> {
     let start = line.find('"')? + 1;
     let before = line[..start - 1].trim();
-    let end = line.rfind('"').filter(|end| *end >= start)?;
+    if is_rust_option(line.trim()) {
+        return None;
+    }
+    let close = unescaped_quote(&line[start..]).map(|end| start + end)?;
+    // Several strings in a line.
+    let end = match line[close + 1..].trim_start().starts_with('"') {
+        true => line.rfind('"').filter(|end| *end >= start)?,
+        false => close,
+    };
     let is_beginning = before.is_empty() || before.ends_with('(') || before.starts_with(':');
     let is_whole =
         line[end + 1..].trim_start().is_empty() || line[end + 1..].trim_start().starts_with([')', ',', ';', '/', ':']);
     (is_beginning && is_whole).then_some(&line[start..end])
+}
+
+/// The place of the quote that ends a string.
+fn unescaped_quote(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (0..bytes.len()).find(|at| bytes[*at] == b'"' && (*at == 0 || bytes[at - 1] != b'\\'))
 }
 
 fn opens_statement(line: &str) -> bool {
@@ -108,6 +122,8 @@ mod tests {
         for (text, code) in [
             ("\"mov %rdi, %rax\\n\\t\"\n\"nop\\n\"", "mov %rdi, %rax|nop"),
             ("asm volatile(\"mov %%rdi, %%rax\\n\"\n\"nop\");", "mov %rdi, %rax|nop"),
+            ("asm(\"nop\\n\" : \"+r\"(x) : : \"rax\");", "nop"),
+            ("asm!(\n\"mov rax, rdi\",\nout(\"rax\") _,\n);", "|mov rax, rdi||"),
             ("asm!(\n\"mov rax, rdi\",\n\"nop\",\n);", "|mov rax, rdi|nop|"),
         ] {
             assert_eq!(read(text).as_deref(), Some(code), "{text}");

@@ -1,6 +1,9 @@
 //! Lines of a listing: addresses, bytes and instructions.
 
 use super::foreign_text::looks_like_instruction;
+use super::text_words::first_word;
+use crate::asm;
+use iced_x86::{Decoder, DecoderOptions};
 
 /// A format of listings.
 pub(super) struct ListingFormat {
@@ -106,6 +109,61 @@ pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLi
     }
 }
 
+/// Whether bytes are one instruction.
+pub(super) fn is_one_instruction(bytes: &[u8]) -> bool {
+    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let is_valid = decoder.can_decode() && !decoder.decode().is_invalid();
+    is_valid && !decoder.can_decode()
+}
+
+/// Whether a text may name the instruction that bytes hold.
+pub(super) fn is_name_of(text: &str, bytes: &[u8]) -> bool {
+    let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    let holds = format!("{:?}", decoded.mnemonic()).to_ascii_lowercase();
+    let says = first_word(text);
+    says.starts_with(&holds) || holds.starts_with(&says) || !asm::is_mnemonic(&says)
+}
+
+/// Cuts the columns behind an instruction: counts, values and comments. The text stays as it is if
+/// it assembles, if no shorter one does, or if an instruction follows.
+pub(super) fn cut_tail(text: &str) -> &str {
+    const ENDS_MOST: usize = 12;
+    let is_end = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        let after = rest.trim_start();
+        let gap = &rest[..rest.len() - after.len()];
+        let separates = after.starts_with(['|', '`', '\u{2502}', '\u{2192}'])
+            || after.starts_with("=>")
+            || gap.contains('\t')
+            || gap.len() > 1;
+        separates && !before.ends_with(|c: char| c.is_whitespace() || c == ',') && !after.starts_with(',')
+    };
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).filter(is_end).take(ENDS_MOST).collect();
+    let code = |end: usize| text[..end].split(';').next().unwrap_or_default();
+    if ends.is_empty() || is_branch(text) || asm::parse_assembly(code(text.len())).is_ok() {
+        return text;
+    }
+    let end = ends.iter().rev().find(|end| asm::parse_assembly(code(**end)).is_ok());
+    let has_other = |end: usize| has_instruction_inside(&text[end..]);
+    end.filter(|end| !has_other(**end)).map_or(text, |end| &text[..*end])
+}
+
+/// Whether an instruction with operands begins at some word of a text.
+pub(super) fn has_instruction_inside(text: &str) -> bool {
+    let separates = |c: char| c.is_whitespace() || matches!(c, '|' | '`' | '\u{2502}');
+    let mut words = text.split(separates).filter(|word| !word.is_empty());
+    words.any(|word| {
+        let rest = &text[word.as_ptr() as usize - text.as_ptr() as usize..];
+        looks_like_instruction(rest) && rest.trim().contains(char::is_whitespace)
+    })
+}
+
+/// Whether the operand of an instruction is a place in the code.
+fn is_branch(text: &str) -> bool {
+    let word = first_word(text);
+    word.starts_with('j') || word.starts_with("loop") || word.starts_with("call")
+}
+
 /// The text of an instruction without the arrow of the kernel's `decodecode`.
 fn strip_pointer(text: &str) -> &str {
     text.split_once("<-- trapping").map_or(text, |(before, _)| before).trim()
@@ -127,9 +185,14 @@ pub(super) fn has_code_behind_digits(text: &str) -> bool {
             return true;
         }
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let is_number = |c: char| c.is_ascii_hexdigit() || !c.is_ascii() || ".%:|x`".contains(c);
+        let is_number = |c: char| c.is_ascii_hexdigit() || !c.is_ascii() || ".%:|x`/$\\<>=*+-[]".contains(c);
+        // IDA: `.text:0000000140001010`.
+        let is_section = |word: &str| {
+            let digits = word.rsplit_once(':').map_or("", |(_, digits)| digits);
+            digits.len() >= 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
         let is_symbol = rest.starts_with('<');
-        if end == rest.len() || !(is_symbol || rest[..end].chars().all(is_number)) {
+        if end == rest.len() || !(is_symbol || rest[..end].chars().all(is_number) || is_section(&rest[..end])) {
             return false;
         }
         rest = rest[end..].trim_start();
@@ -157,6 +220,21 @@ pub(super) fn parse_header(line: &str) -> Option<ListingLine<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_behind_an_instruction_are_cut() {
+        for (text, code) in [
+            ("imul   eax, eax", "imul   eax, eax"),
+            ("mov eax, [rbp - 0x14]     EAX, [0x7ff] => 3", "mov eax, [rbp - 0x14]"),
+            ("imul rax, rdi\t1.203s\t12,000,000", "imul rax, rdi"),
+            ("add eax, ebx | EAX=1", "add eax, ebx"),
+            ("imul eax, ebx | shl eax, 3", "imul eax, ebx | shl eax, 3"),
+            ("imul eax, frob  , 3", "imul eax, frob  , 3"),
+            ("imul eax, ebx  , frob", "imul eax, ebx  , frob"),
+        ] {
+            assert_eq!(cut_tail(text), code);
+        }
+    }
 
     #[test]
     fn bytes_end_at_two_blanks_or_a_tab() {

@@ -2,12 +2,14 @@
 
 use super::dialect::recognize_syntax;
 use super::directives::Directive;
-use super::foreign_text::{is_prefix, looks_like_instruction};
+use super::foreign_text::{
+    IDA_NAMES, IDA_REMEDY, NARROW_CODE, NARROW_PUSH, is_ida_line, is_narrow_push, is_prefix, looks_like_instruction,
+};
 use super::functions::{
     FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
 };
 use super::listing_line::{
-    CodeLine, ListingFormat, ListingLine, begins_like_code_line, has_code_behind_digits, take_address,
+    CodeLine, ListingFormat, ListingLine, begins_like_code_line, cut_tail, has_code_behind_digits, take_address,
 };
 use super::listings::FORMATS;
 use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
@@ -15,7 +17,7 @@ use super::markers::{self, MarkedCode};
 use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
 use super::text_words::{
-    first_word, is_name_character, line_start, position_in, require_count, require_regions, split_statements,
+    first_word, is_name_character, line_start, names_in, position_in, require_count, require_regions, split_statements,
     strip_comment,
 };
 use crate::asm::registers::find_register;
@@ -44,6 +46,7 @@ pub(super) fn read_listing(
 ) -> Result<Option<PastedText>, BadSnippet> {
     let Some((format, parsed)) = recognize_format(lines) else { return Ok(None) };
     require_count(parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count())?;
+    refuse_unmarked_numbers(lines, &parsed)?;
     let mut dropped = Vec::new();
     let functions = split_functions(lines, &parsed, &mut dropped)?;
     require_regions(functions.len(), FEWER_FUNCTIONS)?;
@@ -80,7 +83,15 @@ fn recognize_format<'a>(lines: &[&'a str]) -> Option<(&'static ListingFormat, Ve
             best = Some((format, parsed));
         }
     }
-    best.filter(|(format, parsed)| is_plausible(format, lines, parsed))
+    let (format, mut parsed) = best.filter(|(format, parsed)| is_plausible(format, lines, parsed))?;
+    for line in &mut parsed {
+        if let ListingLine::Code(code) = line
+            && code.bytes.is_empty()
+        {
+            code.text = cut_tail(code.text);
+        }
+    }
+    Some((format, parsed))
 }
 
 /// Whether addresses without bytes can be addresses. Otherwise they are the labels of assembly.
@@ -136,6 +147,8 @@ fn split_functions<'a>(
         _ => true,
     };
     let is_exact = parsed.iter().all(is_exact);
+    let addresses: Vec<u64> =
+        parsed.iter().filter_map(|line| if let ListingLine::Code(code) = line { code.address } else { None }).collect();
     for (number, (whole, line)) in (1..).zip(lines.iter().zip(parsed)) {
         let current = functions.last_mut().expect("there is one");
         match line {
@@ -171,11 +184,10 @@ fn split_functions<'a>(
             ListingLine::Frame if whole.trim().is_empty() => {}
             ListingLine::Frame => dropped.push(DroppedLine::new_noise(number, whole, "it is not code")),
             ListingLine::Unknown => {
-                let may_be_code = is_assembly(strip_comment(whole)) || has_code_behind_digits(whole);
-                if !is_exact && may_be_code || begins_like_code_line(whole.trim_start()) {
-                    let what = "this line may be an instruction or source code";
-                    let remedy = "delete it, or paste the instructions alone";
-                    return Err(line_start(number).error_expecting(what, remedy));
+                let may_be_code = may_make_code(strip_comment(whole)) || has_code_behind_digits(whole);
+                let begins = begins_like_code_line(whole.trim_start()) && !is_numbered_source(whole, &addresses);
+                if !is_exact && may_be_code || begins {
+                    return Err(refuse_line(number, whole));
                 }
                 dropped.push(DroppedLine::new_noise(number, whole, "it is not code"));
             }
@@ -183,6 +195,68 @@ fn split_functions<'a>(
     }
     functions.retain(|function| !function.code.is_empty());
     Ok(functions)
+}
+
+/// Whether a line may be an instruction, or a directive that writes bytes.
+fn may_make_code(line: &str) -> bool {
+    let statement = line.rsplit_once(": ").map_or(line, |(_, statement)| statement).trim();
+    let writes = Directive::parse(statement).is_some_and(|directive| directive != Directive::NoCode);
+    looks_like_instruction(statement) || writes
+}
+
+/// Error for a line of a listing that may be code.
+fn refuse_line(number: u32, line: &str) -> BadSnippet {
+    let (what, remedy) = match is_ida_line(line) {
+        true => (IDA_NAMES, IDA_REMEDY),
+        false => ("this line may be an instruction or source code", "delete it, or paste the instructions alone"),
+    };
+    line_start(number).error_expecting(what, remedy)
+}
+
+/// Whether a line is `12: source code`: its number is decimal and no address near the others.
+fn is_numbered_source(line: &str, addresses: &[u64]) -> bool {
+    /// Source lines have lower numbers than this, and addresses of programs higher ones.
+    const LINE_NUMBERS_MOST: u64 = 1 << 16;
+    let Some((digits, text)) = line.trim_start().split_once(':') else { return false };
+    let is_low = digits.parse::<u64>().is_ok_and(|number| number < LINE_NUMBERS_MOST);
+    let are_high = !addresses.is_empty() && addresses.iter().all(|address| *address > LINE_NUMBERS_MOST);
+    is_low && are_high && !is_assembly(strip_comment(text)) && !has_code_behind_digits(text)
+}
+
+/// Fails if numbers without a mark may be hexadecimal, as x64dbg writes them, or decimal.
+fn refuse_unmarked_numbers(lines: &[&str], parsed: &[ListingLine]) -> Result<(), BadSnippet> {
+    let rows = || (1..).zip(lines.iter().zip(parsed));
+    let codes = || {
+        rows().filter_map(|(number, (whole, line))| match line {
+            ListingLine::Code(code) if code.bytes.is_empty() => Some((number, *whole, code)),
+            _ => None,
+        })
+    };
+    let words = |code: &CodeLine| {
+        let text = instruction_of(code.text);
+        let is_target = is_branch_name(&first_word(text));
+        names_in(if is_target { "" } else { text }).map(str::to_string).collect::<Vec<String>>()
+    };
+    let is_marked = |word: &String| {
+        word.starts_with("0x") || word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['h', 'H'])
+    };
+    let is_unmarked = |word: &String| word.len() > 1 && word.bytes().all(|digit| digit.is_ascii_digit());
+    // Other programs have `0x` in front of addresses, and number instructions.
+    let is_bare = |whole: &str| {
+        let digits = whole.trim_start().split(char::is_whitespace).next().unwrap_or_default();
+        digits.len() >= 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'`')
+    };
+    if !codes().all(|(_, whole, _)| is_bare(whole)) || codes().any(|(_, _, code)| words(code).iter().any(is_marked)) {
+        return Ok(());
+    }
+    for (number, whole, code) in codes() {
+        if let Some(word) = words(code).into_iter().find(is_unmarked) {
+            let what = format!("`{word}` may be hexadecimal, as debuggers write it, or decimal");
+            let remedy = "paste the bytes too, or write 0x in front of each hexadecimal number";
+            return Err(position_in(number, whole, code.text).error_expecting(what, remedy));
+        }
+    }
+    Ok(())
 }
 
 /// Joins prefixes and first bytes on lines of their own with the instructions after them.
@@ -215,6 +289,9 @@ fn build_from_text(
     let (code, end) = drop_end_text(code, dropped);
     if let Some(placed) = code.iter().find(|placed| is_return_text(placed.code.text)) {
         return Err(middle_return_error(placed.at()));
+    }
+    if let Some(placed) = code.iter().find(|placed| is_narrow_push(placed.code.text.trim())) {
+        return Err(placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
     }
     let places = PlaceLabels::new(code, end);
     let mut written = PlacedText::default();

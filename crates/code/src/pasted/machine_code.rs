@@ -1,5 +1,6 @@
 //! Regions whose listing has the bytes: the bytes are the code, and the text must agree.
 
+use super::foreign_text::{NARROW_CODE, NARROW_PUSH, is_narrow_push};
 use super::functions::{
     CALL_BYTES, RETURN_DROPPED, call_function, is_padding_after_end, is_plain_return, middle_return_error,
 };
@@ -117,6 +118,9 @@ fn check_text(line: &DecodedLine, syntax: Option<InstructionSyntax>) -> Result<(
         return Ok(());
     }
     let text = &line.placed.full_text();
+    if is_narrow_push(text.trim()) {
+        return Err(line.placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
+    }
     let read = match syntax {
         Some(syntax) => asm::parse_with_syntax(text, syntax),
         None => asm::parse_assembly(text),

@@ -34,6 +34,7 @@ mod runtime_text;
 mod semicolons;
 mod text_words;
 
+use decorations::PlainText;
 pub use dialect::has_att_registers;
 pub use directives::check_external_text;
 pub use pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
@@ -68,7 +69,16 @@ fn add_remedy(error: BadSnippet) -> BadSnippet {
 
 fn read_plain(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
     text_words::require_lines(text.lines().count())?;
-    let plain = runtime_text::translate_runtime_text(&decorations::strip_decorations(text)?);
+    let PlainText { text, dropped } = decorations::strip_decorations(text)?;
+    let mut found = read_code(&text, syntax)?;
+    found.dropped.extend(dropped);
+    found.dropped.sort_by_key(|dropped| dropped.line);
+    Ok(found)
+}
+
+/// Reads a text without decorations.
+fn read_code(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+    let plain = runtime_text::translate_runtime_text(text);
     let lines: Vec<&str> = plain.lines().collect();
     let inline = inline_assembly::read_inline_assembly(&lines)?;
     let plain = inline.unwrap_or(plain);
@@ -77,7 +87,8 @@ fn read_plain(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedTex
     if let Some(found) = byte_dump::read_byte_dump(&lines)? {
         return Ok(found);
     }
-    if let Some(found) = hex_text::read_hex_text(&lines)? {
+    let uncommented = text_words::blank_block_comments(&plain);
+    if let Some(found) = hex_text::read_hex_text(&uncommented.lines().collect::<Vec<_>>())? {
         return Ok(found);
     }
     if let Some(found) = listing_reader::read_listing(&lines, syntax)? {

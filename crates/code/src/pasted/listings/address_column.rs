@@ -12,11 +12,12 @@
 //! Columns that are neither bytes nor an instruction are skipped. Addresses and bytes are compared
 //! by the reader of all listings.
 
+use crate::asm;
 use crate::pasted::foreign_text::begins_with_instruction;
+use crate::pasted::functions::is_return_text;
 use crate::pasted::listing_line::{
-    CodeLine, ListingFormat, ListingLine, take_address, take_byte_pairs, take_byte_word,
+    CodeLine, ListingFormat, ListingLine, is_name_of, is_one_instruction, take_address, take_byte_pairs, take_byte_word,
 };
-use iced_x86::{Decoder, DecoderOptions};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "listing in columns", read: read_lines };
 
@@ -34,7 +35,7 @@ fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
     // Eight digits may be four bytes. Then other lines have more or fewer.
     let bytes_first: Vec<ListingLine> = lines.iter().map(|line| parse_bytes_line(line)).collect();
     let count = |parsed: &[ListingLine]| parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count();
-    if count(&bytes_first) > count(&parsed) {
+    if count(&bytes_first) > count(&parsed) && has_named_bytes(&bytes_first) {
         return bytes_first;
     }
     if has_source_lines(&parsed) {
@@ -45,6 +46,11 @@ fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
         }
     }
     parsed
+}
+
+/// Whether bytes are the instruction beside them in some line. Otherwise they are addresses.
+fn has_named_bytes(parsed: &[ListingLine]) -> bool {
+    parsed.iter().any(|line| matches!(line, ListingLine::Code(code) if is_name_of(code.text, &code.bytes)))
 }
 
 /// Whether what looks like bytes is the number of a source line, by the addresses: VTune's column.
@@ -110,11 +116,19 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     }
     match parse_code(code) {
         // IDA without bytes names stack variables, which are no addresses.
-        Some(ListingLine::Code(CodeLine { bytes, .. })) if bytes.is_empty() && trimmed.starts_with(['.', '_']) => {
+        Some(ListingLine::Code(CodeLine { bytes, text, .. }))
+            if bytes.is_empty() && trimmed.starts_with(['.', '_']) && !is_plain_code(text) =>
+        {
             ListingLine::Unknown
         }
         parsed => parsed.unwrap_or(ListingLine::Unknown),
     }
+}
+
+/// Whether an instruction of IDA has no names in it.
+fn is_plain_code(text: &str) -> bool {
+    let code = text.split(';').next().unwrap_or_default();
+    asm::parse_assembly(code).is_ok() || is_return_text(code.trim())
 }
 
 /// Skips percentages, boxes, arrows, names of sections and numbers of source lines.
@@ -231,12 +245,6 @@ fn take_code(columns: &str) -> Option<(Vec<u8>, &str)> {
     // Some disassemblers have names of their own.
     let is_named = text.starts_with(|c: char| c.is_ascii_lowercase()) && is_one_instruction(&bytes);
     (begins_with_instruction(named) || is_named).then_some((bytes, text))
-}
-
-fn is_one_instruction(bytes: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
-    let is_valid = decoder.can_decode() && !decoder.decode().is_invalid();
-    is_valid && !decoder.can_decode()
 }
 
 /// Parses ` | 48:01D8 | add rax,rbx | comment` of x64dbg.

@@ -2,6 +2,7 @@
 
 mod address_column;
 mod assembler_listing;
+mod free_table;
 mod gdb;
 mod go_objdump;
 mod mca_table;
@@ -23,4 +24,5 @@ pub(super) const FORMATS: &[ListingFormat] = &[
     mca_table::FORMAT,
     port_table::FORMAT,
     assembler_listing::FORMAT,
+    free_table::FORMAT,
 ];
