@@ -15,6 +15,7 @@ use super::listing_line::take_address;
 use super::pasted_text::PastedText;
 use super::text_words::line_start;
 use cyclescope_core::error::BadSnippet;
+use std::borrow::Cow;
 
 /// A line of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ const GROUPS_MOST: usize = 64;
 /// Reads a dump; `None` if the text is something else.
 pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
     // WinDbg writes a backtick into addresses, and a `-` between the eighth byte and the ninth.
-    let plain: Vec<String> = lines.iter().map(|line| plain_windbg_line(line)).collect();
+    let plain: Vec<Cow<str>> = lines.iter().map(|line| plain_windbg_line(line)).collect();
     let mut found = Vec::new();
     for (number, line) in (1..).zip(&plain) {
         // HotSpot's comments.
@@ -81,14 +82,14 @@ pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSn
 }
 
 /// A line of WinDbg's `db` as other programs write it.
-fn plain_windbg_line(line: &str) -> String {
-    let Some((high, rest)) = line.split_once('`') else { return line.to_string() };
-    let Some((low, bytes)) = rest.split_once("  ") else { return line.to_string() };
+fn plain_windbg_line(line: &str) -> Cow<'_, str> {
+    let Some((high, rest)) = line.split_once('`') else { return Cow::Borrowed(line) };
+    let Some((low, bytes)) = rest.split_once("  ") else { return Cow::Borrowed(line) };
     if ![high.trim(), low].iter().all(|part| part.len() == 8 && part.bytes().all(|digit| digit.is_ascii_hexdigit())) {
-        return line.to_string();
+        return Cow::Borrowed(line);
     }
     let (bytes, text) = bytes.split_once("  ").unwrap_or((bytes, ""));
-    format!("{high}{low}  {}  {text}", bytes.replace('-', " "))
+    Cow::Owned(format!("{high}{low}  {}  {text}", bytes.replace('-', " ")))
 }
 
 /// Whether a line begins with digits that may be an address with something behind it.

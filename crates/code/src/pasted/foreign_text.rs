@@ -64,7 +64,7 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
     },
     ForeignText {
         shows: |line| {
-            let word = first_word(line);
+            let word = line.trim_start();
             ["(func", "(module", "local.", "i32.", "i64.", "f32.", "f64."].iter().any(|start| word.starts_with(start))
         },
         what: "this is WebAssembly, not the processor's code",
@@ -85,7 +85,7 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         remedy: "paste what java -XX:+PrintAssembly or JMH's perfasm prints",
     },
     ForeignText {
-        shows: |line| first_word(line).starts_with("./") || matches!(first_word(line).as_str(), "sudo" | "objdump"),
+        shows: |line| ["./", "sudo ", "objdump "].iter().any(|start| line.trim_start().starts_with(start)),
         what: "this is a command of a shell, not code",
         remedy: "paste the instructions alone, such as what stands in its quotes",
     },

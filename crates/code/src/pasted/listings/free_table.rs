@@ -127,6 +127,9 @@ fn find_addresses(codes: &[&TableLine]) -> Option<Vec<u64>> {
 /// Fails if it has two.
 fn parse_line(line: &str) -> Result<Option<TableLine<'_>>, ()> {
     let mut columns = Vec::new();
+    if !line.trim().contains(char::is_whitespace) {
+        return Ok(None);
+    }
     let mut rest = line;
     for _ in 0..COLUMNS_MOST {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || !c.is_ascii() || matches!(c, '|' | '`'));
