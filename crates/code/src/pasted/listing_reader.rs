@@ -78,6 +78,11 @@ fn recognize_format<'a>(lines: &[&'a str]) -> Option<(&'static ListingFormat, Ve
     let count = |parsed: &[ListingLine]| parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count();
     let mut best: Option<(&ListingFormat, Vec<ListingLine>)> = None;
     for format in FORMATS {
+        // A format that explains every line leaves nothing to the others.
+        let explains = |parsed: &[ListingLine]| !parsed.contains(&ListingLine::Unknown);
+        if best.as_ref().is_some_and(|(_, parsed)| explains(parsed)) {
+            break;
+        }
         let parsed = (format.read)(lines);
         if count(&parsed) > best.as_ref().map_or(0, |(_, best)| count(best)) {
             best = Some((format, parsed));
