@@ -2,7 +2,7 @@
 
 
 # Prints the block of the page that has this line.
-own_snippet() { snippet in-your-own-program.md "^$(sed 's/[][.*$+?(){}|]/[&]/g' <<<"$1")\$"; }
+own_snippet() { snippet in-your-own-program.md "^$(sed 's/[].*$+?(){}|[]/[&]/g' <<<"$1")\$"; }
 
 # Builds and runs C or C++ from standard input.
 run_c() {
@@ -91,7 +91,7 @@ document_examples() {
             line=${line%% \{ }
             [ -z "${line// /}" ] || grep -qF -e "$line" $file ||
                 { echo "[failed] frameworks::$part: $file lacks \"$line\" of the page" >&2; return 1; }
-        done < <(own_snippet "$first" | sed '/^$/,$d; /^… /s/^… *//')
+        done < <(own_snippet "$first" | sed '/^$/,$d; s/^\$ //; /^… /s/^… *//')
     done <<'END'
 use cyclescope_criterion::CoreCycles;|criterion/example/benches/multiplications.rs
 divan = { package = "cyclescope-divan", … }|divan/example/Cargo.toml
