@@ -100,7 +100,7 @@ struct Consumed {
 }
 
 /// A thread's counts, at a moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ThreadCounts {
     /// Executions that have ended: in the lower half all, in the upper half those directly in the
     /// present one.
@@ -345,7 +345,7 @@ impl Thread {
     /// Measures what an execution adds to one around it, by a program. The list of readings must be
     /// empty.
     fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> PracticeReading {
-        let ThreadCounts { ended, nested, .. } = self.counts();
+        let ThreadCounts { ended, nested, away } = self.counts();
         let (due, depth) = (self.due.replace(u64::MAX), self.depth.replace(1));
         let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
         rounds.fill_with(|| {
@@ -360,6 +360,8 @@ impl Thread {
         self.depth.set(depth);
         self.ended.set(ended);
         self.nested.set(nested);
+        // An execution around counts none of this: the end of the one in it has all of its time.
+        self.away.set(away);
         let each = |kind: fn([u64; 2]) -> u64| {
             let (mut shorter, mut longer) = (rounds.map(|[one, _]| kind(one)), rounds.map(|[_, many]| kind(many)));
             let ticks = time_of_each(&mut shorter, &mut longer, PRACTICE_LONGER, calibration.step);
@@ -512,6 +514,16 @@ mod tests {
         let second = [expected[1], own[1]];
         let all = [third, third, second, third, third, second, [expected[2], own[0]]];
         assert_eq!(cycles, all.map(|pair| pair.map(CoreCycles)));
+    }
+
+    #[test]
+    fn a_measurement_of_the_overhead_leaves_the_counts_as_they_were() {
+        crate::Region::new("before").begin().end();
+        thread(|thread| {
+            let before = thread.counts();
+            thread.take_in(None, true);
+            assert_eq!(thread.counts(), before);
+        });
     }
 
     #[test]
