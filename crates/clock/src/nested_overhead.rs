@@ -49,6 +49,13 @@ impl NestedOverhead {
         CoreCycles(self.sums.iter().sum::<f64>() / PRACTICES as f64 / self.number.max(1.0))
     }
 
+    /// Cycles by which the overhead of the last program, which calls a function, is more than the
+    /// mean.
+    pub(crate) fn call(&self) -> CoreCycles {
+        let [.., function] = self.sums;
+        CoreCycles((function / self.number.max(1.0) - self.mean().0).max(0.0))
+    }
+
     /// Mean cycles that an execution in another one takes.
     pub(crate) fn cost(&self) -> CoreCycles {
         CoreCycles(self.costs / PRACTICES as f64 / self.number.max(1.0))
@@ -67,11 +74,12 @@ impl NestedOverhead {
     }
 
     /// Cycles by which the overhead is less and more than the mean. In the programs, readings are
-    /// around nearly nothing, which takes longer by `empty` than around a chain.
+    /// around nearly nothing, which takes longer by `empty` than around a chain. Code around a call
+    /// can hide all that was subtracted for it.
     pub(crate) fn by_code(&self, empty: f64) -> [f64; 2] {
         let mean = self.mean().0;
         let programs = self.sums.iter().map(|sum| sum / self.number.max(1.0));
         let (least, most) = programs.fold((mean, mean), |(least, most), one| (one.min(least), one.max(most)));
-        [mean - least + empty, most - mean]
+        [mean - least + empty + self.call().0, most - mean]
     }
 }

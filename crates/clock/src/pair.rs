@@ -62,6 +62,16 @@ pub fn keep(value: u64) {
     unsafe { asm!("/* {0} */", in(reg) value, options(nomem, nostack, preserves_flags)) };
 }
 
+/// The stack pointer. It is the same throughout a function's own code.
+#[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn stack_pointer() -> u64 {
+    let pointer;
+    // SAFETY: it reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer
+}
+
 /// LFENCE: earlier instructions have executed, and later ones wait for it.
 #[cfg(feature = "std")]
 #[inline(always)]

@@ -3,7 +3,7 @@
 use crate::calibration::Scale;
 use crate::chain::multiplications;
 use crate::nested_overhead::{PRACTICES as PROGRAMS, Practice};
-use crate::pair::{Pair, keep, wait_for_earlier_code};
+use crate::pair::{Pair, keep, stack_pointer, wait_for_earlier_code};
 use crate::thread::{self, Method, NOWHERE, Thread, ThreadCounts};
 use crate::unit::CoreCycles;
 use core::hint::black_box;
@@ -69,7 +69,8 @@ impl Region {
             0 => self.first(),
             number => number,
         };
-        ExecutionStart { region, counts: thread::thread(Thread::enter).unwrap_or_default() }
+        let enter = |thread: &Thread| thread.enter(stack_pointer());
+        ExecutionStart { region, counts: thread::thread(enter).unwrap_or_default() }
     }
 
     #[cold]
@@ -160,7 +161,7 @@ impl ExecutionStart {
             } else {
                 thread::lose();
             }
-            thread.leave()
+            thread.leave(self.counts)
         });
         nested.unwrap_or_else(|| {
             thread::lose();

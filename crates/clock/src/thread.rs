@@ -107,8 +107,11 @@ pub(crate) struct ThreadCounts {
     ended: u64,
     /// Ticks of those in the upper half.
     nested: u64,
-    /// Ticks spent here instead of in the program, after the end of executions in others.
+    /// Ticks spent here instead of in the program, after the end of executions in others; and the
+    /// ticks of calls.
     away: u64,
+    /// The stack pointer where the innermost execution has begun.
+    frame: u64,
 }
 
 /// One in the upper half of a count.
@@ -120,6 +123,9 @@ pub(crate) struct Thread {
     ended: Cell<u64>,
     nested: Cell<u64>,
     away: Cell<u64>,
+    frame: Cell<u64>,
+    /// Ticks by which the overhead is more if the execution is in another function.
+    call: Cell<u64>,
     /// Executions that have begun and not ended.
     depth: Cell<u32>,
     /// The tick at which the ruler is due again, and the number of its readings.
@@ -210,6 +216,8 @@ impl Thread {
             ended: Cell::new(0),
             nested: Cell::new(0),
             away: Cell::new(0),
+            frame: Cell::new(0),
+            call: Cell::new(0),
             depth: Cell::new(0),
             due: Cell::new(0),
             read: Cell::new(0),
@@ -221,21 +229,34 @@ impl Thread {
     /// The counts at this moment.
     #[inline(always)]
     pub(crate) fn counts(&self) -> ThreadCounts {
-        ThreadCounts { ended: self.ended.get(), nested: self.nested.get(), away: self.away.get() }
+        ThreadCounts {
+            ended: self.ended.get(),
+            nested: self.nested.get(),
+            away: self.away.get(),
+            frame: self.frame.get(),
+        }
     }
 
-    /// Counts an execution that begins now; returns the counts before it.
+    /// Counts an execution that begins now, at this stack pointer; returns the counts before it.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> ThreadCounts {
+    pub(crate) fn enter(&self, frame: u64) -> ThreadCounts {
         self.depth.set(self.depth.get().wrapping_add(1));
-        self.counts()
+        let counts = self.counts();
+        self.frame.set(frame);
+        counts
     }
 
-    /// Counts an execution as ended; returns whether it was in another one.
+    /// Counts an execution as ended; returns whether it was in another one. If that one is in
+    /// another function, the fences leave the call and the return nothing to overlap with: 9 cycles
+    /// (Zen 5). The execution around does not count them.
     #[inline(always)]
-    pub(crate) fn leave(&self) -> bool {
+    pub(crate) fn leave(&self, before: ThreadCounts) -> bool {
         let depth = self.depth.get().wrapping_sub(1);
         self.depth.set(depth);
+        let is_called = self.frame.replace(before.frame) != before.frame;
+        if depth > 0 && is_called {
+            self.add_away(self.call.get());
+        }
         depth > 0
     }
 
@@ -339,14 +360,15 @@ impl Thread {
         let pair = CoreCycles(scale.pair.0 * scale.cycles);
         let mut known = locked(&global.overhead);
         let overhead = readings.map_or(known.mean(), |readings| known.add(readings, pair));
+        self.call.set((known.call().0 / scale.cycles).round() as u64);
         RulerReading { scale, overhead }
     }
 
     /// Measures what an execution adds to one around it, by a program. The list of readings must be
     /// empty.
     fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> PracticeReading {
-        let ThreadCounts { ended, nested, away } = self.counts();
-        let (due, depth) = (self.due.replace(u64::MAX), self.depth.replace(1));
+        let ThreadCounts { ended, nested, away, frame } = self.counts();
+        let (due, depth, call) = (self.due.replace(u64::MAX), self.depth.replace(1), self.call.replace(0));
         let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
         rounds.fill_with(|| {
             [1, PRACTICE_LONGER].map(|executions| {
@@ -358,6 +380,8 @@ impl Thread {
         });
         self.due.set(due);
         self.depth.set(depth);
+        self.call.set(call);
+        self.frame.set(frame);
         self.ended.set(ended);
         self.nested.set(nested);
         // An execution around counts none of this: the end of the one in it has all of its time.
@@ -514,6 +538,25 @@ mod tests {
         let second = [expected[1], own[1]];
         let all = [third, third, second, third, third, second, [expected[2], own[0]]];
         assert_eq!(cycles, all.map(|pair| pair.map(CoreCycles)));
+    }
+
+    #[test]
+    fn an_execution_in_another_function_takes_longer_by_a_call() {
+        let thread = Thread::new();
+        thread.call.set(7);
+        let run = |frame: u64, within: &dyn Fn()| {
+            let before = thread.enter(frame);
+            within();
+            thread.leave(before)
+        };
+        // Two in the outermost function, and one in a function that one of them calls.
+        assert!(!run(1, &|| {
+            assert!(run(1, &|| ()) && run(1, &|| assert!(run(2, &|| ()))));
+        }));
+        assert_eq!(thread.away.get(), 7);
+        // Two functions after each other, in no execution.
+        assert!(!run(1, &|| ()) && !run(2, &|| ()));
+        assert_eq!(thread.away.get(), 7);
     }
 
     #[test]
