@@ -101,10 +101,10 @@ pub unsafe extern "C" fn syscall(number: i64, a: usize, b: usize, c: usize, d: u
 ///
 /// `top` is the end of a stack.
 #[unsafe(naked)]
-pub unsafe extern "C" fn enter_on_stack(
+pub unsafe extern "C" fn enter_on_stack<T>(
     top: u64,
-    argument: *const super::setup::WorkerSetup,
-    function: unsafe extern "C" fn(*const super::setup::WorkerSetup) -> !,
+    argument: *const T,
+    function: unsafe extern "C" fn(*const T) -> !,
 ) -> ! {
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
 }
