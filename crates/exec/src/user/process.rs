@@ -324,7 +324,7 @@ mod tests {
         let pid = rustix::process::Pid::from_child(&child);
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).expect("Linux 5.3");
         let made = WorkerProcess::from_descriptor(child.id() as i32, pidfd.into_raw_fd());
-        made.ok().expect("it has a descriptor")
+        made.unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
