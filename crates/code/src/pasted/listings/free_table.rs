@@ -167,7 +167,7 @@ fn has_code(text: &str, columns: &[&str]) -> bool {
 /// Whether a word may be a mark, an address, a symbol, a count, a share, bytes, or the name of a
 /// class of instructions.
 fn is_column(word: &str) -> bool {
-    let is_class = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'0'..=b'9'));
+    let is_class = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     let is_symbol = word.starts_with('<') && (word.ends_with('>') || word.ends_with(">:"));
     let word = word.trim_start_matches('(').trim_end_matches(')');
     let number = word.trim_end_matches(['%', 's', 'm', 'u', 'n']).replace(',', "");
