@@ -51,7 +51,6 @@ const LIBRARY_CALLS: [(&str, &str, &str); 36] = [
     ("libc.so.6", "div", "mov edi, 77; mov esi, 5"),
     ("libc.so.6", "rand", "nop"),
     ("libc.so.6", "random", "nop"),
-    ("libc.so.6", "drand48", "nop"),
     ("libc.so.6", "wcslen", "mov rdi, r14"),
     ("libc.so.6", "swab", "mov rdi, r14; lea rsi, [r14+8192]; mov edx, 300"),
     ("libc.so.6", "memfrob", "mov rdi, r14; mov esi, 300"),
