@@ -5,7 +5,6 @@
 //! measurement.
 
 use crate::output::Failure;
-use crate::process::child_start::start_child;
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
 use crate::process::interrupt::ProcessGroup;
 use cyclescope::error::{RunError, Unavailable};
@@ -115,7 +114,10 @@ fn run_to_end(command: &mut Command, limits: ToolLimits) -> io::Result<(ToolEnd,
     // SAFETY: `confine_child` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(move || confine_child(limits)) };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = start_child(command)?;
+    // No thread watches the start, as in `start_child`: in a process that has ever had two threads,
+    // the C library locks its heap and counts references atomically. Copies of this process measure
+    // functions, which would then take longer.
+    let mut child = command.spawn()?;
     let group = ProcessGroup::from_leader(child.id());
     let mut listener = ToolListener::new(&mut child)?;
     let end = listener.listen_to_end(limits);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Most changed files of each command, and the time for them. `CYCLESCOPE_FUZZ_RUNS` sets another
 /// number and lifts the limit of time.
-const SHORT_RUN_FILES: u64 = 12;
-const SHORT_RUN_TIME: Duration = Duration::from_millis(1_500);
+const SHORT_RUN_FILES: u64 = 5;
+const SHORT_RUN_TIME: Duration = Duration::from_millis(700);
 /// Time after which a run counts as a hang.
 const HANG_TIME: Duration = Duration::from_secs(60);
 
