@@ -26,7 +26,7 @@ const BUFFER_BYTES: u64 = 64 << 10;
 const STACK_BYTES: u64 = 256 << 10;
 
 /// Functions of libraries, with code that sets their arguments. R14 points to the buffer.
-const LIBRARY_CALLS: [(&str, &str, &str); 36] = [
+const LIBRARY_CALLS: [(&str, &str, &str); 35] = [
     ("libc.so.6", "memcpy", "mov rdi, r14; lea rsi, [r14+8192]; mov edx, 500"),
     ("libc.so.6", "memmove", "lea rdi, [r14+3]; mov rsi, r14; mov edx, 500"),
     ("libc.so.6", "memset", "mov rdi, r14; xor esi, esi; mov edx, 4096"),
