@@ -140,8 +140,12 @@ fn each_number_of_a_plan_may_have_any_value() {
         // All but the first event are the same each time.
         let events: Vec<_> = good["events"].as_array().into_iter().flatten().map(dossier::event).collect();
         good["events"].as_array_mut().expect("events").truncate(1);
+        // A short run takes every other value, others for the next place.
+        let is_short = std::env::var_os("CYCLESCOPE_FUZZ_INPUTS").is_none();
         let each = |pointer: &String| {
-            for value in VALUES {
+            let is_taken = |number: usize| !is_short || (number + pointer.len()).is_multiple_of(2);
+            for value in VALUES.into_iter().enumerate().filter(|(number, _)| is_taken(*number)).map(|(_, value)| value)
+            {
                 let mut changed = good.clone();
                 *changed.pointer_mut(pointer).expect("a place") = serde_json::from_str(value).expect("JSON");
                 let first = dossier::event(&changed["events"][0]);
