@@ -25,9 +25,10 @@ test-rest:
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
 	crates/clock/tests/windows/run || test $$? = 77
 
-# A million changed inputs of each reader of files; READER names one, INPUTS another number. FIELD_INPUTS change single fields of
-# real files, whose result is printed in every form, or parts of evidence; RUNS go to the real program. Then each system call and
-# allocation is refused with every error. Then libFuzzer's targets, for FUZZ_SECONDS in all.
+# A million changed inputs of each reader of files; READER names one, INPUTS another number.
+# FIELD_INPUTS change single fields of real files, whose result is printed in every form, or parts of
+# evidence; RUNS go to the real program. Then each system call and allocation is refused with every
+# error. Then libFuzzer's targets, for FUZZ_SECONDS in all.
 INPUTS ?= 1000000
 FIELD_INPUTS ?= 100000
 RUNS ?= 100

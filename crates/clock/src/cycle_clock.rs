@@ -2,8 +2,9 @@
 //! after the measured code.
 //!
 //! Ticks between two readings become core cycles with the rulers at both ends of a span. A ruler is
-//! read again after a hundred times its own duration: some ten milliseconds. In a span of many milliseconds the core's clock may change and come
-//! back. A single such span may then be wrong, but the mean of many spans is right.
+//! read again after a hundred times its own duration: some ten milliseconds. In a span of many
+//! milliseconds the core's clock may change and come back. A single such span may then be wrong, but
+//! the mean of many spans is right.
 
 use crate::calibration::{Calibration, Scale};
 use crate::chain::{BLOCK, multiplications};

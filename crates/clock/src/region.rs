@@ -18,8 +18,8 @@ const TRIALS: usize = 11;
 ///
 /// Regions with the same name are one region. Regions may be nested, and run on any number of
 /// threads. Each execution costs as much as the bare pair and some thirty cycles, and half as much
-/// again for its conversion to core cycles. In another execution it takes a third reading. The ruler takes a hundredth of the time, and more in a
-/// thread's first half second. Both are in no region.
+/// again for its conversion to core cycles. In another execution it takes a third reading. The ruler
+/// takes a hundredth of the time, and more in a thread's first half second. Both are in no region.
 ///
 /// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
 /// Don't use them in a signal handler or a child of `fork` either: they may wait for a lock

@@ -1,11 +1,13 @@
-/* Twenty functions through the loop and the single pairs of the headers, beside a loop of its own that the system times:
- * cc -O2 -I include. Prints a line of JSON for each. The core clock is that of a chain of multiplications by the same clock. */
+/* Twenty functions through the loop and the single pairs of the headers, beside a loop of its own that
+ * the system times: cc -O2 -I include. Prints a line of JSON for each. The core clock is that of a chain
+ * of multiplications by the same clock. */
 #define _GNU_SOURCE
 #include "cyclescope_loop.h"
 
 typedef uint64_t (*function)(uint64_t);
 
-/* Nanoseconds of a window; number of windows, of which the lower quartile counts: what disturbs one only lengthens it. */
+/* Nanoseconds of a window; number of windows, of which the lower quartile counts: what disturbs one
+ * only lengthens it. */
 #define WINDOW 2e5
 #define WINDOWS 101
 /* Blocks of a thousand multiplications before and after a window, and the share by which the clock may change in it. */

@@ -1,7 +1,8 @@
 """Twenty functions for pytest-benchmark, each with its cycles by a loop of its own and the system's clock.
 
-RULER names the library that is built from ruler.c. Each test appends a line to the file that READINGS names: its name, the true
-core cycles of a call, and those that the timer of pytest-benchmark reads.
+RULER names the library that is built from ruler.c. Each test appends a line to the file that
+READINGS names: its name, the true core cycles of a call, and those that the timer of
+pytest-benchmark reads.
 """
 
 import ctypes

@@ -57,8 +57,8 @@ enum ArgumentList {
     From(usize),
 }
 
-/// Finds the group of parentheses that ends the text. A quote after a digit separates digits. The parentheses of `operator()` and of
-/// `(anonymous namespace)` belong to a name.
+/// Finds the group of parentheses that ends the text. A quote after a digit separates digits. The
+/// parentheses of `operator()` and of `(anonymous namespace)` belong to a name.
 fn find_argument_list(text: &str) -> ArgumentList {
     let (mut depth, mut last, mut quote, mut before) = (0usize, None, None, ' ');
     let mut characters = text.char_indices();

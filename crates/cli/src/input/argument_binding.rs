@@ -1,8 +1,8 @@
 //! Gives each parameter of a function its value, or refuses a call that doesn't fit.
 //!
 //! With a signature, values become those of the parameters' types, as in C, but without loss: 3 is
-//! a `double`, 1e3 is an `int` and 0.5 is none, and 200 is no `signed char`. A pointer without a value gets the buffer, a
-//! number never does. Without a signature, each value has the kind that its text shows.
+//! a `double`, 1e3 is an `int` and 0.5 is none, and 200 is no `signed char`. A pointer without a
+//! value gets the buffer, a number never does. Without a signature, each value has the kind that its text shows.
 
 use crate::args::{ArgValue, BUFFER_START, CallArgument};
 use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlace, classify_result, find_alignment};

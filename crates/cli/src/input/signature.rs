@@ -124,7 +124,7 @@ pub enum BitReading {
     Unsigned,
     /// Not known: numbers of both kinds.
     Unknown,
-    /// 0 and 1 only, which stand for false and true.
+    /// 0 for false, 1 for true, and no other number.
     Truth,
 }
 
@@ -173,7 +173,7 @@ impl RecordType {
 }
 
 impl ValueType {
-    /// An integer that is no enumeration.
+    /// An integer type without named values.
     pub const fn integer(bytes: u64, reading: BitReading) -> ValueType {
         ValueType::Integer { bytes, reading, names: Vec::new() }
     }

@@ -15,6 +15,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(3);
 /// Starts a program, as [`Command::spawn`] does. A process that something stops before it runs its
 /// program is killed.
 ///
+/// A thread watches the start, so a process that measures functions in copies of itself must not call
+/// this: after a second thread the C library locks its heap, and functions take longer.
+///
 /// # Errors
 ///
 /// Those of [`Command::spawn`], and if the process was killed.

@@ -2,8 +2,8 @@
 //!
 //! A library in front of the C library's allocator refuses the n-th allocation (`LD_PRELOAD`).
 
-use crate::commands::{Bench, FORM, SNIPPET};
-use crate::launcher::{Outcome, Watch, check_support};
+use crate::commands::{CommandBench, FORM, SNIPPET};
+use crate::launcher::{LauncherTask, Outcome, check_support};
 use crate::verdict::{ReferenceRun, judge_memory};
 use cyclescope_skipped::report_skipped;
 use std::os::unix::process::CommandExt;
@@ -112,7 +112,7 @@ fn refuse_allocations(all: u64, growth: f64, form_growth: f64) {
         return;
     }
     let Some((folder, library)) = build_allocator() else { return };
-    let bench = Bench::new();
+    let bench = CommandBench::new();
     let prepare = |command: &mut Command, refused: u64| {
         command.env("LD_PRELOAD", &library).env("REFUSED_ALLOCATION", refused.to_string());
     };
@@ -121,7 +121,7 @@ fn refuse_allocations(all: u64, growth: f64, form_growth: f64) {
     for (command, all, growth) in [(SNIPPET, all, growth), (FORM, 0, form_growth)] {
         let reference = bench.reference(command);
         let counted = folder.path().join("allocations");
-        bench.run(command, bench.first_cpu(), Watch::Locks, reference.limit, |command, _| {
+        bench.run(command, bench.first_cpu(), LauncherTask::Locks, reference.limit, |command, _| {
             prepare(command, 0);
             command.env("ALLOCATIONS_FILE", &counted);
         });
@@ -134,7 +134,7 @@ fn refuse_allocations(all: u64, growth: f64, form_growth: f64) {
         tried += picked.len();
         failed.extend(bench.try_all(picked, |refused, cpu| {
             let file = folder.path().join(format!("result-{refused}-{cpu}.jsonl"));
-            let outcome = bench.run(command, cpu, Watch::Locks, reference.limit, |command, _| {
+            let outcome = bench.run(command, cpu, LauncherTask::Locks, reference.limit, |command, _| {
                 prepare(command, refused);
                 if all == 0 {
                     command.arg("--out").arg(&file);
@@ -191,7 +191,7 @@ fn little_memory_ends_the_program_cleanly() {
         report_skipped(format_args!("this system lets no process answer the system calls of another one: {error}"));
         return;
     }
-    let bench = Bench::new();
+    let bench = CommandBench::new();
     let reference = bench.reference(SNIPPET);
     let sizes = (0..MEMORY_STEPS).map(|step| (LEAST_BYTES as f64 * 1.5f64.powi(step as i32)) as u64);
     let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].into_iter();
@@ -200,7 +200,7 @@ fn little_memory_ends_the_program_cleanly() {
     assert!(!limits.is_empty(), "the program starts with {LEAST_BYTES} bytes and more");
     let failed = bench.try_all(limits, |(what, bytes), cpu| {
         let prepare = |command: &mut Command, _: &PathBuf| limit_memory(command, what, bytes);
-        judge(&bench.run(SNIPPET, cpu, Watch::Locks, reference.limit, prepare), &reference)
+        judge(&bench.run(SNIPPET, cpu, LauncherTask::Locks, reference.limit, prepare), &reference)
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

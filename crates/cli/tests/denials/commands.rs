@@ -1,6 +1,6 @@
 //! The measured commands, and what they answer where nothing is refused.
 
-use crate::launcher::{Outcome, Watch, launch};
+use crate::launcher::{LauncherTask, Outcome, launch};
 use crate::verdict::ReferenceRun;
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -39,20 +39,20 @@ const SOURCE: &str = "unsigned long f(unsigned long a) {\n    unsigned long x = 
 const REFERENCE_LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs commands, each in a folder of its own.
-pub struct Bench {
+pub struct CommandBench {
     root: TempDir,
     runs: AtomicUsize,
     /// The CPUs that this process may use, one for each thread that runs commands.
     cpus: Vec<usize>,
 }
 
-impl Bench {
+impl CommandBench {
     /// A bench on this machine.
-    pub fn new() -> Bench {
+    pub fn new() -> CommandBench {
         let set = rustix::thread::sched_getaffinity(None).expect("the set of this thread");
         let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
         let root = tempfile::tempdir().expect("a folder");
-        Bench { root, runs: AtomicUsize::new(0), cpus: cpus.into_iter().rev().take(MOST_THREADS).collect() }
+        CommandBench { root, runs: AtomicUsize::new(0), cpus: cpus.into_iter().rev().take(MOST_THREADS).collect() }
     }
 
     /// Runs a command on a CPU. `prepare` may change it, and gets its folder.
@@ -60,7 +60,7 @@ impl Bench {
         &self,
         command: MeasuredCommand,
         cpu: usize,
-        watch: Watch,
+        watch: LauncherTask,
         limit: Duration,
         prepare: impl FnOnce(&mut Command, &PathBuf),
     ) -> Outcome {
@@ -108,7 +108,7 @@ impl Bench {
 
     /// A run of a command that counts its system calls.
     pub fn reference(&self, command: MeasuredCommand) -> ReferenceRun {
-        ReferenceRun::new(self.run(command, self.first_cpu(), Watch::Count, REFERENCE_LIMIT, |_, _| {}))
+        ReferenceRun::new(self.run(command, self.first_cpu(), LauncherTask::Count, REFERENCE_LIMIT, |_, _| {}))
     }
 }
 

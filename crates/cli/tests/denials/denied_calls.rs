@@ -1,7 +1,7 @@
 //! Each system call of three commands is refused in turn.
 
-use crate::commands::{Bench, FORM, FUNCTION, MeasuredCommand, SNIPPET};
-use crate::launcher::{Caller, Denial, Watch, check_support};
+use crate::commands::{CommandBench, FORM, FUNCTION, MeasuredCommand, SNIPPET};
+use crate::launcher::{CallDenial, CallSource, LauncherTask, check_support};
 use crate::verdict::{ReferenceRun, judge_denial};
 use cyclescope_skipped::{report_left_out, report_skipped};
 use std::collections::BTreeSet;
@@ -50,13 +50,13 @@ const KNOWN_CALLS: &[KnownCall] = known_calls! {
 };
 
 /// Why a refusal says nothing about this program.
-fn exemption(call: i64, caller: Caller, first: u32) -> Option<&'static str> {
+fn exemption(call: i64, caller: CallSource, first: u32) -> Option<&'static str> {
     match call {
         libc::SYS_exit | libc::SYS_exit_group | libc::SYS_rt_sigreturn => Some("nothing ends without it"),
-        libc::SYS_rseq | libc::SYS_set_robust_list if caller == Caller::Program => {
+        libc::SYS_rseq | libc::SYS_set_robust_list if caller == CallSource::Program => {
             Some("the C library aborts where a thread lacks what the first one has")
         }
-        libc::SYS_futex if caller == Caller::Program && first > 1 => Some("the C library aborts"),
+        libc::SYS_futex if caller == CallSource::Program && first > 1 => Some("the C library aborts"),
         _ => None,
     }
 }
@@ -68,7 +68,7 @@ const OCCURRENCES: [(u32, u32); 6] = [(1, u32::MAX), (2, u32::MAX), (3, u32::MAX
 
 /// Which refusals are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum DenialExtent {
     /// Each call once, with one error or another, from its first or its second occurrence on.
     Sample,
     /// Every error, at several occurrences.
@@ -76,24 +76,24 @@ enum Extent {
 }
 
 /// The refusals of a command.
-fn plan_denials(reference: &ReferenceRun, extent: Extent) -> Vec<Denial> {
+fn plan_denials(reference: &ReferenceRun, extent: DenialExtent) -> Vec<CallDenial> {
     let mut denials = Vec::new();
     for (&(caller, call), &seen) in &reference.calls {
         let own = find_known(call).map_or(&[][..], |known| known.errnos);
         let errnos: Vec<i32> = FILTER_ERRNOS.iter().chain(own).copied().collect();
         let all = errnos.iter().flat_map(|errno| OCCURRENCES.map(|(first, count)| (*errno, first, count)));
         // A tool that fails in one way or another is the same to its caller.
-        let all = all.filter(|(errno, first, _)| caller != Caller::Tool || (*first, *errno) == (1, errnos[0]));
-        let usable: Vec<Denial> = all
+        let all = all.filter(|(errno, first, _)| caller != CallSource::Tool || (*first, *errno) == (1, errnos[0]));
+        let usable: Vec<CallDenial> = all
             .filter(|(_, first, _)| *first <= seen && exemption(call, caller, *first).is_none())
-            .map(|(errno, first, count)| Denial { call, caller, errno, first, count })
+            .map(|(errno, first, count)| CallDenial { call, caller, errno, first, count })
             .collect();
         match extent {
-            Extent::All => denials.extend(usable),
-            Extent::Sample => {
+            DenialExtent::All => denials.extend(usable),
+            DenialExtent::Sample => {
                 // Which of them differs between calls.
                 let step = (call as usize).wrapping_mul(7);
-                let lasting: Vec<&Denial> =
+                let lasting: Vec<&CallDenial> =
                     usable.iter().filter(|denial| denial.count > 1 && denial.first < 3).collect();
                 denials.extend((!lasting.is_empty()).then(|| *lasting[step % lasting.len()]));
             }
@@ -112,9 +112,14 @@ fn call_name(call: i64) -> String {
 }
 
 /// Runs a command once for each refusal; returns what was wrong.
-fn try_denials(bench: &Bench, command: MeasuredCommand, reference: &ReferenceRun, denials: Vec<Denial>) -> Vec<String> {
+fn try_denials(
+    bench: &CommandBench,
+    command: MeasuredCommand,
+    reference: &ReferenceRun,
+    denials: Vec<CallDenial>,
+) -> Vec<String> {
     bench.try_all(denials, |denial, cpu| {
-        let outcome = bench.run(command, cpu, Watch::Deny(denial), reference.limit, |_, _| {});
+        let outcome = bench.run(command, cpu, LauncherTask::Deny(denial), reference.limit, |_, _| {});
         let name = call_name(denial.call);
         judge_denial(&denial, &name, &outcome, reference)
             .map_err(|why| format!("{name} of {command:?}: {why}\n{}", outcome.describe()))
@@ -142,11 +147,11 @@ fn has_tools(command: MeasuredCommand) -> bool {
 
 /// Refuses the calls of the commands. With a sample, a call that several commands make is refused
 /// in the first of them.
-fn deny_calls(commands: &[MeasuredCommand], extent: Extent) {
+fn deny_calls(commands: &[MeasuredCommand], extent: DenialExtent) {
     if !has_support() {
         return;
     }
-    let bench = Bench::new();
+    let bench = CommandBench::new();
     let (mut wrong, mut tried, mut numbers, mut refused) = (Vec::new(), BTreeSet::new(), BTreeSet::new(), 0);
     for &command in commands {
         if !has_tools(command) {
@@ -155,7 +160,7 @@ fn deny_calls(commands: &[MeasuredCommand], extent: Extent) {
         let reference = bench.reference(command);
         numbers.extend(reference.calls.keys().map(|(_, call)| *call));
         let mut denials = plan_denials(&reference, extent);
-        denials.retain(|denial| tried.insert((denial.caller, denial.call)) || extent == Extent::All);
+        denials.retain(|denial| tried.insert((denial.caller, denial.call)) || extent == DenialExtent::All);
         refused += denials.len();
         wrong.extend(try_denials(&bench, command, &reference, denials));
     }
@@ -167,7 +172,7 @@ fn deny_calls(commands: &[MeasuredCommand], extent: Extent) {
 
 #[test]
 fn each_refused_system_call_is_reported_or_done_without() {
-    deny_calls(&[SNIPPET, FUNCTION, FORM], Extent::Sample);
+    deny_calls(&[SNIPPET, FUNCTION, FORM], DenialExtent::Sample);
 }
 
 #[test]
@@ -175,10 +180,10 @@ fn a_thread_without_memory_names_the_refused_calls() {
     if !has_support() || !has_tools(FUNCTION) {
         return;
     }
-    let bench = Bench::new();
+    let bench = CommandBench::new();
     // The first thread extends its heap, and others map theirs.
     let denial =
-        Denial { call: libc::SYS_mmap, caller: Caller::Program, errno: libc::EPERM, first: 2, count: u32::MAX };
+        CallDenial { call: libc::SYS_mmap, caller: CallSource::Program, errno: libc::EPERM, first: 2, count: u32::MAX };
     let wrong = try_denials(&bench, FUNCTION, &bench.reference(FUNCTION), vec![denial]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -186,17 +191,17 @@ fn a_thread_without_memory_names_the_refused_calls() {
 #[test]
 #[ignore = "a thousand runs: `make fuzz`"]
 fn every_refusal_to_a_snippet() {
-    deny_calls(&[SNIPPET], Extent::All);
+    deny_calls(&[SNIPPET], DenialExtent::All);
 }
 
 #[test]
 #[ignore = "a thousand runs: `make fuzz`"]
 fn every_refusal_to_a_function() {
-    deny_calls(&[FUNCTION], Extent::All);
+    deny_calls(&[FUNCTION], DenialExtent::All);
 }
 
 #[test]
 #[ignore = "a thousand runs: `make fuzz`"]
 fn every_refusal_to_an_instruction_form() {
-    deny_calls(&[FORM], Extent::All);
+    deny_calls(&[FORM], DenialExtent::All);
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// The code that makes a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Caller {
+pub enum CallSource {
     /// The program, and the copies of it that load libraries.
     Program,
     /// The harness of its worker.
@@ -32,11 +32,11 @@ pub enum Caller {
 
 /// A refusal of one system call.
 #[derive(Debug, Clone, Copy)]
-pub struct Denial {
+pub struct CallDenial {
     /// The system call's number.
     pub call: i64,
     /// Whose call it is.
-    pub caller: Caller,
+    pub caller: CallSource,
     /// The answer.
     pub errno: i32,
     /// The first refused occurrence, counted from 1.
@@ -47,13 +47,13 @@ pub struct Denial {
 
 /// What a launcher does with system calls.
 #[derive(Debug, Clone, Copy)]
-pub enum Watch {
+pub enum LauncherTask {
     /// Nothing, except that locks are free.
     Locks,
     /// Counts all of them.
     Count,
     /// Refuses one of them.
-    Deny(Denial),
+    Deny(CallDenial),
 }
 
 /// How a launched program ended.
@@ -71,7 +71,7 @@ pub struct Outcome {
     /// Names of the files that it left in the folder for temporary files.
     pub files: Vec<String>,
     /// The number of calls of each kind, or that of the refused kind.
-    pub calls: BTreeMap<(Caller, i64), u32>,
+    pub calls: BTreeMap<(CallSource, i64), u32>,
 }
 
 impl Outcome {
@@ -105,18 +105,18 @@ const fn step(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
 const AFTER_WORKER_CALL: u64 = CALL_AT + 2;
 
 /// Builds the filter.
-fn build_filter(watch: Watch) -> Vec<libc::sock_filter> {
+fn build_filter(watch: LauncherTask) -> Vec<libc::sock_filter> {
     let notify = step(RETURN, libc::SECCOMP_RET_USER_NOTIF, 0, 0);
     let allow = step(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
     let grant = step(RETURN, libc::SECCOMP_RET_ERRNO, 0, 0);
     let number = step(LOAD, NUMBER_AT, 0, 0);
     let is_flock = step(EQUAL, libc::SYS_flock as u32, 0, 1);
     let denial = match watch {
-        Watch::Locks => return vec![number, is_flock, grant, allow],
-        Watch::Count => return vec![number, is_flock, grant, notify],
-        Watch::Deny(denial) => denial,
+        LauncherTask::Locks => return vec![number, is_flock, grant, allow],
+        LauncherTask::Count => return vec![number, is_flock, grant, notify],
+        LauncherTask::Deny(denial) => denial,
     };
-    let (of_worker, of_others) = if denial.caller == Caller::Worker { (notify, allow) } else { (allow, notify) };
+    let (of_worker, of_others) = if denial.caller == CallSource::Worker { (notify, allow) } else { (allow, notify) };
     vec![
         number,
         step(EQUAL, denial.call as u32, 0, 4),
@@ -160,11 +160,11 @@ pub fn check_support() -> io::Result<()> {
 /// Answers the watched system calls of one program.
 struct CallWatcher {
     listener: OwnedFd,
-    watch: Watch,
+    watch: LauncherTask,
     program: PathBuf,
     /// Whether the program has reached its own code.
     has_begun: bool,
-    calls: BTreeMap<(Caller, i64), u32>,
+    calls: BTreeMap<(CallSource, i64), u32>,
 }
 
 impl CallWatcher {
@@ -210,11 +210,11 @@ impl CallWatcher {
         let number = i64::from(call.data.nr);
         let caller = self.find_caller(call);
         let begins = number == libc::SYS_rt_sigaction && call.data.args[0] == libc::SIGINT as u64;
-        self.has_begun |= begins && caller == Caller::Program;
-        if !self.has_begun && caller != Caller::Worker {
+        self.has_begun |= begins && caller == CallSource::Program;
+        if !self.has_begun && caller != CallSource::Worker {
             return None;
         }
-        let Watch::Deny(denial) = self.watch else {
+        let LauncherTask::Deny(denial) = self.watch else {
             *self.calls.entry((caller, number)).or_default() += 1;
             return None;
         };
@@ -227,13 +227,13 @@ impl CallWatcher {
         is_refused.then_some(denial.errno)
     }
 
-    fn find_caller(&self, call: &libc::seccomp_notif) -> Caller {
+    fn find_caller(&self, call: &libc::seccomp_notif) -> CallSource {
         if call.data.instruction_pointer == AFTER_WORKER_CALL {
-            return Caller::Worker;
+            return CallSource::Worker;
         }
         match std::fs::read_link(format!("/proc/{}/exe", call.pid)) {
-            Ok(exe) if exe == self.program => Caller::Program,
-            _ => Caller::Tool,
+            Ok(exe) if exe == self.program => CallSource::Program,
+            _ => CallSource::Tool,
         }
     }
 }
@@ -293,7 +293,7 @@ const ENDING: Duration = Duration::from_secs(5);
 
 /// Runs the program with these arguments in a folder, and answers its system calls. It is killed
 /// after `limit`.
-pub fn launch(mut command: Command, folder: &Path, watch: Watch, limit: Duration) -> Outcome {
+pub fn launch(mut command: Command, folder: &Path, watch: LauncherTask, limit: Duration) -> Outcome {
     let scratch = folder.join("tmp");
     std::fs::create_dir_all(&scratch).expect("a folder");
     let new_file = |name: &str| {

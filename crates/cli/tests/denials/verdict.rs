@@ -1,6 +1,6 @@
 //! Judges how a command ended where something was refused.
 
-use crate::launcher::{Caller, Denial, Outcome};
+use crate::launcher::{CallDenial, CallSource, Outcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A run where nothing was refused.
 pub struct ReferenceRun {
     /// The calls that it made.
-    pub calls: BTreeMap<(Caller, i64), u32>,
+    pub calls: BTreeMap<(CallSource, i64), u32>,
     costs: Vec<Cost>,
     /// Wall time after which a run with a refusal counts as hung.
     pub limit: Duration,
@@ -134,20 +134,25 @@ fn judge_result(outcome: &Outcome, reference: &ReferenceRun) -> Result<(), Strin
 }
 
 /// What is wrong with a run in which a call was refused.
-pub fn judge_denial(denial: &Denial, name: &str, outcome: &Outcome, reference: &ReferenceRun) -> Result<(), String> {
+pub fn judge_denial(
+    denial: &CallDenial,
+    name: &str,
+    outcome: &Outcome,
+    reference: &ReferenceRun,
+) -> Result<(), String> {
     let code = judge_end(outcome, reference)?;
     // Without `write` nothing can be said.
-    if denial.call == libc::SYS_write && denial.caller == Caller::Program && matches!(code, 1 | 3) {
+    if denial.call == libc::SYS_write && denial.caller == CallSource::Program && matches!(code, 1 | 3) {
         return Ok(());
     }
     match (code, denial.caller) {
         (0 | 5, _) => return judge_result(outcome, reference),
         // A tool that fails is the user's to look at: its own words are the error.
-        (1..=3, Caller::Tool) | (1 | 3, _) => {}
+        (1..=3, CallSource::Tool) | (1 | 3, _) => {}
         _ => return Err(format!("exit code {code}")),
     }
     let (text, remedy) = find_error(outcome).ok_or("it reports no error")?;
-    if denial.caller == Caller::Tool {
+    if denial.caller == CallSource::Tool {
         return Ok(());
     }
     let all = format!("{text} {remedy}");

@@ -20,7 +20,6 @@ use super::watch_point::is_conditional;
 use super::{Program, ProgramRecipe, emit_exit};
 use crate::asm::{Emitter, context_operand, parse_assembly};
 use crate::context::ProgramContext;
-use cyclescope_core::unit::Unit;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, IcedError, Instruction, InstructionInfoFactory, MemoryOperand, OpKind,
     Register,
@@ -226,7 +225,7 @@ impl ProgramRecipe<'_> {
         let encoded = CountedCode::translate(code, counters)?.encode(function)?;
         relocations.extend(&encoded.relocations);
         bytes.extend(&encoded.bytes);
-        Ok(self.counting_program(bytes, relocations, function, encoded.bytes))
+        Ok(self.probe_program(bytes, relocations, function, encoded.bytes))
     }
 
     /// Builds the program that compares the counters of both calls.
@@ -272,23 +271,7 @@ impl ProgramRecipe<'_> {
         emit_exit(&mut emitter);
         let (bytes, relocations) = emitter.finish();
         let own = bytes[start..].to_vec();
-        self.counting_program(bytes, relocations, start, own)
-    }
-
-    fn counting_program(&self, bytes: Vec<u8>, relocations: Vec<u32>, start: usize, own: Vec<u8>) -> Program {
-        Program {
-            body: start..bytes.len(),
-            bytes,
-            relocations,
-            init: self.init.to_vec(),
-            snippet: own,
-            copies: 1,
-            looped: None,
-            lead: 0,
-            following: Vec::new(),
-            library: false,
-            counts: Unit::Count,
-        }
+        self.probe_program(bytes, relocations, start, own)
     }
 }
 

@@ -78,20 +78,25 @@ impl ProgramRecipe<'_> {
         let encoded = code.encode(start)?;
         relocations.extend(&encoded.relocations);
         bytes.extend(&encoded.bytes);
-        Ok(Program {
+        Ok(self.probe_program(bytes, relocations, start, encoded.bytes))
+    }
+
+    /// The program of a probe whose body begins at `start`. `own` is what it measures.
+    pub(super) fn probe_program(&self, bytes: Vec<u8>, relocations: Vec<u32>, start: usize, own: Vec<u8>) -> Program {
+        Program {
             body: start..bytes.len(),
             bytes,
             relocations,
             init: self.init.to_vec(),
-            snippet: encoded.bytes,
+            snippet: own,
             copies: 1,
             looped: None,
             lead: 0,
             following: Vec::new(),
             library: false,
-            // The words are a state, no readings of a clock.
+            // The words are a state or counts, no readings of a clock.
             counts: Unit::Count,
-        })
+        }
     }
 }
 
