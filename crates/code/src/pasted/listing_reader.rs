@@ -316,6 +316,7 @@ fn build_from_text(
         listing = written.assemble(syntax)?;
     }
     let found = line_lengths(&listing);
+    refuse_gaps(code, &lengths, &found)?;
     let reencoded = lengths.iter().filter(|(line, length)| found.get(line) != Some(length));
     let reencoded = reencoded.map(|(line, _)| *line).collect();
     for (index, instruction) in listing.instructions().iter().enumerate() {
@@ -327,6 +328,23 @@ fn build_from_text(
     }
     let address = code.first().and_then(|placed| placed.code.address);
     Ok(RegionCode { text: written.to_clean_text(), listing, address, reencoded, ..RegionCode::default() })
+}
+
+/// Refuses code whose addresses leave room behind an instruction: a line may be missing there. Code
+/// that only jumps reach may be apart, and fillers have many encodings.
+fn refuse_gaps(code: &[PlacedCode], lengths: &[(u32, u64)], found: &HashMap<u32, u64>) -> Result<(), BadSnippet> {
+    for &(line, length) in lengths {
+        let own = found.get(&line).copied().unwrap_or(length);
+        let Some(placed) = code.iter().find(|placed| placed.line == line).filter(|_| own < length) else { continue };
+        if is_padding_text(placed.code.text) || is_end_text(placed.code.text) {
+            continue;
+        }
+        let what = format!(
+            "this instruction has {own} bytes, and the next address is {length} bytes further: a line may be missing"
+        );
+        return Err(placed.at().error_expecting(what, "paste all lines, or a listing that has the bytes"));
+    }
+    Ok(())
 }
 
 /// Lengths of instructions by the addresses of a listing, each with its line.
