@@ -1,5 +1,5 @@
 # A crash of the kernel during a run: the crash kernel takes over.
-# long: --smp 2 --memory 1024 --crash-kernel --append crashkernel=256M --provoked sysrq --provoked Trace:
+# long: --smp 2 --packed --memory 1024 --crash-kernel --append crashkernel=256M --provoked sysrq --provoked Trace:
 . ./tap.sh
 . ./ring0.sh
 

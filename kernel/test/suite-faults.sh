@@ -1,7 +1,7 @@
 # Exceptions of measured code in ring 0 come back as errors with their names, and the kernel notices
 # nothing.
-# boot: --smp 2
-# long: --smp 2 --append pti=on
+# boot: --smp 2 --packed
+# long: --smp 2 --packed --append pti=on
 . ./tap.sh
 . ./ring0.sh
 plan 44

@@ -1,6 +1,6 @@
 # Processors with fewer or more features: no RDTSCP, page tables of five levels.
 # boot: --smp 2 --cpu max,la57=off,-rdtscp
-# boot: --smp 2 --cpu max
+# boot: --smp 2 --packed --cpu max
 . ./tap.sh
 . ./ring0.sh
 plan 6

@@ -1,5 +1,5 @@
 # The module and its device can be loaded and unloaded.
-# boot:
+# boot: --packed
 . ./tap.sh
 plan 6
 
