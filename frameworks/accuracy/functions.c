@@ -8,7 +8,11 @@
 
 enum { WORDS = 4096, RING = 1024 };
 
-static uint64_t words[WORDS], copied[WORDS];
+/* Between the two are bytes that keep a load of one from having the place in a page of a store to the
+ * other, which waits for it or not from call to call. */
+static struct {
+    uint64_t words[WORDS], between[40], copied[WORDS];
+} data __attribute__((aligned(4096)));
 static uint32_t ring[RING];
 static unsigned char text[WORDS];
 static int added;
@@ -18,12 +22,16 @@ void prepare_functions(void)
     const char *percent = getenv("ADDED_PERCENT");
     added = percent ? atoi(percent) : 0;
     for (unsigned n = 0; n < WORDS; n++) {
-        words[n] = n * 0x9e3779b97f4a7c15u;
-        text[n] = (unsigned char)(words[n] >> 56 | 1);
+        data.words[n] = n * 0x9e3779b97f4a7c15u;
+        text[n] = (unsigned char)(data.words[n] >> 56 | 1);
     }
     for (unsigned n = 0; n < RING; n++)
         ring[n] = (n * 5 + 7) % RING;
 }
+
+/* Several links in an iteration: at one cycle an iteration the misprediction of the loop's end, which
+ * depends on the branches of the caller, would not be hidden behind the chain. */
+#define ADD_5(x) __asm__ volatile(".rept 5\n add %0, %0\n .endr" : "+r"(x))
 
 #define REPEAT(name, times, code) \
     static uint64_t name(uint64_t x) \
@@ -41,9 +49,9 @@ REPEAT(multiply_50, 50, x *= x)
 REPEAT(multiply_200, 200, x *= x)
 REPEAT(multiply_1000, 1000, x *= x)
 REPEAT(multiply_5000, 5000, x *= x)
-REPEAT(add_50, 50, x += x)
-REPEAT(add_500, 500, x += x)
-REPEAT(add_5000, 5000, x += x)
+REPEAT(add_50, 10, ADD_5(x))
+REPEAT(add_500, 100, ADD_5(x))
+REPEAT(add_5000, 1000, ADD_5(x))
 REPEAT(divide_20, 20, x = 0x123456789abcdefu / (x | 3))
 REPEAT(divide_200, 200, x = 0x123456789abcdefu / (x | 3))
 REPEAT(hash_16, 16, x = (x ^ text[n]) * 1099511628211u)
@@ -52,26 +60,44 @@ REPEAT(hash_1000, 1000, x = (x ^ text[n]) * 1099511628211u)
 REPEAT(pointers_100, 100, x = ring[x % RING])
 REPEAT(pointers_2000, 2000, x = ring[x % RING])
 
+#define ADD_WORD(n) \
+    x += data.words[n]; \
+    HIDE(x)
+
 static uint64_t sum_1000(uint64_t x)
 {
-    for (int n = 0; n < 1000; n++)
-        x += words[n];
+    /* Five additions in an iteration, for the same reason as above, each after the one before. */
+    for (int n = 0; n < 1000; n += 5) {
+        ADD_WORD(n);
+        ADD_WORD(n + 1);
+        ADD_WORD(n + 2);
+        ADD_WORD(n + 3);
+        ADD_WORD(n + 4);
+    }
     return x;
 }
 
 static uint64_t count_bits_1000(uint64_t x)
 {
-    for (int n = 0; n < 1000; n++)
-        x += (uint64_t)__builtin_popcountll(words[n]);
+    /* Without the instruction, which not every x86-64 CPU has, and without the compiler's function
+     * for it: its calls take longer at some positions of the stack. */
+    for (int n = 0; n < 1000; n++) {
+        uint64_t bits = data.words[n];
+        bits -= bits >> 1 & 0x5555555555555555u;
+        bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+        x += ((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56;
+    }
     return x;
 }
 
 static uint64_t copy_4096(uint64_t x)
 {
-    words[0] = x;
-    memcpy(copied, words, 4096);
-    __asm__ volatile("" : : "r"(copied) : "memory");
-    return copied[0];
+    /* Waits for x without a store to the source, which a wide load of the copy would have to await. */
+    uint64_t zero = 0;
+    HIDE(zero);
+    memcpy(data.copied, data.words + (x & zero), 4096);
+    __asm__ volatile("" : : "r"(data.copied) : "memory");
+    return data.copied[0];
 }
 
 static uint64_t float_200(uint64_t x)

@@ -1,6 +1,7 @@
 // The functions in Google Benchmark: in core cycles, and in its own time.
 #include "cyclescope_benchmark.h"
 #include "functions.h"
+#include "reference.h"
 
 int main(int count, char **arguments)
 {
@@ -22,4 +23,6 @@ int main(int count, char **arguments)
     }
     benchmark::Initialize(&count, arguments);
     benchmark::RunSpecifiedBenchmarks();
+    for (const timed_function &function : timed_functions)
+        write_reference(function.run);
 }

@@ -1,47 +1,52 @@
-/* What the functions take by the thread's CPU time, and by the core clock of a chain of additions
- * next to it. Prints a line for each: the name and its core cycles. */
-#define _GNU_SOURCE
+/* Times a function by a loop of its own: ticks of the time stamp counter between two readings, and
+ * the core clock before and after. Nothing here is of cyclescope or of a framework. It runs in the
+ * program that it is compared with, since the addresses of code and data move sums and copies by
+ * some percent.
+ *
+ * The core clock is that of a chain of multiplications. How many additions a multiplication takes
+ * is measured, and an addition of registers takes a core cycle on every x86-64 core (A. Fog,
+ * Instruction tables). Beside a busy sibling additions lose some percent, and multiplications none. */
+#include "reference.h"
 #include "functions.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { WINDOWS = 61, ADDITIONS = 64 };
-static const double WINDOW = 1e6; /* nanoseconds */
+/* Windows of which the median counts. Few of this length have a timer interrupt. A window between
+ * two unlike readings of the core clock does not count: another program ran in one of them. */
+enum { WINDOWS = 61, ATTEMPTS = 20 * WINDOWS, WINDOW_TICKS = 500000 };
+static const double STEADY = 0.01;
+/* Links in a block of a chain, blocks with which both chains are compared, and comparisons. */
+enum { LINKS = 64, COMPARED = 300, COMPARISONS = 101 };
 
-static double now(void)
+uint64_t read_ticks(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+    uint32_t low, high;
+    __asm__ volatile("lfence\n rdtsc\n lfence" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
 }
 
-static double time_calls(uint64_t (*run)(uint64_t), long calls)
+static uint64_t time_calls(uint64_t (*run)(uint64_t), long calls)
 {
     uint64_t x = 3;
-    const double start = now();
+    const uint64_t start = read_ticks();
     for (long n = 0; n < calls; n++)
         x = run(x);
     __asm__ volatile("" : : "r"(x));
-    return now() - start;
+    return read_ticks() - start;
 }
 
-/* An addition of registers takes a core cycle on every x86-64 core (A. Fog, Instruction tables). */
-static uint64_t add_64(uint64_t x)
-{
-    __asm__ volatile(".rept 64\n add %0, %0\n .endr" : "+r"(x));
-    return x;
-}
+#define CHAIN(name, instruction) \
+    static uint64_t name(long blocks) \
+    { \
+        uint64_t x = 3; \
+        const uint64_t start = read_ticks(); \
+        for (long n = 0; n < blocks; n++) \
+            __asm__ volatile(".rept 64\n " instruction " %0, %0\n .endr" : "+r"(x)); \
+        return read_ticks() - start; \
+    }
 
-static double time_additions(long blocks)
-{
-    uint64_t x = 3;
-    const double start = now();
-    for (long n = 0; n < blocks; n++)
-        x = add_64(x);
-    __asm__ volatile("" : : "r"(x));
-    return now() - start;
-}
+CHAIN(time_additions, "add")
+CHAIN(time_multiplications, "imul")
 
 static int compare(const void *one, const void *other)
 {
@@ -49,23 +54,58 @@ static int compare(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-int main(void)
+static double find_median(double *numbers, int number)
 {
-    prepare_functions();
-    for (int number = 0; number < FUNCTIONS; number++) {
-        uint64_t (*run)(uint64_t) = timed_functions[number].run;
-        long calls = 1, blocks = 1;
-        double cycles[WINDOWS];
-        while (time_calls(run, calls) < WINDOW)
-            calls *= 2;
-        while (time_additions(blocks) < WINDOW)
+    qsort(numbers, (size_t)number, sizeof numbers[0], compare);
+    return numbers[number / 2];
+}
+
+/* Core cycles of a multiplication, which are a whole number. */
+static double measure_latency(void)
+{
+    double ratios[COMPARISONS];
+    for (int n = 0; n < COMPARISONS; n++)
+        ratios[n] = (double)time_multiplications(COMPARED) / (double)time_additions(COMPARED);
+    return (double)(long)(find_median(ratios, COMPARISONS) + 0.5);
+}
+
+double measure_cycles_per_tick(void)
+{
+    static double latency;
+    static long blocks = 1;
+    if (latency == 0) {
+        latency = measure_latency();
+        while (time_multiplications(blocks) < WINDOW_TICKS)
             blocks *= 2;
-        for (int window = 0; window < WINDOWS; window++) {
-            const double before = time_additions(blocks), took = time_calls(run, calls), after = time_additions(blocks);
-            cycles[window] = took / (double)calls * (double)(ADDITIONS * blocks) * 2 / (before + after);
-        }
-        qsort(cycles, WINDOWS, sizeof cycles[0], compare);
-        printf("%s %.3f\n", timed_functions[number].name, cycles[WINDOWS / 2]);
     }
-    return 0;
+    return (double)(LINKS * blocks) * latency / (double)time_multiplications(blocks);
+}
+
+static double time_function(uint64_t (*run)(uint64_t))
+{
+    long calls = 1;
+    int windows = 0;
+    double cycles[WINDOWS] = {0};
+    while (time_calls(run, calls) < WINDOW_TICKS)
+        calls *= 2;
+    double before = measure_cycles_per_tick();
+    for (int attempt = 0; attempt < ATTEMPTS && windows < WINDOWS; attempt++) {
+        const double ticks = (double)time_calls(run, calls), after = measure_cycles_per_tick();
+        if (after > before * (1 - STEADY) && after < before * (1 + STEADY))
+            cycles[windows++] = ticks / (double)calls * (before + after) / 2;
+        before = after;
+    }
+    return find_median(cycles, windows);
+}
+
+void write_reference(uint64_t (*run)(uint64_t))
+{
+    const char *path = getenv("ACCURACY_REFERENCE");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!file)
+        return;
+    for (int number = 0; number < FUNCTIONS; number++)
+        if (timed_functions[number].run == run)
+            fprintf(file, "%s %.3f\n", timed_functions[number].name, time_function(run));
+    fclose(file);
 }

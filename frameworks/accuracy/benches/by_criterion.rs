@@ -14,6 +14,7 @@ fn run_all<M: Measurement + 'static>(mut criterion: Criterion<M>) {
                 value
             });
         });
+        function.write_reference();
     }
     criterion.final_summary();
 }

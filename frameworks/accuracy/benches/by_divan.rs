@@ -14,4 +14,5 @@ fn cycles(bencher: Bencher, function: TimedFunction) {
         value = (function.run)(value);
         value
     });
+    function.write_reference();
 }

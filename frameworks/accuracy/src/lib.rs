@@ -1,4 +1,4 @@
-//! Twenty functions of known time, from `functions.c`.
+//! Twenty functions of known time, from `functions.c`, and their reference.
 
 use std::ffi::{CStr, c_char};
 
@@ -16,6 +16,7 @@ unsafe extern "C" {
     #[link_name = "timed_functions"]
     static FUNCTIONS: [RawFunction; 20];
     fn prepare_functions();
+    fn write_reference(run: extern "C" fn(u64) -> u64);
 }
 
 /// A function and its name.
@@ -25,6 +26,14 @@ pub struct TimedFunction {
     pub name: &'static str,
     /// Its code, whose result may be the next argument.
     pub run: extern "C" fn(u64) -> u64,
+}
+
+impl TimedFunction {
+    /// Writes what a call takes in this program, if the variable `ACCURACY_REFERENCE` names a file.
+    pub fn write_reference(self) {
+        // SAFETY: one thread calls it, after the functions were prepared.
+        unsafe { write_reference(self.run) };
+    }
 }
 
 impl std::fmt::Debug for TimedFunction {
