@@ -93,10 +93,11 @@ document_examples() {
                 { echo "[failed] frameworks::$part: $file lacks \"$line\" of the page" >&2; return 1; }
         done < <(own_snippet "$first" | sed '/^$/,$d; s/^\$ //; /^… /s/^… *//')
     done <<'END'
+cyclescope-criterion = { path = "…/frameworks/criterion" }|criterion/example/Cargo.toml
 use cyclescope_criterion::CoreCycles;|criterion/example/benches/multiplications.rs
 divan = { package = "cyclescope-divan", … }|divan/example/Cargo.toml
 CYCLESCOPE_BENCHMARK(state) { … }|google-benchmark/multiplications.cc
-$ pytest --benchmark-timer=cyclescope.core_cycles|python/example/test_hash.py
+$ pip install ./frameworks/python pytest-benchmark|python/example/test_hash.py
 END
 }
 

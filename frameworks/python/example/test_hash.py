@@ -1,4 +1,8 @@
-"""pytest --benchmark-timer=cyclescope.core_cycles: the table has core cycles. The code needs no change."""
+"""The table has core cycles. The code needs no change:
+
+pip install ./frameworks/python pytest-benchmark
+pytest --benchmark-timer=cyclescope.core_cycles
+"""
 
 import hashlib
 
