@@ -24,8 +24,13 @@ ROUNDS = 20
 # Most objects, and most bytes of one, by which a session moves the heap.
 MOST_OBJECTS, MOST_BYTES = 5000, 512
 OPTION = "--benchmark-min-time"
-# Whether the user chose the length of rounds.
+WARMUP = "--benchmark-warmup"
+# One round more at each length while pytest-benchmark searches the number of iterations, which takes the quicker of the two. A first call
+# may take longer than a round, to compile or import; all rounds would then have one iteration, with the cold caches after a reading.
+WARMUP_OPTIONS = [f"{WARMUP}=on", f"{WARMUP}-iterations=1"]
+# Whether the user chose the length of rounds, and the warm-up.
 CHOSEN = pytest.StashKey()
+CHOSEN_WARMUP = pytest.StashKey()
 # What moves the heap.
 MOVED = pytest.StashKey()
 # The option's value: the name as written, or the function's own name.
@@ -87,17 +92,24 @@ class Samples:
 
 def pytest_load_initial_conftests(early_config, parser, args):
     early_config.stash[CHOSEN] = any(arg.startswith(OPTION) for arg in args)
-    # At the front, so that the user's own option wins.
+    early_config.stash[CHOSEN_WARMUP] = any(arg.startswith(WARMUP) for arg in args)
     if has_cycle_timer(early_config.known_args_namespace):
+        if not early_config.stash[CHOSEN_WARMUP]:
+            args[:0] = WARMUP_OPTIONS
+        # At the front, so that the user's own option wins.
         args.insert(0, f"{OPTION}={ROUND}")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Gives tests whose own timer counts core cycles the same rounds."""
+    """Gives tests whose own timer counts core cycles the same rounds and warm-up."""
     for item in items:
         marker = item.get_closest_marker("benchmark")
-        if marker and marker.kwargs.get("timer") is core_cycles and not config.stash.get(CHOSEN, True):
+        if not marker or marker.kwargs.get("timer") is not core_cycles:
+            continue
+        if not config.stash.get(CHOSEN, True):
             marker.kwargs.setdefault("min_time", ROUND)
+        if not config.stash.get(CHOSEN_WARMUP, True) and "warmup" not in marker.kwargs:
+            marker.kwargs.update(warmup=True, warmup_iterations=1)
 
 
 def fork_session():

@@ -138,6 +138,38 @@ def test_the_users_length_of_rounds_wins(benchmarks):
     assert benchmarks("--benchmark-min-time=0.000005")[0]["test_ours"]["options"]["min_time"] == 5e-6
 
 
+SLOW_AT_FIRST = """
+import hashlib
+import cyclescope
+import pytest
+
+remaining = []
+
+def work():
+    if remaining:
+        hashlib.sha256(bytes(remaining.pop()))
+
+def test_by_option(benchmark):
+    remaining.append(20_000_000)
+    benchmark(work)
+
+@pytest.mark.benchmark(timer=cyclescope.core_cycles)
+def test_by_marker(benchmark):
+    remaining.append(20_000_000)
+    benchmark(work)
+"""
+
+
+def test_a_slow_first_call_does_not_set_the_rounds(benchmarks, tmp_path):
+    (tmp_path / "test_both.py").write_text(SLOW_AT_FIRST)
+    rows, _ = benchmarks()
+    # With one iteration, the reading of a short function is that of cold caches.
+    assert {name: row["stats"]["iterations"] > 10 for name, row in rows.items()} == {"test_by_option": True, "test_by_marker": True}
+    # The user's own choice wins.
+    rows, _ = benchmarks("--benchmark-warmup=off")
+    assert {row["stats"]["iterations"] for row in rows.values()} == {1}
+
+
 def test_ab_gets_core_cycles_only_and_hears_of_the_rest(benchmarks, tmp_path):
     samples = tmp_path / "samples"
     samples.touch()
