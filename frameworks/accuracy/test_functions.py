@@ -1,4 +1,4 @@
-"""Twenty functions in pytest-benchmark, and what they take in an own loop of this program: the part of `check` for Python.
+"""Twenty functions in pytest-benchmark, and what they take by another clock: the part of `check` for Python.
 
 The variable REFERENCE_LIBRARY names reference.c as a library, and ACCURACY_REFERENCE the file for the references. ADDED_PERCENT makes
 two of the functions longer.
@@ -65,45 +65,39 @@ FUNCTIONS = {
 }
 
 
-@pytest.fixture(scope="session")
-def reference():
-    """The library, or None if no reference is wanted."""
-    if "ACCURACY_REFERENCE" not in os.environ:
-        return None
-    library = ctypes.CDLL(os.environ["REFERENCE_LIBRARY"])
-    library.read_ticks.restype = ctypes.c_uint64
-    library.measure_cycles_per_tick.restype = ctypes.c_double
-    return library
+class Reference:
+    """Times functions by the loop of pytest-benchmark, and by another clock. It is called as a fixture is: a difference of the stack's place
+    moves `sum` of a list by 7 %."""
 
+    def __init__(self, library):
+        self.library = ctypes.CDLL(library)
+        self.library.read_ticks.restype = ctypes.c_uint64
+        self.library.measure_cycles_per_tick.restype = ctypes.c_double
 
-def time_calls(library, function, calls, args=(), kwargs={}):
-    """The ticks of calls as pytest-benchmark makes them."""
-    start = library.read_ticks()
-    for _ in range(calls):
-        function(*args, **kwargs)
-    return library.read_ticks() - start
+    def __call__(self, run):
+        """The core cycles of a call, where `run` times a number of calls."""
+        calls = 1
+        while self.time_calls(run, calls) < WINDOW_TICKS:
+            calls *= 2
+        cycles, before = [], self.library.measure_cycles_per_tick()
+        for _ in range(ATTEMPTS):
+            ticks = self.time_calls(run, calls)
+            after = self.library.measure_cycles_per_tick()
+            if abs(after / before - 1) < STEADY:
+                cycles.append(ticks / calls * (before + after) / 2)
+            before = after
+            if len(cycles) == WINDOWS:
+                break
+        return statistics.median(cycles)
 
-
-def measure(library, function):
-    """The core cycles of a call."""
-    calls = 1
-    while time_calls(library, function, calls) < WINDOW_TICKS:
-        calls *= 2
-    cycles, before = [], library.measure_cycles_per_tick()
-    for _ in range(ATTEMPTS):
-        ticks = time_calls(library, function, calls)
-        after = library.measure_cycles_per_tick()
-        if abs(after / before - 1) < STEADY:
-            cycles.append(ticks / calls * (before + after) / 2)
-        before = after
-        if len(cycles) == WINDOWS:
-            break
-    return statistics.median(cycles)
+    def time_calls(self, run, calls):
+        return run(range(calls), timer=self.library.read_ticks)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_function(benchmark, reference, name):
+def test_function(benchmark, name):
     benchmark(FUNCTIONS[name])
-    if reference:
+    if "ACCURACY_REFERENCE" in os.environ:
+        cycles = Reference(os.environ["REFERENCE_LIBRARY"])(benchmark._make_runner(FUNCTIONS[name], (), {}))
         with open(os.environ["ACCURACY_REFERENCE"], "a") as file:
-            print(name, f"{measure(reference, FUNCTIONS[name]):.3f}", file=file)
+            print(name, f"{cycles:.3f}", file=file)
