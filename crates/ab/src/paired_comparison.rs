@@ -89,10 +89,12 @@ impl ComparisonOutcome {
         ComparisonOutcome { verdict, why, change: None, pairs: [0; 2] }
     }
 
-    /// How many times as many pairs would probably decide a comparison that is too noisy; `None` if
-    /// it is not. An interval narrows with the root of their number.
+    /// How many times as many pairs would probably decide a comparison that is too noisy, or whose
+    /// second batch has no answer yet; `None` for others. An interval narrows with the root of their
+    /// number.
     pub fn times_as_many_pairs(&self, within: f64) -> Option<f64> {
-        let change = self.change.filter(|_| self.why == Some(UnclearReason::TooNoisy))?;
+        let more_help = matches!(self.why, Some(UnclearReason::TooNoisy | UnclearReason::NotConfirmed));
+        let change = self.change.filter(|_| more_help)?;
         let (size, reach) = (change.value.abs(), (change.high - change.low) / 2.0);
         let reported = normal_quantile(REPORTED_LEVEL);
         // The reach of the reported interval with which that of the level would decide.
@@ -302,6 +304,11 @@ mod tests {
             assert!(enough >= 80, "{enough} of 100 with {change}");
         }
         assert_eq!(compare_ratios([1.0; 24]).outcome().times_as_many_pairs(SAME_WITHIN), None);
+        // A second batch that has no answer yet needs more pairs too.
+        let noisy = (0..40).map(|number| if number % 2 == 0 { 0.98 } else { 1.06 });
+        let claimed = compare_ratios([1.02; 12].into_iter().chain(noisy)).outcome();
+        assert_eq!(claimed.why, Some(UnclearReason::NotConfirmed));
+        assert!(claimed.times_as_many_pairs(SAME_WITHIN).is_some_and(|times| times > 1.0), "{claimed:?}");
     }
 
     #[test]

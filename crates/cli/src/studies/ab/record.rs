@@ -109,7 +109,7 @@ pub struct AbRow {
     /// have one.
     #[serde(skip_serializing_if = "is_zero")]
     pub runs_without: [usize; 2],
-    /// Seconds of `--budget` that would probably decide a benchmark that is too noisy.
+    /// Seconds of `--budget` that would probably decide a benchmark that is unclear for lack of pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_needed: Option<f64>,
     /// Pairs of runs in the first and the second batch. If the old runs were recorded, runs of the
@@ -147,7 +147,9 @@ pub fn explain_unclear(why: UnclearReason) -> &'static str {
     match why {
         UnclearReason::TooFew => "too few runs for an interval",
         UnclearReason::TooNoisy => "the interval is too wide; use shorter runs or a longer --budget",
-        UnclearReason::NotConfirmed => "the first batch shows a change, but the second one is unclear",
+        UnclearReason::NotConfirmed => {
+            "the first batch shows a change, but the second one is unclear; use a longer --budget"
+        }
         UnclearReason::BatchesDisagree => "the two batches disagree, because something else changed meanwhile",
         UnclearReason::BuildsDiffer => "builds of one program differ as much, so code placement may be the cause",
         UnclearReason::NotMeasured => "the programs did not measure it",

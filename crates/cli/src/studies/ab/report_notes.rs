@@ -54,7 +54,26 @@ pub fn about_row(row: &AbRow) -> Vec<String> {
     let measured = row.why != Some(UnclearReason::NotMeasured);
     let without = (measured && row.runs_without != [0; 2])
         .then(|| format!("{old} runs of the old and {new} of the new program have no figure of it"));
-    let budget = row.budget_needed.map_or(String::new(), |seconds| format!(" of about {seconds} s"));
-    let why = row.why.filter(|_| measured).map(|why| explain_unclear(why).to_string());
-    why.map(|why| why + &budget).into_iter().chain(without).collect()
+    let why = row.why.filter(|_| measured).map(|why| explain_with_budget(why, row.budget_needed));
+    why.into_iter().chain(without).collect()
+}
+
+/// Why a benchmark is unclear, and the seconds of `--budget` that would probably decide it.
+fn explain_with_budget(why: UnclearReason, seconds: Option<f64>) -> String {
+    let budget = seconds.map_or(String::new(), |seconds| format!(": {seconds} is probably enough"));
+    explain_unclear(why).to_string() + &budget
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unclear_benchmark_says_which_budget_it_takes() {
+        for why in [UnclearReason::TooNoisy, UnclearReason::NotConfirmed] {
+            let text = explain_with_budget(why, Some(300.0));
+            assert!(text.ends_with("a longer --budget: 300 is probably enough"), "{text}");
+            assert!(explain_with_budget(why, None).ends_with("a longer --budget"));
+        }
+    }
 }
