@@ -66,7 +66,7 @@ FUNCTIONS = {
 
 
 class Reference:
-    """Times functions by the loop of pytest-benchmark, and by another clock. It is called as a fixture is: a difference of the stack's place
+    """Times functions by the loop of pytest-benchmark, and by another clock. It is called as a fixture is, since the place of the stack
     moves `sum` of a list by 7 %."""
 
     def __init__(self, library):
