@@ -24,6 +24,7 @@ use std::sync::LazyLock;
 const CRATES: &[&[&str]] = &[
     &["core", "worker", "plot"],
     &["code"],
+    &["events"],
     &["exec"],
     &["measure"],
     &["run", "doctor"],
@@ -34,7 +35,7 @@ const CRATES: &[&[&str]] = &[
 ];
 
 /// The line of the studies.
-const STUDIES_FLOOR: usize = 5;
+const STUDIES_FLOOR: usize = 6;
 
 /// Crates outside the order: those that users link to their programs, and those that only tests
 /// use.

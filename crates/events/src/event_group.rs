@@ -1,0 +1,198 @@
+//! Events that the kernel counts at the same time (perf_event_open(2)).
+//!
+//! The leader is pinned: the group counts always, or the kernel reports an error. So no count is
+//! ever an estimate from a share of the time.
+
+use super::event_code::{EventCode, MOST_TOGETHER};
+use super::event_refusal::{EventRefusal, reserved_error};
+use cyclescope_core::machine::Machine;
+use perf_event_open_sys as sys;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use sys::bindings as abi;
+
+/// Open events, the leader first.
+#[derive(Debug)]
+pub struct EventGroup {
+    events: Vec<OwnedFd>,
+}
+
+/// Who is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CountedTarget {
+    /// This thread.
+    ThisThread,
+    /// Everything that runs on this CPU.
+    Cpu(u32),
+}
+
+impl EventCode {
+    /// The attributes of the event; those of a group's leader differ.
+    pub fn attributes(self, is_leader: bool) -> abi::perf_event_attr {
+        let mut attributes = abi::perf_event_attr {
+            size: size_of::<abi::perf_event_attr>() as u32,
+            type_: self.unit,
+            config: self.config,
+            read_format: (abi::PERF_FORMAT_GROUP
+                | abi::PERF_FORMAT_TOTAL_TIME_ENABLED
+                | abi::PERF_FORMAT_TOTAL_TIME_RUNNING)
+                .into(),
+            ..Default::default()
+        };
+        attributes.__bindgen_anon_3.config1 = self.config1;
+        attributes.__bindgen_anon_4.config2 = self.config2;
+        attributes.set_exclude_user((!self.user).into());
+        attributes.set_exclude_kernel((!self.kernel).into());
+        attributes.set_exclude_hv(1);
+        attributes.set_pinned(is_leader.into());
+        attributes
+    }
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+impl EventGroup {
+    /// A group of descriptors that a worker opened, the leader first.
+    pub fn from_descriptors(events: Vec<OwnedFd>) -> EventGroup {
+        EventGroup { events }
+    }
+
+    /// Opens events that count everything on a CPU.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses an event.
+    pub fn open_on_cpu(codes: &[EventCode], cpu: u32, machine: &Machine) -> Result<EventGroup, EventRefusal> {
+        open_group(codes, CountedTarget::Cpu(cpu), machine)
+    }
+
+    /// Opens events that count this thread.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses an event.
+    pub fn open_for_thread(codes: &[EventCode], machine: &Machine) -> Result<EventGroup, EventRefusal> {
+        open_group(codes, CountedTarget::ThisThread, machine)
+    }
+
+    /// Reads all counts.
+    ///
+    /// # Errors
+    ///
+    /// If the events are not on their counters all the time.
+    pub fn read_counts(&self) -> Result<Vec<u64>, EventRefusal> {
+        // Number, time enabled, time running, counts.
+        let mut words = [0u64; 3 + MOST_TOGETHER];
+        let bytes = size_of_val(&words);
+        // SAFETY: reads into an array of this length.
+        let read = unsafe { libc::read(self.events[0].as_raw_fd(), words.as_mut_ptr().cast(), bytes) };
+        let [number, enabled, running] = [words[0], words[1], words[2]];
+        // A pinned group without counters is at its end of file.
+        if read <= 0 || number as usize != self.events.len() || enabled != running {
+            return Err(reserved_error());
+        }
+        Ok(words[3..][..self.events.len()].to_vec())
+    }
+
+    /// Whether user mode can read all events with RDPMC: the kernel allows it, and each event is on a
+    /// hardware counter.
+    pub fn allows_rdpmc(&self) -> bool {
+        self.events.iter().all(|event| {
+            let bytes = rustix::param::page_size();
+            // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
+            let Ok(page) = (unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, event, 0) })
+            else {
+                return false;
+            };
+            // SAFETY: the page begins with this structure. The capability bits are one view of a
+            // union of plain integers. No reference is left when it is unmapped.
+            unsafe {
+                let seen = page.cast::<abi::perf_event_mmap_page>();
+                let allowed = (*seen).__bindgen_anon_1.__bindgen_anon_1.cap_user_rdpmc() == 1;
+                let on_counter = std::ptr::addr_of!((*seen).index).read_volatile() != 0;
+                let _ = munmap(page, bytes);
+                allowed && on_counter
+            }
+        })
+    }
+}
+
+fn open_group(codes: &[EventCode], target: CountedTarget, machine: &Machine) -> Result<EventGroup, EventRefusal> {
+    let mut events: Vec<OwnedFd> = Vec::new();
+    let (pid, cpu) = match target {
+        CountedTarget::ThisThread => (0, -1),
+        CountedTarget::Cpu(cpu) => (-1, cpu as i32),
+    };
+    for code in codes {
+        let leader = events.first().map_or(-1, AsRawFd::as_raw_fd);
+        let mut attributes = code.attributes(events.is_empty());
+        // SAFETY: the attributes are a complete structure that the call only reads.
+        let fd = unsafe { sys::perf_event_open(&mut attributes, pid, cpu, leader, abi::PERF_FLAG_FD_CLOEXEC.into()) };
+        if fd < 0 {
+            return Err(EventRefusal::from_errno(last_errno(), code.is_software(), !events.is_empty(), machine));
+        }
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        events.push(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    Ok(EventGroup { events })
+}
+
+/// How many of these events, from the first one, count at the same time and are read in the same way,
+/// found by trying. Whether that way is RDPMC.
+///
+/// # Errors
+///
+/// If the first one does not count.
+pub fn count_fitting(codes: &[EventCode], machine: &Machine) -> Result<(usize, bool), EventRefusal> {
+    let mut fitting = (0, false);
+    for number in 1..=codes.len().min(MOST_TOGETHER) {
+        let tried = EventGroup::open_for_thread(&codes[..number], machine)
+            .and_then(|group| group.read_counts().map(|_| group.allows_rdpmc()));
+        fitting = match tried {
+            Ok(by_rdpmc) if number == 1 || by_rdpmc == fitting.1 => (number, by_rdpmc),
+            Err(refusal) if number == 1 => return Err(refusal),
+            _ => break,
+        };
+    }
+    Ok(fitting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RefusalCause;
+    use crate::generic_events::find_generic;
+
+    #[test]
+    fn events_of_the_kernel_count_together() {
+        let machine = Machine::detect();
+        let codes = ["task-clock", "page-faults", "dummy"].map(|name| find_generic(name).expect("known"));
+        let group = match EventGroup::open_for_thread(&codes, &machine) {
+            Ok(group) => group,
+            Err(refusal) if refusal.cause == RefusalCause::ParanoidLevel => {
+                return cyclescope_skipped::report_skipped(&refusal.why);
+            }
+            Err(refusal) => panic!("{refusal:?}"),
+        };
+        assert!(!group.allows_rdpmc());
+        let before = group.read_counts().expect("they count");
+        let mut pages = std::hint::black_box(vec![0u8; 16 << 20]);
+        pages.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        std::hint::black_box(&pages);
+        let after = group.read_counts().expect("they count");
+        assert!(after[0] > before[0] && after[1] > before[1], "{before:?} {after:?}");
+        assert_eq!(after[2], 0);
+        assert_eq!(count_fitting(&codes, &machine), Ok((3, false)));
+    }
+
+    #[test]
+    fn a_core_without_counters_says_why() {
+        let machine = Machine::detect();
+        match count_fitting(&[EventCode::core_cycles()], &machine) {
+            Ok((number, _)) => assert_eq!(number, 1),
+            Err(refusal) => assert!(!refusal.why.is_empty() && !refusal.remedy.is_empty()),
+        }
+    }
+}

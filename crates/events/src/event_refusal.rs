@@ -1,0 +1,186 @@
+//! Why an event can't be counted, and what helps.
+
+use cyclescope_core::error::Unavailable;
+use cyclescope_core::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+/// The kinds of reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCause {
+    /// The processor or its kernel has no performance monitoring unit.
+    NoPmu,
+    /// The hypervisor does not show the unit to this machine.
+    HiddenByHypervisor,
+    /// The system forbids it.
+    ParanoidLevel,
+    /// More events than counters.
+    TooManyEvents,
+    /// No event has this name.
+    UnknownName,
+    /// The unit has no such event.
+    NotOnThisCore,
+    /// The executor does not count events.
+    NotInThisMode,
+    /// Something else uses the counter.
+    ReservedByAnother,
+    /// Any other error of the kernel.
+    KernelError,
+}
+
+/// An event that can't be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRefusal {
+    /// The kind of reason.
+    pub cause: RefusalCause,
+    /// The event's name; empty if it is not known here.
+    pub event: String,
+    /// The reason.
+    pub why: String,
+    /// What the user can do about it.
+    pub remedy: String,
+}
+
+impl EventRefusal {
+    /// A refusal of an event without a name.
+    pub fn new(cause: RefusalCause, why: impl Into<String>, remedy: impl Into<String>) -> EventRefusal {
+        EventRefusal { cause, event: String::new(), why: why.into(), remedy: remedy.into() }
+    }
+
+    /// The same refusal, of an event with this name.
+    pub fn of_event(self, name: &str) -> EventRefusal {
+        EventRefusal { event: name.to_string(), ..self }
+    }
+
+    /// The refusal of an executor that counts no events.
+    pub fn from_mode(executor: &str) -> EventRefusal {
+        let why = format!("the executor {executor} counts no events");
+        EventRefusal::new(RefusalCause::NotInThisMode, why, "use --executor user")
+    }
+
+    /// Explains an error number of perf_event_open(2). `several`: other events count at the same
+    /// time.
+    pub(crate) fn from_errno(errno: i32, is_software: bool, several: bool, machine: &Machine) -> EventRefusal {
+        use RefusalCause::*;
+        let has_pmu = ["cpu", "cpu_core"]
+            .iter()
+            .any(|unit| machine.files.path(&format!("/sys/bus/event_source/devices/{unit}")).exists());
+        match errno {
+            libc::EINVAL | libc::ENOSPC if several => {
+                EventRefusal::new(TooManyEvents, "there are more events than counters", "name fewer events")
+            }
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if is_software => {
+                EventRefusal::new(NotOnThisCore, "the kernel has no such event", "see `cyclescope counters list`")
+            }
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if !has_pmu => match &machine.hypervisor {
+                Some(hypervisor) => {
+                    let why = format!("the hypervisor, {}, hides the counters from this machine", hypervisor.name);
+                    let remedy = "turn on the virtual PMU (QEMU: -cpu host,pmu=on; clouds: a metal instance), or count \
+                                  an event of the kernel, such as page-faults";
+                    EventRefusal::new(HiddenByHypervisor, why, remedy)
+                }
+                None => {
+                    let why = "the kernel found no performance monitoring unit";
+                    let remedy = "start a kernel with perf events for this processor, or count an event of the kernel, \
+                                  such as page-faults";
+                    EventRefusal::new(NoPmu, why, remedy)
+                }
+            },
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO | libc::EINVAL => {
+                let remedy = "see `cyclescope counters list --all` for the events of this core";
+                EventRefusal::new(NotOnThisCore, "this core has no such event", remedy)
+            }
+            libc::EACCES | libc::EPERM => explain_forbidden(machine),
+            libc::EBUSY => reserved_error(),
+            libc::ENOSYS => {
+                let remedy = "start a kernel with CONFIG_PERF_EVENTS";
+                EventRefusal::new(NoPmu, "the kernel has no perf_event_open", remedy)
+            }
+            libc::EMFILE | libc::ENFILE => {
+                EventRefusal::new(KernelError, "too many files are open", "raise the limit: ulimit -n 4096")
+            }
+            other => {
+                let error = std::io::Error::from_raw_os_error(other);
+                EventRefusal::new(KernelError, format!("perf_event_open failed: {error}"), "count another event")
+            }
+        }
+    }
+}
+
+/// A counter that something else holds.
+pub(crate) fn reserved_error() -> EventRefusal {
+    let why = "something else holds the counters";
+    let remedy = "end the other user of counters, such as perf; the kernel's own one ends with `sudo sysctl \
+                  kernel.nmi_watchdog=0`";
+    EventRefusal::new(RefusalCause::ReservedByAnother, why, remedy)
+}
+
+fn explain_forbidden(machine: &Machine) -> EventRefusal {
+    let level = machine.files.read_number::<i32>("/proc/sys/kernel/perf_event_paranoid");
+    match level.known() {
+        Some(level) if *level > 1 => {
+            let why = format!("kernel.perf_event_paranoid is {level}");
+            let remedy = "sudo sysctl kernel.perf_event_paranoid=1";
+            EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
+        }
+        _ => {
+            let why = "perf_event_open is forbidden, probably by a container's seccomp filter";
+            let remedy = "allow perf_event_open in the container's seccomp profile, or run it with --privileged";
+            EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
+        }
+    }
+}
+
+impl From<EventRefusal> for Unavailable {
+    fn from(refusal: EventRefusal) -> Unavailable {
+        let EventRefusal { event, why, remedy, .. } = refusal;
+        let what = if event.is_empty() { "a performance event".to_string() } else { format!("the event {event}") };
+        Unavailable { what, why, remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_core::machine::fact::SystemFiles;
+    use cyclescope_core::machine::processor::Hypervisor;
+
+    fn cause(errno: i32, several: bool, machine: &Machine) -> (RefusalCause, String) {
+        let EventRefusal { cause, remedy, .. } = EventRefusal::from_errno(errno, false, several, machine);
+        assert!(!remedy.is_empty());
+        (cause, remedy)
+    }
+
+    /// A machine with these files, which contain the texts.
+    fn machine_with(files: &[(&str, &str)], virtual_one: bool) -> (tempfile::TempDir, Machine) {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+            std::fs::write(path, text).expect("it can be written");
+        }
+        let hypervisor = Hypervisor { signature: "KVMKVMKVM".to_string(), name: "KVM".to_string() };
+        let files = SystemFiles::rooted_at(root.path());
+        let machine = Machine { hypervisor: virtual_one.then_some(hypervisor), files, ..Machine::detect() };
+        (root, machine)
+    }
+
+    #[test]
+    fn each_cause_of_a_refusal_is_told_apart() {
+        let (_root, bare) = machine_with(&[], false);
+        let (_root, hidden) = machine_with(&[], true);
+        let pmu = ("sys/bus/event_source/devices/cpu/type", "4\n");
+        let level = ("proc/sys/kernel/perf_event_paranoid", "3\n");
+        let (_root, with_pmu) = machine_with(&[pmu, level], true);
+        assert_eq!(cause(libc::ENOENT, false, &bare).0, RefusalCause::NoPmu);
+        assert_eq!(cause(libc::ENOENT, false, &hidden).0, RefusalCause::HiddenByHypervisor);
+        assert_eq!(cause(libc::EINVAL, false, &with_pmu).0, RefusalCause::NotOnThisCore);
+        assert_eq!(cause(libc::EINVAL, true, &with_pmu).0, RefusalCause::TooManyEvents);
+        let (cause_of_level, remedy) = cause(libc::EACCES, false, &with_pmu);
+        assert_eq!((cause_of_level, remedy.contains("sysctl")), (RefusalCause::ParanoidLevel, true));
+        let (cause_of_filter, remedy) = cause(libc::EPERM, false, &bare);
+        assert_eq!((cause_of_filter, remedy.contains("seccomp")), (RefusalCause::ParanoidLevel, true));
+        assert_eq!(cause(libc::EBUSY, false, &with_pmu).0, RefusalCause::ReservedByAnother);
+        assert_eq!(EventRefusal::from_mode("kernel").cause, RefusalCause::NotInThisMode);
+    }
+}
