@@ -198,6 +198,7 @@ fn build_batch(program: &Program, memory: &ProgramMemory, count: u64, rounds: u3
         layouts: vec![layout],
         memory: memory.clone(),
         delay: DEFAULT_DELAY,
+        events: Vec::new(),
         deadline: BATCH_DEADLINE,
     }
 }

@@ -3,6 +3,7 @@
 use super::layout::Layout;
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_events::EventCode;
 use std::time::Duration;
 
 /// Programs to run together, interleaved, in several layouts.
@@ -23,6 +24,9 @@ pub struct Batch {
     /// 1. The delay keeps programs from synchronizing with the steps of a clock, so it has to span
     ///    some steps.
     pub delay: u32,
+    /// Events to count. If there are any, each call has one sample for each event, in this order:
+    /// its count before the call and after it, which wrap at 2⁶⁴. The clock's readings are dropped.
+    pub events: Vec<EventCode>,
     /// Time limit of the whole batch. In user mode it limits processor time, if the system reports
     /// it.
     pub deadline: Duration,
@@ -36,6 +40,11 @@ impl Batch {
     /// Calls in a round, the same in every layout.
     pub fn calls(&self) -> usize {
         self.layouts.first().map_or(0, |layout| layout.round.len())
+    }
+
+    /// Samples of a layout.
+    pub fn samples_per_layout(&self) -> usize {
+        self.rounds as usize * self.calls() * self.events.len().max(1)
     }
 
     /// Whether a clock of any program calls a function of the C library.

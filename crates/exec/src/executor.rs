@@ -8,6 +8,7 @@ use super::protection::CodeProtection;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_events::{EventCode, EventRefusal};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,16 @@ pub trait Executor {
     /// report them.
     fn placed_areas(&self) -> Vec<PlacedArea> {
         Vec::new()
+    }
+
+    /// How many of these events, from the first one, the executor counts at the same time. A batch has
+    /// at most as many.
+    ///
+    /// # Errors
+    ///
+    /// If it does not count the first one.
+    fn count_fitting(&self, _events: &[EventCode]) -> Result<usize, EventRefusal> {
+        Err(EventRefusal::from_mode(self.name()))
     }
 
     /// Details of the fault that ended the last batch.

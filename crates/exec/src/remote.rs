@@ -260,6 +260,7 @@ mod tests {
             layouts: vec![layout],
             memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
             delay: DEFAULT_DELAY,
+            events: Vec::new(),
             deadline: Duration::from_secs(2),
         }
     }

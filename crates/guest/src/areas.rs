@@ -34,6 +34,7 @@ fn run_in_area(kernel: &mut KernelExecutor, text: &str, area: &MemoryArea, layou
         layouts: (0..layouts).map(layout).collect(),
         memory: ProgramMemory { vectors: FloatElement::F64, areas: vec![area.clone()] },
         delay: 1,
+        events: Vec::new(),
         deadline: Duration::from_secs(10),
     };
     kernel.run(&batch).map(|_| ())

@@ -11,6 +11,7 @@ use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_events::EventCode;
 use cyclescope_exec::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
 use std::array;
 use std::ops::Range;
@@ -135,7 +136,8 @@ impl Schedule {
     /// Creates a schedule with programs but no layouts.
     pub fn new(programs: Vec<Program>, pace: BatchPace) -> Schedule {
         let BatchPace { warm_up, rounds, delay, deadline, memory } = pace;
-        let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
+        let (layouts, events) = (Vec::new(), Vec::new());
+        let batch = Batch { programs, warm_up, rounds, layouts, memory, delay, events, deadline };
         Schedule { batch, orders: Vec::new() }
     }
 
@@ -209,6 +211,22 @@ impl Schedule {
     pub(crate) fn sort_by_column(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
         let layouts = self.split_by_layout(samples).zip(&self.orders);
         layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
+    }
+
+    /// Runs the batch and returns each layout's counts of each event, by column. Calls begin at once:
+    /// a delay of random length would be counted too.
+    pub(crate) fn count(
+        &self,
+        executor: &mut dyn Executor,
+        events: &[EventCode],
+    ) -> Result<Vec<Vec<LayoutSamples>>, RunError> {
+        let samples = executor.run(&Batch { events: events.to_vec(), delay: 1, ..self.batch.clone() })?;
+        let count = |sample: &Sample| Sample { start: 0, end: sample.end.wrapping_sub(sample.start) };
+        let by_event = (0..events.len()).map(|event| {
+            let own: Vec<Sample> = samples.iter().skip(event).step_by(events.len()).map(count).collect();
+            self.sort_by_column(&own)
+        });
+        Ok(by_event.collect())
     }
 
     /// Runs the batch and returns each layout's durations, by column.

@@ -61,6 +61,7 @@ fn batch(snippet: &[u8], rounds: u32, layouts: u32) -> Batch {
         layouts,
         memory: ProgramMemory::standard(FloatElement::F64, true),
         delay: DEFAULT_DELAY,
+        events: Vec::new(),
         deadline,
     }
 }

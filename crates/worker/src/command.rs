@@ -25,6 +25,8 @@ pub struct WorkerCommand {
     pub rounds: u32,
     /// Largest number of iterations of the delay before each call.
     pub delay: u32,
+    /// Number of events that the worker reads around each call, instead of the clock's readings.
+    pub events: u32,
     /// Memory areas to prepare before a layout.
     pub orders: AreaOrders,
     /// The context of every call except the general purpose registers.
@@ -128,7 +130,7 @@ pub const FENCES: [&str; 5] = [
 pub const FENCE_CONTEXT: u32 = 3;
 /// Index in [`FENCES`] of a reading that no clock wrote.
 pub const FENCE_READING: u32 = 4;
-/// Not a fence: the core-cycles counter was on no hardware counter.
+/// Not a fence: the core-cycles counter, or an event, was on no hardware counter.
 pub const FENCE_COUNTER: u32 = 5;
 
 /// Bytes of the context's page, and of the status's page.

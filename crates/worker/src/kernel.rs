@@ -12,6 +12,7 @@ pub mod call {
     pub const RT_SIGACTION: i64 = 13;
     pub const RT_SIGPROCMASK: i64 = 14;
     pub const MADVISE: i64 = 28;
+    pub const SENDMSG: i64 = 46;
     pub const WAIT4: i64 = 61;
     pub const CHDIR: i64 = 80;
     pub const GETPPID: i64 = 110;

@@ -16,6 +16,7 @@ pub mod command;
 pub mod context;
 pub mod counter;
 pub mod ending;
+pub mod event_reading;
 pub mod faults;
 #[cfg(not(image))]
 pub mod image;

@@ -28,6 +28,7 @@ macro_rules! steps {
 
 steps! {
     COUNTER: "opening the core-cycles counter";
+    EVENTS: "opening the performance events";
     AREAS: "mapping the memory areas";
     THREAD: "setting the worker's thread pointer";
     RIGHTS: "giving up the worker's rights";

@@ -15,7 +15,7 @@ use super::sandbox::{self, SetupFailure};
 use super::setup::WorkerSetup;
 use super::stub::{self, RestoredState};
 use super::view::{self, file};
-use super::{counter, memory};
+use super::{counter, event_reading, memory};
 use core::mem::size_of;
 use core::ptr;
 use core::sync::atomic::Ordering;
@@ -83,6 +83,13 @@ unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     let ready = unsafe {
         counter::open_counter(setup)
             .map_err(|errno| SetupFailure { step: sandbox::COUNTER, call: call::PERF_EVENT_OPEN, errno })
+            .and_then(|()| {
+                event_reading::open_events(setup).map_err(|(call, errno)| SetupFailure {
+                    step: sandbox::EVENTS,
+                    call,
+                    errno,
+                })
+            })
             .and_then(|()| {
                 memory::map_areas(setup).map_err(|errno| SetupFailure { step: sandbox::AREAS, call: -1, errno })
             })
@@ -168,7 +175,7 @@ unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restor
         (&*command, layouts, calls)
     };
     let shared = setup.shared_pointers();
-    let per_layout = command.calls as usize * command.rounds as usize;
+    let per_layout = samples_per_layout(command);
     for index in 0..command.layouts as usize {
         // SAFETY: see above; the samples of all layouts fit in their region.
         unsafe {
@@ -189,6 +196,12 @@ unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restor
     }
 }
 
+/// Samples that a command keeps of each layout.
+fn samples_per_layout(command: &WorkerCommand) -> usize {
+    let per_call = if command.events == 0 { 1 } else { command.events as usize };
+    command.calls as usize * command.rounds as usize * per_call
+}
+
 /// Writes a fresh context, and avoids page faults in the rounds where possible.
 unsafe fn prepare_layout(
     setup: &WorkerSetup,
@@ -203,7 +216,7 @@ unsafe fn prepare_layout(
         ptr::copy_nonoverlapping(&command.context, context, 1);
         ptr::addr_of_mut!((*context).gpr).write(layout.gpr);
     }
-    let bytes = command.calls as usize * command.rounds as usize * size_of::<ReadingPair>();
+    let bytes = samples_per_layout(command) * size_of::<ReadingPair>();
     for offset in (0..bytes).step_by(4096) {
         // SAFETY: the samples of this layout lie in the mapped region and are written below.
         unsafe { samples.cast::<u8>().add(offset).write_volatile(0) };
@@ -244,6 +257,24 @@ unsafe fn run_layout(
                 ptr::addr_of_mut!((*context).start).write_volatile(unwritten);
                 ptr::addr_of_mut!((*context).end).write_volatile(unwritten);
                 let delay = ((random >> 32) * u64::from(command.delay)) >> 32;
+                if command.events > 0 {
+                    // Untimed rounds write where the first timed one does.
+                    let events = command.events as usize;
+                    event_reading::read_events(setup, events, |event, count| {
+                        ptr::addr_of_mut!((*samples.add(event)).start).write_volatile(count);
+                    })?;
+                    stub::call_program(call.entry, delay + 1, restored);
+                    event_reading::read_events(setup, events, |event, count| {
+                        ptr::addr_of_mut!((*samples.add(event)).end).write_volatile(count);
+                    })?;
+                    if ptr::addr_of!((*context).end).read_volatile() == unwritten {
+                        return Err(FENCE_READING);
+                    }
+                    if round >= warm_up {
+                        samples = samples.add(events);
+                    }
+                    continue;
+                }
                 stub::call_program(call.entry, delay + 1, restored);
                 let start = ptr::addr_of!((*context).start).read_volatile();
                 let end = ptr::addr_of!((*context).end).read_volatile();

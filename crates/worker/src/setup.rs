@@ -3,7 +3,7 @@
 use super::area::AreaSetup;
 use super::command::SharedPointers;
 use super::kernel::{MAP_FIXED, MAP_FIXED_NOREPLACE};
-use super::view::{self, SETUP_BYTES};
+use super::view::{self, MOST_EVENTS, SETUP_BYTES};
 use core::mem::size_of;
 use core::{ptr, slice};
 
@@ -16,7 +16,7 @@ pub const MOST_FILTER_STEPS: usize = 96;
 /// Value of [`WorkerSetup::data_limit`] without a limit.
 pub const UNLIMITED: u64 = u64::MAX;
 /// 64-bit words of a `perf_event_attr`, with room for later ones.
-const EVENT_WORDS: usize = 32;
+pub const EVENT_WORDS: usize = 32;
 
 /// A piece of the worker's view, with the arguments of its mmap(2).
 #[derive(Clone, Copy)]
@@ -63,6 +63,14 @@ pub struct WorkerSetup {
     pub counts: bool,
     /// The event that it counts, as perf_event_open(2) takes it.
     pub event: [u64; EVENT_WORDS],
+    /// The events that batches are counted by, the group's leader first.
+    pub events: [[u64; EVENT_WORDS]; MOST_EVENTS],
+    /// Number of events.
+    pub event_count: usize,
+    /// Whether the worker reads them with RDPMC. Otherwise the caller reads them around commands.
+    pub reads_events: bool,
+    /// The socket that takes the events' descriptors.
+    pub event_socket: i32,
     /// The process that made the worker.
     pub caller: CallerTie,
     /// The filter of system calls (`struct sock_filter`).

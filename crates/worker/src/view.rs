@@ -7,6 +7,8 @@
 use super::command::FENCED_PAGE;
 use super::context::EVICTION_PAGES;
 
+/// Largest number of events that batches are counted by at the same time.
+pub const MOST_EVENTS: usize = 8;
 /// Unmapped bytes around each region.
 pub const GUARD_BYTES: usize = 64 << 10;
 /// Bytes of the code arena.
@@ -46,9 +48,11 @@ pub const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD_BYTES;
 pub const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK_BYTES + GUARD_BYTES;
 /// Offset of the page in which the kernel reports the number of the core-cycles counter.
 pub const COUNTER_AT: usize = EVICTION_AT + EVICTION_BYTES + GUARD_BYTES;
+/// Offset of the pages in which the kernel reports the counters of the batch's events, one a page.
+pub const EVENTS_AT: usize = COUNTER_AT + 4096;
 /// Offset of the region that FS points into the middle of, unless the worker is a copy of another
 /// process.
-pub const THREAD_AT: usize = COUNTER_AT + 4096 + GUARD_BYTES;
+pub const THREAD_AT: usize = EVENTS_AT + MOST_EVENTS * 4096 + GUARD_BYTES;
 /// Offset of the setup in the view.
 pub const SETUP_AT: usize = THREAD_AT + THREAD_BYTES + GUARD_BYTES;
 /// Bytes of the view.

@@ -34,6 +34,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_events::EventRefusal;
 use device::PinnedThread;
 use refusal::{JudgedCode, RefusalRules};
 use std::mem::size_of;
@@ -347,6 +348,9 @@ impl Executor for KernelExecutor {
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        if !batch.events.is_empty() {
+            return Err(RunError::Unavailable(EventRefusal::from_mode(self.name()).into()));
+        }
         self.fault = None;
         batch.memory.check().map_err(RunError::BadBatch)?;
         batch.programs.iter().try_for_each(|program| self.check_program(program))?;

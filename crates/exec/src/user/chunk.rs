@@ -20,7 +20,7 @@ pub(super) struct LayoutChunk {
 /// Splits a batch into commands.
 pub(super) fn split_batch(batch: &Batch) -> Result<Vec<LayoutChunk>, RunError> {
     let calls = batch.calls();
-    let samples = batch.rounds as usize * calls * size_of::<Sample>();
+    let samples = batch.samples_per_layout() * size_of::<Sample>();
     let words = calls * size_of::<WorkerCall>() + size_of::<WorkerLayout>();
     let most = (SAMPLES_BYTES - 2 * SAMPLES_FENCE).checked_div(samples).unwrap_or(usize::MAX);
     let most = most.min((COMMAND_BYTES - LAYOUTS_AT) / words);
@@ -71,7 +71,7 @@ impl LayoutChunk {
         canary: u64,
     ) -> usize {
         let layouts = &batch.layouts[self.layouts.clone()];
-        let samples = layouts.len() * batch.rounds as usize * batch.calls();
+        let samples = layouts.len() * batch.samples_per_layout();
         let arena = regions.worker_address(view::ARENA_AT);
         let context_at = regions.worker_address(view::CONTEXT_AT + FENCED_AT);
         let mut code = Vec::new();
@@ -96,6 +96,7 @@ impl LayoutChunk {
             ptr::addr_of_mut!((*command).calls).write(batch.calls() as u32);
             ptr::addr_of_mut!((*command).warm_up).write(batch.warm_up);
             ptr::addr_of_mut!((*command).rounds).write(batch.rounds);
+            ptr::addr_of_mut!((*command).events).write(batch.events.len() as u32);
             ptr::addr_of_mut!((*command).orders).write(areas.build_orders());
             ptr::addr_of_mut!((*command).delay).write(batch.delay.max(1));
             ptr::addr_of_mut!((*command).context).write(context.clone());

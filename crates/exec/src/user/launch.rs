@@ -5,7 +5,8 @@ use super::confinement::ConfinementArguments;
 use super::options::UserOptions;
 use super::process::{STARTING_WORKER, WaitFailure, WorkerProcess, last_errno};
 use super::regions::WorkerRegions;
-use super::setup::{self, WorkerOrigin};
+use super::setup::{self, WorkerOrigin, WorkerStart};
+use super::worker_events::WorkerEvents;
 use cyclescope_core::error::RunError;
 use cyclescope_worker::area::AreaBacking;
 use cyclescope_worker::image::{self, SEGMENT_COUNT};
@@ -35,9 +36,9 @@ pub(super) fn launch_worker(
     regions: &mut WorkerRegions,
     areas: &UserAreas,
     options: &UserOptions,
-    origin: WorkerOrigin,
+    events: &WorkerEvents,
+    start: WorkerStart,
     confinement: ConfinementArguments,
-    sequence: u32,
 ) -> Result<WorkerProcess, StartFailure> {
     let pid = setup::read_own_pid().map_err(StartFailure::Failed)?;
     // The worker has a copy of the descriptor. It needs none if it sees the number.
@@ -46,11 +47,11 @@ pub(super) fn launch_worker(
         _ => Some(open_own_process(pid).map_err(StartFailure::Refused)?),
     };
     let caller = CallerTie { pid, descriptor: own_descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd) };
-    let written = setup::write_setup(regions, areas, options, origin, caller, sequence);
+    let written = setup::write_setup(regions, areas, options, events, start, caller);
     written.map_err(StartFailure::Failed)?;
     let blocked = BlockedSignals::block_all();
-    let made = match origin {
-        WorkerOrigin::Own => start_executable(regions, areas, caller, confinement),
+    let made = match start.origin {
+        WorkerOrigin::Own => start_executable(regions, areas, events, caller, confinement),
         WorkerOrigin::Copy => start_copy(regions, caller, confinement),
     };
     drop(blocked);
@@ -148,10 +149,12 @@ struct WorkerLaunch {
 fn start_executable(
     regions: &WorkerRegions,
     areas: &UserAreas,
+    events: &WorkerEvents,
     caller: CallerTie,
     confinement: ConfinementArguments,
 ) -> StartResult {
     let mut files = regions.shared_fds().to_vec();
+    files.extend(events.worker_socket());
     files.extend(Some(caller.descriptor).filter(|descriptor| *descriptor >= 0));
     for area in areas.area_setups() {
         files.push(area.source);

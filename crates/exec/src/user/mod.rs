@@ -34,6 +34,7 @@ mod reading_window;
 mod regions;
 mod setup;
 mod time_limit;
+mod worker_events;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ pub use options::UserOptions;
 use super::lock::{CpuLock, LockState};
 use super::{
     Batch, Capabilities, CodeProtection, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
-    MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
+    Layout, MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
 };
 use areas::UserAreas;
 use chunk::LayoutChunk;
@@ -57,6 +58,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::process_state::ProcessState;
+use cyclescope_events::{self as events, EventCode, EventRefusal};
 use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
@@ -65,13 +67,14 @@ use process::{WaitFailure, WorkerEnd, WorkerProcess};
 use protections::WorkerFacts;
 use reading_window::ReadingWindow;
 use regions::WorkerRegions;
-use setup::WorkerOrigin;
+use setup::{WorkerOrigin, WorkerStart};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use time_limit::{STOPPED_AFTER, StopCause, WorkerTimeLimit};
+use worker_events::WorkerEvents;
 
 /// How the user executor is offered.
 pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
@@ -120,6 +123,8 @@ pub struct UserExecutor {
     regions: WorkerRegions,
     areas: UserAreas,
     worker: Option<WorkerProcess>,
+    /// The events that its batches can be counted by.
+    events: WorkerEvents,
     /// The process that the worker was made in.
     origin: WorkerOrigin,
     /// Why the system does not run the worker's executable, if it doesn't.
@@ -159,6 +164,7 @@ impl UserExecutor {
             regions,
             areas,
             worker: None,
+            events: WorkerEvents::default(),
             origin: if options.functions { WorkerOrigin::Copy } else { WorkerOrigin::Own },
             not_executed: None,
             confinement: WorkerConfinement::new(options),
@@ -257,6 +263,7 @@ impl UserExecutor {
             });
         }
         self.barriers = answer.barriers;
+        self.events.take_descriptors()?;
         self.check_areas()?;
         self.worker = Some(worker);
         Ok(())
@@ -270,8 +277,15 @@ impl UserExecutor {
             let (areas, options) = (&self.areas, &self.options);
             self.confinement.limit_memory(|| setup::worker_memory_limit(areas, copy, options.heap));
             let arguments = self.confinement.arguments();
-            let started =
-                launch::launch_worker(&mut self.regions, areas, options, self.origin, arguments, self.sequence);
+            let (origin, sequence) = (self.origin, self.sequence);
+            let started = launch::launch_worker(
+                &mut self.regions,
+                areas,
+                options,
+                &self.events,
+                WorkerStart { origin, sequence },
+                arguments,
+            );
             match started {
                 Ok(worker) => return Ok(worker),
                 Err(StartFailure::Failed(error)) => return Err(error),
@@ -306,6 +320,10 @@ impl UserExecutor {
         }
         if self.areas.adopt_memory(&batch.memory).inspect_err(|_| self.worker = None)? {
             self.worker = None;
+        }
+        if !batch.events.is_empty() && batch.events != self.events.codes() {
+            self.worker = None;
+            self.events = WorkerEvents::probe(&batch.events, &self.machine)?;
         }
         let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
         let origin = if copy { WorkerOrigin::Copy } else { WorkerOrigin::Own };
@@ -362,10 +380,39 @@ impl UserExecutor {
         let window = window.close();
         let readings = self.regions.copy_samples(samples);
         self.check_answer(batch, chunk, samples, canary)?;
-        window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?;
+        match batch.events.is_empty() {
+            true => window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?,
+            false => window.check_counts(&readings)?,
+        }
         self.worker = Some(worker);
         self.areas.record_success();
         Ok(readings)
+    }
+
+    /// Counts events that only this process can read: each call of a round runs in commands of its
+    /// own.
+    fn count_around_calls(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        patience: &mut WorkerTimeLimit,
+    ) -> Result<Vec<Sample>, RunError> {
+        const WHOLE: LayoutChunk = LayoutChunk { layouts: 0..1 };
+        let (calls, events) = (batch.calls(), batch.events.len());
+        let mut samples = vec![Sample::default(); batch.samples_per_layout()];
+        for (number, call) in layout.round.iter().enumerate() {
+            let [untimed, counted] = worker_events::isolate_call(batch, layout, *call);
+            self.run_chunk(&untimed, &WHOLE, patience)?;
+            let before = self.events.read_counts()?;
+            self.run_chunk(&counted, &WHOLE, patience)?;
+            for (event, (before, after)) in before.into_iter().zip(self.events.read_counts()?).enumerate() {
+                let parts = worker_events::divide_count(before, after, batch.rounds as usize);
+                for (round, sample) in parts.enumerate() {
+                    samples[(round * calls + number) * events + event] = sample;
+                }
+            }
+        }
+        Ok(samples)
     }
 
     /// Turns the worker's answer into an error, if it reports one.
@@ -386,10 +433,11 @@ impl UserExecutor {
             return Err(RunError::Fault { signal, address, instruction, cause });
         }
         // Without a counter, only a forged answer reports this.
-        if self.options.counter && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
+        let counts = self.options.counter || !batch.events.is_empty();
+        if counts && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";
             let remedy = "another run uses it; wait until it has ended";
-            return Err(RunError::from_harness("keeping the core-cycles counter", why, remedy));
+            return Err(RunError::from_harness("keeping the counters", why, remedy));
         }
         if answer.outcome == outcome::FENCE {
             let fence = FENCES.get(answer.detail as usize).copied().unwrap_or("the status block");
@@ -440,9 +488,14 @@ impl Executor for UserExecutor {
         self.lock.acquire();
         let pid = self.worker.as_ref().map_or(0, WorkerProcess::pid);
         let mut patience = WorkerTimeLimit::new(pid, batch.deadline);
-        let result = chunks
-            .iter()
-            .try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(|samples| take(&samples)));
+        let result = match batch.events.is_empty() || self.events.is_read_by_worker() {
+            true => chunks
+                .iter()
+                .try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(|samples| take(&samples))),
+            false => (batch.layouts.iter()).try_for_each(|layout| {
+                self.count_around_calls(batch, layout, &mut patience).map(|samples| take(&samples))
+            }),
+        };
         self.lock.release();
         result
     }
@@ -466,6 +519,10 @@ impl Executor for UserExecutor {
 
     fn placed_areas(&self) -> Vec<PlacedArea> {
         self.areas.placed_areas()
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        events::count_fitting(codes, &self.machine).map(|(number, _)| number)
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {

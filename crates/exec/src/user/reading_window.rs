@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// More core cycles per second than any core has; processors are sold with up to 6.2 GHz.
 const RATE_MOST: f64 = 8e9;
+/// More events per core cycle than any unit counts: dispatch slots, at most ten, are the most.
+const EVENTS_PER_CYCLE: f64 = 64.0;
 /// Ticks by which readings may seem to overlap: bare RDTSC may execute before earlier instructions,
 /// as far as the reorder buffer reaches.
 const OVERLAP_MOST: i64 = 4096;
@@ -67,6 +69,19 @@ impl ReadingWindow {
 }
 
 impl ClosedWindow {
+    /// Fails if these counts of events can't be true.
+    pub(super) fn check_counts(&self, samples: &[Sample]) -> Result<(), RunError> {
+        let most = RATE_MOST * EVENTS_PER_CYCLE * self.elapsed.as_secs_f64();
+        let highest = samples.iter().map(|sample| sample.end.wrapping_sub(sample.start)).max().unwrap_or(0);
+        match highest as f64 <= most {
+            true => Ok(()),
+            false => {
+                let why = format!("one counts {highest} events in {:?}", self.elapsed);
+                Err(RunError::ImplausibleReadings { why })
+            }
+        }
+    }
+
     /// Fails if the readings of these layouts can't be true.
     pub(super) fn check(
         &self,

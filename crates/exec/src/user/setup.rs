@@ -4,6 +4,7 @@ use super::areas::UserAreas;
 use super::filter;
 use super::options::UserOptions;
 use super::regions::WorkerRegions;
+use super::worker_events::WorkerEvents;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_worker::kernel::call;
 use cyclescope_worker::setup::{CallerTie, ForeignMapping, MOST_FILTER_STEPS, MOST_FOREIGN, UNLIMITED, WorkerSetup};
@@ -19,6 +20,15 @@ pub(super) enum WorkerOrigin {
     Own,
     /// A copy of this process.
     Copy,
+}
+
+/// How the next worker starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WorkerStart {
+    /// The process that it is made in.
+    pub(super) origin: WorkerOrigin,
+    /// The number of the last command before its first one.
+    pub(super) sequence: u32,
 }
 
 /// The number of this process, as system calls take it.
@@ -38,10 +48,11 @@ pub(super) fn write_setup(
     regions: &mut WorkerRegions,
     areas: &UserAreas,
     options: &UserOptions,
-    origin: WorkerOrigin,
+    events: &WorkerEvents,
+    start: WorkerStart,
     caller: CallerTie,
-    sequence: u32,
 ) -> Result<(), RunError> {
+    let WorkerStart { origin, sequence } = start;
     let copy = origin == WorkerOrigin::Copy;
     let foreign = if copy { foreign_mappings()? } else { Vec::new() };
     if foreign.len() > MOST_FOREIGN {
@@ -65,6 +76,12 @@ pub(super) fn write_setup(
     setup.counts = options.counter;
     // SAFETY: the field is at least as long, and more aligned.
     unsafe { ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(cycles_event()) };
+    for (place, attributes) in setup.events.iter_mut().zip(events.list_attributes()) {
+        *place = attributes;
+    }
+    setup.event_count = events.codes().len();
+    setup.reads_events = events.is_read_by_worker();
+    setup.event_socket = events.worker_socket().unwrap_or(-1);
     setup.caller = caller;
     for (place, step) in setup.filter.iter_mut().zip(&filter) {
         // SAFETY: both are eight bytes of numbers.
@@ -89,7 +106,7 @@ pub(super) fn write_setup(
 
 /// The name of a system call of the set-up.
 pub(super) fn setup_call_name(number: i64) -> Option<&'static str> {
-    const NAMES: [(i64, &str); 18] = [
+    const NAMES: [(i64, &str); 20] = [
         (call::PRCTL, "prctl"),
         (call::ARCH_PRCTL, "arch_prctl"),
         (call::GETPPID, "getppid"),
@@ -108,6 +125,8 @@ pub(super) fn setup_call_name(number: i64) -> Option<&'static str> {
         (call::RT_SIGPROCMASK, "rt_sigprocmask"),
         (call::SECCOMP, "seccomp"),
         (call::PERF_EVENT_OPEN, "perf_event_open"),
+        (call::MMAP, "mmap"),
+        (call::SENDMSG, "sendmsg"),
     ];
     NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }

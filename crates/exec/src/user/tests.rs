@@ -8,6 +8,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::error::{FaultCause, RunError};
 use cyclescope_core::machine::Machine;
+use cyclescope_events::EventCode;
 use cyclescope_worker::command::{FENCED_AT, FENCES};
 use cyclescope_worker::view;
 use std::mem::offset_of;
@@ -51,6 +52,7 @@ pub(super) fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
         layouts: layouts.collect(),
         memory: ProgramMemory::standard(FloatElement::F64, true),
         delay: DEFAULT_DELAY,
+        events: Vec::new(),
         deadline: Duration::from_secs(10),
     }
 }
@@ -682,4 +684,40 @@ fn programs_of_one_subject_share_a_worker_and_those_of_two_do_not() {
     run(&mut user, &leave).expect("it runs");
     user.begin_subject();
     assert_eq!(run(&mut user, &find).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
+fn events_of_the_kernel_are_counted_around_calls() {
+    let kernel_event = |config| EventCode::new(1, config);
+    // Task clock, page faults, dummy (Linux, `perf_event.h`, `enum perf_sw_ids`).
+    let events = vec![kernel_event(1), kernel_event(2), kernel_event(9)];
+    let mut user = spawn();
+    match user.count_fitting(&events) {
+        Ok(fitting) => assert_eq!(fitting, 3),
+        Err(refusal) => return cyclescope_skipped::report_skipped(&refusal.why),
+    }
+    let nop = batch_of(once(&[0x90]), 2, 3);
+    let counted = Batch { events: events.clone(), ..nop.clone() };
+    let samples = user.run(&counted).expect("they count");
+    assert_eq!(samples.len(), 2 * 3 * 3);
+    let sum = |event: usize| {
+        samples.iter().skip(event).step_by(3).map(|sample| sample.end.wrapping_sub(sample.start)).sum::<u64>()
+    };
+    assert!(sum(0) > 0 && sum(2) == 0, "{samples:?}");
+    // The same worker times calls again, and a batch with other events gets another worker.
+    let worker = user.worker_pid();
+    assert_eq!(user.run(&nop).expect("it runs").len(), 2 * 3);
+    assert_eq!(user.worker_pid(), worker);
+    let other = Batch { events: events[..1].to_vec(), ..nop };
+    assert_eq!(user.run(&other).expect("it counts").len(), 2 * 3);
+    assert_ne!(user.worker_pid(), worker);
+}
+
+#[test]
+fn more_events_than_count_together_are_refused() {
+    let mut user = spawn();
+    let events = vec![EventCode::new(1, 9); 9];
+    let error = user.run(&Batch { events, ..batch_of(once(&[0x90]), 1, 1) }).expect_err("too many");
+    assert!(error.is_harness_failure() || matches!(error, RunError::Unavailable(_)), "{error}");
+    assert_still_runs(&mut user);
 }

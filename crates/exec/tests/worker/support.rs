@@ -56,6 +56,7 @@ pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
         layouts,
         memory: ProgramMemory::standard(FloatElement::F64, true),
         delay: DEFAULT_DELAY,
+        events: Vec::new(),
         deadline,
     }
 }

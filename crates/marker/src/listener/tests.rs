@@ -62,6 +62,7 @@ fn hits(
         }],
         memory: loop_memory(context.memory, set, &[]).0,
         delay: DEFAULT_DELAY,
+        events: Vec::new(),
         deadline: Duration::from_secs(10),
     };
     let samples = user.run(&batch)?;

@@ -11,6 +11,7 @@ use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::{
     Batch, Capabilities, CounterProgress, Executor, FaultReport, LockState, PlacedArea, PrivilegeRing, Sample,
     TimingOrigin,
@@ -137,6 +138,10 @@ impl Executor for RecordingExecutor {
 
     fn begin_subject(&mut self) {
         self.executor.begin_subject();
+    }
+
+    fn count_fitting(&self, events: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.executor.count_fitting(events)
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {

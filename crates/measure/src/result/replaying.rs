@@ -140,7 +140,7 @@ impl RecordedAnswers {
 
     /// Takes the recorded batch, if it equals the requested one.
     fn next_batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
-        let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
+        let readings = batch.layouts.len() * batch.samples_per_layout();
         let next = self.0.borrow_mut().next_event(readings);
         let result = next.and_then(|(event, samples)| {
             let rebuilt = self.0.borrow_mut().rebuilt.add_batch(batch);
@@ -221,7 +221,7 @@ impl Executor for ReplayingExecutor {
         let (event, samples) = self.recorded.next_batch(batch)?;
         self.facts.before = event.after;
         // In pieces of whole layouts, as executors do.
-        let layout = (batch.rounds as usize * batch.calls()).max(1);
+        let layout = batch.samples_per_layout().max(1);
         samples.chunks_exact(layout).for_each(take);
         event.error.map_or(Ok(()), Err)
     }

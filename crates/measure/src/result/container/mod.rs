@@ -44,6 +44,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::input::{BadInput, InputDefect};
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_events::EventCode;
 use cyclescope_exec::{Batch, CounterProgress};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -138,6 +139,9 @@ pub struct BatchParameters {
     pub memory: ProgramMemory,
     /// Largest number of iterations of the delay before each call.
     pub delay: u32,
+    /// The events that it counts instead of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventCode>,
     /// Time limit of the batch.
     pub deadline: Duration,
 }
@@ -146,7 +150,8 @@ impl BatchParameters {
     /// Reads the parameters of a batch.
     pub(crate) fn from_batch(batch: &Batch) -> BatchParameters {
         let Batch { warm_up, rounds, delay, deadline, .. } = *batch;
-        BatchParameters { warm_up, rounds, memory: batch.memory.clone(), delay, deadline }
+        let (memory, events) = (batch.memory.clone(), batch.events.clone());
+        BatchParameters { warm_up, rounds, memory, delay, events, deadline }
     }
 }
 

@@ -54,6 +54,7 @@ fn batch(copies: &[usize]) -> Batch {
         layouts: vec![layout(copies[0] as u64)],
         memory: ProgramMemory { vectors: FloatElement::default(), areas: Vec::new() },
         delay: 3,
+        events: Vec::new(),
         deadline: Duration::from_secs(1),
     }
 }
