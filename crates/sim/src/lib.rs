@@ -19,6 +19,7 @@ mod memory_hierarchy;
 mod presets;
 mod scenario;
 mod simulated_core;
+mod simulated_pmu;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -30,6 +31,8 @@ pub use scenario::{
     SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedNoise, SimulatedSibling, SimulatedTraining,
 };
 
+pub use simulated_pmu::{SimulatedEvent, SimulatedPmu};
+
 use cost::PlacedBody;
 use cyclescope_code::context::AREA_REGISTERS;
 use cyclescope_core::error::RunError;
@@ -39,11 +42,13 @@ use cyclescope_core::machine::machine_parameters::MachineParameters;
 use cyclescope_core::machine::tsc::TscParameters;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::Hertz;
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::{
     Batch, Capabilities, CounterAvailability, Executor, ExecutorMemory, Layout, PlacedArea, PrivilegeRing, Sample,
     TimingOrigin,
 };
 use instrument::SimulatedInstrument;
+use simulated_pmu::RunningPmu;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -90,6 +95,7 @@ pub struct SimulatedExecutor {
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
+    pmu: RunningPmu,
     /// Repeats of each snippet until the worker's predictors have learnt it.
     unlearnt: BTreeMap<u64, f64>,
     workers: Random,
@@ -109,10 +115,16 @@ impl SimulatedExecutor {
             capabilities: simulated_capabilities(),
             machine: LazyMachine::default(),
             areas: Vec::new(),
+            pmu: RunningPmu::default(),
             unlearnt: BTreeMap::new(),
             workers,
             factor,
         }
+    }
+
+    /// The same machine with counters.
+    pub fn with_pmu(self, pmu: SimulatedPmu) -> SimulatedExecutor {
+        SimulatedExecutor { pmu: RunningPmu::new(pmu), ..self }
     }
 
     /// The scenario, with its true costs.
@@ -190,6 +202,9 @@ impl Executor for SimulatedExecutor {
     /// If a layout's programs overlap or leave the arena: the batch is wrong, and another executor
     /// would overwrite code.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        if !batch.events.is_empty() {
+            return self.pmu.count_batch(batch, take);
+        }
         let scenario = self.instrument.scenario();
         let fails = |fault: &&SimulatedFault| {
             self.batches >= fault.after && (fault.beyond_repeats == 0.0 || most_repeats(batch) > fault.beyond_repeats)
@@ -210,6 +225,10 @@ impl Executor for SimulatedExecutor {
             take(&samples);
         }
         Ok(())
+    }
+
+    fn count_fitting(&self, events: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.pmu.count_fitting(events)
     }
 
     fn renew_process(&mut self) {

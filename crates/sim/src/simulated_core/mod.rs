@@ -36,6 +36,7 @@ pub use regime::{RegimeClass, SimulatedRegime};
 
 use super::instrument::SimulatedInstrument;
 use super::scenario::{Scenario, SimulatedMode};
+use super::simulated_pmu::{RunningPmu, SimulatedPmu};
 use super::timeline::SimulatedWorkKind;
 use super::{LazyMachine, check_program_places, cost, memory};
 use body::SimulatedForms;
@@ -44,6 +45,7 @@ use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::{Random, mix_seeds};
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::{Batch, Capabilities, Executor, Layout, PlacedArea, ProgramCall, Sample};
 use pipeline::Pipeline;
 use quick_hash::QuickMap;
@@ -69,6 +71,7 @@ pub struct SimulatedCore {
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
+    pmu: RunningPmu,
 }
 
 /// A call of a program in a layout.
@@ -102,7 +105,13 @@ impl SimulatedCore {
             capabilities: super::simulated_capabilities(),
             machine: LazyMachine::default(),
             areas: Vec::new(),
+            pmu: RunningPmu::default(),
         }
+    }
+
+    /// The same core with counters.
+    pub fn with_pmu(self, pmu: SimulatedPmu) -> SimulatedCore {
+        SimulatedCore { pmu: RunningPmu::new(pmu), ..self }
     }
 
     /// The simulated machine.
@@ -192,6 +201,9 @@ impl Executor for SimulatedCore {
     ///
     /// If a layout's programs overlap or leave the arena, or code cannot be decoded.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        if !batch.events.is_empty() {
+            return self.pmu.count_batch(batch, take);
+        }
         self.areas = memory::place_areas(&batch.memory).map_err(RunError::BadBatch)?;
         let hertz = self.instrument.scenario().hertz;
         let deadline = self.instrument.ticks_now() + batch.deadline.as_secs_f64() * hertz;
@@ -221,6 +233,10 @@ impl Executor for SimulatedCore {
             take(&samples);
         }
         Ok(())
+    }
+
+    fn count_fitting(&self, events: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.pmu.count_fitting(events)
     }
 
     fn placed_areas(&self) -> Vec<PlacedArea> {

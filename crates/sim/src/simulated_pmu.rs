@@ -1,0 +1,140 @@
+//! A simulated performance monitoring unit: some counters, and events with known counts.
+//!
+//! Counts follow from the instructions of a program's body and from nothing else. Its limits: one
+//! kind of general counter, and no count changes with the state of the core.
+
+use cyclescope_code::program::Program;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_events::{EventCode, EventRefusal, RefusalCause};
+use cyclescope_exec::{Batch, Layout, Sample};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+/// The counters and the events of a simulated core.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SimulatedPmu {
+    /// Counters that count any event.
+    pub general: usize,
+    /// Events with a counter of their own.
+    pub fixed: Vec<EventCode>,
+    /// All events, with their counts.
+    pub events: Vec<SimulatedEvent>,
+    /// The batch of events, from 0, in which something else takes a counter away.
+    pub taken_in_batch: Option<u32>,
+    /// Whether something else has some of the counters for a share of the time.
+    pub multiplexed: bool,
+    /// What counters begin with: near 2⁶⁴ they overflow in the first calls.
+    pub start: u64,
+}
+
+/// An event of a simulated core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulatedEvent {
+    /// The event.
+    pub code: EventCode,
+    /// Counts of each call besides its body.
+    pub per_call: u64,
+    /// Counts of each instruction without a count of its own.
+    pub per_instruction: u64,
+    /// Counts of the instructions with these mnemonics.
+    pub per_mnemonic: Vec<(Mnemonic, u64)>,
+}
+
+impl SimulatedEvent {
+    /// The count of a snippet's machine code.
+    pub fn count_of(&self, code: &[u8]) -> u64 {
+        let decoder = Decoder::new(64, code, DecoderOptions::NONE);
+        let of_instruction = |mnemonic| {
+            let own = self.per_mnemonic.iter().find(|(known, _)| *known == mnemonic);
+            own.map_or(self.per_instruction, |(_, count)| *count)
+        };
+        decoder.into_iter().map(|instruction| of_instruction(instruction.mnemonic())).sum()
+    }
+
+    fn count_of_call(&self, program: &Program, loop_count: u64) -> u64 {
+        let iterations = if program.is_looped() { loop_count } else { 1 };
+        self.per_call + iterations * program.copies() as u64 * self.count_of(program.snippet())
+    }
+}
+
+/// The counters of a simulated machine while it runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunningPmu {
+    pmu: SimulatedPmu,
+    batches: u32,
+    counts: Vec<u64>,
+}
+
+impl RunningPmu {
+    pub(crate) fn new(pmu: SimulatedPmu) -> RunningPmu {
+        let counts = vec![pmu.start; pmu.events.len()];
+        RunningPmu { pmu, batches: 0, counts }
+    }
+
+    fn find_event(&self, code: EventCode) -> Option<usize> {
+        self.pmu.events.iter().position(|event| event.code == code)
+    }
+
+    /// See [`Executor::count_fitting`](cyclescope_exec::Executor::count_fitting).
+    pub(crate) fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        let (mut general, mut fitting) = (self.pmu.general, 0);
+        for code in codes {
+            let has_own = self.pmu.fixed.contains(code);
+            if self.find_event(*code).is_none() || !has_own && general == 0 {
+                break;
+            }
+            general -= usize::from(!has_own);
+            fitting += 1;
+        }
+        match (fitting, codes.first().and_then(|code| self.find_event(*code))) {
+            (0, None) if self.pmu.events.is_empty() => {
+                Err(EventRefusal::new(RefusalCause::NoPmu, "the simulated core has no counters", "give it some"))
+            }
+            (0, None) => {
+                Err(EventRefusal::new(RefusalCause::NotOnThisCore, "the core has no such event", "name another one"))
+            }
+            (0, Some(_)) => {
+                Err(EventRefusal::new(RefusalCause::ReservedByAnother, "no counter is free", "end its other user"))
+            }
+            (fitting, _) => Ok(fitting),
+        }
+    }
+
+    /// Runs a batch that counts events: samples of each layout.
+    pub(crate) fn count_batch(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let lost = |why: &str| {
+            let (what, why) = ("the events".to_string(), why.to_string());
+            RunError::Unavailable(Unavailable { what, why, remedy: "end the other user of the counters".to_string() })
+        };
+        let fits = self.count_fitting(&batch.events) == Ok(batch.events.len());
+        if !fits || self.pmu.multiplexed {
+            return Err(lost("they share their counters"));
+        }
+        if self.pmu.taken_in_batch == Some(self.batches) {
+            return Err(lost("something took a counter away"));
+        }
+        self.batches += 1;
+        for layout in &batch.layouts {
+            take(&self.count_layout(batch, layout));
+        }
+        Ok(())
+    }
+
+    fn count_layout(&mut self, batch: &Batch, layout: &Layout) -> Vec<Sample> {
+        let events: Vec<usize> = batch.events.iter().filter_map(|code| self.find_event(*code)).collect();
+        let mut samples = Vec::with_capacity(batch.samples_per_layout());
+        for round in 0..batch.warm_up + batch.rounds {
+            for call in &layout.round {
+                let program = &batch.programs[layout.code[call.place].program];
+                for event in &events {
+                    let start = self.counts[*event];
+                    let count = self.pmu.events[*event].count_of_call(program, call.loop_count);
+                    self.counts[*event] = start.wrapping_add(count);
+                    if round >= batch.warm_up {
+                        samples.push(Sample { start, end: self.counts[*event] });
+                    }
+                }
+            }
+        }
+        samples
+    }
+}
