@@ -8,6 +8,7 @@ use crate::placement;
 use crate::ruler::sentinel_loops;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
+use cyclescope_events::EventCode;
 use cyclescope_exec::ProgramCall;
 use std::time::Duration;
 
@@ -60,6 +61,36 @@ impl MeasurementSession<'_> {
         let replicate = if instances > 1 { number % instances } else { number };
         acquisition.layouts.push(LayoutData { replicate, copies, ruler_loops, samples });
         Ok(())
+    }
+
+    /// Counts these events in one more layout, in a worker process of its own. Returns the counts of
+    /// each event.
+    pub(super) fn count_layout(
+        &mut self,
+        acquisition: &mut Acquisition,
+        events: &[EventCode],
+    ) -> Result<Vec<LayoutData>, RunError> {
+        let placements = self.placements_per_layout(acquisition.rounds);
+        let (warm_up, rounds) = if placements > 1 { (0, 1) } else { (acquisition.warm_up, acquisition.rounds) };
+        let (schedule, (copies, ruler_loops)) = self.build_schedule(acquisition, placements, warm_up, rounds)?;
+        self.executor.renew_process();
+        if let Some(calls) = acquisition.training {
+            // The worker that is trained has the events open.
+            schedule.count(self.executor, events)?;
+            self.train_predictors(&schedule, calls, acquisition)?;
+        }
+        let counts = schedule.count(self.executor, events)?;
+        let replicate = acquisition.layouts.len();
+        let layouts = counts.into_iter().map(|placed| {
+            let mut placed = placed.into_iter();
+            let mut samples = placed.next().expect("a layout has at least one placement");
+            placed.for_each(|more| samples.append(more));
+            LayoutData { replicate, copies: copies.clone(), ruler_loops, samples }
+        });
+        let layouts: Vec<LayoutData> = layouts.collect();
+        // The number of layouts chooses the next one's addresses.
+        acquisition.layouts.extend(layouts.first().cloned());
+        Ok(layouts)
     }
 
     /// Places the programs of a layout in this number of placements. Returns its repeats and ruler

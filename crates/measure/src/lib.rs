@@ -13,6 +13,7 @@ mod body_length;
 pub mod contrast;
 mod cost_judgement;
 pub mod estimate;
+mod event_counts;
 mod layouts;
 mod measurement_progress;
 mod measurement_session;
@@ -32,6 +33,7 @@ pub mod study;
 mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
+pub use event_counts::{EventPass, count_events, plan_event_passes};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{COPIES_PRECISION, LengthenBy, Plan, Precision};
 pub use plan_limits::CODE_MOST;

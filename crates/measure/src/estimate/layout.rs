@@ -146,6 +146,18 @@ fn effective_copies(cost: &CostFormula, copies: &[[f64; 3]]) -> f64 {
 }
 
 impl LayoutData {
+    /// Raw units per copy, from all rounds: durations, or counts of an event.
+    pub(crate) fn raw_cost(&self, shape: &RoundShape, cost: &CostFormula) -> f64 {
+        let rounds: Vec<&[f64]> = self.samples.rounds().collect();
+        cost_slope(cost, &self.copies_in_all(shape), [0, 2]).evaluate(&mean_durations(&rounds))
+    }
+
+    /// How often each snippet runs in a call of each length.
+    fn copies_in_all(&self, shape: &RoundShape) -> Vec<[f64; 3]> {
+        let in_all = |copies: &[usize; 3]| copies.map(|copies| copies as f64 * shape.loop_count as f64);
+        self.copies.iter().map(in_all).collect()
+    }
+
     /// Figures of the layout from its rounds below these limits; `None` where they are too few.
     pub(super) fn estimate_layout(
         &self,
@@ -166,8 +178,7 @@ impl LayoutData {
         let gauge = self.gauge(shape);
         let scale = gauge.read(&mean);
         let rate = scale.rate;
-        let in_all = |copies: &[usize; 3]| copies.map(|copies| copies as f64 * shape.loop_count as f64);
-        let copies: Vec<[f64; 3]> = self.copies.iter().map(in_all).collect();
+        let copies = self.copies_in_all(shape);
         let whole = cost_slope(cost, &copies, [0, 2]);
         let raw = whole.evaluate(&mean);
         let over = |rounds: &[&[f64]]| {

@@ -9,6 +9,7 @@ pub mod aperf;
 mod call_record;
 pub mod caveat;
 pub mod container;
+pub mod counter_record;
 pub mod front_end;
 pub mod quantity;
 pub mod record;

@@ -4,6 +4,7 @@ use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
 pub use crate::result::call_record::CallRecord;
 use crate::result::caveat::{Caveat, fall_short};
+use crate::result::counter_record::CounterRecord;
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
 use cyclescope_code::program::ColdStart;
@@ -209,6 +210,16 @@ pub struct RunRecord {
     pub latency: Option<Quantity>,
     /// What each call waits for in `latency`.
     pub latency_by: Option<SerializedBy>,
+    /// Counts of events per copy, and ratios, in the order asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
+    /// Number of passes that the events were counted in; `None` without events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter_passes: Option<usize>,
+    /// Core cycles per copy by the counter, to compare with `cost`; `None` if it is not readable, or
+    /// without `counters`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_cycles: Option<Quantity>,
     /// Readings of one more layout, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<RawReadings>,
