@@ -2,6 +2,7 @@
 
 #![warn(unreachable_pub)]
 
+mod event_columns;
 pub mod points;
 mod setup_advice;
 pub mod study;
@@ -341,6 +342,9 @@ impl RunOutcome {
             throughput: None,
             latency: None,
             latency_by: None,
+            counters: Vec::new(),
+            counter_passes: None,
+            counted_cycles: None,
             counts: None,
             looped: None,
             unrolled: None,

@@ -1,5 +1,6 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
+use super::event_columns::PlannedCounts;
 use super::setup_advice::{adapt_advice, adapt_advice_of_error};
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{further_caveats, rank_variants};
@@ -9,6 +10,7 @@ use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::CaveatKind;
@@ -77,6 +79,9 @@ pub(super) struct RunPlan {
     /// Whether the result includes the readings of one more layout.
     #[serde(default)]
     counts: bool,
+    /// Events to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counters: Option<CounterRequest>,
     /// What each call of a function waits for.
     #[serde(default)]
     serialized: Option<SerializedBy>,
@@ -140,6 +145,7 @@ impl RunStudy {
             versus: Vec::new(),
             names: Vec::new(),
             counts: false,
+            counters: None,
             serialized: None,
             beside: None,
             setup: None,
@@ -170,6 +176,17 @@ impl RunStudy {
     pub fn with_raw_readings(mut self, wanted: bool) -> RunStudy {
         self.plan.counts = wanted;
         self
+    }
+
+    /// Counts events beside the cost.
+    pub fn with_counters(mut self, request: Option<CounterRequest>) -> RunStudy {
+        self.plan.counters = request;
+        self
+    }
+
+    /// The events that are counted beside the cost.
+    pub fn counters(&self) -> Option<&CounterRequest> {
+        self.plan.counters.as_ref()
     }
 
     /// Sets what each call of the function waits for, as in its snippets. If a call is short, also
@@ -260,6 +277,9 @@ impl RunStudy {
         let variants = 1 + plan.versus.len();
         if variants > VARIANTS_MOST || !(plan.names.is_empty() || plan.names.len() == variants) {
             return Err(ContainerError::damaged_fact("versus", "it has too many variants, or other names"));
+        }
+        if plan.counters.as_ref().is_some_and(|request| !request.is_sound()) {
+            return Err(ContainerError::damaged_fact("counters", "a column has no event"));
         }
         let study = RunStudy::from_plan(plan, failing_opener());
         let subjects = study.subjects()?;
@@ -372,6 +392,8 @@ impl RunStudy {
         for instances in question.snippets() {
             require_room(plan, &instances[0], executor.arena_len())?;
         }
+        let planned = self.plan.counters.as_ref();
+        let planned = planned.map(|request| PlannedCounts::plan(request, executor, answers)).transpose()?;
         let headline = self.measure_headline(&question, executor, answers, follow)?;
         let HeadlineRuns { runs, plan, obstacle } = &headline;
         let facts = |run: usize| {
@@ -420,6 +442,9 @@ impl RunStudy {
             if record.setup_cost.is_none() {
                 record.caveats.extend(check_front_end(&record, snippets[0].outline(false).instructions));
             }
+        }
+        if let Some(planned) = planned {
+            planned.count(executor, &question, plan, &runs[0], &mut record)?;
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
