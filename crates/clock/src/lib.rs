@@ -58,6 +58,8 @@ pub mod ab;
 mod at_end;
 #[cfg(feature = "std")]
 mod cycle_clock;
+#[cfg(all(feature = "std", target_os = "linux"))]
+mod event_counter;
 #[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
@@ -79,6 +81,8 @@ pub use calibration::{Calibration, Scale};
 pub use cpu::{Feature, Missing};
 #[cfg(feature = "std")]
 pub use cycle_clock::{Begun, CycleClock, Span};
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub use event_counter::{CounterDifference, CounterReading, EventCounter, read_cpu_number};
 pub use pair::{Counts, Pair, hide, keep};
 #[cfg(feature = "std")]
 pub use region::{Region, Timed};
