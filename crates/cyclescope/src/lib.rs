@@ -39,6 +39,7 @@ pub mod study;
 pub use cyclescope_code::{asm, clock, context, pasted, program, snippet};
 pub use cyclescope_core::{error, input, machine, process_state, random, statistics, unit};
 pub use cyclescope_doctor as doctor;
+pub use cyclescope_events as events;
 pub use cyclescope_exec as executor;
 pub use cyclescope_measure as measure;
 pub use cyclescope_measure::result::{self, aperf, caveat, record};

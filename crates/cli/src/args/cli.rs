@@ -4,6 +4,7 @@ use super::ab::AbArgs;
 use super::clock::ClockArgs;
 use super::common::CommonArgs;
 use super::compare::CompareArgs;
+use super::counters::CountersArgs;
 use super::evaluate::EvaluateArgs;
 use super::instr::InstrArgs;
 use super::marker::MarkerArgs;
@@ -40,6 +41,8 @@ pub enum CliCommand {
     Marker(MarkerArgs),
     /// List the timing methods, or print one as source code for your own program
     Clock(ClockArgs),
+    /// List the events that counters count here, or count those of other programs
+    Counters(CountersArgs),
     /// Compare two result files, or one with a published table
     Compare(CompareArgs),
     /// Recompute a result from its evidence, or measure it again

@@ -79,7 +79,7 @@ fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
             Some(CliCommand::Evaluate(_) | CliCommand::Marker(_)) => (false, false),
             // Compare, replay and ab name the option in errors of their own.
             None | Some(CliCommand::Compare(_) | CliCommand::Replay(_) | CliCommand::Ab(_)) => (false, false),
-            Some(CliCommand::Doctor | CliCommand::Clock(_)) => (false, true),
+            Some(CliCommand::Doctor | CliCommand::Clock(_) | CliCommand::Counters(_)) => (false, true),
         },
     };
     match (nothing, kept) {

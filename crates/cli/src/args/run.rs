@@ -3,6 +3,7 @@
 use super::call::CallArgs;
 use super::call_target::{CallTarget, parse_call_target};
 use super::common::parse_snippet;
+use super::counters::EventArgs;
 use super::number::{MEASURING_HEADING, parse_confidence, parse_precision, parse_seconds};
 use super::points::{POINTS_HEADING, PointsArgs};
 use super::region::RegionArgs;
@@ -133,6 +134,9 @@ pub struct RunArgs {
     /// Measure the first run with these parts cold, separated by commas
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<ColdPart>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub events: EventArgs,
     #[command(flatten)]
     #[serde(flatten)]
     pub region: RegionArgs,

@@ -10,6 +10,7 @@ mod capture;
 pub mod compiler;
 pub mod debug_info;
 pub mod elf;
+pub mod event_request;
 pub mod function;
 pub mod function_fault;
 mod function_memory;

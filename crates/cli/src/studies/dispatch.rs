@@ -1,6 +1,6 @@
 //! Dispatches the command line to its command.
 
-use super::{ab, clocks, compare, doctor, evaluate, generic_study, instr, marker, points, replay, run, show};
+use super::{ab, clocks, compare, counters, doctor, evaluate, generic_study, instr, marker, points, replay, run, show};
 use crate::args::{CliCommand, CommonArgs, Invocation, RunArgs};
 use crate::input::source;
 use crate::output::{Failure, Output};
@@ -30,6 +30,7 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
         Some(CliCommand::Instr(args)) => instr::run_instr(common, args, output),
         Some(CliCommand::Marker(args)) => marker::run_marker(common, args, output),
         Some(CliCommand::Clock(args)) => clocks::run_clock(common, args, output),
+        Some(CliCommand::Counters(args)) => counters::run_counters(common, args, output),
         Some(CliCommand::Compare(args)) => compare::run_compare(common, args, output),
         Some(CliCommand::Replay(args)) => replay::run_replay(common, args, output),
         Some(CliCommand::Ab(args)) => ab::run_ab(common, args, output),

@@ -4,6 +4,7 @@ mod ab;
 mod clocks;
 mod commands;
 mod compare;
+mod counters;
 mod dispatch;
 mod doctor;
 mod evaluate;

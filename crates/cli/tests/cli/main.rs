@@ -6,6 +6,7 @@ mod broken_benchmarks;
 mod calls;
 mod clock;
 mod compare;
+mod counters;
 mod damaged_evidence;
 mod elf;
 mod evaluate;

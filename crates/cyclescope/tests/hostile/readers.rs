@@ -3,6 +3,8 @@
 
 use super::dossier;
 use cyclescope::asm;
+use cyclescope::events::{CounterRequest, EventCatalog, EventTable};
+use cyclescope::machine::Machine;
 use cyclescope::pasted::read_pasted;
 use cyclescope::study::ResumableSession;
 use cyclescope::study::ab;
@@ -31,6 +33,7 @@ pub struct Reader {
 /// All readers.
 pub const READERS: &[Reader] = &[
     Reader { name: "assembly", shape: InputShape::Bytes, read: assembly },
+    Reader { name: "events", shape: InputShape::Table, read: events },
     Reader { name: "evidence_evaluate", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_instr", shape: InputShape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_marker", shape: InputShape::WholeJson, read: dossier::replayed },
@@ -63,6 +66,18 @@ fn assembly(bytes: &[u8]) {
         let _ = parsed.map(|listing| listing.text());
     }
     let _ = asm::parse_hex(text).map(|bytes| asm::Listing::from_bytes(&bytes).text());
+}
+
+/// A table of events, and a request of its events.
+fn events(bytes: &[u8]) {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(table) = EventTable::parse(&text) else { return };
+    let catalog = EventCatalog::new(MACHINE.get_or_init(Machine::detect), table);
+    let names: Vec<String> = catalog.set_names().iter().map(|name| format!("@{name}")).collect();
+    let request = CounterRequest::parse(&names.join(","), &catalog).expect("every set is known");
+    assert!(request.is_sound());
+    let _ = CounterRequest::parse(&text, &catalog);
 }
 
 /// A list of instructions.

@@ -35,6 +35,7 @@ pub fn inputs_of(name: &str) -> Vec<Vec<u8>> {
     }
     let texts: &[&str] = match name {
         "assembly" => &ASSEMBLY,
+        "events" => &EVENTS,
         "forms" => &FORMS,
         "pasted" => &PASTED,
         "published" => &PUBLISHED,
@@ -57,6 +58,10 @@ const ASSEMBLY: [&str; 5] = [
     "addl $1, 8(%rax,%rbx,2); movq %rax, %xmm0; lock xaddq %rcx, (%rdi)",
     ".byte 0x0f, 0x0b; mov rax, 0x1122334455667788; lea r8, [rip + 1f]; 1: nop",
     "48 0f af c0 c5 f8 77 62 f1 7c 48 58 c1",
+];
+const EVENTS: [&str; 2] = [
+    "design core = Zen 4, Zen 5\ncore | uops | event=0xaa,umask=7,cmask=2,inv,edge | a manual\nset two = uops cycles:uk r02c2\n",
+    "mine | cpu/event=0x1c2/ # mine\nmine2 | r5301c2\nset all = mine mine2 page-faults uops/cycles\n",
 ];
 const FORMS: [&str; 2] = [
     "instruction,operands,measure,init,size,isa,immediate,sequence\nadd,\"r64, r64\",both,,,,,\nvpaddd,*,latency,,256,,,\n\

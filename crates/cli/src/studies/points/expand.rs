@@ -37,6 +37,10 @@ pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequ
         let remedy = "leave --counts out, or measure one of them alone";
         return Err(Failure::usage("--counts prints the readings of one snippet, and there are several", Some(remedy)));
     }
+    if args.events.counters.is_some() {
+        let remedy = "leave --counters out, or measure one of them alone";
+        return Err(Failure::usage("--counters counts events of one snippet, and there are several", Some(remedy)));
+    }
     match (&args.points.sweep, args.list()) {
         (Some(_), Some(_)) => {
             let remedy = "leave out --from or --sweep";

@@ -7,6 +7,7 @@ mod report;
 use crate::args::repro;
 use crate::args::{self, CommonArgs, ReplayArgs, RunArgs};
 use crate::input::call_parameters::CallParameters;
+use crate::input::event_request::read_request;
 use crate::input::function_fault;
 use crate::input::source;
 use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
@@ -37,6 +38,7 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let FoundTarget { target, names, machine } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
     require_runnable(common, &target)?;
+    let counters = read_request(&args.events, &machine)?;
     let repro = repro::format_repro(NAME, args, common, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
@@ -44,7 +46,8 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     libraries.load_and_run(common.json, |loaded| {
         let study = build_study(common, &machine, (&target, loaded), &request, &repro)?;
         let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
-        let mut study = study.with_raw_readings(args.counts).with_both_figures(true);
+        let study = study.with_raw_readings(args.counts).with_counters(counters.clone());
+        let mut study = study.with_both_figures(true);
         drive_study(&RunView, &mut study, order, output)
     })
 }
@@ -162,7 +165,7 @@ pub fn measure_again(
     require_runnable(common, &target)?;
     let study = build_study(common, &machine, (&target, &[]), &request, &repro)?;
     let order = StudyOrder::new(common, &machine, &repro)?;
-    let study = study.with_variant_names(kept.variant_names().to_vec());
+    let study = study.with_variant_names(kept.variant_names().to_vec()).with_counters(kept.counters().cloned());
     let mut study = study.with_raw_readings(kept.wants_raw_readings()).with_both_figures(kept.wants_both_figures());
     drive_study(&RunView, &mut study, order, output)
 }

@@ -1,6 +1,6 @@
 //! Prints a result as text, in lines of at most 80 characters.
 
-use super::cost_text::{format_cycles, shorten_snippet};
+use super::cost_text::{format_cycles, format_interval, shorten_snippet};
 use super::ranking::print_ranking;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
@@ -25,6 +25,7 @@ pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failu
     }
     print_call_costs(record, output)?;
     print_loop_costs(record, output)?;
+    print_counters(record, output)?;
     match &record.versus {
         _ if !record.variants.is_empty() => print_ranking(&record.variants, output)?,
         Some(versus) => print_versus(record, versus, output)?,
@@ -77,6 +78,21 @@ fn describe_region(region: &RegionRecord) -> String {
          {instructions} instructions and begins after the last has ended{restored}",
         escape_controls(from)
     )
+}
+
+/// Prints the counts of events.
+fn print_counters(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    let Some(passes) = record.counter_passes else { return Ok(()) };
+    output.write_line("")?;
+    let widest = record.counters.iter().map(|counter| counter.name.chars().count()).max().unwrap_or(0);
+    for counter in &record.counters {
+        let value = format_interval(&counter.quantity).unwrap_or_else(|| "no number".to_string());
+        let pass = if passes > 1 { format!("pass {}", counter.pass) } else { String::new() };
+        let note = counter.lost.clone().unwrap_or(pass);
+        let line = format!("  {:widest$}  {value:<24} {}", escape_controls(&counter.name), output.faint(&note));
+        output.write_line(line.trim_end())?;
+    }
+    Ok(())
 }
 
 /// Prints the costs of overlapping and of serialized calls of a function, if both were measured.
@@ -337,6 +353,13 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         let clock = aperf.core_mhz.map_or(String::new(), |mhz| format!("; core clock {mhz:.0} MHz"));
         let ruler = aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
         lines.push(format!("APERF: {:.4} cycles per TSC tick{ruler}{clock}", aperf.cycles_per_tick));
+    }
+    if let Some(passes) = record.counter_passes {
+        let passes = if passes > 1 { format!(" in {passes} passes") } else { String::new() };
+        lines.push(format!("events per copy, counted in further layouts{passes}"));
+    }
+    if let Some(cycles) = &record.counted_cycles {
+        lines.push(format!("the core-cycles counter: {} per copy", format_cycles(cycles)));
     }
     if !record.changed.is_empty() {
         lines.push(format!("the code changed this state, and the module restored it: {}", record.changed.join(", ")));
