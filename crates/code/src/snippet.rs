@@ -5,7 +5,7 @@ use crate::context::FloatElement;
 use crate::program::{EntryState, LoopObstacle, LoopPlan, VectorSetup, is_always_taken};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{
-    Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess, Register,
+    Code, Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess, Register,
     UsedMemory,
 };
 
@@ -38,7 +38,8 @@ pub struct SnippetOutline {
     pub memory_accesses: usize,
     /// Whether the snippet or its init code accesses memory.
     pub touches_memory: bool,
-    /// Number of init-code instructions that write memory, such as those that link a list.
+    /// Number of init-code instructions that write registers to memory, such as those that link a
+    /// list.
     pub prepared: usize,
     /// Processor state that it needs.
     pub world: EntryState,
@@ -132,7 +133,8 @@ impl Snippet {
                     outline.taken_branches += usize::from(is_always_taken(&instruction));
                     outline.memory_accesses += usize::from(touches);
                 } else {
-                    outline.prepared += usize::from(info.used_memory().iter().any(writes_memory));
+                    let is_constant = instruction.code() == Code::Mov_rm32_imm32;
+                    outline.prepared += usize::from(!is_constant && info.used_memory().iter().any(writes_memory));
                 }
                 for register in info.used_registers() {
                     outline.note_register(register.register());
@@ -267,6 +269,8 @@ mod tests {
         let init = [0x49, 0x8b, 0x06, 0x49, 0x89, 0x06, 0x49, 0x8d, 0x06, 0x49, 0x01, 0x06];
         let prepared = |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).prepared;
         assert_eq!((prepared(&[0x90], &init), prepared(&init, &[])), (2, 0));
+        // mov dword ptr [r14], 1: data, and no link.
+        assert_eq!(prepared(&[0x90], &[0x41, 0xc7, 0x06, 1, 0, 0, 0]), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::number::{MEASURING_HEADING, parse_confidence, parse_precision, parse_
 use super::points::{POINTS_HEADING, PointsArgs};
 use super::region::RegionArgs;
 use super::serialized;
+use super::sweep::is_variable_name;
 use clap::{Args, ValueEnum};
 use cyclescope::measure::Precision;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,16 @@ pub struct RunArgs {
     /// Assemble the snippet, --init and --setup with this external assembler [default: built in]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib", "elf"])]
     pub assembler: Option<ExternalAssembler>,
+    /// Define a name for --assembler; repeat it for several. `as` and `llvm-mc` take numbers
+    #[arg(long, short = 'D', value_name = "NAME[=VALUE]", requires = "assembler", value_parser = parse_definition)]
+    pub define: Vec<String>,
+    /// Include this file in front of the text for --assembler; repeat it for several
+    #[arg(long, short = 'P', value_name = "FILE", requires = "assembler")]
+    pub include: Vec<String>,
+    /// Search this folder for files that the text for --assembler includes, after the folder of
+    /// --file; repeat it for several
+    #[arg(long, short = 'I', value_name = "DIR", requires = "assembler")]
+    pub include_dir: Vec<String>,
     /// Function to measure in the file of --c, --lib or --elf: its name, mangled, demangled or the
     /// end of it such as Foo::bar, or a call such as 'crc32(0, buffer, size)' with the values of
     /// --arg [default with --c: f]
@@ -154,6 +165,15 @@ impl RunArgs {
     }
 }
 
+/// Accepts `NAME` and `NAME=VALUE`.
+fn parse_definition(text: &str) -> Result<String, String> {
+    let name = text.split('=').next().unwrap_or_default();
+    match is_variable_name(name.trim_start_matches('_')) && !text.contains('\n') {
+        true => Ok(text.to_string()),
+        false => Err("write it as NAME or NAME=VALUE, with a name of letters, digits and `_`".to_string()),
+    }
+}
+
 /// Assemblers other than the built-in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -166,6 +186,10 @@ pub enum ExternalAssembler {
     LlvmMc,
     /// YASM, NASM's syntax
     Yasm,
+    /// UASM, MASM's syntax
+    Uasm,
+    /// JWasm, MASM's syntax
+    Jwasm,
 }
 
 /// Assembly syntaxes.

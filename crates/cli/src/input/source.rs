@@ -3,8 +3,9 @@
 use crate::args::template;
 use crate::args::{AssemblySyntax, RunArgs};
 use crate::input::assembler;
+use crate::input::object_code::AssembledCode;
 use crate::output::{Failure, print_warning};
-use cyclescope::asm::{self, Listing};
+use cyclescope::asm::{self, Listing, SnippetData};
 use cyclescope::error::{BadSnippet, Unavailable};
 use cyclescope::input::{self, InputDefect, InputKind};
 use cyclescope::machine::Machine;
@@ -67,10 +68,11 @@ fn parse_machine_code(hex: &str) -> Result<SourceCode, Failure> {
     let bytes = asm::parse_hex(hex).map_err(|error| explain_unswept(Failure::from_snippet(&error, hex), hex))?;
     let parsed = ParsedCode::from_bytes(&bytes)?;
     let shown = parsed.listing.text();
-    Ok(SourceCode { parsed, source: hex.to_string(), shown, init: String::new() })
+    Ok(SourceCode { parsed, source: hex.to_string(), shown, ..SourceCode::default() })
 }
 
 /// Code with the text that it comes from.
+#[derive(Default)]
 struct SourceCode {
     parsed: ParsedCode,
     /// The whole text, to which positions refer.
@@ -79,6 +81,10 @@ struct SourceCode {
     shown: String,
     /// Assembly that the text wants to run before, in Intel syntax.
     init: String,
+    /// Constants and variables of the text.
+    data: Option<SnippetData>,
+    /// --init and --setup, if an external assembler has read them with the text.
+    further: Option<[ParsedCode; 2]>,
 }
 
 /// Adds a hint if the text has a variable without a sweep.
@@ -91,12 +97,18 @@ fn explain_unswept(failure: Failure, text: &str) -> Failure {
 
 /// Reads the code of a text, which must be one region.
 fn read_code(args: &RunArgs, text: String) -> Result<SourceCode, Failure> {
-    if args.assembler.is_some() {
+    if let Some(assembler) = args.assembler {
+        let [init, setup] = [&args.init, &args.call_with.setup].map(|text| text.as_deref().unwrap_or_default());
+        let AssembledCode { codes, data } = assembler::run_assembler(assembler, args, [&text, init, setup])?;
+        let [code, init, setup] = codes.map(|code| ParsedCode::from_bytes(&code));
+        let further = Some([init?, setup?]);
         return Ok(SourceCode {
-            parsed: parse_code(args, &text)?,
+            parsed: code?,
             shown: text.clone(),
             source: text,
-            init: String::new(),
+            data,
+            further,
+            ..SourceCode::default()
         });
     }
     let mut found = read_text(args, &text)?;
@@ -108,8 +120,9 @@ fn read_code(args: &RunArgs, text: String) -> Result<SourceCode, Failure> {
     }
     warn_of_dropped(&found);
     match found.regions.pop().map(|region| region.code) {
-        Some(Ok(RegionCode { listing, text: shown, init, .. })) => {
-            Ok(SourceCode { parsed: ParsedCode { listing, has_places: true }, source: text, shown, init })
+        Some(Ok(RegionCode { listing, text: shown, init, data, .. })) => {
+            let parsed = ParsedCode { listing, has_places: true };
+            Ok(SourceCode { parsed, source: text, shown, init, data, further: None })
         }
         Some(Err(error)) => Err(Failure::from_snippet(&error, &text)),
         None => Err(no_instructions()),
@@ -122,33 +135,62 @@ pub fn read_regions(args: &RunArgs) -> Result<Option<(String, PastedText)>, Fail
         return Ok(None);
     }
     let Some(text) = read_snippet_text(args)? else { return Ok(None) };
-    let found = read_text(args, &text)?;
-    Ok((found.regions.len() > 1).then_some((text, found)))
+    let mut found = read_text(args, &text)?;
+    if found.regions.len() < 2 {
+        return Ok(None);
+    }
+    let has_data = found.regions.iter().flat_map(|region| &region.code).any(|code| code.data.is_some());
+    if has_data && (args.init.is_some() || args.call_with.setup.is_some()) {
+        let remedy = "leave one region, or measure them without --init and --setup";
+        return Err(Failure::usage("a text with data and several regions has no --init and no --setup", Some(remedy)));
+    }
+    place_data(&mut found);
+    Ok(Some((text, found)))
+}
+
+/// Places the data that each region uses.
+fn place_data(found: &mut PastedText) {
+    for region in &mut found.regions {
+        if let Ok(code) = &mut region.code
+            && let Err(error) = code.place_data()
+        {
+            region.code = Err(error);
+        }
+    }
 }
 
 /// What was made of the text that the options name.
 pub fn read_shown(args: &RunArgs) -> Result<PastedText, Failure> {
     if args.assembler.is_none() && args.source.hex.is_none() {
         let text = read_snippet_text(args)?.unwrap_or_default();
-        return read_text(args, &text);
+        let mut found = read_text(args, &text)?;
+        place_data(&mut found);
+        return Ok(found);
     }
-    let assembled = match &args.source.hex {
+    let SourceCode { parsed, shown, data, .. } = match &args.source.hex {
         Some(hex) => parse_machine_code(hex)?,
         None => read_code(args, read_snippet_text(args)?.unwrap_or_default())?,
     };
-    let code = RegionCode { listing: assembled.parsed.listing, text: assembled.shown, ..RegionCode::default() };
+    let code = RegionCode { listing: parsed.listing, text: shown, data, ..RegionCode::default() };
     let regions = vec![PastedRegion { name: String::new(), line: 1, code: Ok(code) }];
     let source = if args.source.hex.is_some() { "machine code" } else { "text for another assembler" };
-    Ok(PastedText { source, syntax: None, regions, dropped: Vec::new() })
+    let mut found = PastedText { source, syntax: None, regions, dropped: Vec::new() };
+    place_data(&mut found);
+    Ok(found)
 }
 
 /// Reads a text in the syntax of the options.
 pub fn read_text(args: &RunArgs, text: &str) -> Result<PastedText, Failure> {
+    read_text_with_data(args, text, None)
+}
+
+/// Reads a text that may use labels of the snippet's data.
+fn read_text_with_data(args: &RunArgs, text: &str, data: Option<&SnippetData>) -> Result<PastedText, Failure> {
     let syntax = args.syntax.map(|syntax| match syntax {
         AssemblySyntax::Intel => asm::InstructionSyntax::Intel,
         AssemblySyntax::Att => asm::InstructionSyntax::Att,
     });
-    let mut found = pasted::read_pasted(text, syntax).map_err(|error| {
+    let mut found = pasted::read_with_data(text, syntax, data).map_err(|error| {
         explain_file(&error, text).unwrap_or_else(|| explain_unswept(Failure::from_snippet(&error, text), text))
     })?;
     distinguish_regions(&mut found.regions);
@@ -236,14 +278,21 @@ fn finish_snippet(
     code: SourceCode,
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
-    let SourceCode { parsed: code, source, shown, init: own_init } = code;
+    let SourceCode { parsed: mut code, source, shown, init: own_init, data, further } = code;
     let init_text = args.init.as_deref().unwrap_or_default();
-    let init = parse_code(args, init_text)?;
     let setup_text = args.call_with.setup.as_deref().unwrap_or_default();
-    let setup = parse_code(args, setup_text)?;
-    let own_init = asm::parse_assembly(&own_init).map_err(|error| Failure::from_snippet(&error, &own_init))?;
+    let [mut init, mut setup] = match further {
+        Some(further) => further,
+        None => [parse_code(args, init_text, data.as_ref())?, parse_code(args, setup_text, data.as_ref())?],
+    };
+    let mut own_init = asm::parse_assembly(&own_init).map_err(|error| Failure::from_snippet(&error, &own_init))?;
+    let mut listings = [&mut code.listing, &mut init.listing, &mut setup.listing, &mut own_init];
+    let data_init = match &data {
+        Some(data) => data.place(&mut listings).map_err(|error| Failure::from_snippet(&error, &source))?,
+        None => Vec::new(),
+    };
     let [bytes, setup_bytes] = [&code, &setup].map(|code| code.listing.bytes());
-    let init_bytes = &[own_init.bytes(), init.listing.bytes()].concat();
+    let init_bytes = &[&data_init, own_init.bytes(), init.listing.bytes()].concat();
     if bytes.is_empty() {
         return Err(no_instructions());
     }
@@ -290,28 +339,35 @@ pub fn parse_checked(text: &str, machine: &Machine) -> Result<Listing, Failure> 
 }
 
 /// Parsed code, and whether its instructions have positions in a text.
+#[derive(Default)]
 struct ParsedCode {
     listing: Listing,
     has_places: bool,
 }
 
-/// Parses init code or a setup, in the built-in syntax or for an external assembler.
-fn parse_code(args: &RunArgs, text: &str) -> Result<ParsedCode, Failure> {
-    match args.assembler {
-        Some(_) if text.trim().is_empty() => ParsedCode::from_bytes(&[]),
-        Some(assembler) => ParsedCode::from_bytes(&assembler::run_assembler(assembler, text)?),
-        None => {
-            let mut found = read_text(args, text)?;
-            if found.regions.len() > 1 {
-                let message = format!("the text of --init or --setup has {} regions", found.regions.len());
-                return Err(Failure::usage(message, Some("leave one")));
-            }
-            warn_of_dropped(&found);
-            let code = found.regions.pop().map_or(Ok(RegionCode::default()), |region| region.code);
-            let listing = code.map_err(|error| Failure::from_snippet(&error, text))?.listing;
-            Ok(ParsedCode { listing, has_places: true })
-        }
+/// Parses init code or a setup, which may use labels of the snippet's data. With machine code as
+/// snippet, an external assembler reads them alone.
+fn parse_code(args: &RunArgs, text: &str, data: Option<&SnippetData>) -> Result<ParsedCode, Failure> {
+    if text.trim().is_empty() {
+        return Ok(ParsedCode::default());
     }
+    if let Some(assembler) = args.assembler {
+        let AssembledCode { codes: [code, ..], data } = assembler::run_assembler(assembler, args, [text, "", ""])?;
+        return if data.is_some() { Err(refuse_own_data()) } else { ParsedCode::from_bytes(&code) };
+    }
+    let mut found = read_text_with_data(args, text, data)?;
+    if found.regions.len() > 1 {
+        let message = format!("the text of --init or --setup has {} regions", found.regions.len());
+        return Err(Failure::usage(message, Some("leave one")));
+    }
+    warn_of_dropped(&found);
+    let code = found.regions.pop().map_or(Ok(RegionCode::default()), |region| region.code);
+    let RegionCode { listing, data, .. } = code.map_err(|error| Failure::from_snippet(&error, text))?;
+    if data.is_some() { Err(refuse_own_data()) } else { Ok(ParsedCode { listing, has_places: true }) }
+}
+
+fn refuse_own_data() -> Failure {
+    Failure::usage("--init and --setup have no data of their own", Some("write it in the text of the snippet"))
 }
 
 /// Checks machine code against the CPU's features.

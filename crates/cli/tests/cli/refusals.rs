@@ -221,3 +221,32 @@ fn hostile_snippet_does_not_affect_the_next_one() {
         cyclescope_skipped::report_left_out("no AVX to run VZEROALL");
     }
 }
+
+#[test]
+fn data_that_no_register_reaches_is_refused() {
+    let data = "section .data\nx: dd 1\nsection .text\n";
+    let every = "mov eax, [x]\nadd rbp, rbx\nadd rsi, rdi\nadd rdx, rcx\n";
+    assert_error(&[&format!("{data}{every}")], 2, "each register that could hold the address");
+    assert_error(&[&format!("{data}mov eax, [rbx + rcx*4 + x]\n")], 2, "address");
+    assert_error(
+        &["--init", "section .data\ny: dd 1\nsection .text\nmov eax, [y]\n", "nop"],
+        2,
+        "no data of their own",
+    );
+    if has_for_part("nasm") {
+        assert_error(&["--assembler", "nasm", &format!("{data}mov rax, x\n")], 2, "address of data");
+    }
+}
+
+#[test]
+fn options_of_assemblers_need_an_assembler_that_is_installed() {
+    assert_error(&["-D", "N=1", "nop"], 2, "--assembler");
+    assert_error(&["--assembler", "nasm", "-D", "1=1", "nop"], 2, "NAME=VALUE");
+    let empty = tempfile::tempdir().expect("a folder");
+    for assembler in ["uasm", "jwasm"] {
+        let mut command = cyclescope(&["run", "--assembler", assembler, "nop"]);
+        let answer = answer(command.env("PATH", empty.path()));
+        assert_eq!(answer.code, Some(3));
+        assert!(answer.stderr.contains(&format!("assembler {assembler} is not available")), "{answer:?}");
+    }
+}

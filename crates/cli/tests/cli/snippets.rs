@@ -125,6 +125,63 @@ fn macros_of_other_assemblers_work() {
     }
 }
 
+/// Constants, a table and a pointer in two dialects.
+const NASM_DATA: &str = "section .data\nalign 16\nx: dd 1.0, 2.0, 3.0, 4.0\ntable times 4 dd 7\np: dq x\n\
+    section .text\naddps xmm0, [rel x]\nmov eax, [table + rcx*4]\n";
+const GNU_DATA: &str = ".data\nx: .float 1, 2, 3, 4\ntable: .long 7, 7, 7, 7\np: .quad x\n\
+    .text\naddps x(%rip), %xmm0\nmov table(,%rcx,4), %eax\n";
+
+#[test]
+fn code_reaches_its_data_with_each_assembler() {
+    // addps xmm0, [rbp]; mov eax, [rbp+rcx*4+0x10]
+    let code = "0f 58 85 00 00 00 00 8b 84 8d 10 00 00 00";
+    for (assembler, text, init) in [
+        ("", NASM_DATA, "xor ecx, ecx; mov rdx, [p]; movaps xmm0, [rdx]"),
+        ("nasm", NASM_DATA, "xor ecx, ecx; mov rdx, [p]; movaps xmm0, [rdx]"),
+        ("yasm", NASM_DATA, "xor ecx, ecx; mov rdx, [p]; movaps xmm0, [rdx]"),
+        ("", GNU_DATA, "xor %ecx, %ecx; mov p(%rip), %rdx; movaps (%rdx), %xmm0"),
+        ("as", GNU_DATA, "xor %ecx, %ecx; mov p(%rip), %rdx; movaps (%rdx), %xmm0"),
+        ("llvm-mc", GNU_DATA, "xor %ecx, %ecx; mov p(%rip), %rdx; movaps (%rdx), %xmm0"),
+    ] {
+        if !assembler.is_empty() && !has_for_part(assembler) {
+            continue;
+        }
+        let with = if assembler.is_empty() { vec![] } else { vec!["--assembler", assembler] };
+        let line = measured(&[&["--quick", "--init", init][..], &with, &[text]].concat());
+        assert_eq!(line["bytes"], code, "{assembler}: {text}");
+    }
+}
+
+#[test]
+fn assemblers_take_definitions_and_included_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("text").to_string()
+    };
+    let path = folder.path().to_str().expect("text");
+    for (assembler, header, text, from_folder) in [
+        ("as", ".macro two\nnop\nnop\n.endm\n", ".rept N\ntwo\n.endr", ".include \"as.inc\"\ntwo\n"),
+        ("llvm-mc", ".macro two\nnop\nnop\n.endm\n", ".rept N\ntwo\n.endr", ".include \"llvm-mc.inc\"\ntwo\n"),
+        ("nasm", "%macro two 0\nnop\nnop\n%endmacro\n", "%rep N\ntwo\n%endrep", "%include \"nasm.inc\"\ntwo\n"),
+        ("yasm", "%macro two 0\nnop\nnop\n%endmacro\n", "%rep N\ntwo\n%endrep", "%include \"yasm.inc\"\ntwo\n"),
+    ] {
+        if !has_for_part(assembler) {
+            continue;
+        }
+        let include = file(&format!("{assembler}.inc"), header);
+        let with = ["--quick", "--assembler", assembler];
+        let line = measured(&[&with[..], &["-D", "N=2", "-P", &include, text]].concat());
+        assert_eq!(line["bytes"], "90 90 90 90", "{assembler}");
+        let line = measured(&[&with[..], &["-I", path, from_folder]].concat());
+        assert_eq!(line["bytes"], "90 90", "{assembler}");
+        // The folder of --file is searched too.
+        let source = file("text.s", from_folder);
+        assert_eq!(measured(&[&with[..], &["--file", &source]].concat())["bytes"], "90 90", "{assembler}");
+    }
+}
+
 #[test]
 fn requested_cpu_is_used() {
     let default = measured(&["--quick", "nop"])["cpu"].as_u64().expect("a number");

@@ -8,11 +8,12 @@ use super::instruction_choice::{ChosenInstruction, choose_instruction};
 use super::lexer::TextPosition;
 use super::listing::Listing;
 use super::operand::{OperandValue, SymbolicConstant};
+use super::snippet_data::SnippetData;
 use super::snippet_reader::read_items;
 use super::statement::{InstructionSyntax, SnippetItem, Statement};
 use super::suggest;
 use cyclescope_core::error::BadSnippet;
-use iced_x86::{Encoder, Instruction};
+use iced_x86::{Encoder, Instruction, Register};
 use std::collections::HashMap;
 
 /// Assembles text. `;` and line ends separate statements; `#` and `//` start comments. The syntax
@@ -20,16 +21,29 @@ use std::collections::HashMap;
 ///
 /// An empty text gives a snippet without bytes.
 pub fn parse_assembly(text: &str) -> Result<Listing, BadSnippet> {
-    assemble_text(text, None)
+    assemble_text(text, None, None)
 }
 
 /// Assembles text in this syntax.
 pub fn parse_with_syntax(text: &str, syntax: InstructionSyntax) -> Result<Listing, BadSnippet> {
-    assemble_text(text, Some(syntax))
+    assemble_text(text, Some(syntax), None)
 }
 
-fn assemble_text(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
-    let mut layout = AssemblyDraft::default();
+/// Assembles text that may use the labels of this data, at [`DATA_BASE`](super::DATA_BASE).
+pub fn parse_with_data(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: &SnippetData,
+) -> Result<Listing, BadSnippet> {
+    assemble_text(text, syntax, Some(data))
+}
+
+fn assemble_text(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<Listing, BadSnippet> {
+    let mut layout = AssemblyDraft { data, ..AssemblyDraft::default() };
     let mut statements = Vec::new();
     for item in read_items(text, syntax)? {
         match item {
@@ -44,6 +58,7 @@ fn assemble_text(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listin
     }
     for (number, statement) in statements.iter().enumerate() {
         layout.check_symbols(statement, number)?;
+        let statement = &layout.address_data(statement);
         let fit = choose_instruction(statement)?;
         layout.refuse_number_of_label(statement, &fit.fixup)?;
         let place = fixup_target(&fit.fixup);
@@ -66,7 +81,9 @@ struct DraftLine {
 }
 
 #[derive(Default)]
-struct AssemblyDraft {
+struct AssemblyDraft<'a> {
+    /// Data whose labels the text may use.
+    data: Option<&'a SnippetData>,
     lines: Vec<DraftLine>,
     /// Number of the line after each label.
     labels: HashMap<String, usize>,
@@ -76,11 +93,11 @@ struct AssemblyDraft {
 fn fixup_target(fixup: &LabelFixup) -> Option<&SymbolicConstant> {
     match fixup {
         LabelFixup::None => None,
-        LabelFixup::Branch(place) | LabelFixup::Relative(place) => Some(place),
+        LabelFixup::Branch(place) | LabelFixup::Relative(place) | LabelFixup::Data(place) => Some(place),
     }
 }
 
-impl AssemblyDraft {
+impl AssemblyDraft<'_> {
     fn check_symbols(&self, statement: &Statement, number: usize) -> Result<(), BadSnippet> {
         for operand in &statement.operands {
             let place = match &operand.value {
@@ -90,7 +107,7 @@ impl AssemblyDraft {
             };
             let Some((symbol, at)) = &place.symbol else { continue };
             match symbol {
-                CodeSymbol::Label(name) if !self.labels.contains_key(name) => {
+                CodeSymbol::Label(name) if !self.labels.contains_key(name) && self.data_address(name).is_none() => {
                     let labels: Vec<&str> = self.labels.keys().map(String::as_str).collect();
                     return Err(suggest::unknown_name(name, *at, &labels));
                 }
@@ -104,6 +121,32 @@ impl AssemblyDraft {
             }
         }
         Ok(())
+    }
+
+    /// The statement with addresses of data as an assembler for 64-bit code writes them: relative
+    /// to RIP if they have no register.
+    fn address_data(&self, statement: &Statement) -> Statement {
+        let mut addressed = statement.clone();
+        for operand in &mut addressed.operands {
+            let OperandValue::Memory(memory) = &mut operand.value else { continue };
+            let Some((CodeSymbol::Label(name), _)) = &memory.place.symbol else { continue };
+            if self.labels.contains_key(name) || self.data_address(name).is_none() {
+                continue;
+            }
+            if memory.base == Register::None && memory.index == Register::None {
+                memory.base = Register::RIP;
+            } else if memory.index == Register::None && memory.base.is_gpr64() && memory.base != Register::RSP {
+                // A base takes the place of the data's register; an index of 1 does not.
+                (memory.base, memory.index, memory.scale) = (Register::None, memory.base, 1);
+            }
+            memory.names_data = true;
+        }
+        addressed
+    }
+
+    /// Address of a label of data.
+    fn data_address(&self, label: &str) -> Option<u64> {
+        self.data.and_then(|data| data.find_address(label))
     }
 
     /// Fails if a branch's target is a byte of the snippet and also a label.
@@ -136,6 +179,9 @@ impl AssemblyDraft {
 
     fn resolve_address(&self, number: usize, starts: &[u64], place: &SymbolicConstant) -> i128 {
         let line = match &place.symbol {
+            Some((CodeSymbol::Label(name), _)) if !self.labels.contains_key(name) => {
+                return self.data_address(name).map_or(0, i128::from) + place.constant;
+            }
             Some((CodeSymbol::Label(name), _)) => self.labels.get(name).copied(),
             Some((CodeSymbol::Local { number: label, ahead }, _)) => self.find_local_label(*label, *ahead, number),
             Some((CodeSymbol::Here, _)) => Some(number),
@@ -200,6 +246,10 @@ impl AssemblyDraft {
                 LabelFixup::None => {}
                 LabelFixup::Branch(place) => {
                     instruction.set_near_branch64(self.resolve_address(number, &starts, place) as u64);
+                }
+                LabelFixup::Data(place) => {
+                    let to = self.resolve_address(number, &starts, place);
+                    instruction.set_memory_displacement64(to as u64);
                 }
                 LabelFixup::Relative(place) => {
                     // A number without a symbol is the displacement itself, relative to the next

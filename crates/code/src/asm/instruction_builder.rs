@@ -74,6 +74,8 @@ pub(super) enum LabelFixup {
     Branch(SymbolicConstant),
     /// Target of a RIP-relative operand.
     Relative(SymbolicConstant),
+    /// Displacement of an operand with an index.
+    Data(SymbolicConstant),
 }
 
 /// An instruction under construction.
@@ -214,6 +216,11 @@ impl InstructionBuilder {
         if memory.base.is_ip() {
             i.set_memory_displ_size(8);
             self.fixup = LabelFixup::Relative(memory.place.clone());
+            return Ok(());
+        }
+        if memory.names_data && memory.base == Register::None && !memory.index.is_gpr32() {
+            i.set_memory_displ_size(8);
+            self.fixup = LabelFixup::Data(memory.place.clone());
             return Ok(());
         }
         if let Some((_, at)) = memory.place.symbol {

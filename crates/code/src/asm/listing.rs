@@ -38,6 +38,11 @@ impl Listing {
         self
     }
 
+    /// The same instructions with other bytes, of the same lengths.
+    pub(super) fn replace_bytes(&self, bytes: Vec<u8>) -> Listing {
+        Listing { positions: self.positions.clone(), ..Listing::from_bytes(&bytes) }
+    }
+
     /// Instructions as Intel-syntax text, one per line, which [`super::parse_assembly`] accepts.
     pub fn text(&self) -> String {
         let lines: Vec<String> = self.instructions.iter().map(super::instruction_text::format_instruction).collect();

@@ -4,13 +4,14 @@
 //! The instruction database is iced's. The parser is our own, so that every form in the database
 //! can be written, including masks, broadcasts, rounding and encodings.
 //!
-//! Limits: 64-bit mode only, no macros and no directives.
+//! Limits: 64-bit mode only, no macros, and no directives but those of data.
 
 pub mod access;
 mod aliases;
 mod assembler;
 mod att;
 mod cursor;
+mod data_reader;
 mod emitter;
 mod expression;
 pub mod forms;
@@ -26,18 +27,21 @@ mod operand;
 mod operand_choice;
 mod operand_slot;
 pub mod registers;
+mod snippet_data;
 mod snippet_reader;
 mod statement;
 mod suggest;
 
-pub use assembler::{parse_assembly, parse_with_syntax};
+pub use assembler::{parse_assembly, parse_with_data, parse_with_syntax};
 pub(crate) use att::is_att_mnemonic;
+pub(crate) use data_reader::{DataStatement, data_names, read_data};
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub(crate) use emitter::{Emitter, context_operand};
 pub use instruction_text::format_instruction;
 pub use lexer::TextPosition;
 pub use listing::{Listing, parse_hex, required_features, to_hex};
 pub use operand_choice::as_encoded;
+pub use snippet_data::{ALIGNMENT_MOST, DATA_BASE, DATA_BYTES_MOST, SnippetData};
 pub use statement::InstructionSyntax;
 pub use suggest::nearest_words;
 

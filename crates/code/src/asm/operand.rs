@@ -56,6 +56,8 @@ pub(super) struct MemoryReference {
     pub(super) broadcast: bool,
     /// Whether `far` was written.
     pub(super) far: bool,
+    /// Whether its place is a label of data.
+    pub(super) names_data: bool,
 }
 
 const SIZE_KEYWORDS: [(&str, u32); 16] = [
@@ -291,6 +293,7 @@ pub(super) fn build_memory_reference(
         size: keywords.size,
         broadcast: keywords.broadcast,
         far: keywords.far,
+        names_data: false,
     }))
 }
 

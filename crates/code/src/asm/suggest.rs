@@ -42,7 +42,8 @@ pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> Bad
     names.extend(labels);
     let near = nearest_words(&lower, names.into_iter());
     if word.starts_with(['.', '$']) {
-        let hint = "a snippet has no data: write the operand as memory at R14, or measure functions with --c";
+        let hint =
+            "add its section of data to the text, write the operand as memory at R14, or measure functions with --c";
         return at.error_expecting(message, hint);
     }
     if near.is_empty() {

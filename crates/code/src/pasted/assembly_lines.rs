@@ -7,10 +7,12 @@ use super::pasted_text::DroppedLine;
 use super::semicolons::SemicolonMeaning;
 use super::text_words::{first_word, is_name_character, names_in, position_in, split_statements, strip_comment};
 use crate::asm::registers::find_register;
-use crate::asm::{InstructionSyntax, TextPosition};
+use crate::asm::{DataStatement, InstructionSyntax, TextPosition};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
+/// Why data that no code uses is left out.
+pub(super) const DATA_DROPPED: &str = "it is data";
 /// Words of lines that objdump and Julia print between code.
 const BANNERS: [&str; 4] = ["file format ", "Disassembly of section ", "Filename: ", "Source line: "];
 
@@ -44,6 +46,8 @@ pub(super) struct FunctionStart<'a> {
 pub(super) struct AssemblyLines<'a> {
     pub(super) statements: Vec<AssemblyStatement<'a>>,
     pub(super) dropped: Vec<DroppedLine>,
+    /// Statements of data, which code may use.
+    pub(super) data: Vec<DataStatement<'a>>,
     /// The program that probably wrote it.
     pub(super) source: Option<&'static str>,
     /// Names that the text declares to be functions.
@@ -138,7 +142,7 @@ impl<'a> AssemblyLines<'a> {
                 Err(at.error_expecting("this instruction is in a section of data", "write .text in front of the code"))
             }
             None if self.is_data => {
-                self.dropped.push(DroppedLine::new_noise(line, statement, "it is data"));
+                self.push_data(line, statement, DataStatement { at, labels, code });
                 Ok(())
             }
             None => {
@@ -171,6 +175,11 @@ impl<'a> AssemblyLines<'a> {
         directive: Directive,
     ) -> Result<(), BadSnippet> {
         let has_code = self.last_code.is_some();
+        let is_repeated = self.is_data && first_word(code) == "times";
+        if is_repeated || self.is_data && matches!(directive, Directive::Data | Directive::Alignment) {
+            self.push_data(line, whole, DataStatement { at, labels, code });
+            return Ok(());
+        }
         if !labels.is_empty() && !self.is_data && directive != Directive::Data {
             self.push_code(line, at, (labels, ""), None);
         }
@@ -200,11 +209,10 @@ impl<'a> AssemblyLines<'a> {
                 return Ok(());
             }
             Directive::Alignment => "it makes no code",
-            // Labels in front of a section of data, with none of its own, may name code after it.
-            Directive::Data if self.is_data => "it is data",
             Directive::Data if self.is_after_code() => {
-                self.drop_labels_of_data();
-                "it is data"
+                self.move_labels_to_data();
+                self.push_data(line, whole, DataStatement { at, labels, code });
+                return Ok(());
             }
             // The assembler explains what helps.
             Directive::Data => {
@@ -234,11 +242,17 @@ impl<'a> AssemblyLines<'a> {
         self.last_code.is_some_and(is_end_text)
     }
 
-    /// Drops labels after the last instruction: they name data.
-    fn drop_labels_of_data(&mut self) {
-        while self.statements.last().is_some_and(|last| last.code.is_empty()) {
-            self.statements.pop();
-        }
+    /// Moves labels after the last instruction to the data that they name.
+    fn move_labels_to_data(&mut self) {
+        let first = self.statements.iter().rposition(|statement| !statement.code.is_empty()).map_or(0, |last| last + 1);
+        let labels = self.statements.drain(first..);
+        self.data.extend(labels.map(|AssemblyStatement { at, labels, .. }| DataStatement { at, labels, code: "" }));
+    }
+
+    /// Keeps a statement of data for code that uses its label.
+    fn push_data(&mut self, line: u32, text: &str, statement: DataStatement<'a>) {
+        self.dropped.push(DroppedLine::new_noise(line, text, DATA_DROPPED));
+        self.data.push(statement);
     }
 }
 

@@ -1,6 +1,6 @@
 //! From assembly text to its regions: marked ones, or functions.
 
-use super::assembly_lines::{AssemblyLines, AssemblyStatement, split_lines};
+use super::assembly_lines::{AssemblyLines, AssemblyStatement, DATA_DROPPED, split_lines};
 use super::dialect::recognize_syntax;
 use super::exegesis::{self, read_exegesis};
 use super::functions::{
@@ -12,7 +12,7 @@ use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
 use super::semicolons::decide_semicolons;
 use super::text_words::{blank_block_comments, first_word, names_in, require_count, require_regions};
-use crate::asm::InstructionSyntax;
+use crate::asm::{DataStatement, InstructionSyntax, SnippetData, data_names, read_data};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
@@ -30,14 +30,18 @@ struct AssemblyRegion<'a> {
 }
 
 /// Reads assembly text.
-pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+pub(super) fn read_assembly(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    shared: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
     let blanked = blank_block_comments(text);
     let lines: Vec<&str> = blanked.lines().collect();
     let init = read_exegesis(&lines)?;
     let marked = find_marked_regions(&lines)?;
     require_regions(marked.len(), FEWER_FUNCTIONS)?;
     let recognized = syntax.or_else(|| recognize_syntax(lines.iter().copied()));
-    let AssemblyLines { statements, mut dropped, source, .. } =
+    let AssemblyLines { statements, mut dropped, data, source, .. } =
         split_lines(&lines, decide_semicolons(&lines, recognized)?)?;
     require_count(statements.iter().filter(|statement| !statement.code.is_empty()).count())?;
     let source = match (&init, marked.first()) {
@@ -55,8 +59,11 @@ pub(super) fn read_assembly(text: &str, syntax: Option<InstructionSyntax>) -> Re
         drop_return(&mut region, &mut dropped);
         let line = region.statements.first().map_or(1, |statement| statement.line);
         let name = if is_alone && !region.is_declared && marked.is_empty() { "" } else { region.name };
-        let code = build_region(&region, recognized, init.as_deref());
+        let code = build_region(&region, recognized, init.as_deref(), (&data, shared));
         regions.push(PastedRegion { name: name.to_string(), line, code });
+    }
+    if regions.iter().any(|region| region.code.as_ref().is_ok_and(|code| code.data.is_some())) {
+        dropped.retain(|dropped| dropped.why != DATA_DROPPED);
     }
     // Comments that became init code are not left out.
     dropped.retain(|dropped| !dropped.text.contains(exegesis::PREFIX));
@@ -195,6 +202,7 @@ fn build_region(
     region: &AssemblyRegion,
     recognized: Option<InstructionSyntax>,
     init: Option<&str>,
+    (own, shared): (&[DataStatement], Option<&SnippetData>),
 ) -> Result<RegionCode, BadSnippet> {
     let mut written = PlacedText::default();
     let used: BTreeSet<&str> = region.statements.iter().flat_map(|statement| names_in(statement.code)).collect();
@@ -225,9 +233,23 @@ fn build_region(
         line.push_str(text);
     }
     let syntax = region_syntax(region)?.or(recognized);
-    let listing = written.assemble(syntax)?;
+    let data = find_data(own, &used)?;
+    let listing = match data.as_ref().or(shared) {
+        Some(data) => written.assemble_with_data(syntax, data)?,
+        None => written.assemble(syntax)?,
+    };
     let init = init.unwrap_or_default().to_string();
-    Ok(RegionCode { listing, text: written.to_clean_text(), init, ..RegionCode::default() })
+    Ok(RegionCode { listing, text: written.to_clean_text(), init, data, ..RegionCode::default() })
+}
+
+/// The data of a text. Data that no code uses may be anything; init code may use what can be read.
+fn find_data(statements: &[DataStatement], used: &BTreeSet<&str>) -> Result<Option<SnippetData>, BadSnippet> {
+    let is_used = statements.iter().flat_map(data_names).any(|name| used.contains(name));
+    match read_data(statements) {
+        Ok(data) => Ok(Some(data).filter(|data| !data.labels.is_empty())),
+        Err(error) if is_used => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Labels with characters that only their assembler knows, such as `$LL4@sum`.

@@ -293,12 +293,15 @@ pub(super) fn narrow_code_error(line: u32, statement: &str) -> BadSnippet {
 ///
 /// Fails at the first line that would silently become other code.
 pub fn check_external_text(text: &str, comments: bool) -> Result<(), BadSnippet> {
-    let mut has_code = false;
+    let (mut has_code, mut is_data) = (false, false);
     for (number, line) in (1..).zip(text.lines()) {
         let statements = split_statements(strip_comment(line));
         for statement in statements.iter().take(if comments { 1 } else { usize::MAX }) {
             match Directive::parse(statement) {
                 Some(Directive::NarrowCode) => return Err(narrow_code_error(number, statement)),
+                Some(Directive::DataSection) => is_data = true,
+                Some(Directive::CodeSection) => is_data = false,
+                _ if is_data => {}
                 Some(Directive::Alignment) if has_code => return Err(alignment_error(number, statement)),
                 Some(_) => {}
                 None => has_code |= !statement.trim().is_empty() && !statement.trim().ends_with(':'),
@@ -345,6 +348,7 @@ mod tests {
     #[test]
     fn text_for_other_assemblers_is_64_bit_and_not_aligned() {
         assert!(check_external_text("bits 64\nalign 16\nnop ; bits 32\n", true).is_ok());
+        assert!(check_external_text("nop\n.data\n.p2align 4\nx: .long 1\n", false).is_ok());
         for text in ["nop\nbits 32\ninc eax", "nop; .code32", "nop\n.p2align 4\nnop"] {
             assert!(check_external_text(text, false).is_err(), "{text}");
         }

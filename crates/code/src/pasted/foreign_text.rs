@@ -474,7 +474,10 @@ pub(super) fn begins_like_operand(text: &str) -> bool {
     let word = text.trim_start_matches(['%', '*']);
     let name = names_in(word).next().unwrap_or_default();
     let is_known = find_register(name).is_some() || SIZES.contains(&name.to_ascii_lowercase().as_str());
-    let is_name = word.starts_with(name) && is_known;
+    // A label of data: `x(%rip)`, `table(,%rcx,4)`, `x[rip]`.
+    let after = word.strip_prefix(name).filter(|_| !name.is_empty()).unwrap_or_default();
+    let is_data = ["(%", "(,%", "[r"].iter().any(|address| after.starts_with(address));
+    let is_name = word.starts_with(name) && is_known || is_data;
     is_name || text.starts_with(['[', '(', '$', '-']) || text.starts_with(|c: char| c.is_ascii_digit())
 }
 

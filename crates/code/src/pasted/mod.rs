@@ -10,7 +10,8 @@
 //! code that are refused by name, and assembly. A new format of listings is a file in
 //! `listings/` and a line in its list.
 //!
-//! Limits: 64-bit code. Data, relocations and calls to other functions are refused.
+//! Limits: 64-bit code. Relocations and calls to other functions are refused, and data that the text
+//! does not show.
 
 mod assembly_lines;
 mod assembly_reader;
@@ -39,7 +40,7 @@ pub use dialect::has_att_registers;
 pub use directives::check_external_text;
 pub use pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 
-use crate::asm::InstructionSyntax;
+use crate::asm::{InstructionSyntax, SnippetData};
 use cyclescope_core::error::BadSnippet;
 
 /// Reads a text. `syntax` is the syntax of its instructions, if known.
@@ -49,7 +50,20 @@ use cyclescope_core::error::BadSnippet;
 /// Fails if the text isn't understood, or has two meanings. An error in one of several regions is
 /// in that region.
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
-    let mut found = read_plain(text, syntax).map_err(add_remedy)?;
+    read_with_data(text, syntax, None)
+}
+
+/// Reads a text that may use labels of data which belong to another text.
+///
+/// # Errors
+///
+/// As for [`read_pasted`]; also if the text has data of its own.
+pub fn read_with_data(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
+    let mut found = read_plain(text, syntax, data).map_err(add_remedy)?;
     if let [PastedRegion { code: Err(error), .. }] = &found.regions[..] {
         return Err(add_remedy(error.clone()));
     }
@@ -67,17 +81,25 @@ fn add_remedy(error: BadSnippet) -> BadSnippet {
     BadSnippet { expected: error.expected.clone().or_else(remedy), ..error }
 }
 
-fn read_plain(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+fn read_plain(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
     text_words::require_lines(text.lines().count())?;
     let PlainText { text, dropped } = decorations::strip_decorations(text)?;
-    let mut found = read_code(&text, syntax)?;
+    let mut found = read_code(&text, syntax, data)?;
     found.dropped.extend(dropped);
     found.dropped.sort_by_key(|dropped| dropped.line);
     Ok(found)
 }
 
 /// Reads a text without decorations.
-fn read_code(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
+fn read_code(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
     let plain = runtime_text::translate_runtime_text(text);
     let lines: Vec<&str> = plain.lines().collect();
     let inline = inline_assembly::read_inline_assembly(&lines)?;
@@ -95,5 +117,5 @@ fn read_code(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText
         return Ok(found);
     }
     foreign_text::refuse_foreign_text(&lines)?;
-    assembly_reader::read_assembly(&plain, syntax)
+    assembly_reader::read_assembly(&plain, syntax, data)
 }

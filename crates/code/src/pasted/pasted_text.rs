@@ -1,6 +1,6 @@
 //! What a reader made of a text.
 
-use crate::asm::{InstructionSyntax, Listing};
+use crate::asm::{InstructionSyntax, Listing, SnippetData, parse_assembly};
 use cyclescope_core::error::BadSnippet;
 
 /// What a reader made of a text.
@@ -36,6 +36,9 @@ pub struct RegionCode {
     pub text: String,
     /// Assembly that runs once before, in Intel syntax; empty if there is none.
     pub init: String,
+    /// Constants and variables of the text. The listing has their addresses from
+    /// [`DATA_BASE`](crate::asm::DATA_BASE).
+    pub data: Option<SnippetData>,
     /// Address of the first instruction in the text, if it has addresses.
     pub address: Option<u64>,
     /// Line of the first return of a function with several, which the code calls; `None` for code
@@ -43,6 +46,22 @@ pub struct RegionCode {
     pub called_for: Option<u32>,
     /// Lines of instructions whose encoding here is longer or shorter than in the text.
     pub reencoded: Vec<u32>,
+}
+
+impl RegionCode {
+    /// Places the data that its code uses, and adds the init code that writes it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SnippetData::place`].
+    pub fn place_data(&mut self) -> Result<(), BadSnippet> {
+        let Some(data) = self.data.take() else { return Ok(()) };
+        let mut own = parse_assembly(&self.init)?;
+        let init = Listing::from_bytes(&data.place(&mut [&mut self.listing, &mut own])?);
+        self.init =
+            [init.text(), own.text()].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n");
+        Ok(())
+    }
 }
 
 /// A part of the text that is not measured.

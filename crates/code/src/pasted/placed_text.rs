@@ -1,6 +1,6 @@
 //! Assembly of one region, with the line numbers of the whole text.
 
-use crate::asm::{self, InstructionSyntax, Listing};
+use crate::asm::{self, InstructionSyntax, Listing, SnippetData};
 use cyclescope_core::error::BadSnippet;
 
 /// Lines of a region, each with its number in the whole text, in order.
@@ -30,12 +30,18 @@ impl PlacedText {
 
     /// Assembles the lines. Positions are those of the whole text.
     pub(super) fn assemble(&self, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
+        self.assemble_with_data(syntax, &SnippetData::default())
+    }
+
+    /// Assembles lines that may use labels of this data.
+    pub(super) fn assemble_with_data(
+        &self,
+        syntax: Option<InstructionSyntax>,
+        data: &SnippetData,
+    ) -> Result<Listing, BadSnippet> {
         let text: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
         let text = text.join("\n");
-        let parsed = match syntax {
-            Some(syntax) => asm::parse_with_syntax(&text, syntax),
-            None => asm::parse_assembly(&text),
-        };
+        let parsed = asm::parse_with_data(&text, syntax, data);
         let number = |line: u32| self.lines.get(line.saturating_sub(1) as usize).map_or(line, |(number, _)| *number);
         match parsed {
             Ok(listing) => Ok(listing.map_lines(number)),
