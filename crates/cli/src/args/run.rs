@@ -145,6 +145,12 @@ pub struct RunArgs {
     /// Measure the first run with these parts cold, separated by commas
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<ColdPart>,
+    /// Also write the timed program of the snippet as an executable with symbols, for debuggers,
+    /// objdump and perf
+    #[arg(help_heading = MEASURING_HEADING, long, value_name = "FILE",
+        conflicts_with_all = ["lib", "elf", "from", "sweep", "versus", "cold", "show"])]
+    #[serde(skip)]
+    pub write_elf: Option<PathBuf>,
     #[command(flatten)]
     #[serde(flatten)]
     pub events: EventArgs,

@@ -3,6 +3,7 @@
 pub mod charset;
 mod csv;
 pub mod directory;
+pub mod executable;
 pub mod exporter;
 pub mod failure;
 pub mod footnotes;
@@ -13,7 +14,7 @@ pub mod report;
 pub mod report_words;
 mod stdout;
 mod svg;
-mod table_file;
+pub mod table_file;
 pub mod terminal;
 mod text;
 

@@ -24,10 +24,19 @@ pub fn require_writable(path: &Path) -> Result<(), Failure> {
 /// Writes a file: all of it under another name, which then becomes this one. Nobody sees a part of
 /// it, and no link is followed.
 pub fn write_whole_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_rights(path, bytes, 0o666)
+}
+
+/// Writes an executable file in the same way.
+pub fn write_executable_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_rights(path, bytes, 0o777)
+}
+
+fn write_with_rights(path: &Path, bytes: &[u8], rights: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     input::require_replaceable(path)?;
     // The system subtracts the user's mask.
-    let rights = std::fs::Permissions::from_mode(0o666);
+    let rights = std::fs::Permissions::from_mode(rights);
     let mut file = tempfile::Builder::new().prefix(".cyclescope-").permissions(rights).tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|failed| failed.error)

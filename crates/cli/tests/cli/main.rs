@@ -29,6 +29,7 @@ mod steadiness;
 mod support;
 mod system_denials;
 mod termination;
+mod timed_program;
 mod uarch;
 mod user_loops;
 mod versus;

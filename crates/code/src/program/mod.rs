@@ -345,6 +345,16 @@ impl Program {
         self.body.clone()
     }
 
+    /// Offset in the code of each copy of the snippet.
+    pub fn copy_offsets(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut loop_start = Emitter::starting_at(self.body.start);
+        if let Some(looped) = self.looped {
+            looped.emit_start(&mut loop_start);
+        }
+        let first = self.body.start + loop_start.finish().0.len();
+        (0..self.copies).map(move |copy| first + copy * self.snippet.len())
+    }
+
     /// The code before relocation: references to the context are not filled in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
@@ -469,6 +479,20 @@ mod tests {
             instructions[first].code() == Code::Test_rm64_r64
         };
         assert!(starts_with_test("cmovz rax, rbx") && !starts_with_test("imul rax, rbx"));
+    }
+
+    #[test]
+    fn each_copy_has_its_offset() {
+        let snippet = crate::asm::parse_assembly("cmovz rax, rbx").unwrap();
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        for looped in [None, Some(LoopPlan::from_code(snippet.bytes(), &[]).unwrap())] {
+            let recipe = ProgramRecipe { snippet: snippet.bytes(), copies: 3, looped, ..ProgramRecipe::empty(clock) };
+            let program = recipe.build();
+            let offsets: Vec<usize> = program.copy_offsets().collect();
+            assert_eq!(offsets.len(), 3);
+            assert!(offsets.iter().all(|at| program.code()[*at..].starts_with(snippet.bytes())));
+            assert_eq!(offsets[0] > program.body_range().start, looped.is_some());
+        }
     }
 
     #[test]

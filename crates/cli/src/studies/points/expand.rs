@@ -41,6 +41,13 @@ pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequ
         let remedy = "leave --counters out, or measure one of them alone";
         return Err(Failure::usage("--counters counts events of one snippet, and there are several", Some(remedy)));
     }
+    if args.write_elf.is_some() {
+        let remedy = "leave --write-elf out, or paste one of them alone";
+        return Err(Failure::usage(
+            "--write-elf writes the program of one snippet, and there are several",
+            Some(remedy),
+        ));
+    }
     match (&args.points.sweep, args.list()) {
         (Some(_), Some(_)) => {
             let remedy = "leave out --from or --sweep";

@@ -3,6 +3,7 @@
 mod cost_text;
 pub mod ranking;
 mod report;
+mod timed_program;
 
 use crate::args::repro;
 use crate::args::{self, CommonArgs, ReplayArgs, RunArgs};
@@ -28,6 +29,7 @@ use cyclescope::study::run::RunStudy;
 use report::print_report;
 use std::path::Path;
 use std::time::Duration;
+use timed_program::TimedProgram;
 
 pub use cyclescope::study::run::NAME;
 
@@ -39,6 +41,9 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
     require_runnable(common, &target)?;
     let counters = read_request(&args.events, &machine)?;
+    let snippets = if let RunTarget::Snippets(snippets) = &target { Some(&snippets[..]) } else { None };
+    let written =
+        args.write_elf.as_deref().map(|path| TimedProgram::prepare(path, common, snippets, &machine)).transpose()?;
     let repro = repro::format_repro(NAME, args, common, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
@@ -48,7 +53,11 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
         let study = study.with_raw_readings(args.counts).with_counters(counters.clone());
         let mut study = study.with_both_figures(true);
-        drive_study(&RunView, &mut study, order, output)
+        let code = drive_study(&RunView, &mut study, order, output)?;
+        if let (Some(written), Some(record)) = (&written, &study.record) {
+            written.write(record, output)?;
+        }
+        Ok(code)
     })
 }
 
