@@ -12,6 +12,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
+use cyclescope_core::unit::Unit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -39,7 +40,18 @@ pub struct BackgroundCode {
     /// The CPU that the code runs on.
     pub cpu: u32,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<f64, RunError>>>,
+    thread: Option<JoinHandle<Result<LoadOutcome, RunError>>>,
+}
+
+/// What background load did.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LoadOutcome {
+    /// The share of the time since its first call in which it ran, 0 to 1. The rest is the
+    /// executor's time between batches, and other programs on its CPU.
+    pub share: f64,
+    /// The usual time of a copy in TSC ticks, with its share of the loop; `None` if its clock counts
+    /// something else.
+    pub ticks: Option<f64>,
 }
 
 impl BackgroundCode {
@@ -93,19 +105,16 @@ impl BackgroundCode {
 
     /// Ends the code.
     ///
-    /// Returns the share of the time since its first call in which it ran, 0 to 1. The rest is the
-    /// executor's time between batches, and other programs on that CPU.
-    ///
     /// # Errors
     ///
     /// If the code stopped early: it faulted, or its process was ended.
-    pub fn stop(mut self) -> Result<f64, RunError> {
+    pub fn stop(mut self) -> Result<LoadOutcome, RunError> {
         self.join_thread(END_TIMEOUT)
     }
 
-    fn join_thread(&mut self, time: Duration) -> Result<f64, RunError> {
+    fn join_thread(&mut self, time: Duration) -> Result<LoadOutcome, RunError> {
         self.stop.store(true, Ordering::Release);
-        let Some(thread) = self.thread.take() else { return Ok(0.0) };
+        let Some(thread) = self.thread.take() else { return Ok(LoadOutcome::default()) };
         let panicked = |_| RunError::from_harness(RUNNING, "its thread panicked", "report this");
         join_within(thread, time).ok_or_else(|| late_error("it did not end", time))?.map_err(panicked)?
     }
@@ -126,14 +135,14 @@ impl Drop for BackgroundCode {
     }
 }
 
-/// Runs the code until `stop` is set. Returns the share of the time in which it ran.
+/// Runs the code until `stop` is set.
 fn run_until_stopped(
     snippet: &Snippet,
     memory: Option<ProgramMemory>,
     cpu: u32,
     stop: &AtomicBool,
     started: &Sender<()>,
-) -> Result<f64, RunError> {
+) -> Result<LoadOutcome, RunError> {
     let (mut executor, clock) = remote::open_on_cpu(cpu, &OpenOptions::default())?;
     let outline = snippet.outline(executor.machine().features.has(iced_x86::CpuidFeature::AVX));
     // The load has no cost that flags from the loop's counter, or moving addresses, could change.
@@ -161,11 +170,14 @@ fn run_until_stopped(
     let batch = build_batch(&program, &memory, count, rounds);
     let mut unreported = Some(started);
     let (mut ran, mut first, mut last) = (0, None, 0);
+    let mut durations = Vec::new();
     while !stop.load(Ordering::Acquire) || unreported.is_some() {
         let samples = executor.run(&batch)?;
         // Other programs on that CPU lengthen calls, which is not this code's time.
         if executor.had_exclusive_cpu().known() != Some(&false) {
-            ran += median_duration(&samples) * samples.len() as u64;
+            let usual = median_duration(&samples);
+            ran += usual * samples.len() as u64;
+            durations.push(usual);
         }
         first = first.or(samples.first().map(|sample| sample.start));
         last = samples.last().map_or(last, |sample| sample.end);
@@ -173,7 +185,11 @@ fn run_until_stopped(
         unreported.take().map(|started| started.send(()));
     }
     let whole = last.saturating_sub(first.unwrap_or(last));
-    Ok(if whole > 0 { (ran as f64 / whole as f64).min(1.0) } else { 0.0 })
+    let share = if whole > 0 { (ran as f64 / whole as f64).min(1.0) } else { 0.0 };
+    let copies = (count as usize * COPIES_PER_ITERATION) as f64;
+    durations.sort_unstable();
+    let usual = durations.get(durations.len() / 2).filter(|_| clock.counts == Unit::TscTicks);
+    Ok(LoadOutcome { share, ticks: usual.map(|usual| *usual as f64 / copies) })
 }
 
 /// The usual duration of a call.
@@ -229,7 +245,7 @@ mod tests {
     fn code_runs_until_it_is_stopped() {
         let Some(cpu) = cpu() else { return };
         for text in ["add rax, rbx", "mov rbx, [r14]; mov [r14 + 8], rbx"] {
-            let run = || BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap().stop().unwrap();
+            let run = || BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap().stop().unwrap().share;
             // Time in which another run uses that CPU does not count.
             let share = (0..RUNS_MOST).map(|_| run()).find(|share| *share != 0.0);
             assert!(share.is_some_and(|share| share > 0.0 && share <= 1.0), "{text}: {share:?}");

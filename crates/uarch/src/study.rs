@@ -239,7 +239,7 @@ impl BackgroundCpus for ReplayableCpus<'_> {
 
     fn stop_load(&mut self) -> Result<f64, RunError> {
         let running = self.running.take();
-        self.answers.ask_machine(|| running.map_or(Ok(0.0), BackgroundCode::stop))
+        self.answers.ask_machine(|| running.map_or(Ok(0.0), |running| running.stop().map(|outcome| outcome.share)))
     }
 }
 

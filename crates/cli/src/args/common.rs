@@ -39,13 +39,18 @@ pub struct CommonArgs {
     #[arg(long, global = true, value_name = "DIR")]
     #[serde(skip)]
     pub evidence: Option<PathBuf>,
-    /// Run this assembly in a loop on another CPU as background load; repeat for several CPUs
+    /// Run this assembly in a loop on another CPU as background load; repeat for several CPUs. Or
+    /// name the code as for run, as in 'run --file load.s'
     #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = parse_snippet)]
     pub beside: Vec<String>,
     /// CPUs for --beside, in the order of the snippets [default: the sibling on the same core if
     /// the kernel names one, then the nearest CPUs]
     #[arg(long, global = true, value_name = "N")]
     pub beside_cpu: Vec<u32>,
+    /// Share memory between the snippet of run and each --beside: R14 of both points to the start of
+    /// the same 1 MiB
+    #[arg(long, global = true, requires = "beside")]
+    pub beside_shared: bool,
     /// In kernel mode, run code that may loop forever even if no second CPU can stop it
     #[arg(long, global = true)]
     pub force: bool,
@@ -101,6 +106,7 @@ impl CommonArgs {
             ("--force", self.force),
             ("--beside", !self.beside.is_empty()),
             ("--beside-cpu", !self.beside_cpu.is_empty()),
+            ("--beside-shared", self.beside_shared),
         ];
         given.iter().find(|(_, given)| *given).map(|(name, _)| *name)
     }

@@ -49,6 +49,11 @@ impl Invocation {
             let remedy = format!("leave it out, or add --executor {}", takers.join(" or "));
             return Err(Failure::usage(format!("--force has no effect in {}", offer.place), Some(&remedy)));
         }
+        let is_run = matches!(self, Invocation::Own(cli) if matches!(cli.command, Some(CliCommand::Run(_))));
+        if common.beside_shared && !is_run {
+            let remedy = "leave --beside-shared out, or measure a snippet with run";
+            return Err(Failure::usage("only the snippet of run can share memory with --beside", Some(remedy)));
+        }
         match explain_load_conflict(self) {
             Some(why) => Err(Failure::usage(why, Some("leave out --beside and --beside-cpu"))),
             None => Ok(()),
@@ -77,7 +82,7 @@ fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
             Some(CliCommand::Instr(args)) => (args.out.is_some() || args.resume.is_some(), false),
             Some(CliCommand::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
             Some(CliCommand::Evaluate(_) | CliCommand::Marker(_)) => (false, false),
-            // Compare, replay and ab name the option in errors of their own.
+            // These name the option in errors of their own.
             None | Some(CliCommand::Compare(_) | CliCommand::Replay(_) | CliCommand::Ab(_)) => (false, false),
             Some(CliCommand::Doctor | CliCommand::Clock(_) | CliCommand::Counters(_)) => (false, true),
         },

@@ -24,6 +24,7 @@ mod region;
 mod replay;
 pub mod repro;
 mod run;
+mod run_words;
 mod serialized;
 mod size;
 mod sweep;
@@ -52,6 +53,7 @@ pub use points::PointsArgs;
 pub use region::RegionArgs;
 pub use replay::ReplayArgs;
 pub use run::{AssemblySyntax, ColdPart, ExternalAssembler, RunArgs};
+pub use run_words::parse_run_words;
 pub use size::{format_size, parse_size};
 pub use sweep::{Sweep, SweepValue, is_reserved_name, is_variable_name};
 #[cfg(test)]

@@ -35,7 +35,7 @@ const OPTION_ORDER: [&[&str]; 3] = [
         "include_dir",
     ],
     &["budget", "timeout", "whole", "builds", "against"],
-    &["quick", "force", "beside", "beside_cpu", "seed"],
+    &["quick", "force", "beside", "beside_cpu", "beside_shared", "seed"],
 ];
 /// Options that follow the common options.
 const BEHIND_COMMON: [&str; 1] = ["explain"];

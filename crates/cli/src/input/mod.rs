@@ -16,6 +16,7 @@ pub mod function_fault;
 mod function_memory;
 mod function_symbol;
 mod library;
+pub mod load_snippet;
 mod object_code;
 #[cfg(test)]
 mod odd_signatures;

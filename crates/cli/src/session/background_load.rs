@@ -2,13 +2,17 @@
 //! ran.
 
 use crate::args::CommonArgs;
-use crate::input::source::parse_checked;
+use crate::input::load_snippet::parse_load_snippet;
 use crate::output::page::{TextPage, print_note};
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, print_warning};
-use cyclescope::executor::BackgroundCode;
+use cyclescope::context::{AREA_REGISTERS, FloatElement};
+use cyclescope::executor::{BackgroundCode, LoadOutcome};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
+use cyclescope::program::memory::{
+    AreaFill, AreaPointer, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
+};
 use cyclescope::snippet::Snippet;
 use serde::Serialize;
 
@@ -19,7 +23,15 @@ const FULL_SHARE: f64 = 0.9;
 
 /// The background load of a measurement, and its CPUs.
 #[derive(Debug, Default)]
-pub struct BackgroundLoad(Vec<(Snippet, LoadRecord)>);
+pub struct BackgroundLoad(Vec<PlannedLoad>);
+
+/// A snippet of background load, and its memory if it shares some.
+#[derive(Debug)]
+struct PlannedLoad {
+    snippet: Snippet,
+    memory: Option<ProgramMemory>,
+    record: LoadRecord,
+}
 
 /// Background load that is running.
 pub struct RunningLoad(Vec<(LoadRecord, BackgroundCode)>);
@@ -36,6 +48,27 @@ pub struct LoadRecord {
     sibling: Option<bool>,
     /// The share of the time that it ran.
     share: Option<f64>,
+    /// The usual time of a copy in TSC ticks.
+    ticks: Option<f64>,
+    /// Whether it shares memory with the measured code.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shared: bool,
+}
+
+/// Number of the memory that measured code and background load share.
+const SHARED_NUMBER: u64 = 0x6265_7369_6465;
+
+/// The standard memory of a snippet, in which R14 points to the start of the first area, and all
+/// programs of this command share that area.
+pub fn shared_memory(snippet: &Snippet, machine: &Machine) -> ProgramMemory {
+    let outline = snippet.outline(machine.features.has(iced_x86::CpuidFeature::AVX));
+    let mut memory = ProgramMemory::standard(outline.world.element, true);
+    let first = &mut memory.areas[0];
+    first.frames = PhysicalFrames::Common(SHARED_NUMBER);
+    first.lifetime = StoreLifetime::Kept;
+    first.fill = AreaFill::Pattern(FloatElement::default());
+    first.pointer = Some(AreaPointer { register: AREA_REGISTERS[0] as u8, at: PointerPosition::Start });
+    memory
 }
 
 impl BackgroundLoad {
@@ -50,16 +83,22 @@ impl BackgroundLoad {
         let siblings = machine.target.as_ref().and_then(|target| target.siblings.known());
         let planned = snippets.into_iter().zip(cpus).map(|(snippet, cpu)| {
             let sibling = siblings.map(|siblings| siblings.contains(&cpu));
-            let record = LoadRecord { snippet: snippet.text().to_string(), cpu, sibling, share: None };
-            (snippet, record)
+            let shared = common.beside_shared;
+            let text = snippet.text().to_string();
+            let record = LoadRecord { snippet: text, cpu, sibling, share: None, ticks: None, shared };
+            let memory = shared.then(|| shared_memory(&snippet, machine));
+            PlannedLoad { snippet, memory, record }
         });
         Ok(BackgroundLoad(planned.collect()))
     }
 
     /// Starts the load, in the process that measures.
     pub fn start(self) -> Result<RunningLoad, Failure> {
-        let start = |(snippet, record): (Snippet, LoadRecord)| {
-            let started = BackgroundCode::start(&snippet, record.cpu);
+        let start = |PlannedLoad { snippet, memory, record }: PlannedLoad| {
+            let started = match memory {
+                Some(memory) => BackgroundCode::start_with_memory(&snippet, memory, record.cpu),
+                None => BackgroundCode::start(&snippet, record.cpu),
+            };
             let companion = started.map_err(|error| record.failure_of_load(error.into()))?;
             Ok::<_, Failure>((record, companion))
         };
@@ -67,35 +106,17 @@ impl BackgroundLoad {
     }
 }
 
-/// Parses a snippet that can run in a loop on this machine.
-fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
-    let listing = parse_checked(text, machine)?;
-    let bytes = listing.bytes();
-    let remedy = "name one that has, such as `nop`";
-    if bytes.is_empty() {
-        return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
-    }
-    let snippet = Snippet::new(bytes.to_vec(), Vec::new(), text);
-    // Without a plan R15 counts.
-    if let Err(obstacle) = snippet.loop_plan_with_moves()
-        && snippet.outline(false).uses_r15
-    {
-        let text = format!("the snippet of --beside uses R15, which must count its loop, because {obstacle}");
-        return Err(Failure::usage(text, Some("use another register than R15")));
-    }
-    Ok(snippet)
-}
-
 impl RunningLoad {
     /// Stops the load and returns its records.
     pub fn stop(self) -> Result<Vec<LoadRecord>, Failure> {
         let ended = self.0.into_iter().map(|(mut record, companion)| {
-            let share = companion.stop().map_err(|error| record.failure_of_load(error.into()))?;
+            let LoadOutcome { share, ticks } =
+                companion.stop().map_err(|error| record.failure_of_load(error.into()))?;
             if share < FULL_SHARE {
                 let text = escape_controls(&record.snippet);
                 print_warning(&format!("background load `{text}` ran only {:.0} % of the time", 100.0 * share));
             }
-            record.share = Some(share);
+            (record.share, record.ticks) = (Some(share), ticks);
             Ok(record)
         });
         ended.collect()
@@ -115,7 +136,9 @@ impl LoadRecord {
             Some(false) => ", on another core according to the kernel",
             None => "",
         };
-        format!("`{}`{share} on CPU {}{sibling}", self.snippet, self.cpu)
+        let ticks = self.ticks.map_or(String::new(), |ticks| format!("; {ticks:.3} TSC ticks a copy"));
+        let shared = if self.shared { ", in the memory that R14 of both points to" } else { "" };
+        format!("`{}`{share} on CPU {}{sibling}{shared}{ticks}", self.snippet, self.cpu)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `--beside`: background load on another CPU, and what is rejected.
 
-use crate::support::{answer, cyclescope, folder, has, json};
+use crate::support::{answer, cyclescope, folder, has, has_for_part, json};
 use serde_json::Value;
 
 /// Whether this process may use two CPUs. If not, reports that the test is skipped.
@@ -96,4 +96,94 @@ fn functions_are_measured_with_background_load() {
     let output = answer(&mut cyclescope(&["run", "--c", path, "--quick", "--beside", "imul rbx, rbx"]));
     assert!(matches!(output.code, Some(0 | 5)), "{output:?}");
     assert!(output.stdout.contains("Background load: `imul rbx, rbx` ran "), "{output:?}");
+}
+
+/// The lines of a run with background load.
+fn lines_with(arguments: &[&str]) -> Vec<Value> {
+    let output = answer(cyclescope(&["run", "--quick", "--json"]).args(arguments));
+    assert!(matches!(output.code, Some(0 | 5)), "{output:?}");
+    output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn load_takes_what_a_run_takes_and_reports_its_own_time() {
+    if !two_cpus() {
+        return;
+    }
+    let files = folder();
+    let path = |name: &str, text: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("text").to_string()
+    };
+    let data = path("data.s", "section .data\nx: dd 1, 2\nsection .text\nmov eax, [x]\n");
+    let c = path("f.c", "void f(double *p) { double x = *p; CYCLESCOPE_BODY({ x = x * 1.5; CYCLESCOPE_KEEP(x); }) }");
+    let mut loads = vec![
+        "addq %rbx, %rax".to_string(),
+        "run --syntax att 'addq %rbx, %rax'".to_string(),
+        "run --hex '48 01 d8'".to_string(),
+        format!("run --file {data} --init 'xor ecx, ecx'"),
+    ];
+    loads.extend(has_for_part("cc").then(|| format!("run --c {c}")));
+    loads.extend(has_for_part("nasm").then(|| "run --assembler nasm 'times 3 nop'".to_string()));
+    for load in &loads {
+        let lines = lines_with(&["nop", "--beside", load]);
+        let beside = lines.last().expect("a line");
+        assert_eq!(beside["kind"], "beside", "{load}");
+        assert!(beside["ticks"].as_f64().is_some_and(|ticks| ticks > 0.0), "{load}: {beside}");
+    }
+}
+
+#[test]
+fn code_that_is_no_load_is_refused() {
+    if !two_cpus() {
+        return;
+    }
+    let files = folder();
+    let plain = files.path().join("plain.c");
+    std::fs::write(&plain, "void f(double *p) { *p += 1; }").expect("a file");
+    let plain = format!("run --c {}", plain.display());
+    for (load, named) in [
+        ("run nop --cpu 0", "takes no --cpu"),
+        ("run nop --layouts 4", "takes no --layouts"),
+        ("run nop --versus nop", "takes no --versus"),
+        ("run --sweep N=1..2 'mov eax, {N}'", "takes no --sweep"),
+        ("run 'nop", "unclosed quote"),
+        ("run -", "no standard input"),
+        ("run --nonsense", "in --beside"),
+        ("run --file /nowhere", "/nowhere"),
+        (&plain, "marks no region"),
+    ] {
+        let output = answer(&mut cyclescope(&["run", "nop", "--quick", "--beside", load]));
+        assert_eq!(output.code, Some(2), "{load}: {output:?}");
+        assert!(output.stderr.contains(named) && output.stderr.contains("help: "), "{load}: {output:?}");
+    }
+}
+
+#[test]
+fn shared_lines_are_contended_and_own_ones_are_not() {
+    if !two_cpus() {
+        return;
+    }
+    let add = "lock add [r14], rax";
+    // A busy machine may stop the load, so the largest of some ratios counts.
+    let ratio = |_| {
+        let cost = |options: &[&str]| {
+            let lines = lines_with(&[&[add, "--beside", add][..], options].concat());
+            assert_eq!(lines.last().expect("a line")["shared"] == true, !options.is_empty());
+            lines[0]["ticks"]["value"].as_f64().or(lines[0]["cost"]["value"].as_f64())
+        };
+        Some(cost(&["--beside-shared"])? / cost(&[])?)
+    };
+    let ratios: Vec<f64> = (0..5).filter_map(ratio).collect();
+    // Both pass the line to each other. Without a share of the same core it takes much longer.
+    assert!(ratios.is_empty() || ratios.iter().any(|ratio| *ratio > 1.2), "{ratios:?}");
+    for (arguments, named) in [
+        (&["run", "nop", "--beside-shared"][..], "--beside"),
+        (&["evaluate", "--beside-shared", "--beside", "nop"], "only the snippet of run"),
+    ] {
+        let output = answer(&mut cyclescope(arguments));
+        assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(named), "{arguments:?}: {output:?}");
+    }
 }

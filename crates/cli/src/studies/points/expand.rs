@@ -2,12 +2,10 @@
 //! list.
 
 use super::trusted_options::list_trusted_sources;
-use crate::args::grammar::build_grammar;
-use crate::args::template::{BoundVariable, brace_variant_variable, find_variant_variable, parse_variant_words};
-use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep, SweepValue};
+use crate::args::template::{BoundVariable, find_variant_variable, parse_variant_words};
+use crate::args::{RunArgs, Sweep, SweepValue, parse_run_words};
 use crate::input::source;
 use crate::output::Failure;
-use clap::FromArgMatches;
 use cyclescope::asm::to_hex;
 use cyclescope::input::InputKind;
 use cyclescope::pasted::PastedRegion;
@@ -121,20 +119,6 @@ fn find_option_text(words: &[OsString], option: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// Parses the options of `run` in the words of a command.
-pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Failure> {
-    let matches = build_grammar().try_get_matches_from(brace_variant_variable(words));
-    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-        let text = error.to_string();
-        let text = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_string();
-        Failure::usage(text, Some("see cyclescope run --help"))
-    })?;
-    match cli.command {
-        Some(CliCommand::Run(args)) => Ok((cli.common, *args)),
-        _ => Err(Failure::usage("the command is not a `cyclescope run`", None)),
-    }
 }
 
 /// Texts of snippets that come from files or standard input.

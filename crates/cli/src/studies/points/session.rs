@@ -1,9 +1,9 @@
 //! The session of a result file: the command that wrote it, and its points.
 
 use super::command_words::{add_random_choices, drop_result_options};
-use super::expand::parse_run_words;
 use super::prepared_point::{PreparedPoint, ReadyPoint};
 use super::trusted_options::find_trusted_option;
+use crate::args::parse_run_words;
 use crate::args::template::fill_first_value;
 use crate::args::{CommonArgs, PointsArgs, RunArgs};
 use crate::input::elf;

@@ -2,11 +2,14 @@
 //! another program, or read another file, whose content messages could show.
 
 use crate::args::{CommonArgs, RunArgs};
+use crate::input::load_snippet::RUN_WORDS;
 
 /// The first such option of a command.
 pub fn find_trusted_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
     let executor = (!common.offer().is_default()).then_some("--executor");
-    executor.or_else(|| list_trusted_sources(args).first().copied())
+    // Such a load may be a file, or compiled code.
+    let beside = common.beside.iter().any(|load| load.trim_start().starts_with(RUN_WORDS)).then_some("--beside");
+    executor.or(beside).or_else(|| list_trusted_sources(args).first().copied())
 }
 
 /// All such options that say what is measured.

@@ -13,6 +13,7 @@ use crate::input::function_fault;
 use crate::input::source;
 use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::{Failure, Output};
+use crate::session::background_load::shared_memory;
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
@@ -196,11 +197,21 @@ pub fn build_study(
     let call = target.called_functions().map(|called| &called.calling);
     let region = if let RunTarget::Region(region) = target { Some(region) } else { None };
     let memory = call.map(|with| with.program_memory()).or(region.map(|region| region.memory.clone()));
+    let shared = match target {
+        RunTarget::Snippets(snippets) if common.beside_shared => Some(shared_memory(&snippets[0], machine)),
+        _ if common.beside_shared => {
+            let remedy = "leave --beside-shared out, or measure its instructions as a snippet";
+            return Err(Failure::usage("a function or a region of a run has memory of its own", Some(remedy)));
+        }
+        _ => None,
+    };
+    let shared = shared.map(|memory| RunRequest { memory: Some(memory), ..request.clone() });
     let called = memory.map(|memory| RunRequest {
         lengthen: Some(LengthenBy::Iterations),
         memory: Some(memory),
         ..request.clone()
     });
+    let called = called.or(shared);
     let request = called.as_ref().unwrap_or(request);
     let plan = request.make_plan(&common.capabilities(machine), machine)?;
     let code = if call.is_some() { CodeOrigin::Functions } else { CodeOrigin::Snippets };

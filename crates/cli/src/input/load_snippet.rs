@@ -1,0 +1,105 @@
+//! Code of background load: assembly, or what the words of a `cyclescope run` name.
+
+use crate::args::{RunArgs, parse_run_words};
+use crate::input::library::FunctionLibrary;
+use crate::input::source::{self, parse_checked};
+use crate::output::Failure;
+use cyclescope::machine::Machine;
+use cyclescope::snippet::Snippet;
+use serde_json::Value;
+use std::ffi::OsString;
+
+/// Words that begin a command as background load. No assembly begins with them.
+pub const RUN_WORDS: &str = "run ";
+
+/// Parses a snippet that can run in a loop on this machine.
+pub fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
+    let snippet = match text.trim_start().strip_prefix(RUN_WORDS) {
+        Some(words) => read_run_snippet(words, machine)?,
+        None => Snippet::new(parse_checked(text, machine)?.bytes().to_vec(), Vec::new(), text),
+    };
+    if snippet.code().is_empty() {
+        let remedy = "name one that has, such as `nop`";
+        return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
+    }
+    // Without a plan R15 counts.
+    if let Err(obstacle) = snippet.loop_plan_with_moves()
+        && snippet.outline(false).uses_r15
+    {
+        let text = format!("the snippet of --beside uses R15, which must count its loop, because {obstacle}");
+        return Err(Failure::usage(text, Some("use another register than R15")));
+    }
+    Ok(snippet)
+}
+
+/// Options of `run` that say what code is, by their fields.
+const CODE_OPTIONS: [&str; 14] = [
+    "snippet",
+    "file",
+    "hex",
+    "c",
+    "init",
+    "syntax",
+    "assembler",
+    "define",
+    "include",
+    "include_dir",
+    "call",
+    "cflags",
+    "cc",
+    "setup",
+];
+
+/// Reads the code that the words of a `cyclescope run` name: a snippet, or a region of C code.
+fn read_run_snippet(words: &str, machine: &Machine) -> Result<Snippet, Failure> {
+    let remedy = "write it as in --beside 'run --file load.s', or name assembly alone";
+    let words = shlex::split(words).ok_or_else(|| Failure::usage("--beside has an unclosed quote", Some(remedy)))?;
+    let words = ["cyclescope", RUN_WORDS.trim_end()].into_iter().map(String::from).chain(words);
+    let (common, args) =
+        parse_run_words(words.map(OsString::from).collect()).map_err(|failure| failure.with_subject("in --beside"))?;
+    let refused = |option: &str| {
+        let text = format!("the code of --beside takes no {option}");
+        Failure::usage(text, Some("leave it out: --beside names what runs, and this command how it is measured"))
+    };
+    if let Some(option) = common.first_measuring_option() {
+        return Err(refused(option));
+    }
+    let own =
+        [("--write-elf", args.write_elf.is_some()), ("--show", args.show), ("--sweep and --out", args.has_points())];
+    if let Some((option, _)) = own.iter().find(|(_, is_given)| *is_given) {
+        return Err(refused(option));
+    }
+    let Ok(Value::Object(fields)) = serde_json::to_value(&args) else { return Err(refused("options")) };
+    let is_given = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(all) => !all.is_empty(),
+        _ => true,
+    };
+    if let Some((field, _)) =
+        fields.iter().find(|(name, value)| is_given(value) && !CODE_OPTIONS.contains(&name.as_str()))
+    {
+        return Err(refused(&format!("--{}", field.replace('_', "-"))));
+    }
+    let args = require_no_stdin(&args)?;
+    let Some(mut library) = FunctionLibrary::find_or_compile(args)? else {
+        return Ok(source::build_snippet(args, || Ok(machine.clone()))?.0.join_setup());
+    };
+    let folder = library.folder.take();
+    let region = library.find_region(args, folder.as_ref())?.ok_or_else(|| {
+        let remedy = "wrap the code that shall run in CYCLESCOPE_BODY(...)";
+        Failure::usage(
+            "the C file of --beside marks no region, and a load is a loop of code, not of calls",
+            Some(remedy),
+        )
+    })?;
+    source::check_machine_code(&region, machine)?;
+    Ok(region)
+}
+
+/// Fails if the code is to come from standard input, which the measured code may need.
+fn require_no_stdin(args: &RunArgs) -> Result<&RunArgs, Failure> {
+    match args.source.snippet.as_deref() {
+        Some("-") => Err(Failure::usage("--beside reads no standard input", Some("name a file with --file"))),
+        _ => Ok(args),
+    }
+}
