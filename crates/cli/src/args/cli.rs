@@ -1,6 +1,7 @@
 //! The commands with options of their own, and the top-level help.
 
 use super::ab::AbArgs;
+use super::all::AllArgs;
 use super::clock::ClockArgs;
 use super::common::CommonArgs;
 use super::compare::CompareArgs;
@@ -49,6 +50,8 @@ pub enum CliCommand {
     Replay(ReplayArgs),
     /// Compare programs or their benchmarks: slower, faster or the same?
     Ab(AbArgs),
+    /// Measure everything that this machine can, into a directory; repeat it to resume
+    All(AllArgs),
 }
 
 #[cfg(test)]

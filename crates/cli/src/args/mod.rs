@@ -1,6 +1,7 @@
 //! The command line: its options, their parsers, and the command that repeats a result.
 
 mod ab;
+mod all;
 mod arg_value;
 mod call;
 mod call_number;
@@ -33,6 +34,7 @@ mod template_value;
 mod value_reader;
 
 pub use ab::AbArgs;
+pub use all::AllArgs;
 pub use arg_value::{ArgValue, BUFFER_START, CallArgument, CallMemoryName, MemoryPlace};
 pub use call::{BufferContents, CallArgs, CallSerialization};
 pub use call_target::CallTarget;

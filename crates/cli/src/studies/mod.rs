@@ -1,6 +1,7 @@
 //! The commands, and how each presents its result.
 
 mod ab;
+mod all;
 mod clocks;
 mod commands;
 mod compare;

@@ -1,6 +1,7 @@
 //! `cyclescope` as its user sees it: output, exit codes, and what stays behind.
 
 mod ab;
+mod all;
 mod background_load;
 mod broken_benchmarks;
 mod calls;

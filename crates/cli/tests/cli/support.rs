@@ -156,6 +156,11 @@ impl Running {
         Running(command.spawn().expect("the program runs"))
     }
 
+    /// The number of its process.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits until a file has at least this number of lines.
     pub fn until(&mut self, path: &str, lines: usize) {
         // On a busy machine it takes minutes.

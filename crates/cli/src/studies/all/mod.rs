@@ -1,0 +1,119 @@
+//! `cyclescope all`: everything that this machine can measure, into a directory of result files.
+//!
+//! Each step is a command of this program in a process of its own. Its lines go to a file that
+//! appears when the command has completed; a command with `--out` writes its file itself and
+//! resumes it. [`StepLedger`] records what was done, so that the same command continues.
+
+mod archive;
+mod step_ledger;
+mod step_run;
+
+use crate::args::{AllArgs, CommonArgs};
+use crate::output::directory::make_directory;
+use crate::output::page::TextPage;
+use crate::output::{Failure, Output};
+use cyclescope::record::exit;
+use std::path::Path;
+use step_ledger::{StepLedger, StepOutcome, StepState};
+use step_run::run_step;
+
+/// A command that `all` runs.
+pub struct MeasuringStep {
+    /// Name of the command, and of its file.
+    pub name: &'static str,
+    /// Options of the command.
+    pub options: &'static [&'static str],
+    /// Whether the command writes its file by `--out`, and can resume it.
+    pub resumes: bool,
+}
+
+/// The steps, fast ones first.
+pub const STEPS: &[MeasuringStep] = &[
+    MeasuringStep { name: "doctor", options: &[], resumes: false },
+    MeasuringStep { name: "evaluate", options: &[], resumes: false },
+    MeasuringStep { name: "marker", options: &[], resumes: false },
+    MeasuringStep { name: "uarch", options: &[], resumes: true },
+    MeasuringStep { name: "instr", options: &["--all"], resumes: true },
+];
+
+/// Runs the steps that are not done, and returns the exit code.
+pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Result<u8, Failure> {
+    refuse_options(common)?;
+    if let Some(pack) = &args.pack {
+        archive::require_place(pack, &args.dir)?;
+    }
+    make_directory(&args.dir).map_err(|error| {
+        let remedy = "name a new or existing directory inside a writable one";
+        Failure::usage(format!("can't use {}: {error}", args.dir.display()), Some(remedy))
+    })?;
+    let mut ledger = StepLedger::open(&args.dir, common)?;
+    for step in STEPS {
+        if ledger.is_done(step.name) {
+            continue;
+        }
+        let outcome = run_step(step, common, &args.dir)?;
+        ledger.record(outcome)?;
+    }
+    if let Some(pack) = &args.pack {
+        archive::write_archive(pack, &args.dir, &ledger)?;
+    }
+    print_outcomes(&ledger, args, output)?;
+    let has_failed = ledger.outcomes().any(|outcome| outcome.state == StepState::Failed);
+    Ok(if has_failed { exit::INTERNAL } else { exit::DONE })
+}
+
+/// Fails for options that the commands would understand differently.
+fn refuse_options(common: &CommonArgs) -> Result<(), Failure> {
+    let given = [
+        ("--clock", !common.clock.is_empty()),
+        ("--executor", !common.offer().is_default()),
+        ("--evidence", common.evidence.is_some()),
+        ("--beside", !common.beside.is_empty()),
+        ("--beside-cpu", !common.beside_cpu.is_empty()),
+        ("--force", common.force),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let remedy = "leave it out, or run the commands one by one";
+            Err(Failure::usage(format!("all does not take {option}"), Some(remedy)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn print_outcomes(ledger: &StepLedger, args: &AllArgs, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return ledger.outcomes().try_for_each(|outcome| output.write_record("all", outcome));
+    }
+    let mut page = TextPage::new(output);
+    page.begin_section(&format!("Results in {}", args.dir.display()))?;
+    for outcome in ledger.outcomes() {
+        page.print_row(outcome.name.as_str(), &describe_outcome(outcome))?;
+    }
+    match &args.pack {
+        Some(pack) => page.print_row("archive", &pack.display().to_string()),
+        None => Ok(()),
+    }
+}
+
+fn describe_outcome(outcome: &StepOutcome) -> String {
+    let why = outcome.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    match (outcome.state, &outcome.file) {
+        (StepState::Done, Some(file)) => format!("{file}, {:.0} s", outcome.seconds),
+        (StepState::Done, None) => "done".to_string(),
+        (StepState::LeftOut, _) => format!("left out{why}"),
+        (StepState::Failed, _) => format!("failed{why}"),
+    }
+}
+
+/// The file of a step.
+fn file_name(step: &str) -> String {
+    format!("{step}.jsonl")
+}
+
+/// The files of the results, and the ledger, in a directory.
+fn list_files(directory: &Path, ledger: &StepLedger) -> Vec<std::path::PathBuf> {
+    let names = ledger.outcomes().filter_map(|outcome| outcome.file.clone());
+    let names = std::iter::once(step_ledger::FILE_NAME.to_string()).chain(names);
+    names.map(|name| directory.join(name)).collect()
+}

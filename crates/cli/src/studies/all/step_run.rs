@@ -1,0 +1,138 @@
+//! Runs a step of `all` in a process of its own.
+
+use super::step_ledger::{StepOutcome, StepState};
+use super::{MeasuringStep, file_name};
+use crate::args::CommonArgs;
+use crate::output::{Failure, print_warning};
+use crate::process::child_start::start_child;
+use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
+use crate::process::external_tool;
+use crate::process::interrupt::{HeldSignals, ProcessGroup};
+use cyclescope::input::{self, InputKind};
+use cyclescope::record::exit;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest run of a step.
+const STEP_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Runs a step. An error is one of the files; how the command ended is in the outcome.
+pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> Result<StepOutcome, Failure> {
+    let file = directory.join(file_name(step.name));
+    // Printed lines appear under the file's name when all are there.
+    let printed = directory.join(format!("{}.part", file_name(step.name)));
+    let failed = |error: &std::io::Error| {
+        Failure::from_writing(
+            format!("can't write {}", printed.display()),
+            error,
+            "free some space, and repeat the command",
+        )
+    };
+    let output = std::fs::File::create(&printed).map_err(|error| failed(&error))?;
+    let mut command = build_command(step, common, &file)?;
+    command.stdin(Stdio::null()).stdout(output);
+    let begun = Instant::now();
+    let status = run_to_end(&mut command, step.name)?;
+    let code = status.code();
+    let mut outcome = StepOutcome {
+        name: step.name.to_string(),
+        state: StepState::Done,
+        exit: code,
+        why: None,
+        file: Some(file_name(step.name)),
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    // Too noisy a figure is a result, and says so.
+    let is_done = matches!(code, Some(code) if [exit::DONE, exit::FELL_SHORT].map(i32::from).contains(&code));
+    if is_done && !step.resumes {
+        std::fs::rename(&printed, &file).map_err(|error| failed(&error))?;
+        return Ok(outcome);
+    }
+    if !is_done {
+        outcome.state = if code == Some(exit::UNAVAILABLE.into()) { StepState::LeftOut } else { StepState::Failed };
+        outcome.why = Some(read_reason(&printed).unwrap_or_else(|| format!("{} ended with {status}", step.name)));
+        // A file to resume stays, and the archive has what it holds.
+        outcome.file = outcome.file.filter(|_| step.resumes && file.exists());
+        if outcome.state == StepState::Failed {
+            print_warning(&format!("{} failed; the other commands go on", step.name));
+        }
+    }
+    std::fs::remove_file(&printed).map_err(|error| failed(&error))?;
+    Ok(outcome)
+}
+
+fn build_command(step: &MeasuringStep, common: &CommonArgs, file: &Path) -> Result<Command, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::from_system("finding this program failed", &error))?;
+    let mut command = Command::new(own);
+    command.arg(step.name).arg("--json");
+    match step.resumes {
+        // Its options are in the file.
+        true if file.metadata().is_ok_and(|file| file.len() > 0) => {
+            command.arg("--resume").arg(file);
+            return Ok(command);
+        }
+        true => {
+            command.args(step.options).arg("--out").arg(file);
+        }
+        false => {
+            command.args(step.options);
+        }
+    }
+    if common.quick {
+        command.arg("--quick");
+    }
+    for (option, number) in [("--cpu", common.cpu.map(u64::from)), ("--seed", common.seed)] {
+        if let Some(number) = number {
+            command.arg(option).arg(number.to_string());
+        }
+    }
+    Ok(command)
+}
+
+/// Runs a command until it ends. A signal that ends this program ends the command first, which then
+/// completes its file.
+fn run_to_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> {
+    let held = HeldSignals::new();
+    let (parent, released) = (std::process::id(), held.unblock_in_child());
+    // SAFETY: the closure only does what is allowed between fork and exec.
+    unsafe {
+        command.process_group(0).pre_exec(move || {
+            ProcessGroup::die_with_parent(parent);
+            released();
+            Ok(())
+        })
+    };
+    let remedy = "repeat the command";
+    let child = start_child(command);
+    let mut child =
+        child.map_err(|error| external_tool::start_failure(&error, &format!("the command {name}"), remedy))?;
+    let group = ProcessGroup::from_forked_leader(child.id() as i32);
+    drop(held);
+    let mut watch = ChildWatch::new(child.id() as i32);
+    let event = watch.wait(Some(Instant::now() + STEP_LIMIT), &[]);
+    // The child isn't reaped yet, so no other process can have its process group number.
+    group.kill();
+    let killed = watch.wait_for_killed();
+    drop(group);
+    killed.map_err(|error| Failure::from_system(format!("ending {name} failed"), &error))?;
+    let status = child.wait();
+    let system = |error: std::io::Error| Failure::from_system(format!("waiting for {name} failed"), &error);
+    match event.map_err(system)? {
+        ChildEvent::Stopped(state) => Err(stopped_failure(name, state)),
+        _ => status.map_err(system),
+    }
+}
+
+/// The reason in the error line that a command printed last.
+fn read_reason(printed: &Path) -> Option<String> {
+    let bytes = input::read_input(printed, InputKind::Results).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line: Value = serde_json::from_str(text.lines().last()?).ok()?;
+    let is_error = line["kind"] == "error";
+    let part = |name: &str| line[name].as_str().filter(|_| is_error);
+    let remedy = part("remedy").map_or(String::new(), |remedy| format!(" ({remedy})"));
+    Some(format!("{}{remedy}", part("text")?))
+}
