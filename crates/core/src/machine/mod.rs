@@ -94,6 +94,8 @@ pub struct CpuFacts {
     pub siblings: Fact<Vec<u32>>,
     /// NUMA node.
     pub node: Fact<u32>,
+    /// Its caches, according to the kernel.
+    pub caches: Fact<Vec<cache::KernelCache>>,
     /// Power management settings.
     pub power: PowerSettings,
 }
@@ -102,7 +104,8 @@ impl CpuFacts {
     /// Reads the facts of `cpu` from `/sys`.
     pub fn detect(files: &SystemFiles, cpu: u32) -> CpuFacts {
         let power = PowerSettings::detect(files, cpu);
-        CpuFacts { cpu, siblings: read_siblings(files, cpu), node: read_numa_node(files, cpu), power }
+        let caches = cache::read_kernel_caches(files, cpu);
+        CpuFacts { cpu, siblings: read_siblings(files, cpu), node: read_numa_node(files, cpu), caches, power }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The sections of the doctor's report.
 
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, format_size};
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
+use cyclescope::machine::cache::CacheKind;
 use cyclescope::machine::core_study::{CoreSharing, CoreStudy, SiblingProof, SiblingStudy, StepPhases};
 use cyclescope::machine::fact::Fact;
 use cyclescope::machine::features::LfenceOrder;
@@ -63,6 +64,7 @@ pub fn print_processor(page: &mut TextPage, machine: &Machine, common: &CommonAr
     )?;
     page.print_row("kernel", &format!("Linux {}", machine.kernel))?;
     page.print_row("core types", &describe_core_types(machine))?;
+    page.print_row("caches", &describe_caches(machine))?;
     let Some(target) = &machine.target else {
         return page.print_unknown("CPU examined", "no CPU is known to be allowed");
     };
@@ -80,6 +82,39 @@ fn describe_design(cpu: &Processor) -> String {
     match &cpu.microarchitecture {
         Fact::Known(_) => format!("{}; {numbers}", cpu.name()),
         Fact::Unknown(why) => format!("unknown; {numbers}: {why}"),
+    }
+}
+
+/// The caches as CPUID describes them, and what the kernel says otherwise.
+fn describe_caches(machine: &Machine) -> String {
+    let text = |level: u32, kind: CacheKind, bytes: u64| {
+        let kind = match kind {
+            CacheKind::Data => "d",
+            CacheKind::Instruction => "i",
+            CacheKind::Unified => "",
+        };
+        format!("L{level}{kind} {}", format_size(bytes))
+    };
+    let all = &machine.topology.caches;
+    let by_cpuid: Vec<String> = all.iter().map(|cache| text(cache.level, cache.kind, cache.bytes)).collect();
+    let by_cpuid = if by_cpuid.is_empty() { "CPUID names none".to_string() } else { by_cpuid.join(", ") };
+    let Some(target) = &machine.target else { return by_cpuid };
+    match &target.caches {
+        Fact::Unknown(why) => format!("{by_cpuid} (CPUID); the kernel names none: {why}"),
+        Fact::Known(found) => {
+            let by_kernel: Vec<String> = found
+                .iter()
+                .map(|cache| {
+                    let cpus = if cache.cpus == [target.cpu] {
+                        String::new()
+                    } else {
+                        format!(" for CPU {}", format_cpu_list(&cache.cpus))
+                    };
+                    format!("{}{cpus}", text(cache.level, cache.kind, cache.bytes))
+                })
+                .collect();
+            format!("{by_cpuid} (CPUID); {} (kernel)", by_kernel.join(", "))
+        }
     }
 }
 
