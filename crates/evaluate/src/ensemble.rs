@@ -61,7 +61,7 @@ impl Ensemble {
     }
 
     /// Longest minus shortest duration.
-    pub(crate) fn max_deviation(&self) -> u64 {
+    pub fn max_deviation(&self) -> u64 {
         self.maximum.unwrap_or(0) - self.minimum.unwrap_or(0)
     }
 
@@ -72,7 +72,7 @@ impl Ensemble {
     }
 
     /// The variance as the paper's program floors it, in raw units²; 0 without samples.
-    pub(crate) fn variance(&self) -> u128 {
+    pub fn variance(&self) -> u128 {
         if self.count == 0 {
             return 0;
         }

@@ -27,7 +27,7 @@ pub struct EvaluateArgs {
     /// --samples or --resolution-samples]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
-    /// Also print each ensemble (with --json)
+    /// Also print each ensemble: a JSON line, or as text a line in the paper's form
     #[arg(help_heading = "What to print", long)]
     #[serde(skip)]
     pub series: bool,

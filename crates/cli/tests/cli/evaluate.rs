@@ -313,10 +313,9 @@ fn impossible_requests_are_reported() {
     let taken = folder.path().join("taken");
     std::fs::write(&taken, "").expect("a file");
     let taken = taken.to_str().expect("text");
-    let cases: [(&[&str], i32, &str); 10] = [
+    let cases: [(&[&str], i32, &str); 9] = [
         (&["--clock", "rdtscp-lfense"], 2, "did you mean rdtscp-lfence"),
         (&["--clock", "paper-alternative"], 3, "ring 0"),
-        (&["--series"], 2, "--json"),
         (&["--samples", "1"], 2, "--samples"),
         (&["--ensembles", "0"], 2, "--ensembles"),
         (&["--budget", "0"], 2, "--budget"),

@@ -36,9 +36,9 @@ pub(crate) use confidence::CONFIDENCE;
 pub use reading_ladder::{LadderRung, ReadingLadder};
 pub use staircase::{Staircase, StaircaseFollower, StaircaseProgress};
 pub use staircase_experiment::StaircaseBody;
-pub use staircase_points::StaircaseTotals;
 #[cfg(test)]
-pub(crate) use staircase_points::{LengthEnsemble, StaircasePoint};
+pub(crate) use staircase_points::StaircasePoint;
+pub use staircase_points::{LengthEnsemble, StaircaseTotals};
 
 use super::TestedClock;
 use cyclescope_core::random::Random;

@@ -5,6 +5,7 @@ mod graphs;
 mod method_table;
 mod parts;
 mod sections;
+mod series;
 mod staircases;
 mod tables;
 
@@ -29,9 +30,6 @@ pub use cyclescope::study::evaluate::NAME;
 /// Runs the command and returns the exit code. A completed evaluation succeeds, whatever its
 /// verdict.
 pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
-    if args.series && !common.json {
-        return Err(Failure::usage("--series needs --json", Some("add --json")));
-    }
     let names = common.clock.iter().chain(&args.clocks).flat_map(|names| names.split(','));
     let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() && !(common.clock.is_empty() && args.clocks.is_empty()) {
@@ -48,7 +46,7 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = EvaluateStudy::new(machine.clone(), plan, options, repro.clone());
     let exports = args.exports.clone();
-    let view = EvaluateView { draws: exports.has(&["plots"]) };
+    let view = EvaluateView { draws: exports.has(&["plots"]), prints_series: args.series };
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     drive_study(&view, &mut study, order, output)
 }
@@ -57,6 +55,8 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
 struct EvaluateView {
     /// Whether it draws graphs.
     draws: bool,
+    /// Whether it prints each ensemble.
+    prints_series: bool,
 }
 
 impl StudyView for EvaluateView {
@@ -64,6 +64,9 @@ impl StudyView for EvaluateView {
 
     fn print_text(&self, study: &EvaluateStudy, output: &mut Output) -> Result<(), Failure> {
         let Some(found) = &study.found else { return Ok(()) };
+        if self.prints_series {
+            series::print_series(found, output)?;
+        }
         let (mut page, not_run) = (TextPage::new(output), &study.plan.not_run);
         // An incomplete evaluation has nothing to compare.
         if !found.complete {
@@ -92,7 +95,7 @@ impl StudyView for EvaluateView {
 
 /// Recomputes an evaluation from its evidence.
 pub fn replay_evaluate(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay_study(&EvaluateView { draws: false }, container, output)
+    replay_study::replay_study(&EvaluateView { draws: false, prints_series: false }, container, output)
 }
 
 /// The timing methods of these names, without duplicates; `None` for all methods.
