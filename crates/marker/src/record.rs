@@ -11,6 +11,7 @@ use super::speeds::{OtherSpeed, find_other_speeds};
 use super::survey::{PROOF_LOOPS, VisitPlan, prove_calls, survey_cases};
 use super::visit_ledger::CaseFinding;
 use super::working_set::WorkingSet;
+use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
@@ -123,6 +124,14 @@ pub struct CodeRecord {
     pub assembly: Vec<AssemblyLine>,
     /// Instructions of the function without the marker.
     pub base_assembly: Vec<AssemblyLine>,
+}
+
+impl CodeRecord {
+    fn from_case(bench: &dyn MarkerBench, case: usize) -> Result<CodeRecord, RunError> {
+        let anatomy = bench.anatomy(case)?;
+        let cache_lines = anatomy.cache_lines(bench.line_offset(case));
+        Ok(CodeRecord { cache_lines, ..CodeRecord::from(anatomy) })
+    }
 }
 
 impl From<MarkerAnatomy> for CodeRecord {
@@ -272,6 +281,44 @@ impl<'a> CaseSpeeds<'a> {
     }
 }
 
+/// The code of a marker in one state and loop.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaseCode {
+    /// Name of the design.
+    pub design: &'static str,
+    /// Name of the state.
+    pub state: String,
+    /// Guard around the probe call.
+    pub guard: String,
+    /// Name of the loop.
+    pub context: String,
+    /// The compiler of the functions.
+    pub compiler: String,
+    /// Bytes, cache lines and instructions.
+    #[serde(flatten)]
+    pub code: CodeRecord,
+}
+
+/// The code of all cases of a bench, without running it.
+///
+/// # Errors
+///
+/// Errors of the bench.
+pub fn read_codes(bench: &dyn MarkerBench) -> Result<Vec<CaseCode>, RunError> {
+    let read = |(number, case): (usize, &MarkerCase)| {
+        let MarkerCase { design, state, context } = case;
+        Ok(CaseCode {
+            design: design.name,
+            state: state.name.to_string(),
+            guard: state.guard.to_string(),
+            context: context.clone(),
+            compiler: bench.compiler_name(number).to_string(),
+            code: CodeRecord::from_case(bench, number)?,
+        })
+    };
+    bench.cases().iter().enumerate().map(read).collect()
+}
+
 /// Surveys all cases of a bench. On an emulated machine it only counts calls.
 ///
 /// # Errors
@@ -286,9 +333,7 @@ pub fn measure_records(
     let findings = if around.emulated { prove_calls(bench, plan)? } else { survey_cases(bench, plan, follow)? };
     let speeds = find_other_speeds(&findings, plan.confidence);
     let record = |(case, finding): (usize, &CaseFinding)| {
-        let anatomy = bench.anatomy(case)?;
-        let cache_lines = anatomy.cache_lines(bench.line_offset(case));
-        let code = CodeRecord { cache_lines, ..CodeRecord::from(anatomy) };
+        let code = CodeRecord::from_case(bench, case)?;
         Ok(MarkerRecord::new(finding, CaseSpeeds::new(case, &findings, &speeds), bench, code, around))
     };
     findings.iter().enumerate().map(record).collect()

@@ -49,8 +49,8 @@ pub struct MarkerArgs {
     #[serde(skip)]
     pub list: bool,
     /// Print the compiled code of each design with and without the marker, and the instructions on
-    /// each path
-    #[arg(help_heading = PRINT_HEADING, long)]
+    /// each path; measure nothing
+    #[arg(help_heading = PRINT_HEADING, long, conflicts_with = "plots")]
     #[serde(skip)]
     pub assembly: bool,
     /// Picture files to write.

@@ -3,7 +3,7 @@
 use crate::output::page::{TextPage, print_note};
 use crate::output::{Failure, WIDTH, wrap_text};
 use cyclescope::study::marker::anatomy::{AssemblyLine, CodePath};
-use cyclescope::study::marker::record::MarkerRecord;
+use cyclescope::study::marker::record::CaseCode;
 
 /// Widths of the columns offset, path and bytes.
 const OFFSET_WIDTH: usize = 8;
@@ -13,16 +13,16 @@ const LINE_INDENT: usize = 2;
 const TEXT_WIDTH: usize = WIDTH - LINE_INDENT - OFFSET_WIDTH - PATH_WIDTH - BYTES_WIDTH - 1;
 
 /// Prints the functions; one that several states share is printed once.
-pub fn print_assembly(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
-    let mut last: Option<&MarkerRecord> = None;
-    for (index, record) in records.iter().enumerate() {
-        let same = |other: &&MarkerRecord| {
+pub fn print_assembly(page: &mut TextPage, codes: &[CaseCode]) -> Result<(), Failure> {
+    let mut last: Option<&CaseCode> = None;
+    for (index, record) in codes.iter().enumerate() {
+        let same = |other: &&CaseCode| {
             (other.design, &other.context, &other.guard) == (record.design, &record.context, &record.guard)
         };
-        if records[..index].iter().any(|other| same(&other)) {
+        if codes[..index].iter().any(|other| same(&other)) {
             continue;
         }
-        let states: Vec<&str> = records.iter().filter(same).map(|record| record.state.as_str()).collect();
+        let states: Vec<&str> = codes.iter().filter(same).map(|record| record.state.as_str()).collect();
         let guard = if record.guard == "none" { String::new() } else { format!(", guard {}", record.guard) };
         page.begin_section(&format!("{} in {}{guard}", record.design, record.context))?;
         for text in wrap_text(&states.join(", "), WIDTH - LINE_INDENT) {

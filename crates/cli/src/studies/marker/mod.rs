@@ -23,14 +23,14 @@ use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
 use bench::{BenchRequest, ChosenBench};
 use cyclescope::clock::Clock;
-use cyclescope::error::Unavailable;
+use cyclescope::error::{Error, Unavailable};
 use cyclescope::machine::Machine;
 use cyclescope::record::{Quantity, exit};
 use cyclescope::result::container::{EvidenceContainer, to_json_value};
 use cyclescope::run::RunRequest;
 use cyclescope::study::marker::catalog::MarkerCatalog;
 use cyclescope::study::marker::marker_findings::{MarkerFindings, SkippedRecord};
-use cyclescope::study::marker::record::MarkerRecord;
+use cyclescope::study::marker::record::{MarkerRecord, read_codes};
 use cyclescope::study::marker::source::context::LoopContext;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use marker_choice::MarkerChoice;
@@ -54,14 +54,13 @@ pub fn run_marker(common: &CommonArgs, args: &MarkerArgs, output: &mut Output) -
     let mut libraries = compile_libraries(args, &choice, &machine)?;
     let seed = common.chosen_seed();
     let ask = MarkerRunner { common, args, clock, choice: &choice, machine: &machine, seed };
+    let mut answer = |loaded: &LoadedMarkers| match args.assembly {
+        true => ask.print_code(loaded, output),
+        false => ask.measure_and_report(loaded, output),
+    };
     match libraries.folder.take() {
-        None => ask.measure_and_report(&libraries.load_markers()?, output),
-        folder => run_isolated(
-            || libraries.load_markers(),
-            folder,
-            |loaded| ask.measure_and_report(loaded, output),
-            |failure| failure.report(common.json),
-        ),
+        None => answer(&libraries.load_markers()?),
+        folder => run_isolated(|| libraries.load_markers(), folder, answer, |failure| failure.report(common.json)),
     }
 }
 
@@ -108,7 +107,28 @@ impl MarkerRunner<'_> {
         let repro = repro::format_repro(NAME, args, common, self.seed);
         let order = StudyOrder { exports: args.exports.clone(), ..StudyOrder::new(common, machine, &repro)? };
         let mut study = self.build_study(loaded, &repro)?;
-        drive_study(&MarkerView { assembly: args.assembly }, &mut study, order, output)
+        drive_study(&MarkerView, &mut study, order, output)
+    }
+
+    /// Prints the code of the markers, and measures nothing.
+    fn print_code(&self, loaded: &LoadedMarkers, output: &mut Output) -> Result<u8, Failure> {
+        let MarkerRunner { common, clock, choice, machine, seed, .. } = *self;
+        let request = RunRequest { clock, quick: common.quick, seed, ..RunRequest::default() };
+        let plan = request.make_plan(&common.capabilities(machine), machine)?;
+        let ChosenBench { bench, skipped, .. } =
+            bench::make_bench(BenchRequest { choice, machine, plan: &plan, loaded })?;
+        let skipped: Vec<SkippedRecord> =
+            skipped.into_iter().map(SkippedRecord::from).chain(loaded.absent.iter().cloned()).collect();
+        let codes = read_codes(&*bench).map_err(Error::from)?;
+        if output.is_json() {
+            skipped.iter().try_for_each(|record| output.write_record("marker.skipped", record))?;
+            codes.iter().try_for_each(|code| output.write_record("marker.code", code))?;
+        } else {
+            let mut page = TextPage::new(output);
+            assembly::print_assembly(&mut page, &codes)?;
+            tables::print_skipped(&mut page, &skipped)?;
+        }
+        Ok(if codes.is_empty() && !skipped.is_empty() { exit::UNAVAILABLE } else { exit::DONE })
     }
 
     fn build_study(&self, loaded: &LoadedMarkers, repro: &str) -> Result<MarkerStudy, Failure> {
@@ -135,9 +155,7 @@ impl MarkerRunner<'_> {
 }
 
 /// How `marker` presents its result.
-struct MarkerView {
-    assembly: bool,
-}
+struct MarkerView;
 
 impl StudyView for MarkerView {
     type Study = MarkerStudy;
@@ -151,8 +169,7 @@ impl StudyView for MarkerView {
         tables::print_calls(&mut page, records)?;
         let executor = records.first().map_or("user", |record| record.executor);
         document_comparison::print_figures(&mut page, published, executor)?;
-        document_comparison::print_conclusions(&mut page, &published.conclusions)?;
-        if self.assembly { assembly::print_assembly(&mut page, records) } else { Ok(()) }
+        document_comparison::print_conclusions(&mut page, &published.conclusions)
     }
 
     fn pictures(&self, study: &MarkerStudy, machine: &str) -> Vec<Picture> {
@@ -178,7 +195,7 @@ impl StudyView for MarkerView {
 
 /// Recomputes a survey from its evidence.
 pub fn replay_marker(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay_study(&MarkerView { assembly: false }, container, output)
+    replay_study::replay_study(&MarkerView, container, output)
 }
 
 /// A recomputed cost, kind `marker.replay`.
