@@ -61,6 +61,8 @@ pub(super) enum ClaimTest {
     LfenceWaits,
     /// The core clock differs from the TSC's.
     Asynchronous,
+    /// No experiment here decides it, for this reason.
+    Untested { why: &'static str },
 }
 
 impl ClaimTest {
@@ -118,3 +120,4 @@ pub(super) const CONSTANT_CRITERION: &str =
 pub(super) const EVEN_VARIANCE_CRITERION: &str = "constant: less than a quarter of a squared step, beyond chance; \
      readings at least 4 steps above the minimum of their block are dropped as interrupts; undecided if fewer than 6 \
      of 10 remain";
+pub(super) const UNTESTED_CRITERION: &str = "none: it is not tested here";

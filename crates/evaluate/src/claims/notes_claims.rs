@@ -2,6 +2,7 @@
 
 use super::claim_entry::{
     ClaimDocument, ClaimEntry, ClaimTest, EXCLUDES_CRITERION, FAULTS_BUT_STORES, LETS_IN_CRITERION, TAKES_CRITERION,
+    UNTESTED_CRITERION,
 };
 use crate::contamination::ContaminationFault;
 use cyclescope_code::clock::{ClockSide, ClockStep};
@@ -57,6 +58,18 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         ours: false,
         criterion: "holds: it is certainly seen; fails: certainly not",
         test: ClaimTest::LeavesStores { method: "rdtscp" },
+    },
+    ClaimEntry {
+        id: "notes-rdtscp-waits-for-loads",
+        document: ClaimDocument::Notes,
+        section: "on rdtscp",
+        quote: "it does wait until all previous instructions have executed and all previous loads are globally visible",
+        text: "RDTSCP waits for loads that miss the caches",
+        ours: true,
+        criterion: UNTESTED_CRITERION,
+        test: ClaimTest::Untested {
+            why: "the leading code of these experiments is arithmetic; no load in it misses the caches",
+        },
     },
     ClaimEntry {
         id: "notes-rdtscp-cpuid-solves-all",
@@ -149,6 +162,18 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         ours: false,
         criterion: "holds: the step is above 1 and 99 % of the differences are multiples of it",
         test: ClaimTest::Multiples,
+    },
+    ClaimEntry {
+        id: "notes-readings-are-multiples",
+        document: ClaimDocument::Notes,
+        section: "on the step",
+        quote: "Out of 16384 samples 16384 was multiple of 38",
+        text: "readings of RDTSCP themselves are multiples of the step, not only their differences",
+        ours: false,
+        criterion: UNTESTED_CRITERION,
+        test: ClaimTest::Untested {
+            why: "a hypervisor or firmware may add any offset to the TSC, and a duration does not depend on it",
+        },
     },
     ClaimEntry {
         id: "notes-step-is-steady",
