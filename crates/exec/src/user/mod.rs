@@ -25,6 +25,8 @@ mod confinement;
 mod control_group;
 mod faults;
 mod filter;
+#[cfg(test)]
+mod frozen_group;
 mod launch;
 mod namespaces;
 mod options;

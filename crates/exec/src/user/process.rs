@@ -313,6 +313,7 @@ pub(super) fn futex_wake(word: &AtomicU32) -> Result<(), RunError> {
 }
 #[cfg(test)]
 mod tests {
+    use super::super::frozen_group::FrozenGroup;
     use super::*;
     use std::os::fd::IntoRawFd;
 
@@ -337,6 +338,21 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
         assert_eq!(error.to_string(), "starting the worker failed: something stopped its process");
         assert!(error.is_harness_failure() && worker.has_ended());
+    }
+
+    #[test]
+    fn a_worker_frozen_in_its_set_up_is_given_up() {
+        let mut worker = sleeping_worker();
+        let Some(group) = FrozenGroup::freeze(worker.pid()) else {
+            return cyclescope_skipped::report_skipped("no freezer lets this process make a group");
+        };
+        let begun = Instant::now();
+        let failure = worker.wait_for_answer(&AtomicU32::new(1), 0, false, &mut worker.setup_limit());
+        let error = failure.expect_err("it can't run").into_setup_error(&mut worker);
+        // 3 seconds until it counts as stopped, and 5 until it is given up.
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        assert_eq!(error.to_string(), "starting the worker failed: its control group is frozen");
+        group.thaw_and_remove();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Snippets that know the addresses of the harness, and what the caller must detect.
 
+use super::frozen_group::FrozenGroup;
 use super::{UserExecutor, UserOptions, chunk, setup};
 use crate::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
 use cyclescope_code::clock::Clock;
@@ -414,22 +415,13 @@ fn a_stopped_worker_is_distinguished_from_an_endless_loop() {
     assert_still_runs(&mut user);
 }
 
-/// A new group of the freezer that contains a process, if this process may make one.
-fn freezer_with(pid: i32) -> Option<std::path::PathBuf> {
-    let group = std::path::PathBuf::from(format!("/sys/fs/cgroup/freezer/cyclescope-{}", std::process::id()));
-    std::fs::create_dir(&group).ok()?;
-    let entered = std::fs::write(group.join("cgroup.procs"), pid.to_string());
-    entered.is_ok().then_some(group)
-}
-
 #[test]
 fn a_frozen_worker_is_given_up() {
     let mut user = spawn();
     let pid = user.worker_pid().expect("there is one");
-    let Some(group) = freezer_with(pid) else {
-        return cyclescope_skipped::report_skipped("no freezer of version 1 lets this process make a group");
+    let Some(group) = FrozenGroup::freeze(pid) else {
+        return cyclescope_skipped::report_skipped("no freezer lets this process make a group");
     };
-    std::fs::write(group.join("freezer.state"), "FROZEN").expect("the group is new");
     let begun = std::time::Instant::now();
     let result = run(&mut user, &[0x90]);
     let took = begun.elapsed();
@@ -438,11 +430,7 @@ fn a_frozen_worker_is_given_up() {
     // 3 seconds until it counts as stopped, and 5 until it is given up.
     assert!(took < Duration::from_secs(30), "{took:?}");
     assert_still_runs(&mut user);
-    std::fs::write(group.join("freezer.state"), "THAWED").expect("the group is this test's");
-    while std::fs::remove_dir(&group).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the worker does not end");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    group.thaw_and_remove();
 }
 
 #[test]

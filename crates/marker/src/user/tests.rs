@@ -4,11 +4,15 @@ use super::*;
 use crate::bench::call;
 use crate::survey::PROOF_LOOPS;
 
-/// A bench of one design in some loops.
+/// A bench of one design in some loops, which are this program's own.
 fn bench(design: &str, contexts: &[&str]) -> (UserBench, Vec<SkippedCase>) {
+    bench_of_loops(design, contexts, true)
+}
+
+fn bench_of_loops(design: &str, contexts: &[&str], own_code: bool) -> (UserBench, Vec<SkippedCase>) {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    let options = UserOptions { cpu, own_code: true, ..UserOptions::default() };
+    let options = UserOptions { cpu, own_code, ..UserOptions::default() };
     let clock = Clock::find_named("lfence-rdtsc-lfence").expect("there is this clock");
     let designs: Vec<CompiledDesign> =
         CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == design).collect();
@@ -34,6 +38,21 @@ fn a_costly_marker_lengthens_only_its_own_column() {
     assert!(longer(call::BASE_MANY, call::BASE_FEW) >= most);
     assert!(longer(call::IMUL_LONG, call::IMUL_SHORT) >= most);
     assert!(longer(call::ADD_LONG, call::ADD_SHORT) >= most);
+}
+
+#[test]
+fn only_loops_of_this_program_share_a_worker() {
+    for own_code in [true, false] {
+        let (mut bench, _) = bench_of_loops("flag", &["empty", "memcpy"], own_code);
+        let mut worker_after = |context: &str| {
+            let case = bench.cases.iter().position(|case| case.context == context).expect("it is there");
+            bench.run_visits(case, &[CaseVisit { placement: 0, loops: [10, 20], ruler_loops: 10 }]).expect("it runs");
+            bench.executors[&0].worker_pid().expect("there is one")
+        };
+        let first = worker_after("empty");
+        assert_eq!(worker_after("empty"), first, "the same loop again");
+        assert_eq!(worker_after("memcpy") == first, own_code, "another loop, of this program: {own_code}");
+    }
 }
 
 /// Requires root and a kernel with uprobes.
