@@ -21,6 +21,8 @@ use std::mem::replace;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// Layouts of a function whose cost grows with each call: the fewest that have an estimate.
+const FEW_CALLS_LAYOUTS: usize = 2;
 /// Initial untimed rounds: two runs fill the caches and, on some cores, wake the wide vector units.
 const WARM_UP: u32 = 3;
 /// Most untimed rounds. Store-forwarding predictors took some fifteen runs of each load to settle.
@@ -81,7 +83,9 @@ impl MeasurementSession<'_> {
     /// Checks whether copies do the same work, and measures.
     pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
         self.steadiness = self.check_steadiness()?;
-        self.measure().or_else(|error| Err(self.explain_error(error)?))
+        let grows = self.steadiness.iter().any(SteadinessReport::grows);
+        let measured = if grows { self.measure_few_calls() } else { self.measure() };
+        measured.or_else(|error| Err(self.explain_error(error)?))
     }
 
     /// Adds to an error of the snippet which state its first copy uses up, if that is the cause.
@@ -126,6 +130,16 @@ impl MeasurementSession<'_> {
             find(self.executor, part.snippet, clock, world, &self.memory)
         });
         states.collect()
+    }
+
+    /// Measures few calls, if their cost grows with each. Their number would decide about the cost
+    /// and about the time, so nothing is adapted.
+    fn measure_few_calls(&mut self) -> Result<Vec<CostMeasurement>, RunError> {
+        let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], 1);
+        acquisition.rounds = acquisition.rounds.min(self.plan.rounds_least);
+        (0..FEW_CALLS_LAYOUTS).try_for_each(|_| self.measure_layout(&mut acquisition))?;
+        let found = self.question.costs().iter().map(|cost| self.judge_cost(&acquisition, cost)).collect();
+        Ok(self.finish_measurements(found, acquisition, None))
     }
 
     fn measure(&mut self) -> Result<Vec<CostMeasurement>, RunError> {
@@ -284,13 +298,17 @@ impl MeasurementSession<'_> {
     ) -> Vec<CostMeasurement> {
         let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
         let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
+        let grows = self.steadiness.iter().any(SteadinessReport::grows);
         let measurement = |(found, cost): (CostJudgement, &CostFormula)| {
             let CostJudgement { estimate, linear, settled, .. } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
             let reports = cost.weights().map(|(snippet, _)| self.steadiness[snippet].clone());
             let (states, reasons): (Vec<_>, Vec<_>) = reports.map(|one| (one.states, one.unchecked)).unzip();
-            let unsteady = states.concat();
+            let mut unsteady = states.concat();
+            if grows && !unsteady.iter().any(|state| state.grows) {
+                unsteady.push(UnsteadyState::compared_with_growth());
+            }
             let unchecked = reasons.into_iter().flatten().next();
             CostMeasurement {
                 cost,

@@ -178,3 +178,37 @@ fn a_setup_is_assembly_and_excludes_a_cold_start() {
     assert_eq!(refused(&["--setup", "mov eax, foo"])["code"], "bad_snippet");
     assert!(refused(&["--setup", "nop", "--cold", "code"])["text"].as_str().expect("text").contains("--cold"));
 }
+
+#[test]
+fn a_function_whose_calls_grow_has_no_number_and_setup_ends_the_growth() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "#include <stdlib.h>\n#include <string.h>\n\
+         struct node { struct node *next; int value; };\n\
+         static struct node *head;\n\
+         int list(void *p) {\n\
+           struct node *new = malloc(sizeof *new); new->next = head; new->value = 1; head = new;\n\
+           int s = 0; for (struct node *at = head; at; at = at->next) s += at->value; return s; }\n\
+         static char *text; static size_t length;\n\
+         int text_of(void *p) { length += 4096; text = realloc(text, length); memset(text, 1, length); return *text; }\n\
+         void reset(void *p) { head = NULL; free(text); text = NULL; length = 0; }\n",
+    );
+    for function in ["list", "text_of"] {
+        let line = source.run(&["--call", function], &[5]);
+        let caveats = line["caveats"].as_array().expect("a list");
+        assert!(line["cost"]["value"].is_null() && caveats.len() == 1, "{line}");
+        let text = caveats[0]["text"].as_str().expect("text");
+        assert!(text.contains("calls execute more and more instructions"), "{line}");
+        // Hundreds of calls are counted, and few are timed. All that the budget has room for took
+        // a minute.
+        assert!(line["layouts"].as_u64() <= Some(2), "{line}");
+        let compared = source.run(&["--call", "reset", "--versus-call", function], &[5]);
+        let texts = compared["caveats"].to_string();
+        assert!(compared["cost"]["value"].is_null() && texts.contains("measure it alone"), "{compared}");
+        assert!(!texts.contains("noisy"), "{compared}");
+        let restored = source.run(&["--call", function, "--setup", "reset"], &[0, 5]);
+        assert!(!restored["cost"]["value"].is_null(), "{restored}");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! A probe runs a copy of the function's instructions. Inserted instructions add to counters in
 //! memory: at the start of each block, after each conditional branch, at each repeated string
-//! instruction, and after each division. They change neither registers nor flags, and use no stack.
+//! instruction, and after each division and square root. They change neither registers nor flags, and use no stack.
 //! Only the flags after a division, which are undefined, become others. Return addresses differ, so
 //! code that reads them fails: unwinding, for example.
 //!
@@ -10,7 +10,8 @@
 //! other. Predictors meet another task if these differ, although the instructions are the same.
 //!
 //! Time also depends on numbers. A division's counter sums the bits of its quotients, as dividers
-//! take longer for more. The flags of floating-point exceptions say whether numbers were denormal.
+//! take longer for more. That of a floating-point division or square root has the results whose lower
+//! half of the significand is zero, as some dividers then end early. The flags of floating-point exceptions say whether numbers were denormal.
 //!
 //! One program counts the first call, another one a later call, and others compare both.
 
@@ -21,8 +22,8 @@ use super::{Program, ProgramRecipe, emit_exit};
 use crate::asm::{Emitter, context_operand, parse_assembly};
 use crate::context::ProgramContext;
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, IcedError, Instruction, InstructionInfoFactory, MemoryOperand, OpKind,
-    Register,
+    Code, Decoder, DecoderOptions, FlowControl, IcedError, Instruction, InstructionInfoFactory, MemoryOperand,
+    Mnemonic, OpKind, Register,
 };
 use std::mem::offset_of;
 
@@ -115,6 +116,9 @@ pub enum CountComparison {
     Later,
     /// Divisions and the bits of their quotients, in the first call and in the later one.
     Divisions,
+    /// Floating-point divisions and square roots, and how many of their results are short, in the
+    /// first call and in the later one.
+    FloatDivisions,
     /// The number of the counter that differs most, and how many instructions the first call
     /// executed. It also clears the counters of the later call, and the last directions.
     First,
@@ -125,7 +129,8 @@ pub enum CountComparison {
 pub struct DivisionCount {
     /// Their number.
     pub divisions: u64,
-    /// Significant bits of all quotients together, each less one.
+    /// Significant bits of all quotients together, each less one. Of floating-point divisions the
+    /// number of short results.
     pub bits: u64,
 }
 
@@ -137,14 +142,13 @@ impl DivisionCount {
 }
 
 /// Where a probe counts: the counters of a function's blocks, then those of its branches, of its
-/// repeated instructions, and of its divisions.
+/// repeated instructions, of its divisions, and of its floating-point divisions.
 #[derive(Debug, Clone)]
 pub struct FunctionCounters {
     /// Addresses of the blocks, branches, repeated instructions and divisions.
     places: Vec<u64>,
-    /// Number of the blocks' counters, of those before the repeated instructions', and of those
-    /// before the divisions'.
-    ends: [usize; 3],
+    /// Number of the blocks' counters, and of those before each further kind.
+    ends: [usize; 4],
 }
 
 impl FunctionCounters {
@@ -157,8 +161,10 @@ impl FunctionCounters {
         }
         let branches = places.len();
         places.extend(code.instructions().filter(|one| is_repeated(one)).map(Instruction::ip));
-        let ends = [blocks, branches, places.len()];
+        let counted = places.len();
         places.extend(code.instructions().filter(|one| is_division(one)).map(Instruction::ip));
+        let ends = [blocks, branches, counted, places.len()];
+        places.extend(code.instructions().filter(|one| find_float_division(one).is_some()).map(Instruction::ip));
         (places.len() <= COUNTERS_MOST).then_some(FunctionCounters { places, ends })
     }
 
@@ -238,7 +244,7 @@ impl ProgramRecipe<'_> {
         let mut emitter = Emitter::starting_at(0);
         ProgramRecipe { looped: None, init: &[], ..*self }.emit_entry(&mut emitter);
         let start = emitter.len();
-        let [.., counted] = counters.ends;
+        let [.., counted, divided] = counters.ends;
         let all = counters.places.len();
         let name = format!("{register:?}").to_lowercase();
         // RAX: unlike instructions. RDX: those of the later call. R12: those of the first one. R9:
@@ -251,14 +257,22 @@ impl ProgramRecipe<'_> {
              2: inc r10; cmp r10, {counted}; jb 1b"
         );
         // RAX: divisions of the first call. RDX: those of the later one.
-        let sum_divisions = format!(
-            "mov rdi, {name}; lea rsi, [rdi + {TABLE_BYTES}]; xor eax, eax; xor edx, edx; mov r10d, {counted}; \
-             1: cmp r10, {all}; jae 2f; add rax, [rdi + r10*8]; add rdx, [rsi + r10*8]; inc r10; jmp 1b; 2: nop"
-        );
+        let sum_divisions = |from: usize, end: usize| {
+            format!(
+                "mov rdi, {name}; lea rsi, [rdi + {TABLE_BYTES}]; xor eax, eax; xor edx, edx; mov r10d, {from}; \
+                 1: cmp r10, {end}; jae 2f; add rax, [rdi + r10*8]; add rdx, [rsi + r10*8]; inc r10; jmp 1b; 2: nop"
+            )
+        };
         let mut push = |text: &str| emitter.push_bytes(parse_assembly(text).expect("the text is valid").bytes());
-        push(if comparison == CountComparison::Divisions { &sum_divisions } else { &text });
+        match comparison {
+            CountComparison::Divisions => push(&sum_divisions(counted, divided)),
+            CountComparison::FloatDivisions => push(&sum_divisions(divided, all)),
+            CountComparison::Later | CountComparison::First => push(&text),
+        }
         let words = match comparison {
-            CountComparison::Later | CountComparison::Divisions => [Register::RAX, Register::RDX],
+            CountComparison::Later | CountComparison::Divisions | CountComparison::FloatDivisions => {
+                [Register::RAX, Register::RDX]
+            }
             CountComparison::First => {
                 let cleared = 2 * COUNTERS_MOST;
                 push(&format!("xor eax, eax; mov ecx, {cleared}; mov rdi, rsi; cld; rep stosq"));
@@ -296,7 +310,7 @@ impl CountedCode {
         let mut counted = CountedCode { label: 1, ..CountedCode::default() };
         counted.push(Instruction::with_branch(Code::Jmp_rel32_64, code.entry()))?;
         let blocks = code.blocks();
-        let [first_branch, mut repeated_number, mut division_number] = counters.ends;
+        let [first_branch, mut repeated_number, mut division_number, mut float_number] = counters.ends;
         let (mut block_number, mut branch_number) = (0, 0);
         let mut expected = None;
         for instruction in code.instructions() {
@@ -331,6 +345,10 @@ impl CountedCode {
             if is_division(instruction) {
                 counted.add_division(division_number, instruction)?;
                 division_number += 1;
+            }
+            if let Some(float) = find_float_division(instruction) {
+                counted.add_float_division(float_number, float)?;
+                float_number += 1;
             }
             expected = continues(instruction).then(|| instruction.next_ip());
         }
@@ -581,6 +599,52 @@ impl CountedCode {
         self.store_counter(counter)
     }
 
+    /// Adds a floating-point division, and whether its result is short.
+    ///
+    /// ```text
+    ///     mov  [scratch], rcx
+    ///     mov  [second], rdx
+    ///     movsd [sum], xmm
+    ///     mov  ecx, [sum]         ; MOVZX of 16 bits for single precision
+    ///     jrcxz short
+    ///     mov  rcx, one division
+    ///     jmp  add
+    /// short:
+    ///     mov  rcx, one division + 1
+    /// add:
+    ///     mov  [sum], rcx
+    ///     mov  rcx, [table]
+    ///     mov  rdx, [rcx + 8 * counter]
+    ///     mov  rcx, [sum]
+    ///     lea  rdx, [rdx + rcx]
+    ///     mov  rcx, [table]
+    ///     mov  [rcx + 8 * counter], rdx
+    ///     (restore RCX and RDX)
+    /// ```
+    fn add_float_division(&mut self, counter: usize, float: FloatDivision) -> Result<(), IcedError> {
+        let (rcx, rdx) = (Register::RCX, Register::RDX);
+        self.probe.store_general(SCRATCH, rcx)?;
+        self.probe.store_general(SECOND_SCRATCH, rdx)?;
+        self.push(Instruction::with2(Code::Movsd_xmmm64_xmm, context_operand(SUM), float.result))?;
+        self.push(match float.is_single {
+            true => Instruction::with2(Code::Movzx_r32_rm16, Register::ECX, context_operand(SUM)),
+            false => Instruction::with2(Code::Mov_r32_rm32, Register::ECX, context_operand(SUM)),
+        })?;
+        let [short, add] = [self.new_label(), self.new_label()];
+        self.push(Instruction::with_branch(Code::Jrcxz_rel8_64, short))?;
+        self.push(Instruction::with2(Code::Mov_r64_imm64, rcx, ONE_DIVISION))?;
+        self.push(Instruction::with_branch(Code::Jmp_rel32_64, add))?;
+        self.probe.set_label(short);
+        self.push(Instruction::with2(Code::Mov_r64_imm64, rcx, ONE_DIVISION + 1))?;
+        self.probe.set_label(add);
+        self.probe.store_general(SUM, rcx)?;
+        self.load_counter(counter)?;
+        self.probe.load(rcx, SUM)?;
+        self.push(Instruction::with2(Code::Lea_r64_m, rdx, MemoryOperand::with_base_index(rdx, rcx)))?;
+        self.probe.load(rcx, TABLE)?;
+        self.store_counter(counter)
+    }
+
     /// Counts a direction of a branch, 1 if it is taken, by its direction before.
     ///
     /// ```text
@@ -638,6 +702,28 @@ fn is_division(instruction: &Instruction) -> bool {
     matches!(instruction.code(), Code::Div_rm32 | Code::Div_rm64 | Code::Idiv_rm32 | Code::Idiv_rm64)
 }
 
+/// A floating-point division or square root.
+#[derive(Debug, Clone, Copy)]
+struct FloatDivision {
+    /// The register whose lowest element is its result.
+    result: Register,
+    is_single: bool,
+}
+
+/// The division or square root that an instruction is. One with a mask may leave its result alone.
+fn find_float_division(instruction: &Instruction) -> Option<FloatDivision> {
+    use Mnemonic::*;
+    let is_single = match instruction.mnemonic() {
+        Divss | Divps | Sqrtss | Sqrtps | Vdivss | Vdivps | Vsqrtss | Vsqrtps => true,
+        Divsd | Divpd | Sqrtsd | Sqrtpd | Vdivsd | Vdivpd | Vsqrtsd | Vsqrtpd => false,
+        _ => return None,
+    };
+    let number = instruction.op0_register().number();
+    // Only the lower registers can be stored without EVEX.
+    let is_stored = number < 16 && instruction.op_mask() == Register::None;
+    is_stored.then(|| FloatDivision { result: Register::XMM0 + number as u32, is_single })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -657,7 +743,7 @@ mod tests {
     fn counting_keeps_registers_and_flags() {
         use iced_x86::{OpAccess, RflagsBits};
         const FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::CF;
-        let text = parse_assembly("1: dec eax; jnz 1b; rep movsb; mov eax, [rip + 0x100]; call rbx; ret").unwrap();
+        let text = parse_assembly("1: dec eax; jnz 1b; rep movsb; sqrtsd xmm1, xmm1; vdivps ymm2, ymm3, ymm4; mov eax, [rip + 0x100]; call rbx; ret").unwrap();
         let at = 0x7f00_0000_0000;
         let mut bytes = text.bytes().to_vec();
         bytes.resize(256, 0xcc);

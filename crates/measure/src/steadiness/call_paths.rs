@@ -4,12 +4,14 @@
 //! A copy of the function counts how often each of its blocks runs, and how often each branch goes
 //! each way ([`ProgramRecipe::build_counted_call`]). Counts are compared, never times, so the answer
 //! is exact on a busy machine too. Of the numbers that an instruction's time depends on, it compares
-//! the quotients of integer divisions, and whether any number is denormal. State that leaves all
-//! these alone, such as a result in memory, is no difference.
+//! the quotients of integer divisions, whether results of floating-point divisions and square roots
+//! are short, and whether any number is denormal. State that leaves all these alone, such as a result
+//! in memory, is no difference.
 //!
 //! Its limits: code that is reached in other ways than by calls and branches, as by unwinding, is
-//! not followed. Addresses, and operands of square roots, are not compared.
+//! not followed. Addresses are not compared. Of vectors only the lowest element is.
 
+use super::call_counts::{CallCounts, EARLY_CALLS, find_others, judge_growth, judge_numbers};
 use super::finding::{UnsteadyState, advise_preparation};
 use crate::schedule::{BatchPace, PlannedLayout, Schedule, place_fixed};
 use cyclescope_code::clock::Clock;
@@ -27,21 +29,13 @@ use iced_x86::Register;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Calls differ if this share of their instructions does. A library's allocator takes another way
-/// in the first call than in later ones, and costs a small share of what uses it.
-const OTHER_SHARE: f64 = 0.01;
-/// The function is not steady if more than this share of its later calls differ. A random number
-/// generator takes a longer way in every fifteenth call or so.
-const OTHER_CALLS_SHARE: f64 = 0.25;
-/// Quotients differ if they are shorter by more than this number of bits in the mean. Dividers take
-/// about a cycle for two to four bits.
-const OTHER_QUOTIENT_BITS: u64 = 4;
-/// Later calls that are compared at once.
-const EARLY_CALLS: usize = 8;
+/// Late calls that are compared at once.
 const LATE_CALLS: usize = 4;
 /// Calls that are not counted before late ones are, and the most instructions of a first call for
 /// which they are made.
 const UNCOUNTED_CALLS: [(u64, u64); 3] = [(32, 1 << 20), (1000, 1 << 14), (16_384, 1 << 10)];
+/// Calls that are not counted before those that show whether instructions grow with each call.
+const GROWING_CALLS: [(u64, u64); 2] = [UNCOUNTED_CALLS[0], UNCOUNTED_CALLS[1]];
 /// Processor time of all calls of a program.
 const CALLS_DEADLINE: Duration = Duration::from_millis(300);
 /// The same for a function that takes too long for that. Only two of its calls are compared.
@@ -68,42 +62,6 @@ pub(super) enum PathVerdict {
     Unknown,
 }
 
-/// What a later call executed, compared with the first one.
-#[derive(Debug, Clone, Copy)]
-struct CallCounts {
-    /// Number of the call after a fresh start, from 1.
-    call: u64,
-    /// Instructions that one of both executed and the other did not.
-    unlike: u64,
-    /// Instructions of the first call, and of this one.
-    first: u64,
-    own: u64,
-    /// The counter that differs most.
-    counter: u64,
-    /// Divisions of the first call, and of this one.
-    divisions: [DivisionCount; 2],
-    /// Whether there were denormal numbers in the first call, and in this one.
-    denormal: [bool; 2],
-}
-
-impl CallCounts {
-    fn is_other(&self) -> bool {
-        self.unlike as f64 > OTHER_SHARE * self.first.max(self.own) as f64
-    }
-
-    /// Whether quotients are shorter than in the first call. Longer ones are no alarm: a generator
-    /// of random numbers begins with a small one.
-    fn has_shorter_quotients(&self) -> bool {
-        let [first, own] = self.divisions;
-        let fewer = first.bits.saturating_sub(own.bits);
-        fewer > OTHER_QUOTIENT_BITS * first.divisions && fewer as f64 > OTHER_SHARE * self.first as f64
-    }
-
-    fn has_other_denormals(&self) -> bool {
-        self.denormal[0] != self.denormal[1]
-    }
-}
-
 /// A step of a series of calls: calls that are not counted, or counted ones.
 #[derive(Debug, Clone, Copy)]
 enum CallStep {
@@ -124,7 +82,7 @@ struct CallSeries<'a> {
     is_pair: bool,
 }
 
-/// The programs that count calls of a function: the first call, a later one, three comparisons of
+/// The programs that count calls of a function: the first call, a later one, four comparisons of
 /// both, and calls that are not counted.
 struct CountingPrograms {
     programs: Vec<Program>,
@@ -197,7 +155,8 @@ impl CallSeries<'_> {
         }
         let Some((programs, early)) = followed else { return Ok(PathVerdict::Unknown) };
         if let Some(state) = self.judge(&early.calls, &programs.counters) {
-            return Ok(PathVerdict::Other(state));
+            let growing = self.find_growth(&programs, &early.calls)?;
+            return Ok(PathVerdict::Other(growing.unwrap_or(state)));
         }
         let instructions = early.calls.first().map_or(0, |counts| counts.first);
         let mut is_complete = early.targets.is_empty();
@@ -208,11 +167,35 @@ impl CallSeries<'_> {
             let steps = [CallStep::Uncounted(calls), CallStep::Counted(LATE_CALLS)];
             let late = self.count(&programs, &steps)?;
             if let Some(state) = self.judge(&late.calls, &programs.counters) {
-                return Ok(PathVerdict::Other(state));
+                let growing = self.find_growth(&programs, &early.calls)?;
+                return Ok(PathVerdict::Other(growing.unwrap_or(state)));
             }
             is_complete &= late.targets.is_empty();
         }
         Ok(PathVerdict::Same { instructions, is_complete })
+    }
+
+    /// Finds out whether calls execute ever more instructions, as those of a function do that adds
+    /// to a list and walks through it.
+    fn find_growth(
+        &mut self,
+        programs: &CountingPrograms,
+        early: &[CallCounts],
+    ) -> Result<Option<UnsteadyState>, RunError> {
+        let mut groups = vec![early.to_vec()];
+        for (calls, most) in GROWING_CALLS {
+            let last = groups.last().and_then(|group| group.last()).map_or(0, |counts| counts.own);
+            if self.is_pair || last > most {
+                break;
+            }
+            match self.count(programs, &[CallStep::Uncounted(calls), CallStep::Counted(LATE_CALLS)]) {
+                Ok(late) => groups.push(late.calls),
+                // The calls before show the growth.
+                Err(RunError::Hung { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(judge_growth(&groups))
     }
 
     /// Builds the programs. `None` if they can't be built or placed.
@@ -228,6 +211,7 @@ impl CallSeries<'_> {
             counted(CountedCall::Later)?,
             compared(CountComparison::Later),
             compared(CountComparison::Divisions),
+            compared(CountComparison::FloatDivisions),
             compared(CountComparison::First),
             uncounted.build(),
         ];
@@ -237,7 +221,7 @@ impl CallSeries<'_> {
 
     /// Counts the first call and those of the steps.
     fn count(&mut self, programs: &CountingPrograms, steps: &[CallStep]) -> Result<SeriesCounts, RunError> {
-        let [first, later, compared, divisions, compared_first, uncounted] = [0, 1, 2, 3, 4, 5];
+        let [first, later, compared, divisions, floats, compared_first, uncounted] = [0, 1, 2, 3, 4, 5, 6];
         let programs = &programs.programs;
         let (places, _) = place_fixed(programs);
         let once = |place| ProgramCall { place, loop_count: 1 };
@@ -254,7 +238,7 @@ impl CallSeries<'_> {
                     for _ in 0..count {
                         number += 1;
                         numbers.push((calls.len(), number));
-                        calls.extend([later, compared, divisions, compared_first].map(once));
+                        calls.extend([later, compared, divisions, floats, compared_first].map(once));
                     }
                 }
             }
@@ -269,13 +253,14 @@ impl CallSeries<'_> {
         let samples = Schedule::with_layouts(programs.clone(), pace, [layout]).run(self.executor)?;
         let words = |at: usize| samples.get(at).copied().unwrap_or_default();
         let counts = numbers.iter().map(|(at, call)| {
-            let [first_call, own_call, compared, divisions, compared_first] =
-                [0, *at, at + 1, at + 2, at + 3].map(words);
+            let [first_call, own_call, compared, divisions, floats, compared_first] =
+                [0, *at, at + 1, at + 2, at + 3, at + 4].map(words);
             let Sample { start: unlike, end: own } = compared;
             let Sample { start: counter, end: first } = compared_first;
-            let divisions = [divisions.start, divisions.end].map(DivisionCount::from_word);
+            let [divisions, float_divisions] =
+                [divisions, floats].map(|sample| [sample.start, sample.end].map(DivisionCount::from_word));
             let denormal = [first_call.end != 0, own_call.end != 0];
-            CallCounts { call: *call, unlike, first, own, counter, divisions, denormal }
+            CallCounts { call: *call, unlike, first, own, counter, divisions, float_divisions, denormal }
         });
         let ends = numbers.iter().map(|(at, _)| *at).chain([0]);
         let targets = ends.map(|at| words(at).start).filter(|target| *target != 0);
@@ -305,37 +290,6 @@ impl CallSeries<'_> {
         let text = format!(
             "the first call after a fresh start executes {counts}; {which}, most at {place} from the function's start"
         );
-        Some(UnsteadyState { text, remedy: advise_preparation(cost), is_refused: false })
+        Some(UnsteadyState { text, remedy: advise_preparation(cost), ..UnsteadyState::default() })
     }
-}
-
-/// The calls that differ from the first one, if they are more than a function may have.
-fn find_others(calls: &[CallCounts], is_other: impl Fn(&CallCounts) -> bool) -> Option<Vec<&CallCounts>> {
-    let others: Vec<&CallCounts> = calls.iter().filter(|counts| is_other(counts)).collect();
-    (others.len() as f64 > OTHER_CALLS_SHARE * calls.len() as f64).then_some(others)
-}
-
-/// Compares the numbers of calls that execute the same instructions.
-fn judge_numbers(calls: &[CallCounts]) -> Option<UnsteadyState> {
-    let denormal = || {
-        let CallCounts { call, denormal: [first, _], .. } =
-            *find_others(calls, CallCounts::has_other_denormals)?.pop()?;
-        Some(match first {
-            true => format!("numbers are denormal in the first call after a fresh start, and not in call {call}"),
-            false => format!("numbers are denormal in call {call} after a fresh start, and not in the first one"),
-        })
-    };
-    let shorter = || {
-        let CallCounts { call, divisions, .. } = *find_others(calls, CallCounts::has_shorter_quotients)?.pop()?;
-        let [first, own] = divisions.map(|count| count.bits as f64 / count.divisions.max(1) as f64 + 1.0);
-        Some(format!(
-            "the quotients of integer divisions have {first:.0} bits in the first call after a fresh start and \
-             {own:.0} in call {call}"
-        ))
-    };
-    Some(UnsteadyState {
-        text: denormal().or_else(shorter)?,
-        remedy: advise_preparation("that of further calls"),
-        is_refused: false,
-    })
 }

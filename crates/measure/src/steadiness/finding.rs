@@ -14,7 +14,7 @@ const OTHER_SIZE_BITS: u64 = 4;
 const STATES_MOST: usize = 3;
 
 /// A state that the first copy uses up, so that later copies do other work.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnsteadyState {
     /// The state, and how later copies differ from the first one.
     pub text: String,
@@ -22,11 +22,19 @@ pub struct UnsteadyState {
     pub remedy: String,
     /// Whether the measured cost is of other work than the snippet's, so that it is no result.
     pub is_refused: bool,
+    /// Whether it grows with each call of a function, so that further calls take ever longer.
+    pub grows: bool,
 }
 
 impl UnsteadyState {
     fn refuse(text: String, remedy: String) -> UnsteadyState {
-        UnsteadyState { text, remedy, is_refused: true }
+        UnsteadyState { text, remedy, is_refused: true, grows: false }
+    }
+
+    /// The state of a function that is compared with one whose calls take ever longer.
+    pub(crate) fn compared_with_growth() -> UnsteadyState {
+        let text = "too few calls were timed, because those of another function grow with each call".to_string();
+        UnsteadyState::refuse(text, "measure it alone".to_string())
     }
 }
 

@@ -143,7 +143,7 @@ pub(super) fn compare_late_calls(
              {PROCESSES} processes: the function keeps state"
         ),
         remedy: advise_preparation("that of further calls"),
-        is_refused: false,
+        ..UnsteadyState::default()
     }))
 }
 
@@ -187,7 +187,7 @@ fn judge_times(mut first: Vec<f64>, mut second: Vec<f64>) -> Option<UnsteadyStat
              fresh contents of the buffer, and later ones what it leaves there"
         ),
         remedy: advise_preparation("that of further calls"),
-        is_refused: false,
+        ..UnsteadyState::default()
     })
 }
 

@@ -15,6 +15,7 @@
 //! Its limits: it runs in user mode only. What a snippet leaves in memory between the runs of a cold
 //! start is not compared.
 
+mod call_counts;
 mod call_paths;
 mod finding;
 mod first_calls;
@@ -48,6 +49,11 @@ pub struct SteadinessReport {
 impl SteadinessReport {
     fn with_states(states: Vec<UnsteadyState>) -> SteadinessReport {
         SteadinessReport { states, unchecked: None }
+    }
+
+    /// Whether the calls of a function take longer and longer.
+    pub(super) fn grows(&self) -> bool {
+        self.states.iter().any(|state| state.grows)
     }
 
     fn unchecked(reason: String) -> SteadinessReport {
@@ -130,12 +136,12 @@ fn compare_calls(
         times = compare_late_calls(executor, snippet, clock, world, memory, instructions)?;
     }
     Ok(match (times, found) {
-        (TimeVerdict::Other(UnsteadyState { text, remedy, is_refused }), _) => {
+        (TimeVerdict::Other(state), _) => {
             let counts = match found {
                 Some(_) => "The counts of instructions are the same",
                 None => "Only times were compared, because the code can't be followed",
             };
-            let state = UnsteadyState { text: format!("{text}. {counts}"), remedy, is_refused };
+            let state = UnsteadyState { text: format!("{}. {counts}", state.text), ..state };
             SteadinessReport::with_states(vec![state])
         }
         (_, Some((_, true))) | (TimeVerdict::Same, None) => SteadinessReport::default(),

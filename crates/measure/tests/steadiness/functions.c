@@ -464,3 +464,36 @@ double steady_denormals(double *p) {
     return p[0] + tiny_number;
 }
 int steady_empty(void) { return 0; }
+
+// Divisions and square roots.
+
+static double root(double x) {
+    double y;
+    __asm__("sqrtsd %1, %0" : "=x"(y) : "x"(x));
+    return y;
+}
+static double decaying = 1e300;
+double stateful_short_root(void) {
+    double sum = 0;
+    for (int i = 0; i < 20; i++) {
+        decaying = root(decaying);
+        sum += decaying;
+    }
+    return sum;
+}
+static unsigned seldom;
+unsigned stateful_few_division(unsigned *p) {
+    unsigned sum = 0;
+    for (int i = 0; i < 4000; i++) sum = sum * 31 + p[i];
+    if (!seldom) {
+        for (int i = 0; i < 12; i++) seldom += sum / (p[i] | 1) + 1;
+    }
+    return sum;
+}
+static double running = 2;
+double steady_running_root(void) {
+    double sum = 0;
+    for (int i = 0; i < 20; i++) sum += root(running += 0.37);
+    return sum;
+}
+double steady_quotient_of_floats(double *p) { return (p[0] + 3) / 7 + root(p[1] * p[1] + 2); }
