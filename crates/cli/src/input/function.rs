@@ -1,6 +1,7 @@
 //! Loads functions from libraries and builds snippets that call them; the cost of the call itself
 //! is excluded.
 
+use crate::input::c_library::is_own_c_library;
 use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
 use crate::input::elf;
 use crate::input::function_fault;
@@ -108,12 +109,16 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
 /// Finds the functions' addresses in the library and in copies of it that the linker loads
 /// elsewhere. The addresses of a function and its data change its cost between program starts, so
 /// each run uses another copy.
+///
+/// A process has one C library, whose memory allocator this program has prepared. A second one would
+/// ask the system for memory, so the functions of that library have one address.
 fn find_addresses(
     library: &Path,
     source: &Path,
     symbols: [Option<&FunctionSymbol>; 2],
 ) -> Result<Vec<[Option<u64>; 2]>, Failure> {
     let image = elf::read_machine_code(library)?;
+    let copies = if is_own_c_library(&image, library, source)? { 1 } else { COPIES_MOST };
     let all = |library: &Path| {
         let at = |symbol: &FunctionSymbol| {
             let hidden = symbol.address.filter(|_| !symbol.is_exported);
@@ -125,7 +130,7 @@ fn find_addresses(
         Ok::<_, Failure>(addresses)
     };
     let mut addresses = vec![all(library)?];
-    while addresses.len() < COPIES_MOST {
+    while addresses.len() < copies {
         let Some(file) = MemoryFile::new(&image) else { break };
         // Without /proc, or where memory files can't be executed, the functions have only one
         // address.

@@ -370,3 +370,20 @@ fn system_library_without_its_folder_is_named_with_it() {
     };
     json(&["run", "--quick", "--lib", path, "--call", "abs(5)"], &[0, 5]);
 }
+
+#[test]
+fn the_c_library_is_the_one_that_the_program_has_and_a_second_one_is_refused() {
+    let path = "/lib/x86_64-linux-gnu/libc.so.6";
+    if !std::path::Path::new(path).exists() {
+        return cyclescope_skipped::report_skipped("the C library is elsewhere");
+    }
+    let line = json(&["run", "--quick", "--lib", path, "--call", "malloc(100)"], &[0, 5]);
+    assert_eq!((&line["kind"], &line["addresses"]), (&"run".into(), &1.into()), "{line}");
+    let folder = folder();
+    let copy = folder.path().join("libc.so.6");
+    std::fs::copy(path, &copy).expect("a copy");
+    let line = json(&["run", "--quick", "--lib", copy.to_str().expect("text"), "--call", "malloc(100)"], &[3]);
+    assert!(line["text"].as_str().is_some_and(|text| text.contains("second C library")), "{line}");
+    let named = line["remedy"].as_str().and_then(|remedy| remedy.rsplit(' ').next()).expect("a path");
+    json(&["run", "--quick", "--lib", named, "--call", "abs(5)"], &[0, 5]);
+}
