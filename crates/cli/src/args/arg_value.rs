@@ -20,8 +20,10 @@ pub enum ArgValue {
     Memory(MemoryPlace),
     /// The address of this text and a NUL byte.
     Text(Vec<u8>),
-    /// The name of a value of an enumeration.
+    /// The name of a value of an enumeration, or of a function.
     Name(String),
+    /// The address of the function of this name.
+    Function(String),
     /// Members of a structure.
     Members(Vec<ArgValue>),
 }
@@ -60,6 +62,15 @@ impl ArgValue {
         }
     }
 
+    /// The values in it that name a function, or may.
+    pub fn named_functions(&self) -> Vec<&ArgValue> {
+        match self {
+            ArgValue::Name(_) | ArgValue::Function(_) => vec![self],
+            ArgValue::Members(members) => members.iter().flat_map(ArgValue::named_functions).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The texts that it contains.
     pub fn texts(&self) -> Vec<&[u8]> {
         match self {
@@ -88,6 +99,7 @@ impl fmt::Display for ArgValue {
                 if *offset > 0 { write!(f, "+{offset}") } else { Ok(()) }
             }
             ArgValue::Name(name) => name.fmt(f),
+            ArgValue::Function(name) => write!(f, "&{name}"),
             ArgValue::Text(text) => write!(f, "\"{}\"", text.escape_ascii()),
             ArgValue::Members(members) => {
                 let members: Vec<String> = members.iter().map(ArgValue::to_string).collect();

@@ -30,7 +30,8 @@ pub struct CallArgs {
     /// One more argument, after the pointer to the buffer; NAME=VALUE sets a parameter by its name.
     /// Values: numbers such as 100, 0x40, 0.5 (double) and 0.5f (float); `size` (bytes of the
     /// --contents file, else of the buffer); `buffer` and `out` (a second buffer), with a length as
-    /// in buffer:4096 and an offset as in out+8; "text"; members of a structure as in {1, 2}. --call
+    /// in buffer:4096 and an offset as in out+8; "text"; members of a structure as in {1, 2}; a
+    /// function of the file as in &compare. --call
     /// 'f(0, buffer, size)' has all arguments in order
     #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "VALUE", value_parser = read_argument, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]

@@ -6,6 +6,7 @@
 //!          | ("buffer" | "out") [ ":" bytes ] [ "+" bytes ]
 //!          | "size" [ "/" integer ] | "NULL" | "nullptr" | "true" | "false" | "INT_MAX" …
 //!          | the name of a value of an enumeration, such as RED or Color::Red
+//!          | [ "&" ] the name of a function
 //! ```
 //!
 //! An `@` may precede a value. Numbers and strings look like those of C. Braces hold the members of
@@ -40,7 +41,8 @@ pub fn parse_arguments(text: &str) -> Result<Vec<CallArgument>, String> {
 }
 
 /// What a value may be, for messages.
-const VALUE_KINDS: &str = "a value such as 100, -1, 0x40, 0.5, 0.5f, \"text\", {1, 2}, `buffer`, `out` or `size`";
+const VALUE_KINDS: &str =
+    "a value such as 100, -1, 0x40, 0.5, 0.5f, \"text\", {1, 2}, `buffer`, `out`, `size` or &function";
 
 fn expected_at(what: &str, rest: &str) -> String {
     match rest {
@@ -125,6 +127,10 @@ impl<'a> ValueReader<'a> {
             },
             Some(c) if is_name_character(c) && !c.is_ascii_digit() => self.read_word(),
             Some('-' | '+' | '.' | '0'..='9') => self.read_number(),
+            Some('&') if is_name(&before[1..]) => {
+                self.rest = &before[1..];
+                Ok(ArgValue::Function(self.take_path().to_string()))
+            }
             Some('(') => Err(expression_at(before)),
             Some(c) if is_operator(c) => Err(expression_at(before)),
             _ => Err(String::new()),
@@ -277,7 +283,8 @@ mod tests {
         for name in ["x", "RED", "Color::Red"] {
             assert_eq!(value(name), Ok(ArgValue::Name(name.to_string())));
         }
-        for wrong in ["", "--1", "1 2", "'ab'", "@", "a::", "a::1", "NAN", "f(1)"] {
+        assert_eq!(value("@&less"), Ok(ArgValue::Function("less".to_string())));
+        for wrong in ["", "--1", "1 2", "'ab'", "@", "&", "&1", "&f(1)", "a::", "a::1", "NAN", "f(1)"] {
             assert!(value(wrong).is_err(), "{wrong}");
         }
         let expressions = [
@@ -315,6 +322,8 @@ mod tests {
             "out+16",
             "\"a\\n\\\"b\\x01\"",
             "{1, {2.5f, buffer}, {RED}}",
+            "&compare",
+            "{&ns::compare, 1}",
         ] {
             assert_eq!(value(text).unwrap().to_string(), text);
         }

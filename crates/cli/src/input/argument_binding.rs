@@ -100,9 +100,13 @@ fn bind_by_kind(
             ArgValue::Single(_) => ValueType::Float { bytes: 4 },
             ArgValue::Number(_) | ArgValue::Size { .. } => UNKNOWN_INTEGER,
             ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
+            ArgValue::Function(_) => ValueType::Pointer(Pointee::Function),
             ArgValue::Name(_) => {
                 let text = format!("{}, so `{value}` has no value", types.explain_absence());
-                let remedy = format!("write a number, `buffer`, `out` or `size`, or {}", types.absence_remedy());
+                let remedy = format!(
+                    "write a number, `buffer`, `out` or `size`, or &{value} for a function, or {}",
+                    types.absence_remedy()
+                );
                 return Err(Failure::usage(text, Some(&remedy)));
             }
             ArgValue::Members(_) => {
@@ -292,7 +296,7 @@ fn example(parameter: &Parameter) -> String {
     fn of(value_type: &ValueType) -> String {
         match value_type {
             ValueType::Float { .. } | ValueType::LongDouble => "0.5".to_string(),
-            ValueType::Pointer(Pointee::Function) => "NULL".to_string(),
+            ValueType::Pointer(Pointee::Function) => "&NAME".to_string(),
             ValueType::Pointer(_) => "buffer".to_string(),
             ValueType::Record(record) => {
                 let written = if record.is_union { 1 } else { record.members.len() };
@@ -304,7 +308,8 @@ fn example(parameter: &Parameter) -> String {
         }
     }
     let text = of(&parameter.value_type);
-    if text.starts_with('{') { format!("'{text}'") } else { text }
+    // Characters of the shell.
+    if text.starts_with(['{', '&']) { format!("'{text}'") } else { text }
 }
 
 /// The type of a value for `...`, where a `float` becomes a `double`.
@@ -314,6 +319,7 @@ fn promote(value: &ArgValue) -> (ValueType, ArgValue) {
         ArgValue::Double(_) => ValueType::Float { bytes: 8 },
         ArgValue::Memory(_) => ValueType::Pointer(Pointee::Data),
         ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
+        ArgValue::Function(_) => ValueType::Pointer(Pointee::Function),
         _ => UNKNOWN_INTEGER,
     };
     (value_type, value.clone())

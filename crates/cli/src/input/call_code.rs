@@ -34,6 +34,8 @@ pub struct CallEncoding<'a> {
     pub function: u64,
     /// Address of the function that runs before each call.
     pub setup: Option<u64>,
+    /// Addresses of the functions that arguments name.
+    pub callbacks: &'a [u64],
     /// What each call waits for.
     pub serialized: Option<SerializedBy>,
 }
@@ -63,7 +65,7 @@ impl CallEncoding<'_> {
     /// fstp st(0)             ; if the result is on the x87 stack
     /// ```
     pub fn encode(&self, text: &str) -> Snippet {
-        let CallEncoding { call, function, setup, serialized } = *self;
+        let CallEncoding { call, function, setup, callbacks, serialized } = *self;
         let mut init = CodeBuilder::default();
         init.load_number(FUNCTION_REGISTER, function);
         if let Some(setup) = setup {
@@ -75,7 +77,7 @@ impl CallEncoding<'_> {
             init.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, frame as i32));
         }
         let is_fenced = serialized == Some(SerializedBy::Fence);
-        let mut code = CodeBuilder::default();
+        let mut code = CodeBuilder { callbacks, ..CodeBuilder::default() };
         if setup.is_some() {
             // Without a fence, the setup would start before the previous call of the function has
             // ended.
@@ -116,11 +118,13 @@ fn result_offset(placed: &PlacedArguments) -> u64 {
 
 /// Machine code under construction.
 #[derive(Default)]
-struct CodeBuilder {
+struct CodeBuilder<'a> {
     bytes: Vec<u8>,
+    /// Addresses of the functions that arguments name.
+    callbacks: &'a [u64],
 }
 
-impl CodeBuilder {
+impl CodeBuilder<'_> {
     fn add(&mut self, instruction: Result<Instruction, IcedError>) {
         let mut encoder = Encoder::new(64);
         let instruction = instruction.expect("the operands fit the instruction");
@@ -150,6 +154,7 @@ impl CodeBuilder {
             ArgumentWord::Bits(bits) => self.load_number(register, bits),
             ArgumentWord::Buffer(offset) => self.load_address(register, BUFFER_REGISTER, offset),
             ArgumentWord::Second(offset) => self.load_address(register, SECOND_REGISTER, offset),
+            ArgumentWord::Function(number) => self.load_number(register, self.callbacks[number]),
             ArgumentWord::Result => self.load_address(register, Register::RSP, result_offset(placed)),
         }
     }

@@ -5,6 +5,7 @@ use crate::input::argument_binding::{BoundCall, GivenArguments, bind_arguments};
 use crate::input::call_code::CallEncoding;
 use crate::input::calling_convention::ResultPlace;
 use crate::input::function_memory::{FunctionMemory, VariantMemory};
+use crate::input::function_symbol::CallbackSymbol;
 use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::{Failure, print_warning};
 use cyclescope::program::memory::{AreaFill, MOST_ABOVE_TOP, ProgramMemory};
@@ -36,6 +37,8 @@ pub struct CallRequest<'a> {
     pub types: &'a FunctionTypes,
     /// The types of the function that runs before each call, if known.
     pub setup: Option<&'a Signature>,
+    /// The functions that its arguments may name.
+    pub callbacks: &'a [CallbackSymbol],
 }
 
 /// A function at one of its addresses, and the functions used with it.
@@ -44,6 +47,8 @@ pub struct FunctionInstance {
     pub function: u64,
     /// Address of the function that runs before each call.
     pub setup: Option<u64>,
+    /// Addresses of the functions that arguments name.
+    pub callbacks: Vec<u64>,
     /// Functions that do nothing, as the reference.
     pub empty: EmptyFunctions,
 }
@@ -81,7 +86,7 @@ impl CallParameters {
         let options: Vec<&CallArgs> = requests.iter().map(|request| request.args).collect();
         let memory = FunctionMemory::new(&options, &given, seed)?;
         let bind = |(request, given): (&CallRequest, &GivenArguments), size: &u64| {
-            let own = VariantMemory { memory: &memory, size: *size };
+            let own = VariantMemory { memory: &memory, size: *size, callbacks: request.callbacks };
             let call = bind_arguments(request.name, *given, request.types, &own)?;
             request.setup.map_or(Ok(()), |setup| require_same_arguments(setup, request, &call))?;
             Ok::<_, Failure>(call)
@@ -158,7 +163,8 @@ impl CallParameters {
                 _ => returns,
             };
             let encode = |function, text: &str| -> Snippet {
-                CallEncoding { call, function, setup: instance.setup, serialized }.encode(text)
+                let FunctionInstance { setup, callbacks, .. } = instance;
+                CallEncoding { call, function, setup: *setup, callbacks, serialized }.encode(text)
             };
             (encode(instance.function, text), encode(empty, "an empty function"))
         };

@@ -21,6 +21,8 @@ pub enum ArgumentWord {
     Buffer(u64),
     /// The address of the second memory and this offset.
     Second(u64),
+    /// The address of a function: its number among those that the call names.
+    Function(usize),
     /// The address of the memory for the result.
     Result,
 }

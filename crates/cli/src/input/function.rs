@@ -5,7 +5,7 @@ use crate::input::c_library::is_own_c_library;
 use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
 use crate::input::elf;
 use crate::input::function_fault;
-use crate::input::function_symbol::FunctionSymbol;
+use crate::input::function_symbol::{CallbackSymbol, FunctionSymbol};
 use crate::output::Failure;
 use cyclescope::random::Random;
 use cyclescope::record::SerializedBy;
@@ -27,25 +27,36 @@ pub struct LibraryFunction {
     source: String,
 }
 
+/// The functions of a call.
+pub struct CallSymbols<'a> {
+    /// The function.
+    pub function: &'a FunctionSymbol,
+    /// The one that runs before each call.
+    pub setup: Option<&'a FunctionSymbol>,
+    /// Those whose addresses are arguments.
+    pub callbacks: &'a [CallbackSymbol],
+}
+
+/// Their addresses in a copy of the library.
+struct CallAddresses {
+    function: u64,
+    setup: Option<u64>,
+    callbacks: Vec<u64>,
+}
+
 /// Maximum number of loaded copies of a library.
 const COPIES_MOST: usize = 16;
 impl LibraryFunction {
-    /// Loads a library into this process and finds the function and the one that runs before it.
-    /// `source` is the file to name in messages.
-    pub fn load(
-        library: &Path,
-        source: &Path,
-        symbols: [Option<&FunctionSymbol>; 2],
-    ) -> Result<LibraryFunction, Failure> {
+    /// Loads a library into this process and finds the function, the one that runs before it, and
+    /// those that are its arguments. `source` is the file to name in messages.
+    pub fn load(library: &Path, source: &Path, symbols: &CallSymbols) -> Result<LibraryFunction, Failure> {
         let addresses = {
             let _aside = StdoutRedirect::new();
             find_addresses(library, source, symbols)?
         };
-        let name = symbols[0].map_or("", |symbol| &symbol.display);
-        let (name, source) = (name.to_string(), source.display().to_string());
-        let with_empty_function = |[function, setup]: [Option<u64>; 2]| {
-            let function = function.expect("a function has a name");
-            Ok(FunctionInstance { function, setup, empty: map_empty_functions(function)? })
+        let (name, source) = (symbols.function.display.clone(), source.display().to_string());
+        let with_empty_function = |CallAddresses { function, setup, callbacks }| {
+            Ok(FunctionInstance { function, setup, callbacks, empty: map_empty_functions(function)? })
         };
         Ok(LibraryFunction {
             instances: addresses.into_iter().map(with_empty_function).collect::<Result<_, Failure>>()?,
@@ -112,11 +123,7 @@ fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
 ///
 /// A process has one C library, whose memory allocator this program has prepared. A second one would
 /// ask the system for memory, so the functions of that library have one address.
-fn find_addresses(
-    library: &Path,
-    source: &Path,
-    symbols: [Option<&FunctionSymbol>; 2],
-) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+fn find_addresses(library: &Path, source: &Path, symbols: &CallSymbols) -> Result<Vec<CallAddresses>, Failure> {
     let image = elf::read_machine_code(library)?;
     let copies = if is_own_c_library(&image, library, source)? { 1 } else { COPIES_MOST };
     let all = |library: &Path| {
@@ -124,8 +131,11 @@ fn find_addresses(
             let hidden = symbol.address.filter(|_| !symbol.is_exported);
             find_symbol(library, source, &symbol.linker_name, hidden)
         };
-        let [function, setup] = symbols;
-        let addresses = [function.map(at).transpose()?, setup.map(at).transpose()?];
+        let addresses = CallAddresses {
+            function: at(symbols.function)?,
+            setup: symbols.setup.map(at).transpose()?,
+            callbacks: symbols.callbacks.iter().map(|callback| at(&callback.symbol)).collect::<Result<_, _>>()?,
+        };
         function_fault::catch_terminations(library);
         Ok::<_, Failure>(addresses)
     };
@@ -135,8 +145,8 @@ fn find_addresses(
         // Without /proc, or where memory files can't be executed, the functions have only one
         // address.
         let Ok(copy) = all(&file.path()) else { break };
+        shift_mappings(copy.function);
         addresses.push(copy);
-        shift_mappings(copy[0].unwrap_or_default());
     }
     Ok(addresses)
 }

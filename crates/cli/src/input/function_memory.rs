@@ -4,6 +4,7 @@ use crate::args::{ArgValue, BufferContents, CallArgs, CallMemoryName, MemoryPlac
 use crate::input::argument_binding::{BoundCall, GivenArguments};
 use crate::input::call_code::SECOND_REGISTER_NUMBER;
 use crate::input::calling_convention::{ArgumentWord, ResultPlace};
+use crate::input::function_symbol::CallbackSymbol;
 use crate::input::value_encoding::CallMemory;
 use crate::output::Failure;
 use cyclescope::context::FloatElement;
@@ -141,6 +142,8 @@ pub struct VariantMemory<'a> {
     pub memory: &'a FunctionMemory,
     /// The variant's value of `size`.
     pub size: u64,
+    /// The functions that its arguments may name.
+    pub callbacks: &'a [CallbackSymbol],
 }
 
 impl CallMemory for VariantMemory<'_> {
@@ -159,6 +162,11 @@ impl CallMemory for VariantMemory<'_> {
                 ArgumentWord::Second(self.memory.text_places.iter().find(is_own).map_or(0, |(_, place)| *place))
             }
         }
+    }
+
+    fn find_function(&self, value: &ArgValue) -> Result<ArgumentWord, String> {
+        let found = self.callbacks.iter().position(|callback| callback.value == *value);
+        found.map(ArgumentWord::Function).ok_or_else(|| "the file has no function of this name, or several".to_string())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds functions of files by the names that people use: as in the file, demangled, or the end of
 //! a demangled name such as `Foo::bar`.
 
+use crate::args::ArgValue;
 use crate::output::Failure;
 use object::elf::{STT_FUNC, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile64, ElfSymbol64};
@@ -17,6 +18,15 @@ pub struct FunctionSymbol {
     pub address: Option<u64>,
     /// Whether the loader finds it by its name.
     pub is_exported: bool,
+}
+
+/// A function whose address is an argument.
+#[derive(Debug, Clone)]
+pub struct CallbackSymbol {
+    /// The argument that names it.
+    pub value: ArgValue,
+    /// The function.
+    pub symbol: FunctionSymbol,
 }
 
 impl FunctionSymbol {

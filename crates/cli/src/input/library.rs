@@ -1,11 +1,11 @@
 //! The library of a measured function: named by the user, or compiled from C or C++ code.
 
-use crate::args::{CallArgument, CallTarget, RunArgs};
+use crate::args::{ArgValue, CallArgument, CallTarget, RunArgs};
 use crate::input::compiler::{self, Compiler};
 use crate::input::debug_info;
 use crate::input::elf;
-use crate::input::function::LibraryFunction;
-use crate::input::function_symbol::{self, FunctionSymbol, NameMatch};
+use crate::input::function::{CallSymbols, LibraryFunction};
+use crate::input::function_symbol::{self, CallbackSymbol, FunctionSymbol, NameMatch};
 use crate::input::region;
 use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::Failure;
@@ -20,6 +20,8 @@ pub struct FunctionLibrary {
     source: PathBuf,
     /// The function, and the one that runs before each call.
     functions: [Option<TypedFunction>; 2],
+    /// The functions that arguments name.
+    callbacks: Vec<CallbackSymbol>,
     /// Whether the whole text of --call is the function's name, parentheses included.
     is_whole_name: bool,
     /// Folder that holds the compiled library.
@@ -52,8 +54,9 @@ enum LibraryKind {
 }
 
 impl FunctionLibrary {
-    /// Finds or compiles the requested library.
-    pub fn find_or_compile(args: &RunArgs) -> Result<Option<FunctionLibrary>, Failure> {
+    /// Finds or compiles the requested library. These values of its arguments name functions, or
+    /// may.
+    pub fn find_or_compile(args: &RunArgs, callbacks: &[ArgValue]) -> Result<Option<FunctionLibrary>, Failure> {
         let named = [
             (&args.source.c, LibraryKind::Code),
             (&args.source.lib, LibraryKind::Library),
@@ -64,15 +67,18 @@ impl FunctionLibrary {
         let folder = (kind != LibraryKind::Library).then(|| ScratchFolder::new(&SCRATCH_FILES)).transpose()?;
         let call = args.call.clone().unwrap_or_else(|| CallTarget::new(DEFAULT_NAME));
         let setup = args.call_with.setup.as_deref();
+        let functions = || {
+            let named = [Some(call.name.as_str()), setup].into_iter().flatten();
+            named.chain(callbacks.iter().filter_map(explicit_name)).collect::<Vec<&str>>()
+        };
         let path = match &folder {
             None => source.clone(),
             Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, false)?,
             Some(folder) => {
-                let functions: Vec<&str> = [Some(call.name.as_str()), setup].into_iter().flatten().collect();
-                elf::make_library(source, &functions, args.cflags.as_deref(), folder.path(COMPILED_FILE))?
+                elf::make_library(source, &functions(), args.cflags.as_deref(), folder.path(COMPILED_FILE))?
             }
         };
-        let mut library = FunctionLibrary::find_functions(path, source, &call, setup)?;
+        let mut library = FunctionLibrary::find_functions(path, source, &call, setup, callbacks)?;
         library.folder = folder;
         Ok(Some(library))
     }
@@ -83,6 +89,7 @@ impl FunctionLibrary {
         source: &Path,
         call: &CallTarget,
         setup: Option<&str>,
+        callbacks: &[ArgValue],
     ) -> Result<FunctionLibrary, Failure> {
         let image = elf::read_machine_code(&path)?;
         let whole = match call.arguments {
@@ -100,7 +107,10 @@ impl FunctionLibrary {
         };
         let function = whole.map_or_else(|| find(&call.name), Ok)?;
         let functions = [Some(typed(function)), setup.map(find).transpose()?.map(typed)];
-        Ok(FunctionLibrary { path, source: source.to_path_buf(), functions, is_whole_name, folder: None })
+        let callbacks = callbacks.iter().filter_map(|value| find_callback(&image, value).transpose());
+        let callbacks = callbacks.collect::<Result<_, _>>()?;
+        let source = source.to_path_buf();
+        Ok(FunctionLibrary { path, source, functions, callbacks, is_whole_name, folder: None })
     }
 
     fn function(&self) -> &TypedFunction {
@@ -120,6 +130,11 @@ impl FunctionLibrary {
     /// The types of the function that runs before each call, if known.
     pub fn setup_signature(&self) -> Option<&Signature> {
         self.functions[1].as_ref().and_then(|setup| setup.types.signature())
+    }
+
+    /// The functions that arguments may name.
+    pub fn callbacks(&self) -> &[CallbackSymbol] {
+        &self.callbacks
     }
 
     /// All arguments of a call of the function, if the text of --call has them.
@@ -152,11 +167,35 @@ impl FunctionLibrary {
         elf::read_loaded_bytes(&self.path)
     }
 
-    /// Loads the library into this process and finds the function and the one that runs before it.
+    /// Loads the library into this process and finds the functions of the call.
     pub fn load_function(&self) -> Result<LibraryFunction, Failure> {
-        let symbols = self.functions.each_ref().map(|function| function.as_ref().map(|function| &function.symbol));
-        LibraryFunction::load(&self.path, &self.source, symbols)
+        let symbols = CallSymbols {
+            function: &self.function().symbol,
+            setup: self.functions[1].as_ref().map(|setup| &setup.symbol),
+            callbacks: &self.callbacks,
+        };
+        LibraryFunction::load(&self.path, &self.source, &symbols)
     }
+}
+
+/// The name of a function, if a value can be nothing else.
+fn explicit_name(value: &ArgValue) -> Option<&str> {
+    if let ArgValue::Function(name) = value { Some(name) } else { None }
+}
+
+/// Finds the function that an argument names. `None` for a name that is no function's, such as one
+/// of an enumeration.
+fn find_callback(image: &[u8], value: &ArgValue) -> Result<Option<CallbackSymbol>, Failure> {
+    let found = match value {
+        ArgValue::Function(name) => {
+            let own = function_symbol::find_function(image, name, NameMatch::End)?;
+            Some(own.unwrap_or_else(|| FunctionSymbol::from_loader(name)))
+        }
+        // Several functions of this name are no error either.
+        ArgValue::Name(name) => function_symbol::find_function(image, name, NameMatch::End).unwrap_or_default(),
+        _ => None,
+    };
+    Ok(found.map(|symbol| CallbackSymbol { value: value.clone(), symbol }))
 }
 
 /// Compiles a file to a library of this name; `straight` is for its region.

@@ -1,6 +1,6 @@
 //! The target that the options of `run` name: snippets, or functions of libraries to load.
 
-use crate::args::{CallTarget, CommonArgs, RunArgs};
+use crate::args::{ArgValue, CallTarget, CommonArgs, RunArgs};
 use crate::input::call_parameters::{CallParameters, CallRequest};
 use crate::input::capture::CapturedRegion;
 use crate::input::function::LibraryFunction;
@@ -64,7 +64,11 @@ impl RunTarget {
             return Ok(FoundTarget { target, names: Vec::new(), machine });
         }
         let variants = expand_variants(args, &source::read_snippet_text)?;
-        let numbers = variants.iter().map(|variant| variant.name_failure(libraries.find_or_add(&variant.args)));
+        let first = variants.first().map(|variant| &variant.args);
+        let numbers = variants.iter().map(|variant| {
+            let callbacks = find_callbacks(&variant.args, first);
+            variant.name_failure(libraries.find_or_add(&variant.args, callbacks))
+        });
         let numbers: Option<Vec<usize>> = numbers.collect::<Result<Vec<_>, Failure>>()?.into_iter().collect();
         let (target, machine) = match numbers {
             Some(numbers) => find_functions(common, &variants, &numbers, seed, libraries, machine)?,
@@ -157,6 +161,22 @@ fn find_functions(
     Ok((RunTarget::Snippets(regions), machine))
 }
 
+/// The values in the arguments of a variant that name functions, or may, each once. Without arguments
+/// of its own, it has those of the first variant.
+fn find_callbacks(own: &RunArgs, first: Option<&RunArgs>) -> Vec<ArgValue> {
+    let listed = |args: &RunArgs| args.call.as_ref()?.arguments.as_ref()?.as_ref().ok().cloned();
+    let in_call = listed(own).or_else(|| first.and_then(listed)).unwrap_or_default();
+    // Errors of --arg are reported where the values are used.
+    let after_buffer = own.call_with.arguments().unwrap_or_default();
+    let mut found: Vec<ArgValue> = Vec::new();
+    for value in in_call.iter().chain(&after_buffer).flat_map(|argument| argument.value.named_functions()) {
+        if !found.contains(value) {
+            found.push(value.clone());
+        }
+    }
+    found
+}
+
 /// Fails if a region is measured with options that only calls use.
 fn require_call(args: &RunArgs) -> Result<(), Failure> {
     let has_list = |call: &Option<CallTarget>| call.as_ref().is_some_and(|call| call.arguments.is_some());
@@ -212,10 +232,11 @@ struct NamedLibrary {
 struct LibraryOptions {
     files: [Option<PathBuf>; 3],
     names: [Option<String>; 4],
+    callbacks: Vec<ArgValue>,
 }
 
 impl LibraryOptions {
-    fn from_args(args: &RunArgs) -> LibraryOptions {
+    fn from_args(args: &RunArgs, callbacks: Vec<ArgValue>) -> LibraryOptions {
         // Calls with other arguments are of the same function. An empty list may belong to its name.
         let call = args.call.as_ref().map(|call| match &call.arguments {
             Some(Ok(arguments)) if !arguments.is_empty() => call.name.clone(),
@@ -225,20 +246,21 @@ impl LibraryOptions {
         LibraryOptions {
             files: [&args.source.c, &args.source.lib, &args.source.elf].map(Clone::clone),
             names: [call, flags, compiler, setup],
+            callbacks,
         }
     }
 }
 
 impl FunctionLibraries {
     /// The number of the library that the options name, compiled if necessary; `None` if they name
-    /// none.
-    fn find_or_add(&mut self, args: &RunArgs) -> Result<Option<usize>, Failure> {
-        let by = LibraryOptions::from_args(args);
+    /// none. `callbacks` are the values of its arguments that name functions, or may.
+    fn find_or_add(&mut self, args: &RunArgs, callbacks: Vec<ArgValue>) -> Result<Option<usize>, Failure> {
+        let by = LibraryOptions::from_args(args, callbacks);
         // Searches from the end, because consecutive points usually share a library.
         if let Some(known) = self.all.iter().rposition(|known| known.by == by) {
             return Ok(Some(known));
         }
-        let Some(mut library) = FunctionLibrary::find_or_compile(args)? else { return Ok(None) };
+        let Some(mut library) = FunctionLibrary::find_or_compile(args, &by.callbacks)? else { return Ok(None) };
         let folder = library.folder.take();
         let region = library.find_region(args, folder.as_ref())?;
         self.folders.extend(folder);
@@ -284,6 +306,7 @@ impl NamedLibrary {
             arguments,
             types: self.library.types(),
             setup: self.library.setup_signature(),
+            callbacks: self.library.callbacks(),
         })
     }
 

@@ -10,6 +10,8 @@ pub trait CallMemory {
     fn size(&self) -> u64;
     /// The address of a value with an address: of a buffer or a text.
     fn locate(&self, value: &ArgValue) -> ArgumentWord;
+    /// The address of a function. The error says why there is none.
+    fn find_function(&self, value: &ArgValue) -> Result<ArgumentWord, String>;
 }
 
 /// Most names of values that a message lists.
@@ -30,7 +32,9 @@ fn to_whole(value: &ArgValue, memory: &dyn CallMemory) -> Option<i128> {
         ArgValue::Size { divisor } => return Some((memory.size() / divisor).into()),
         ArgValue::Double(number) => *number,
         ArgValue::Single(number) => (*number).into(),
-        ArgValue::Memory(_) | ArgValue::Text(_) | ArgValue::Name(_) | ArgValue::Members(_) => return None,
+        ArgValue::Memory(_) | ArgValue::Text(_) | ArgValue::Name(_) | ArgValue::Function(_) | ArgValue::Members(_) => {
+            return None;
+        }
     };
     // The conversion clamps numbers beyond the integer type, and the way back shows it.
     (float as i128 as f64 == float && float.abs() < i128::MAX as f64).then_some(float as i128)
@@ -74,16 +78,17 @@ fn write_value(
         (ValueType::Record(_), _) => Err("a structure's value is a list of its members, such as {1, 2}".to_string()),
         (ValueType::Void, ArgValue::Members(values)) if values.is_empty() => Ok(()),
         (_, ArgValue::Members(_)) => Err("it is no structure".to_string()),
-        (ValueType::Pointer(Pointee::Function), ArgValue::Memory(_) | ArgValue::Text(_)) => {
-            Err("a pointer to a function can only be NULL".to_string())
+        (ValueType::Pointer(Pointee::Function), ArgValue::Function(_) | ArgValue::Name(_)) => {
+            write_address(memory.find_function(value)?, offset, words)
         }
+        (ValueType::Pointer(Pointee::Function), ArgValue::Number(0)) => Ok(()),
+        (ValueType::Pointer(Pointee::Function), _) => {
+            Err("a pointer to a function is the name of one, such as &compare, or NULL".to_string())
+        }
+        (_, ArgValue::Function(_)) => Err("it is no pointer to a function".to_string()),
         (ValueType::Pointer(Pointee::Data), ArgValue::Text(_)) => Err("text is an array of `char`".to_string()),
         (ValueType::Pointer(_), ArgValue::Memory(_) | ArgValue::Text(_)) => {
-            if !offset.is_multiple_of(8) {
-                return Err("an address must be aligned to 8 bytes".to_string());
-            }
-            words[(offset / 8) as usize] = memory.locate(value);
-            Ok(())
+            write_address(memory.locate(value), offset, words)
         }
         (ValueType::Pointer(_), ArgValue::Number(0)) => Ok(()),
         (ValueType::Pointer(_), _) => Err("a pointer is `buffer`, `out`, \"text\" or NULL".to_string()),
@@ -115,6 +120,14 @@ fn write_value(
             Err("its type has no values".to_string())
         }
     }
+}
+
+fn write_address(address: ArgumentWord, offset: u64, words: &mut [ArgumentWord]) -> Result<(), String> {
+    if !offset.is_multiple_of(8) {
+        return Err("an address must be aligned to 8 bytes".to_string());
+    }
+    words[(offset / 8) as usize] = address;
+    Ok(())
 }
 
 /// The number of a value of an enumeration. The names around its own are not compared.

@@ -592,3 +592,40 @@ fn words_of_variants_reach_arguments_and_buffers() {
         assert!(refused.contains(says) && refused.contains("--sweep"), "{refused}");
     }
 }
+
+#[test]
+fn functions_of_the_file_and_of_its_libraries_are_arguments() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(&format!(
+        "{CHECK}#include <stdlib.h>\n\
+         typedef int compare_type(const void *, const void *);\n\
+         static int last; int calls;\n\
+         int ascending(const void *a, const void *b) {{ return *(const int *)a - *(const int *)b; }}\n\
+         static int descending(const void *a, const void *b) {{ return *(const int *)b - *(const int *)a; }}\n\
+         compare_type *keep(void) {{ return descending; }}\n\
+         void sort(int *p, int n, compare_type *compare) {{\n\
+           for (int i = 0; i < n; i++) p[i] = i * 7919 % 64;\n\
+           qsort(p, n, sizeof *p, compare);\n\
+           for (int i = 1; i < n; i++) CHECK(compare(p + i - 1, p + i) <= 0 && p[i] >= p[0] == (compare == ascending)); }}\n\
+         double twice(double (*f)(double), double x) {{ return f(f(x)); }}\n"
+    ));
+    for call in ["sort(buffer, 64, &ascending)", "sort(buffer, 64, descending)", "qsort(buffer, 64, 4, &ascending)"] {
+        let line = source.run(&["--call", call], &[0, 5]);
+        assert_eq!(line["call"]["text"], call, "{line}");
+    }
+    source.run(&["--call", "sort", "--arg", "compare=&ascending", "--arg", "n=64"], &[0, 5]);
+    source.run(&["--call", "twice(&sin, 0.5)", "--cflags", "-Wl,--no-as-needed -lm"], &[0, 5]);
+    for (call, why) in [
+        ("sort(buffer, 64, &other)", "no function `other`"),
+        ("sort(buffer, 64, other)", "no function of this name"),
+        ("sort(buffer, 64, buffer)", "is the name of one, such as &compare"),
+        ("sort(&ascending, 64, &ascending)", "no pointer to a function"),
+    ] {
+        let refused = error_text(&source.run(&["--call", call], &[2]));
+        assert!(refused.contains(why), "{call}: {refused}");
+    }
+    let missing = error_text(&source.run(&["--call", "sort", "--arg", "n=64"], &[2]));
+    assert!(missing.contains("add --arg compare='&NAME'"), "{missing}");
+}

@@ -38,6 +38,11 @@ static void put(const void *x) {
     if (p >= buffer_start && p < buffer_start + 4096) return note_number("buffer+%ld", p - buffer_start);
     note_number("second+%ld", p - second_start);
 }
+typedef int Order(const void *, const void *);
+static void put(Order *order) {
+    int less = 1, more = 2;
+    note(!order ? "null" : order(&more, &less) == 1 ? "compares" : "something else");
+}
 template <class... T> static void all(T... values) { (put(values), ...); }
 
 struct Two { int a, b; };
@@ -69,6 +74,7 @@ union Either { long a; double b; };
 enum Plain { One = 1, Two_ };
 enum class Small : signed char { A = -1 };
 typedef float Vector __attribute__((vector_size(16)));
+struct Comparison { int a; Order *compare; };
 struct Big { long x[5]; };
 
 extern "C" {
@@ -122,7 +128,9 @@ void complex_float(_Complex float a) { all(__real__ a, __imag__ a); }
 void text(const char *t, char c, const char *u) { note(t), all((int)c), note(u); }
 void copy(void *to, const void *from, size_t n) { all((const void *)to, from, n); }
 void references(const int &a, int &&b) { all((const void *)&a, (const void *)&b); }
-void compared(void *p, int (*compare)(const void *, const void *)) { all(p, (const void *)compare); }
+int order(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+void compared(void *p, int (*compare)(const void *, const void *)) { all((const void *)p, compare); }
+void comparison(Comparison c, int n) { all(c.a, c.compare, n); }
 void nothing(void) { note("called"); }
 void variadic(int n, ...) {
     va_list list;

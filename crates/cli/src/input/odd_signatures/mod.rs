@@ -7,7 +7,7 @@
 use crate::args::{CallArgs, CallTarget, TemplateValue};
 use crate::input::call_parameters::{CallParameters, CallRequest, EmptyFunctions, FunctionInstance};
 use crate::input::debug_info;
-use crate::input::function_symbol::{self, NameMatch};
+use crate::input::function_symbol::{self, CallbackSymbol, NameMatch};
 use cyclescope::program::memory::AreaFill;
 use cyclescope::record::SerializedBy;
 use std::ffi::{CStr, CString};
@@ -68,6 +68,9 @@ const PASSED: &[(&str, &str)] = &[
     ("copy(out:64+8, buffer:4096, size/8)", "second+8 buffer+0 512"),
     ("references(buffer+4, out)", "buffer+4 second+0"),
     ("compared(buffer, NULL)", "buffer+0 null"),
+    ("compared(buffer, &order)", "buffer+0 compares"),
+    ("compared(buffer, order)", "buffer+0 compares"),
+    ("comparison({1, &order}, 2)", "1 compares 2"),
     ("nothing()", "called"),
     ("variadic(3, 1.5f, 7, buffer)", "3 1.5 7 buffer+0"),
     ("variadic_text(3, \"abc\")", "3 abc"),
@@ -149,7 +152,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("two({1})", "the structure has 2 members"),
     ("two(5)", "list of its members"),
     ("scaled(\"text\", 0.5)", "array of `char`"),
-    ("compared(buffer, out)", "can only be NULL"),
+    ("compared(buffer, out)", "is the name of one, such as &compare"),
+    ("compared(buffer, 5)", "is the name of one, such as &compare"),
+    ("compared(buffer, &no_such_function)", "no function of this name"),
+    ("counted(&order, 5)", "&order can't be `char *p`: it is no pointer to a function"),
+    ("int_one(&order)", "&order can't be `int a`"),
     ("compared", "needs a value"),
     ("hidden(m=3)", "no parameter `m`"),
     ("hidden(n=3, n=4)", "`n` has two values"),
@@ -227,15 +234,32 @@ impl LoadedFunctions {
         let address = symbol.address.expect("an address");
         let types = debug_info::read_types(&self.image, Path::new("functions.so"), address, &symbol.display);
         let signature = types.signature().expect("a signature");
-        let request =
-            CallRequest { name: &symbol.display, args, arguments: arguments.as_deref(), types: &types, setup: None };
+        let values = arguments.iter().flatten().flat_map(|argument| argument.value.named_functions());
+        let callbacks: Vec<CallbackSymbol> = values
+            .filter_map(|value| {
+                let name = value.to_string();
+                let symbol = find(name.trim_start_matches('&'), NameMatch::End).ok()??;
+                Some(CallbackSymbol { value: value.clone(), symbol })
+            })
+            .collect();
+        let request = CallRequest {
+            name: &symbol.display,
+            args,
+            arguments: arguments.as_deref(),
+            types: &types,
+            setup: None,
+            callbacks: &callbacks,
+        };
         let refused = |failure: crate::output::Failure| {
             assert!(failure.text().contains(&signature.text), "{}", failure.text());
             failure.text().to_string()
         };
         let parameters = CallParameters::new(&[request], 1).map_err(refused)?;
         let empty = EmptyFunctions { returns: 0, identity: 0, float_identity: 0, x87_zero: 0 };
-        let instance = FunctionInstance { function: self.load_base() + address, setup: None, empty };
+        let load_base = self.load_base();
+        let callbacks = callbacks.iter().map(|callback| load_base + callback.symbol.address.expect("an address"));
+        let callbacks = callbacks.collect();
+        let instance = FunctionInstance { function: load_base + address, setup: None, callbacks, empty };
         let waits = match parameters.serialized {
             None => vec![None, Some(SerializedBy::Fence), Some(SerializedBy::Result)],
             given => vec![given],
