@@ -28,8 +28,9 @@ pub struct SnippetSource {
     /// Machine code to measure, in hexadecimal, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// Compile this C or C++ file and measure its function `f(void *buffer)` without the cost of a
-    /// call, or the region that CYCLESCOPE_BODY(...) marks
+    /// Compile this C or C++ file, or assemble this text for GNU as (.s), such as compiler output, and
+    /// measure its function `f(void *buffer)` without the cost of a call, or the region that
+    /// CYCLESCOPE_BODY(...) marks
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub c: Option<PathBuf>,

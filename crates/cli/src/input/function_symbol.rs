@@ -148,7 +148,11 @@ pub fn match_name(own: &str, name: &str) -> Option<NameMatch> {
         return Some(NameMatch::WithoutParameters);
     }
     if demangle_fully(own) == own {
-        return None;
+        // Assembly text may have demangled names.
+        return own
+            .split_once('(')
+            .is_some_and(|(base, _)| compact(base) == name)
+            .then_some(NameMatch::WithoutParameters);
     }
     if compact(&demangle_fully(own)) == name {
         return Some(NameMatch::Demangled);
@@ -238,6 +242,7 @@ mod tests {
             ("_Z2mkB5cxx11l", "mk(long)", Some(Demangled)),
             ("_Z2mkB5cxx11l", "mk", Some(WithoutParameters)),
             ("f.constprop.0", "f", Some(WithoutParameters)),
+            ("ns::f(int)", "ns::f", Some(WithoutParameters)),
             ("g", "f", None),
         ] {
             assert_eq!(match_name(own, name), fits, "{own} {name}");

@@ -1,6 +1,7 @@
 //! The library of a measured function: named by the user, or compiled from C or C++ code.
 
 use crate::args::{ArgValue, CallArgument, CallTarget, RunArgs};
+use crate::input::assembly_source::{is_assembly, write_assembly};
 use crate::input::compiler::{self, Compiler};
 use crate::input::debug_info;
 use crate::input::elf;
@@ -40,7 +41,9 @@ const DEFAULT_NAME: &str = "f";
 const COMPILED_FILE: &str = "function.so";
 /// File with the macros for C code.
 const HEADER_FILE: &str = "cyclescope_body.h";
-const SCRATCH_FILES: [&str; 2] = [COMPILED_FILE, HEADER_FILE];
+/// File name of prepared assembly text.
+const ASSEMBLY_FILE: &str = "function.s";
+const SCRATCH_FILES: [&str; 3] = [COMPILED_FILE, HEADER_FILE, ASSEMBLY_FILE];
 
 /// The kind of a function's file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,9 @@ impl FunctionLibrary {
         };
         let path = match &folder {
             None => source.clone(),
+            Some(folder) if kind == LibraryKind::Code && is_assembly(source) => {
+                assemble_library(source, args, folder, &functions())?
+            }
             Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, false)?,
             Some(folder) => {
                 elf::make_library(source, &functions(), args.cflags.as_deref(), folder.path(COMPILED_FILE))?
@@ -220,6 +226,39 @@ fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straig
     compiler.compile(source, InputKind::Source, &flags, &library, &[])?;
     Ok(library)
 }
+
+/// Assembles a file to a library with these functions. References inside of the file bind there, so
+/// that code for position-independent executables can be linked too.
+fn assemble_library(
+    source: &Path,
+    args: &RunArgs,
+    folder: &ScratchFolder,
+    functions: &[&str],
+) -> Result<PathBuf, Failure> {
+    let compiler = args.cc.as_deref().map_or_else(|| Ok(Compiler::c_compiler()), Compiler::from_option)?;
+    let [library, copy] = [COMPILED_FILE, ASSEMBLY_FILE].map(|name| folder.path(name));
+    write_assembly(source, functions, &copy)?;
+    let flags = compiler::join_flags(&["-shared", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"], None)?;
+    let words = compiler::join_flags(&[], args.cflags.as_deref())?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let assembled = compiler.compile(&copy, InputKind::Source, &flags, &library, &words);
+    assembled.map(|()| library).map_err(|failure| {
+        let failure = failure.replace_in_text(&copy.to_string_lossy(), &source.to_string_lossy());
+        let remedy = match failure.text() {
+            text if text.contains("recompile with -fP") => POSITION_REMEDY,
+            text if text.contains(" failed:") => ASSEMBLER_REMEDY,
+            _ => return failure,
+        };
+        failure.with_remedy(remedy)
+    })
+}
+
+/// What helps if the assembler does not know the text.
+const ASSEMBLER_REMEDY: &str = "the text must be for GNU as; assemble other text to an object, as with nasm -f elf64, \
+    and name that with --elf";
+/// What helps if code has absolute addresses.
+const POSITION_REMEDY: &str = "compile the source with -fPIE, as in gcc -O2 -S -fPIE, so that its code runs at any \
+    address; Compiler Explorer takes the flag too";
 
 fn is_cpp_source(source: &Path) -> bool {
     source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp))

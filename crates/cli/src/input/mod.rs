@@ -3,6 +3,7 @@
 
 mod argument_binding;
 mod assembler;
+mod assembly_source;
 mod c_library;
 mod call_code;
 pub mod call_parameters;

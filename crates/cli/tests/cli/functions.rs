@@ -387,3 +387,73 @@ fn the_c_library_is_the_one_that_the_program_has_and_a_second_one_is_refused() {
     let named = line["remedy"].as_str().and_then(|remedy| remedy.rsplit(' ').next()).expect("a path");
     json(&["run", "--quick", "--lib", named, "--call", "abs(5)"], &[0, 5]);
 }
+
+/// A function with data and a function that it calls.
+const WHOLE: &str = "static const int table[8] = {1, 2, 3, 5, 8, 13, 21, 34};\n\
+    __attribute__((noinline)) static int triple(int x) { return table[x & 7] * 3; }\n\
+    int total = 7;\n\
+    int sum(int *p, int n) {\n\
+      int s = total; for (int i = 0; i < n; i++) s += triple(i) + table[p[i] & 7];\n\
+      if (s != EXPECTED) __builtin_trap(); return s; }\n";
+
+#[test]
+fn assembly_of_a_whole_function_is_measured_with_its_data_and_callees() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let [source, text] = ["sum.c", "sum.s"].map(|name| folder.path().join(name));
+    std::fs::write(&source, WHOLE).expect("a file");
+    let compile = |flags: &[&str], expected: u32| {
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-O2", "-S", "-o"]).arg(&text).arg(&source).args(flags).arg(format!("-DEXPECTED={expected}"));
+        assert!(compiler.status().expect("a compiler").success());
+    };
+    let call = |codes: &[i32]| {
+        let file = text.to_str().expect("text");
+        json(&["run", "--quick", "--c", file, "--call", "sum(buffer, 8)", "--contents", "zero"], codes)
+    };
+    // All of the table three times, and its first number eight times.
+    let expected = 7 + 3 * (1 + 2 + 3 + 5 + 8 + 13 + 21 + 34) + 8;
+    for flags in [&["-fPIE"][..], &["-fPIE", "-masm=intel"], &["-fPIC", "-g"]] {
+        compile(flags, expected);
+        assert_eq!(call(&[0, 5])["call"]["text"], "sum(buffer, 8)");
+    }
+    compile(&["-fPIE"], expected + 1);
+    assert_eq!(call(&[4])["signal"], "SIGILL");
+    // A shared library can't have the absolute addresses of tables.
+    compile(&["-fno-pic", "-fno-pie"], expected);
+    let fixed = call(&[2]);
+    assert!(fixed["remedy"].as_str().is_some_and(|remedy| remedy.contains("-fPIE")), "{fixed}");
+}
+
+#[test]
+fn text_of_compiler_explorer_is_a_whole_function() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("pasted.s");
+    let text = "square(int):\n        mov     eax, edi\n        imul    eax, edi\n        ret\n\
+                circle(double, int):\n        sub     rsp, 8\n        call    square(int)\n        cmp     eax, 49\n\
+                        jne     .L5\n        mulsd   xmm0, QWORD PTR .LC0[rip]\n        add     rsp, 8\n        ret\n\
+                .L5:\n        ud2\n\
+                .LC0:\n        .long   1413754136\n        .long   1074340347\n";
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("text");
+    let run = |call: &str, codes: &[i32]| json(&["run", "--quick", "--c", file, "--call", call], codes);
+    for call in ["circle(0.5, 7)", "circle(double, int)(0.5, 7)"] {
+        run(call, &[0, 5]);
+    }
+    assert_eq!(run("circle(0.5, 8)", &[4])["signal"], "SIGILL");
+    let missing = run("area(0.5)", &[2]);
+    assert!(missing["text"].as_str().is_some_and(|text| text.contains("no function `area`")), "{missing}");
+    let other = folder.path().join("other.s");
+    std::fs::write(&other, "global f\nf: mov rax, [rel x]\nret\nx: dq 5\n").expect("a file");
+    let refused = json(&["run", "--quick", "--c", other.to_str().expect("text")], &[2]);
+    assert!(refused["remedy"].as_str().is_some_and(|remedy| remedy.contains("nasm -f elf64")), "{refused}");
+    // The text alone is no snippet, and what helps is the way above.
+    let alone = answer(&mut cyclescope(&["run", "--quick", "--file", file]));
+    let words = alone.stdout.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(words.contains("circle(double, int) failed") && words.contains("--c FILE.s --call NAME"), "{alone:?}");
+}

@@ -43,6 +43,7 @@ pub use listing::{Listing, parse_hex, required_features, to_hex};
 pub use operand_choice::as_encoded;
 pub use snippet_data::{ALIGNMENT_MOST, DATA_BASE, DATA_BYTES_MOST, SnippetData};
 pub use statement::InstructionSyntax;
+pub(crate) use suggest::WHOLE_TEXT;
 pub use suggest::nearest_words;
 
 /// Whether a word in lower case is the name of an instruction.

@@ -34,6 +34,10 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
     statement.at.error_expecting(message, format!("did you mean {}?", near.join(", ")))
 }
 
+/// How a function is measured with the data and functions that it uses.
+pub(crate) const WHOLE_TEXT: &str =
+    "save the whole text as FILE.s and measure its function with --c FILE.s --call NAME";
+
 /// Error for a word that is neither a register nor a label.
 pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> BadSnippet {
     let message = format!("`{word}` is neither a register nor a label of the snippet");
@@ -42,12 +46,11 @@ pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> Bad
     names.extend(labels);
     let near = nearest_words(&lower, names.into_iter());
     if word.starts_with(['.', '$']) {
-        let hint =
-            "add its section of data to the text, write the operand as memory at R14, or measure functions with --c";
+        let hint = format!("add its section of data to the text, write the operand as memory at R14, or {WHOLE_TEXT}");
         return at.error_expecting(message, hint);
     }
     if near.is_empty() {
-        let hint = "a snippet knows only its own labels; measure functions with --c or --lib";
+        let hint = format!("a snippet knows only its own labels; measure functions with --c or --lib, or {WHOLE_TEXT}");
         return at.error_expecting(message, hint);
     }
     at.error_expecting(message, format!("did you mean {}?", near.join(", ")))

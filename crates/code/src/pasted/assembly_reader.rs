@@ -12,7 +12,7 @@ use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
 use super::semicolons::decide_semicolons;
 use super::text_words::{blank_block_comments, first_word, names_in, require_count, require_regions};
-use crate::asm::{DataStatement, InstructionSyntax, SnippetData, data_names, read_data};
+use crate::asm::{DataStatement, InstructionSyntax, SnippetData, WHOLE_TEXT, data_names, read_data};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
@@ -209,11 +209,13 @@ fn build_region(
     let odd_labels = find_odd_labels(&region.statements);
     for statement in &region.statements {
         if region.is_function && is_return_text(statement.code) {
-            return Err(middle_return_error(statement.at));
+            let remedy = format!("{WHOLE_TEXT}, or paste only a part without returns, such as its loop");
+            return Err(BadSnippet { expected: Some(remedy), ..middle_return_error(statement.at) });
         }
         // Its return would be dropped, if it is in the text.
         if region.is_function && first_word(statement.code).starts_with("call") {
-            return Err(refuse_call(statement.at, statement.code));
+            let remedy = format!("{WHOLE_TEXT}, or leave this line out");
+            return Err(BadSnippet { expected: Some(remedy), ..refuse_call(statement.at, statement.code) });
         }
         // Names of functions may have characters that only their assembler knows.
         let is_used = !region.is_function || names_in(statement.labels).any(|name| used.contains(name));
