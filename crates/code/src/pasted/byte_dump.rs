@@ -119,7 +119,7 @@ fn parse_line(number: u32, line: &str) -> Option<DumpLine<'_>> {
     if has_text && !is_text_of(text, &bytes) {
         return None;
     }
-    let is_wide = !widths.is_empty() && widths.iter().all(|width| matches!(width, 4 | 6));
+    let is_wide = !widths.is_empty() && widths.iter().all(|width| matches!(width, 4 | 6 | 8 | 16));
     let is_word = is_wide && !has_colon && !has_prefix && !has_text;
     let is_marked = has_colon || has_text || has_prefix;
     // Comments of HotSpot stand behind an address too.
@@ -145,7 +145,7 @@ fn take_groups<'a>(columns: &'a str, whole: &str) -> (Vec<u8>, Vec<usize>, &'a s
         if is_text_of(text, &bytes) && !bytes.is_empty() {
             best = Some((bytes.clone(), widths.clone(), text));
         }
-        let word = text.trim_start_matches(['|', ' ']);
+        let word = text.trim_start_matches(['|', ' ', '\u{2502}']);
         let word = &word[..word.find(char::is_whitespace).unwrap_or(word.len())];
         let digits = word.strip_prefix("0x").unwrap_or(word);
         let is_group = !digits.is_empty()
@@ -173,6 +173,11 @@ fn take_groups<'a>(columns: &'a str, whole: &str) -> (Vec<u8>, Vec<usize>, &'a s
 
 /// Whether a text shows these bytes as characters.
 fn is_text_of(text: &str, bytes: &[u8]) -> bool {
+    // pwntools draws bars, and dots in the middle.
+    if text.contains('\u{2502}') {
+        let plain = text.replace('\u{2502}', "").replace('\u{b7}', ".");
+        return !plain.contains('\u{2502}') && is_text_of(&plain, bytes);
+    }
     let framed = [('|', '|'), ('>', '<')]
         .iter()
         .find_map(|(open, close)| text.strip_prefix(*open).and_then(|text| text.strip_suffix(*close)));
@@ -206,6 +211,7 @@ mod tests {
             "Contents of section .text:\n 0000 4801d8                               H..             ",
             "Hex dump of section '.text':\n  0x00000000 4801d8                              H..\n",
             "0x1100 <mix>:\t0x48\t0x01\t0xd8",
+            "00000000  48 01 d8           \u{2502}H\u{b7}\u{b7}\u{2502}\n00000003",
             "  0x00007f33d5470e20: 4801 | d8",
             "00007ff6`d5b71010  48 01 d8  H..",
             "0x00007FF6D5B71010  48 01 d8  H.Ø",

@@ -11,6 +11,11 @@ pub(super) const NARROW_CODE: &str = "write or compile it for 64-bit mode; 32-bi
 
 /// What is wrong with a push of 32-bit code.
 pub(super) const NARROW_PUSH: &str = "this is 32-bit code: 64-bit code can't push this register";
+/// What is wrong with Go's names of instructions.
+pub(super) const GO_TEXT: &str = "this is Go's own assembly, whose names and operands differ from the processor's";
+/// Remedy for it.
+pub(super) const GO_REMEDY: &str =
+    "build the program and paste `go tool objdump -s 'main.Name' PROGRAM`, which has the bytes";
 /// What is wrong with IDA's names of variables and places.
 pub(super) const IDA_NAMES: &str = "this is a listing of IDA, which names places instead of their addresses";
 /// Remedy for it.
@@ -43,6 +48,29 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         shows: |line| line.starts_with("# Overhead ") || line.starts_with("# Samples:") || is_sample(line),
         what: "this is a list of samples, which holds no code",
         remedy: "paste the output of `perf annotate --stdio -s FUNCTION`",
+    },
+    ForeignText {
+        shows: |line| line.starts_with("# callgrind format") || line.starts_with("Ir "),
+        what: "this is a profile of callgrind, which holds no code",
+        remedy: "paste the output of `objdump -d` for the same function",
+    },
+    ForeignText {
+        shows: |line| {
+            let line = line.trim_start();
+            ["{\"", "[{", "[\""].iter().any(|start| line.starts_with(start)) && line.contains('"')
+        },
+        what: "this is JSON without a field that is known to hold an instruction",
+        remedy: "paste the instructions alone, one a line",
+    },
+    ForeignText {
+        shows: |line| line == "SYMBOL TABLE:" || is_symbol(line),
+        what: "this is a table of symbols, which holds no code",
+        remedy: "paste the output of `objdump -d --disassemble=NAME FILE`",
+    },
+    ForeignText {
+        shows: |line| line.starts_with("ICLASS:"),
+        what: "this is XED's description of an instruction",
+        remedy: "paste what stands behind SHORT:",
     },
     ForeignText {
         shows: |line| line.contains("IMark(") || line.contains(" = GET:I"),
@@ -102,6 +130,14 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         remedy: "write quotes around the instructions, or paste them alone",
     },
     ForeignText {
+        shows: |line| {
+            let digits = line.strip_prefix(':').unwrap_or_default();
+            digits.len() >= 10 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        },
+        what: "this is a file in Intel HEX, which has addresses and sums beside the bytes",
+        remedy: "paste the output of `objcopy -I ihex -O binary FILE /dev/stdout | xxd -p`",
+    },
+    ForeignText {
         shows: is_binary_dump,
         what: "this is a dump of bits, as `xxd -b` prints it",
         remedy: "paste the output of `xxd -p FILE`",
@@ -127,8 +163,8 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
     },
     ForeignText {
         shows: |line| line.contains(" STEXT ") || is_go_line(line) || is_go_instruction(line),
-        what: "this is Go's own assembly, whose names and operands differ from the processor's",
-        remedy: "build the program and paste `go tool objdump -s 'main.Name' PROGRAM`, which has the bytes",
+        what: GO_TEXT,
+        remedy: GO_REMEDY,
     },
     ForeignText {
         shows: is_source_line,
@@ -210,6 +246,13 @@ fn is_unquoted_row(line: &str) -> bool {
     is_number && line.split(',').skip(1).any(|cell| looks_like_instruction(cell) && cell.trim().contains(' '))
 }
 
+/// `0000000000001139 T main` of `nm`.
+fn is_symbol(line: &str) -> bool {
+    let Some((address, rest)) = line.split_once(' ') else { return false };
+    let is_address = address.len() == 16 && address.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_address && rest.split_once(' ').is_some_and(|(kind, name)| kind.len() == 1 && !name.trim().contains(' '))
+}
+
 /// `00000000: 01001000 10001001`.
 fn is_binary_dump(line: &str) -> bool {
     let is_bits = |word: &str| word.len() == 8 && word.bytes().all(|bit| matches!(bit, b'0' | b'1'));
@@ -243,7 +286,11 @@ fn is_other_processor(line: &str) -> bool {
         return line.trim() == "blr";
     }
     // Its address and its bytes as words stand in front.
-    let is_digits = |word: &str| word.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b':');
+    let is_digits = |word: &str| {
+        let digits = word.strip_prefix("0x").unwrap_or(word);
+        let is_number = digits.len() == 2 || digits.bytes().any(|digit| digit.is_ascii_digit());
+        word.starts_with("<+") || is_number && digits.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b':')
+    };
     let start = line.split_whitespace().find(|word| !is_digits(word) || word.len() < 2);
     let line = start.and_then(|word| line.get(word.as_ptr() as usize - line.as_ptr() as usize..)).unwrap_or_default();
     if OWN_NAMES.contains(&first_word(line).as_str()) || has_other_registers(line) {
@@ -286,7 +333,7 @@ pub(super) fn is_narrow_push(line: &str) -> bool {
 }
 
 /// `ADDQ CX, DX`: a name with a size, and registers without `%`.
-fn is_go_instruction(line: &str) -> bool {
+pub(super) fn is_go_instruction(line: &str) -> bool {
     const REGISTERS: [&str; 8] = ["AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP"];
     let word = line.split_whitespace().next().unwrap_or_default();
     let lower = word.to_ascii_lowercase();
@@ -300,7 +347,7 @@ fn is_go_instruction(line: &str) -> bool {
 }
 
 /// `int f(int x) {`, or `x = x * 3;`.
-fn is_source_line(line: &str) -> bool {
+pub(super) fn is_source_line(line: &str) -> bool {
     let opens = line.split_once(')').is_some_and(|(_, after)| after.trim_start().starts_with('{'));
     let assigns = line.ends_with(';') && line.contains(" = ");
     (opens || assigns) && !line.contains(['%', '#', '.']) && !line.trim_start().starts_with(';')
@@ -470,7 +517,8 @@ pub(super) fn looks_like_instruction(text: &str) -> bool {
 
 /// Whether a text begins with a register, a number, a size or an address.
 pub(super) fn begins_like_operand(text: &str) -> bool {
-    const SIZES: [&str; 8] = ["byte", "word", "dword", "qword", "xmmword", "ymmword", "zmmword", "oword"];
+    const SIZES: [&str; 10] =
+        ["byte", "word", "dword", "qword", "xmmword", "ymmword", "zmmword", "oword", "short", "near"];
     let word = text.trim_start_matches(['%', '*']);
     let name = names_in(word).next().unwrap_or_default();
     let is_known = find_register(name).is_some() || SIZES.contains(&name.to_ascii_lowercase().as_str());

@@ -2,7 +2,7 @@
 
 use super::directives::Directive;
 use super::pasted_text::{PastedRegion, PastedText, RegionCode};
-use super::text_words::{line_start, require_regions, strip_comment};
+use super::text_words::{first_word, line_start, require_regions, strip_comment};
 use crate::asm::{Listing, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
@@ -21,9 +21,13 @@ pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSni
         (None, None) => {
             let Some(words) = split_words(&filled) else { return Ok(None) };
             refuse_list(&filled, &words)?;
+            let is_decimal = is_decimal_list(&filled, &words);
             let mut bytes = Vec::new();
             for word in &words {
-                bytes.extend(word.to_bytes()?);
+                match word.digits.parse() {
+                    Ok(byte) if is_decimal => bytes.push(byte),
+                    _ => bytes.extend(word.to_bytes()?),
+                }
             }
             vec![new_region(String::new(), first, bytes)]
         }
@@ -150,6 +154,7 @@ fn is_hex_word(word: &str) -> bool {
 fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
     let mut words = Vec::new();
     let has_braces = filled.iter().any(|(_, text)| text.contains('{'));
+    let is_list = filled.iter().any(|(_, text)| text.contains(['{', '[', '(', '"', '\'']));
     for &(line, text) in filled {
         let text = strip_comment(text).trim();
         // The bytes of a C or Python variable. C may have a second one for their number.
@@ -162,18 +167,16 @@ fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
         // Data of assemblers, if each number shows that it is hexadecimal.
         let data = DATA_DIRECTIVES.iter().find_map(|name| strip_word(text, name));
         let is_marked = |word: &str| word.starts_with("0x") || word.starts_with("0X") || word.ends_with(['h', 'H']);
+        // NASM's and MASM's comments begin with `;`.
+        let data =
+            data.map(|data| if text.starts_with('.') { data } else { data.split(';').next().unwrap_or(data).trim() });
         let text = match data {
             Some(data) if data.split(',').all(|word| is_marked(word.trim())) => data,
             _ => text,
         };
-        // C# and Java: `new byte[] { 0x48 }`.
-        let text = match text.split_once('{') {
-            Some((before, value)) if before.trim_start().starts_with("new ") => value,
-            _ => text,
-        };
-        let text = text.strip_prefix('b').filter(|rest| rest.starts_with(['"', '\''])).unwrap_or(text);
+        let text = if is_list { skip_opening(text) } else { text };
         let separates = |c: char| c.is_whitespace() || ",;\"'{}[]()".contains(c);
-        for word in text.split(separates).filter(|word| !word.is_empty()) {
+        for word in text.split(separates).filter(|word| !word.is_empty() && !CASTS.contains(word)) {
             if let Some(escaped) = word.strip_prefix("\\x").or_else(|| word.strip_prefix("\\X")) {
                 for byte in escaped.split("\\x") {
                     words.push(parse_word(line, byte).filter(|word| word.digits.len() == 2)?);
@@ -203,8 +206,34 @@ fn split_words<'a>(filled: &[(u32, &'a str)]) -> Option<Vec<HexWord<'a>>> {
     (has_digit && !is_instruction && !is_directive).then_some(words)
 }
 
+/// Types in front of a byte, and what continues a line.
+const CASTS: [&str; 5] = ["byte", "u8", "uint8_t", "\\", "."];
+
+/// The list behind its name or type: `new byte[] { 0x48`, `bytes.fromhex('48`, `b"\x48`,
+/// `Uint8Array([0x48`.
+fn skip_opening(text: &str) -> &str {
+    const OPENINGS_MOST: usize = 4;
+    // Keystone prints the bytes, and how many instructions they are.
+    let text = match text.strip_prefix("([").and_then(|list| list.split_once("], ")) {
+        Some((list, count)) if count.trim_end_matches(')').bytes().all(|digit| digit.is_ascii_digit()) => list,
+        _ => text,
+    };
+    let is_named = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[');
+    let begins = is_named && !is_mnemonic(&first_word(text));
+    let separates = |c: char| c.is_whitespace() || ",;\"'{}[]()".contains(c);
+    let is_byte = |word: &str| parse_word(1, word).is_some() || word.starts_with("\\x") || CASTS.contains(&word);
+    let mut openings =
+        text.match_indices(['{', '[', '(', '"', '\'']).take(OPENINGS_MOST).map(|(at, _)| &text[at + 1..]);
+    let list = openings.find(|list| {
+        let mut words = list.split(separates).filter(|word| !word.is_empty()).peekable();
+        (words.peek().is_some() || list.trim().is_empty()) && words.all(is_byte)
+    });
+    let is_list = text.split(separates).filter(|word| !word.is_empty()).all(is_byte);
+    list.filter(|_| begins && !is_list).unwrap_or(text)
+}
+
 /// Directives that write bytes.
-const DATA_DIRECTIVES: [&str; 4] = [".byte", "db", "DB", ".BYTE"];
+const DATA_DIRECTIVES: [&str; 8] = [".byte", "db", "DB", ".BYTE", "_emit", "__emit", "_asm _emit", "__asm _emit"];
 
 /// The text after a word.
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
@@ -231,6 +260,14 @@ fn masm_digits(word: &str) -> Option<&str> {
     Some(digits.strip_prefix('0').filter(|rest| rest.len() == 2).unwrap_or(digits))
 }
 
+/// Whether a list in brackets has decimal bytes: a number of three digits is no hexadecimal byte.
+fn is_decimal_list(filled: &[(u32, &str)], words: &[HexWord]) -> bool {
+    let is_byte =
+        |word: &HexWord| !word.is_marked && word.digits.parse::<u8>().is_ok_and(|byte| byte.to_string() == word.digits);
+    let is_list = filled.iter().any(|(_, text)| text.contains(['[', '{'])) && filled[0].1.contains(',');
+    is_list && words.iter().all(is_byte) && words.iter().any(|word| word.digits.len() == 3)
+}
+
 /// Fails if the words have two meanings: decimal or hexadecimal, one snippet or several.
 fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnippet> {
     let at = line_start(filled[0].0);
@@ -239,7 +276,7 @@ fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnipp
         !word.has_prefix && word.digits.len() <= 3 && word.digits.bytes().all(|digit| digit.is_ascii_digit())
     };
     let is_odd = words.iter().any(|word| word.digits.len() % 2 == 1);
-    if is_odd && words.len() > 1 && words.iter().all(is_decimal) {
+    if is_odd && words.len() > 1 && words.iter().all(is_decimal) && !is_decimal_list(filled, words) {
         let what = "these numbers may be decimal, and some have an odd number of digits";
         return Err(at.error_expecting(what, "write each byte with two hexadecimal digits"));
     }
@@ -265,7 +302,16 @@ fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnipp
         return Err(at.error_expecting(what, "leave out addresses, and write blanks between all bytes"));
     }
     let is_word = |text: &str| is_hex_word(text.trim_matches('"')) && text.len() >= LONG_WORD_DIGITS;
-    if filled.len() > 1 && filled.iter().all(|(_, text)| is_word(text)) {
+    // The lines of `xxd -p` end inside of instructions.
+    let is_wrapped = || {
+        let end =
+            |word: &HexWord| new_region(String::new(), word.line, word.to_bytes().unwrap_or_default()).code.is_err();
+        words.split_last().is_some_and(|(last, lines)| {
+            let length = lines.first().map_or(0, |line| line.digits.len());
+            last.digits.len() <= length && lines.iter().all(|line| line.digits.len() == length) && lines.iter().any(end)
+        })
+    };
+    if filled.len() > 1 && filled.iter().all(|(_, text)| is_word(text)) && !is_wrapped() {
         let what = "each line may be a snippet of its own, or all together one";
         let remedy = "join the lines for one snippet, or use --from FILE with the first line `hex` for several";
         return Err(at.error_expecting(what, remedy));
@@ -305,6 +351,17 @@ mod tests {
             "b'H\\x01\\xc0'",
             "\\x48\\x01\\xc0  // add rax, rax",
             "hex,cycles\n4801c0,1.50\n",
+            "4801\nc0",
+            "_asm _emit 0x48\n_asm _emit 0x01\n_asm _emit 0xC0",
+            "code := []byte{0x48, 0x01, 0xc0}",
+            "new Uint8Array([0x48,0x01,0xc0])",
+            "bytes.fromhex('4801c0')",
+            "let code: [u8; 3] = [0x48, 0x01, 0xC0];",
+            "byte[] code = new byte[] { (byte)0x48, (byte)0x01, (byte)0xC0 };",
+            "[Byte[]] $buf = 0x48,0x01,0xc0",
+            "buf =  b\"\"\nbuf += b\"\\x48\\x01\"\nbuf += b\"\\xc0\"",
+            "[72, 1, 192]",
+            "([72, 1, 192], 1)",
         ] {
             assert_eq!(bytes(text), Some(vec![vec![0x48, 0x01, 0xc0]]), "{text}");
         }
