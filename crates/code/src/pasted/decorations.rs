@@ -32,6 +32,30 @@ const ELEMENTS: [&str; 7] = ["pre", "code", "br", "div", "span", "p", "samp"];
 /// Prompts of debuggers and shells, with a command after them.
 const PROMPTS: [&str; 8] = ["(gdb)", "(lldb)", "(rr)", "julia>", "pwndbg>", "gef\u{27a4}", "$ ", "# objdump "];
 
+/// What begins or ends a block of code in a markup language, in small letters.
+const FENCES: [&str; 18] = [
+    "```",
+    "~~~",
+    "\\begin{",
+    "\\end{",
+    "{code",
+    "{noformat",
+    "[code",
+    "[/code",
+    "#+begin_",
+    "#+end_",
+    ".. code",
+    "[source",
+    ".. highlight",
+    "<!--",
+    "{%",
+    "<details",
+    "<summary",
+    "</details",
+];
+/// Fewest lines that show a mark in front of each.
+const MARKED_LINES_LEAST: usize = 3;
+
 /// Most marks of quoted mail in front of a line.
 const QUOTES_MOST: usize = 16;
 
@@ -52,7 +76,13 @@ pub(super) fn strip_decorations(text: &str) -> Result<PlainText, BadSnippet> {
     let clear = blank_elements(&strip_colors(&replace_characters(text)));
     let mut lines: Vec<String> = clear.split('\n').map(str::to_string).collect();
     let mut dropped = Vec::new();
+    strip_ends(&mut lines);
+    strip_marks(&mut lines);
+    let has_links = text.contains("](http");
     for (number, line) in (1..).zip(&mut lines) {
+        if has_links {
+            strip_links(line);
+        }
         if is_fence(line) || is_prompt(line) {
             dropped.push(DroppedLine::new_noise(number, line, "it is not code"));
             line.clear();
@@ -123,9 +153,83 @@ fn blank_elements(text: &str) -> String {
     plain
 }
 
-/// Whether a line begins or ends a code block of Markdown.
+/// Whether a line begins or ends a block of code in a markup language.
 fn is_fence(line: &str) -> bool {
-    line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
+    let line = line.trim_start();
+    if line.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return false;
+    }
+    let line = line.to_ascii_lowercase();
+    FENCES.iter().any(|fence| line.starts_with(fence))
+}
+
+/// Replaces what `cat -A` writes for tabs and ends of lines.
+fn strip_ends(lines: &mut [String]) {
+    let mut filled = lines.iter().filter(|line| has_content(line));
+    if lines.len() < MARKED_LINES_LEAST || !filled.all(|line| line.ends_with('$')) {
+        return;
+    }
+    for line in lines {
+        *line = line.strip_suffix('$').unwrap_or(line).replace("^I", "\t");
+    }
+}
+
+/// Replaces links of Markdown, `[code](https://…)`, by their texts.
+fn strip_links(line: &mut String) {
+    while let Some(middle) = line.find("](http") {
+        let Some(open) = line[..middle].rfind('[') else { return };
+        let Some(close) = line[middle..].find(')') else { return };
+        line.replace_range(middle..=middle + close, "");
+        line.replace_range(open..=open, " ");
+    }
+}
+
+/// Blanks what stands in front of each line in the same way, such as a file's name of grep or the
+/// mark of a comment, and grep's numbers of lines, if code is behind it.
+fn strip_marks(lines: &mut [String]) {
+    let filled: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| has_content(line)).collect();
+    if filled.len() < MARKED_LINES_LEAST {
+        return;
+    }
+    let is_code = |text: &str| looks_like_instruction(text) || begins_like_code_line(text.trim_start());
+    let shared = filled.iter().fold(filled[0], |shared, line| {
+        let differs = shared.bytes().zip(line.bytes()).position(|(one, other)| one != other);
+        let mut end = differs.unwrap_or(shared.len().min(line.len()));
+        while !shared.is_char_boundary(end) {
+            end -= 1;
+        }
+        &shared[..end]
+    });
+    // The mark ends with a character that is in no name. A comment of NASM may be an instruction
+    // that someone left out.
+    let ends = |c: char| !c.is_alphanumeric() && !"_%$([{<.".contains(c);
+    let end = shared.char_indices().rfind(|(_, c)| ends(*c)).map_or(0, |(at, c)| at + c.len_utf8());
+    let length = shared[..end].trim_end().len();
+    // A comment that has addresses is a listing of SBCL.
+    let begins_codes = |line: &&&str| begins_like_code_line(line[length..].trim_start());
+    let is_listing = shared.starts_with(';') && filled.iter().filter(begins_codes).count() >= MARKED_LINES_LEAST;
+    let is_mark = is_listing
+        || shared[..length].ends_with(|c: char| !c.is_alphanumeric())
+            && !shared.trim_start().starts_with([';', '{', '<', '"', '|']);
+    if is_mark && filled.iter().any(|line| is_code(&line[length..])) && !filled.iter().any(|line| is_code(line)) {
+        for line in lines.iter_mut().filter(|line| has_content(line)) {
+            let blanks = " ".repeat(line[..length].chars().count());
+            line.replace_range(..length, &blanks);
+        }
+        return;
+    }
+    // `118:` in a line that grep found, and `119-` around it. A number and a colon may be a label.
+    let number_length = |line: &str| {
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        let code = line[digits..].strip_prefix([':', '-'])?.trim_start();
+        let fits = code.is_empty() || begins_like_code_line(code) || code.ends_with(':');
+        (digits > 0 && fits).then_some(digits + 1)
+    };
+    let lengths: Option<Vec<usize>> = filled.iter().map(|line| number_length(line)).collect();
+    let Some(lengths) = lengths.filter(|_| filled.iter().any(|line| line.matches(':').count() > 1)) else { return };
+    for (line, length) in lines.iter_mut().filter(|line| has_content(line)).zip(lengths) {
+        line.replace_range(..length, &" ".repeat(length));
+    }
 }
 
 /// Whether a line is a command after a prompt.
@@ -135,7 +239,9 @@ fn is_prompt(line: &str) -> bool {
     let is_windbg = line.split_once("> ").is_some_and(|(before, _)| {
         before.contains(':') && before.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
     });
-    is_windbg || PROMPTS.iter().any(|prompt| line.starts_with(prompt))
+    // radare2: `[0x00401110]> pi 8`.
+    let is_radare = line.starts_with("[0x") && line.contains("]> ");
+    is_windbg || is_radare || PROMPTS.iter().any(|prompt| line.starts_with(prompt))
 }
 
 fn has_content(line: &str) -> bool {
@@ -278,40 +384,61 @@ fn strip_backticks(line: &mut String) {
     }
 }
 
-/// Cells of a row of CSV, with the places of the commas between them.
-fn find_commas(line: &str) -> Vec<usize> {
+/// The places of the characters between the cells of a row of CSV.
+fn find_separators(line: &str, separator: u8) -> Vec<usize> {
     let mut is_quoted = false;
-    let mut commas = Vec::new();
+    let mut places = Vec::new();
     for (at, byte) in line.bytes().enumerate() {
         match byte {
             b'"' => is_quoted = !is_quoted,
-            b',' if !is_quoted => commas.push(at),
+            byte if byte == separator && !is_quoted => places.push(at),
             _ => {}
         }
     }
-    commas
+    places
 }
 
-/// Replaces the commas between the cells of CSV by tabs, and quotes by blanks, if instructions are
-/// in quotes.
+/// Replaces the characters between the cells of CSV by tabs, and quotes by blanks. Commas need
+/// instructions in quotes. Semicolons need numbers in front of instructions.
 fn split_cells(lines: &mut [String]) {
-    const COMMAS_LEAST: usize = 2;
-    let has_code = |line: &String| {
-        find_commas(line).len() >= COMMAS_LEAST
+    const SEPARATORS_LEAST: usize = 2;
+    let count = |line: &str, separator: u8| find_separators(line, separator).len();
+    let is_balanced = |line: &str| line.matches('"').count().is_multiple_of(2) && !line.contains("(\"");
+    let has_quoted = |line: &String| {
+        count(line, b',') >= SEPARATORS_LEAST
+            && !line.trim_start().starts_with(['{', '['])
             && line.split('"').skip(1).step_by(2).any(looks_like_instruction)
-            && line.matches('"').count().is_multiple_of(2)
-            && !line.contains("(\"")
+            && is_balanced(line)
     };
-    let is_row = |line: &String| !has_content(line) || find_commas(line).len() >= COMMAS_LEAST;
-    if !lines.iter().any(has_code) || !lines.iter().all(is_row) {
+    let has_numbered = |line: &String| {
+        if !line.contains(';') {
+            return false;
+        }
+        let cells: Vec<&str> = line.split(';').collect();
+        let codes = cells.iter().filter(|cell| looks_like_instruction(cell)).count();
+        let is_number = cells[0].trim().trim_start_matches("0x").bytes().all(|digit| digit.is_ascii_hexdigit());
+        cells.len() > SEPARATORS_LEAST && codes == 1 && is_number && !cells[0].trim().is_empty() && is_balanced(line)
+    };
+    for (separator, is_row) in [(b',', &has_quoted as &dyn Fn(&String) -> bool), (b';', &has_numbered)] {
+        let is_other = |line: &String| {
+            !has_content(line) || count(line, separator) >= SEPARATORS_LEAST || !may_be_code(line.trim())
+        };
+        if !lines.iter().any(is_row) || !lines.iter().all(is_other) {
+            continue;
+        }
+        for line in lines.iter_mut().filter(|line| count(line, separator) >= SEPARATORS_LEAST) {
+            for at in find_separators(line, separator) {
+                line.replace_range(at..=at, "\t");
+            }
+            *line = line.replace('"', " ");
+        }
         return;
     }
-    for line in lines {
-        for at in find_commas(line) {
-            line.replace_range(at..=at, "\t");
-        }
-        *line = line.replace('"', " ");
-    }
+}
+
+/// Whether a line may be an instruction or name a place.
+fn may_be_code(line: &str) -> bool {
+    begins_with_instruction(line) || begins_like_code_line(line) || line.ends_with(':')
 }
 
 /// Clears the lines around a block of assembly in C or Delphi: `__asm {` and `}`, or from
@@ -375,9 +502,19 @@ mod tests {
             ("(gdb) x/i $pc\nnop", "|nop"),
             ("nop\n \u{2192} pause\n => nop", "nop|pause|nop"),
             ("1,\"add eax, ebx\",2", "1\t add eax, ebx \t2"),
+            ("A B\n0x1;add eax, ebx;2", "A B|0x1\tadd eax, ebx\t2"),
+            ("nop^Ieax$\nnop$\nnop$", "nop\teax|nop|nop"),
+            ("[0x10]> pi 2\nnop", "|nop"),
+            ("; f\n; 66: 90 NOP\n; 67: 90 NOP\n; 68: C3 RET", "f|66: 90 NOP|67: 90 NOP|68: C3 RET"),
             ("// /a/lib.rs:3\n fn f() {\nnop", "// /a/lib.rs:3||nop"),
             ("`add eax, ebx; nop`", "add eax, ebx; nop"),
             ("__asm {\n nop\n}", "|nop"),
+            ("\\begin{verbatim}\nnop\n\\end{verbatim}", "|nop"),
+            ("#+BEGIN_SRC asm\nnop\n#+END_SRC", "|nop"),
+            ("a.txt- 10: nop\na.txt- 11: nop\na.txt- 12: ret", "10: nop|11: nop|12: ret"),
+            ("// nop\n// pause\n// nop", "nop|pause|nop"),
+            ("7: 10: nop\n8- 11: nop\n9- 12: ret", "10: nop|11: nop|12: ret"),
+            ("| [nop](https://a.b/c) |", "|  nop |"),
             ("function F: Int64;\nasm\n add eax, $10\nend;", "||add eax, 0x10"),
         ] {
             assert_eq!(strip(text), plain, "{text}");
@@ -386,9 +523,17 @@ mod tests {
 
     #[test]
     fn other_texts_stay_as_they_are() {
-        for text in
-            ["1: nop\n2: jmp 1b", "> nop\npause", "1 0000 90 nop\n2 0001 90 nop", "-8(%rdi)", "nop <f+1>", "0 <div>:"]
-        {
+        for text in [
+            "{vex3} nop\n{vex3} nop\n{vex3} nop",
+            "1: nop\n2: nop\n3: jmp 1b",
+            "; nop\n; nop\n; nop",
+            "1: nop\n2: jmp 1b",
+            "> nop\npause",
+            "1 0000 90 nop\n2 0001 90 nop",
+            "-8(%rdi)",
+            "nop <f+1>",
+            "0 <div>:",
+        ] {
             assert_eq!(strip_decorations(text).expect(text).text, text);
         }
         assert!(strip_decorations(" nop\n-pause\n+nop").is_err());
