@@ -210,6 +210,8 @@ impl Directive {
             "include" if argument == "listing.inc" => return Some(Directive::NoCode),
             "bits" | ".bits" if argument == "64" => return Some(Directive::NoCode),
             "bits" | ".bits" if matches!(argument, "32" | "16") => return Some(Directive::NarrowCode),
+            // A loop of C.
+            "do" if argument.is_empty() || argument.starts_with('{') => return None,
             "section" | ".section" | ".pushsection" | "segment" if !argument.is_empty() => {
                 return Some(section_kind(argument));
             }

@@ -45,11 +45,11 @@ fn find_string(line: &str) -> Option<&str> {
         return None;
     }
     let close = unescaped_quote(&line[start..]).map(|end| start + end)?;
-    // Several strings in a line.
-    let end = match line[close + 1..].trim_start().starts_with('"') {
-        true => line.rfind('"').filter(|end| *end >= start)?,
-        false => close,
-    };
+    // Several strings in a line. Rust has commas between them.
+    let mut end = close;
+    while let Some(next) = line[end + 1..].trim_start_matches([' ', '\t', ',']).strip_prefix('"') {
+        end = line.len() - next.len() + unescaped_quote(next)?;
+    }
     let is_beginning = before.is_empty() || before.ends_with('(') || before.starts_with(':');
     let is_whole =
         line[end + 1..].trim_start().is_empty() || line[end + 1..].trim_start().starts_with([')', ',', ';', '/', ':']);
@@ -64,7 +64,9 @@ fn unescaped_quote(text: &str) -> Option<usize> {
 
 fn opens_statement(line: &str) -> bool {
     let line = line.trim_start();
-    ["asm", "__asm", "unsafe", "core::arch::asm", "std::arch::asm"].iter().any(|word| line.starts_with(word))
+    ["asm", "__asm", "unsafe", "core::arch::", "std::arch::", "global_asm!", "naked_asm!"]
+        .iter()
+        .any(|word| line.starts_with(word))
 }
 
 /// Whether a line without a string may stand around strings.
@@ -81,12 +83,19 @@ fn is_rust_option(line: &str) -> bool {
 }
 
 fn is_code(text: &str) -> bool {
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_digit() || c == ':');
-    begins_with_instruction(&unescape(text))
+    let is_label = |c: char| c.is_whitespace() || c.is_ascii_digit() || matches!(c, ':' | ';');
+    begins_with_instruction(unescape(text).trim_start_matches(is_label))
 }
 
+/// The code of strings, with what stands between them.
 fn unescape(text: &str) -> String {
-    let text = text.replace("\\n", "; ").replace("\\t", "  ").replace("%%", "%");
+    let mut parts = text.split('"');
+    let mut joined = parts.next().unwrap_or_default().to_string();
+    while let (Some(between), Some(string)) = (parts.next(), parts.next()) {
+        joined.push_str(if between.contains(',') { "; " } else { "" });
+        joined.push_str(string);
+    }
+    let text = joined.replace("\\n", "; ").replace("\\t", "  ").replace("%%", "%");
     text.trim_end().trim_end_matches(|c: char| c == ';' || c.is_whitespace()).to_string()
 }
 
@@ -125,6 +134,7 @@ mod tests {
             ("asm(\"nop\\n\" : \"+r\"(x) : : \"rax\");", "nop"),
             ("asm!(\n\"mov rax, rdi\",\nout(\"rax\") _,\n);", "|mov rax, rdi||"),
             ("asm!(\n\"mov rax, rdi\",\n\"nop\",\n);", "|mov rax, rdi|nop|"),
+            ("global_asm!(\"2:\", \"dec rcx\", \"jnz 2b\", in(\"rcx\") n);", "2:; dec rcx; jnz 2b"),
         ] {
             assert_eq!(read(text).as_deref(), Some(code), "{text}");
         }

@@ -18,6 +18,8 @@ pub(super) struct ListingFormat {
 pub(super) enum ListingLine<'a> {
     /// A function starts.
     Header { name: &'a str },
+    /// The name of the place of the next instruction.
+    Place { name: &'a str },
     /// An instruction.
     Code(CodeLine<'a>),
     /// More bytes of the instruction before.
@@ -68,7 +70,8 @@ pub(super) fn take_byte_pairs(text: &str) -> (Vec<u8>, &str) {
     let mut rest = text;
     let is_pair = |pair: &&str| pair.bytes().all(|digit| digit.is_ascii_hexdigit());
     while let Some(pair) = rest.get(..2).filter(is_pair) {
-        let after = &rest[2..];
+        // MASM writes `48/ 8B C1` behind a prefix.
+        let after = rest[2..].strip_prefix(['/', '|']).filter(|after| after.starts_with(' ')).unwrap_or(&rest[2..]);
         if !(after.is_empty() || after.starts_with([' ', '\t'])) {
             break;
         }
@@ -212,7 +215,7 @@ pub(super) fn parse_header(line: &str) -> Option<ListingLine<'_>> {
     // `llvm-objdump --symbolize-operands` numbers the places in a function.
     let is_place = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     Some(match !has_address && name.strip_prefix('L').is_some_and(is_place) {
-        true => ListingLine::Frame,
+        true => ListingLine::Place { name },
         false => ListingLine::Header { name },
     })
 }
@@ -239,6 +242,7 @@ mod tests {
     #[test]
     fn bytes_end_at_two_blanks_or_a_tab() {
         assert_eq!(take_byte_pairs("48 85 f6             \ttest"), (vec![0x48, 0x85, 0xf6], "            \ttest"));
+        assert_eq!(take_byte_pairs("48/ 8B C1\tmov"), (vec![0x48, 0x8b, 0xc1], "\tmov"));
         assert_eq!(take_byte_pairs("90\tnop"), (vec![0x90], "\tnop"));
         assert_eq!(take_byte_pairs("add %rax"), (vec![], "add %rax"));
         assert_eq!(take_byte_word("4801c0 x"), Some((vec![0x48, 1, 0xc0], " x")));

@@ -3,13 +3,15 @@
 use super::dialect::recognize_syntax;
 use super::directives::Directive;
 use super::foreign_text::{
-    IDA_NAMES, IDA_REMEDY, NARROW_CODE, NARROW_PUSH, is_ida_line, is_narrow_push, is_prefix, looks_like_instruction,
+    GO_REMEDY, GO_TEXT, IDA_NAMES, IDA_REMEDY, NARROW_CODE, NARROW_PUSH, is_go_instruction, is_ida_line,
+    is_narrow_push, is_prefix, is_source_line, looks_like_instruction,
 };
 use super::functions::{
     FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
 };
 use super::listing_line::{
-    CodeLine, ListingFormat, ListingLine, begins_like_code_line, cut_tail, has_code_behind_digits, take_address,
+    CodeLine, ListingFormat, ListingLine, begins_like_code_line, cut_tail, has_code_behind_digits, is_name_of,
+    is_one_instruction, take_address,
 };
 use super::listings::FORMATS;
 use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
@@ -37,6 +39,8 @@ struct ListedFunction<'a> {
     error: Option<BadSnippet>,
     /// Line of bytes that were left out, if no code followed yet.
     gap: Option<u32>,
+    /// Name of the place of the next instruction.
+    place: Option<&'a str>,
 }
 
 /// Reads a listing; `None` if the text is none.
@@ -137,7 +141,7 @@ fn names_numeric_label(code: &CodeLine, all: &[&CodeLine]) -> bool {
 /// Whether a line looks like an instruction or a directive, with or without a label.
 fn is_assembly(line: &str) -> bool {
     let statement = line.rsplit_once(": ").map_or(line, |(_, statement)| statement).trim();
-    looks_like_instruction(statement) || Directive::parse(statement).is_some()
+    looks_like_instruction(statement) || Directive::parse(statement).is_some() && !is_source_line(line.trim())
 }
 
 fn split_functions<'a>(
@@ -169,10 +173,15 @@ fn split_functions<'a>(
                     let missing = line_start(line).error_expecting("bytes are left out here", remedy);
                     current.error.get_or_insert(missing);
                 }
-                current.code.push(PlacedCode { line: number, whole, code: code.clone() });
+                let label = current.place.take().or(code.label);
+                current.code.push(PlacedCode { line: number, whole, code: CodeLine { label, ..code.clone() } });
             }
             ListingLine::MoreBytes(bytes) => match current.code.last_mut() {
                 Some(placed) if !placed.code.bytes.is_empty() => placed.code.bytes.extend(bytes),
+                // bpftool writes the bytes below the instruction.
+                Some(placed) if is_one_instruction(bytes) && is_name_of(placed.code.text, bytes) => {
+                    placed.code.bytes.extend(bytes);
+                }
                 _ => {
                     let what = "these bytes have no instruction in front of them";
                     let error = line_start(number).error_expecting(what, "paste the line before it too");
@@ -186,6 +195,7 @@ fn split_functions<'a>(
                 current.error.get_or_insert(line_start(number).error_expecting(what, remedy));
             }
             ListingLine::Gap => current.gap = Some(number),
+            ListingLine::Place { name } => current.place = Some(name),
             ListingLine::Frame if whole.trim().is_empty() => {}
             ListingLine::Frame => dropped.push(DroppedLine::new_noise(number, whole, "it is not code")),
             ListingLine::Unknown => {
@@ -206,7 +216,7 @@ fn split_functions<'a>(
 fn may_make_code(line: &str) -> bool {
     let statement = line.rsplit_once(": ").map_or(line, |(_, statement)| statement).trim();
     let writes = Directive::parse(statement).is_some_and(|directive| directive != Directive::NoCode);
-    looks_like_instruction(statement) || writes
+    looks_like_instruction(statement) || writes && !is_source_line(line.trim())
 }
 
 /// Error for a line of a listing that may be code.
@@ -297,6 +307,9 @@ fn build_from_text(
     }
     if let Some(placed) = code.iter().find(|placed| is_narrow_push(placed.code.text.trim())) {
         return Err(placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
+    }
+    if let Some(placed) = code.iter().find(|placed| is_go_instruction(instruction_of(placed.code.text))) {
+        return Err(placed.at().error_expecting(GO_TEXT, GO_REMEDY));
     }
     let places = PlaceLabels::new(code, end);
     let mut written = PlacedText::default();
@@ -427,6 +440,8 @@ struct PlaceLabels {
     has_addresses: bool,
     /// Labels on lines of their own.
     names: BTreeSet<String>,
+    /// Names of places that a branch leads to, as in `jle <L0>`.
+    named: BTreeSet<String>,
 }
 
 impl PlaceLabels {
@@ -438,10 +453,27 @@ impl PlaceLabels {
             false => code.label.and_then(take_address).map(|(address, _)| address),
         };
         let places = code.iter().chain(end).filter_map(|placed| place(&placed.code)).collect();
-        let targets =
-            code.iter().filter_map(|placed| branch_target(instruction_of(placed.code.text))).map(|(target, _)| target);
         let names = code.iter().filter_map(|placed| placed.code.text.strip_suffix(':')).map(str::to_string);
-        PlaceLabels { places, targets: targets.collect(), has_addresses, names: names.collect() }
+        let is_address = |name: &str| take_address(name).is_some_and(|(_, rest)| rest.is_empty());
+        let labels: BTreeSet<&str> = code.iter().chain(end).filter_map(|placed| placed.code.label).collect();
+        let named = code.iter().filter_map(|placed| named_target(instruction_of(placed.code.text)));
+        let named = named.map(|(name, _)| name).filter(|name| labels.contains(name) && !is_address(name));
+        let named = named.map(str::to_string).collect();
+        let mut found = PlaceLabels { places, targets: BTreeSet::new(), has_addresses, names: names.collect(), named };
+        let target = |placed: &PlacedCode| Some(found.target_of(instruction_of(placed.code.text))?.0);
+        found.targets = code.iter().filter_map(target).collect();
+        found
+    }
+
+    /// The address that a direct branch leads to, and the text before it. Disassemblers name places
+    /// by their addresses: `loc_401136`, `LAB_00401136`.
+    fn target_of<'t>(&self, text: &'t str) -> Option<(u64, &'t str)> {
+        branch_target(text).or_else(|| {
+            let (name, before) = named_target(text)?;
+            let (address, rest) = take_address(name.rsplit(['_', '.', '!']).next()?)?;
+            (rest.is_empty() && self.places.contains(&address) && !self.names.contains(name))
+                .then_some((address, before))
+        })
     }
 
     /// Whether a branch leads to a name that is no label of the text.
@@ -456,14 +488,22 @@ impl PlaceLabels {
     fn label_of(&self, code: &CodeLine) -> Option<String> {
         let place =
             if self.has_addresses { code.address } else { code.label.and_then(take_address).map(|place| place.0) };
-        place.filter(|place| self.targets.contains(place)).map(name_place)
+        let place = place.filter(|place| self.targets.contains(place)).map(name_place);
+        let named = code.label.filter(|name| self.named.contains(*name)).map(name_label);
+        match (place, named) {
+            (Some(place), Some(named)) => Some(format!("{place}: {named}")),
+            (place, named) => place.or(named),
+        }
     }
 
     /// The text of an instruction with a label as its target.
     fn rewrite_target(&self, placed: &PlacedCode) -> Result<String, BadSnippet> {
         let full = placed.full_text();
         let text = instruction_of(&full);
-        let Some((target, before)) = branch_target(text) else {
+        if let Some((name, before)) = named_target(text).filter(|(name, _)| self.named.contains(*name)) {
+            return Ok(format!("{before}{}", name_label(name)));
+        }
+        let Some((target, before)) = self.target_of(text) else {
             let is_direct = is_branch_name(&first_word(text)) && (text.contains('<') || self.is_unknown_name(text));
             return match is_direct {
                 true if first_word(text).starts_with("call") => Err(refuse_call(placed.at(), text)),
@@ -497,6 +537,20 @@ fn name_place(address: u64) -> String {
     format!("L{address:x}")
 }
 
+/// Label for a place that the listing names.
+fn name_label(name: &str) -> String {
+    format!("P_{name}")
+}
+
+/// The name that a direct branch leads to, without its brackets, and the text before it.
+fn named_target(text: &str) -> Option<(&str, &str)> {
+    let operand = text.split_whitespace().last().filter(|_| is_branch_name(&first_word(text)))?;
+    let before = &text[..text.rfind(operand)?];
+    let name = operand.strip_prefix('<').and_then(|name| name.strip_suffix('>')).unwrap_or(operand);
+    let is_name = !name.is_empty() && name.chars().all(is_name_character) && find_register(name).is_none();
+    (is_name && !before.trim().is_empty()).then_some((name, before.strip_suffix("short ").unwrap_or(before)))
+}
+
 fn is_branch_name(word: &str) -> bool {
     word.starts_with('j') || word.starts_with("loop") || word.starts_with("call") || word == "xbegin"
 }
@@ -525,7 +579,8 @@ fn branch_target(text: &str) -> Option<(u64, &str)> {
         }
     }
     let (address, after) = take_address(&text[operand_start..])?;
-    let after = after.trim_start();
+    // MASM's mark of hexadecimal numbers.
+    let after = after.strip_prefix(['h', 'H']).unwrap_or(after).trim_start();
     let is_whole =
         after.is_empty() || after.starts_with(['<', '#']) || ["//", "->"].iter().any(|mark| after.starts_with(mark));
     is_whole.then(|| (address, &text[..operand_start]))

@@ -18,6 +18,7 @@ use crate::pasted::functions::is_return_text;
 use crate::pasted::listing_line::{
     CodeLine, ListingFormat, ListingLine, is_name_of, is_one_instruction, take_address, take_byte_pairs, take_byte_word,
 };
+use crate::pasted::text_words::first_word;
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "listing in columns", read: read_lines };
 
@@ -59,13 +60,14 @@ fn has_source_lines(parsed: &[ListingLine]) -> bool {
         parsed.iter().filter_map(|line| if let ListingLine::Code(code) = line { Some(code) } else { None }).collect();
     let is_number = |code: &&CodeLine| {
         let is_decimal = |byte: &u8| byte >> 4 < 10 && byte & 15 < 10;
-        !code.bytes.is_empty() && code.bytes.len() <= 2 && code.bytes.iter().all(is_decimal)
+        code.bytes.len() <= 2 && code.bytes.iter().all(is_decimal)
     };
     let differs = |pair: &[&CodeLine]| {
         let (from, to) = (pair[0].address.unwrap_or(0), pair[1].address.unwrap_or(0));
         to.checked_sub(from) != Some(pair[0].bytes.len() as u64)
     };
-    codes.iter().all(is_number) && codes.windows(2).any(differs)
+    let has_numbers = codes.iter().any(|code| !code.bytes.is_empty());
+    has_numbers && codes.iter().all(is_number) && codes.windows(2).any(differs)
 }
 
 /// Parses `488B01      mov      rax, [rcx]`: bytes without an address.
@@ -128,7 +130,8 @@ fn parse_line(line: &str) -> ListingLine<'_> {
 /// Whether an instruction of IDA has no names in it.
 fn is_plain_code(text: &str) -> bool {
     let code = text.split(';').next().unwrap_or_default();
-    asm::parse_assembly(code).is_ok() || is_return_text(code.trim())
+    let names_place = first_word(code).starts_with('j') && code.contains("loc_");
+    asm::parse_assembly(code).is_ok() || is_return_text(code.trim()) || names_place
 }
 
 /// Skips percentages, boxes, arrows, names of sections and numbers of source lines.

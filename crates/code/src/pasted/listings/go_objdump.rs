@@ -1,10 +1,12 @@
-//! Text of `go tool objdump`: Go's names of instructions, with their bytes.
+//! Text of `go tool objdump` and of delve: Go's names of instructions, or usual ones, with their
+//! bytes.
 //!
 //! ```text
 //! TEXT main.Sum(SB) main.go
 //!   main.go:3  0x47a745  31c9  XORL CX, CX
 //! ```
 
+use crate::pasted::foreign_text::begins_with_instruction;
 use crate::pasted::listing_line::{CodeLine, ListingFormat, ListingLine, take_address, take_byte_word};
 
 pub(super) const FORMAT: ListingFormat = ListingFormat { name: "go tool objdump", read: read_lines };
@@ -16,7 +18,8 @@ fn read_lines<'a>(lines: &[&'a str]) -> Vec<ListingLine<'a>> {
 }
 
 fn parse_line(line: &str) -> ListingLine<'_> {
-    let trimmed = line.trim();
+    // delve marks the current line, and breakpoints.
+    let trimmed = line.trim().trim_start_matches("=>").trim_start();
     if trimmed.is_empty() {
         return ListingLine::Frame;
     }
@@ -37,9 +40,10 @@ fn parse_code(line: &str) -> Option<ListingLine<'_>> {
         None => line,
     };
     let (address, rest) = take_address(rest).filter(|_| rest.starts_with("0x"))?;
+    let rest = rest.strip_prefix('*').unwrap_or(rest);
     let (bytes, text) = take_byte_word(rest.trim_start())?;
     // Go writes names in capital letters; its dumps have digits here.
-    if !text.trim_start().starts_with(|c: char| c.is_ascii_uppercase() || c == '?') {
+    if !(text.trim_start().starts_with(|c: char| c.is_ascii_uppercase() || c == '?') || begins_with_instruction(text)) {
         return None;
     }
     Some(ListingLine::Code(CodeLine { address: Some(address), bytes, text: text.trim(), ..CodeLine::default() }))

@@ -16,8 +16,17 @@ pub(super) const FORMAT: ListingFormat =
 /// Parses a line.
 pub(super) fn parse_line(line: &str) -> ListingLine<'_> {
     let trimmed = line.trim();
-    if trimmed.is_empty() || line.contains("file format ") || trimmed.starts_with("Disassembly of section") {
+    // gdb numbers the expression of `display/i`: `1: x/i $pc`.
+    if trimmed.is_empty()
+        || line.contains(": x/")
+        || line.contains("file format ")
+        || trimmed.starts_with("Disassembly of section")
+    {
         return ListingLine::Frame;
+    }
+    // The kernel's `decodecode` repeats the end of the code.
+    if trimmed == "Code starting with the faulting instruction" {
+        return ListingLine::Header { name: "faulting instruction" };
     }
     if trimmed == "..." {
         return ListingLine::Gap;

@@ -56,8 +56,21 @@ fn parse_line(line: &str) -> ListingLine<'_> {
     }
 }
 
-/// Skips `60.84 │`; both parts may be missing.
+/// Skips `60.84 │`, with a share of each event; both parts may be missing.
 fn skip_share(line: &str) -> &str {
+    const EVENTS_MOST: usize = 8;
+    let mut rest = line;
+    for _ in 0..EVENTS_MOST {
+        let after = skip_one_share(rest);
+        if after.len() == rest.len() {
+            break;
+        }
+        rest = after;
+    }
+    rest
+}
+
+fn skip_one_share(line: &str) -> &str {
     let end = line.find(char::is_whitespace).unwrap_or(line.len());
     let is_percentage = line[..end].contains('.') && line[..end].parse::<f64>().is_ok();
     let is_count =
