@@ -5,8 +5,8 @@
 //! the text has addresses or bytes, they must agree with the instructions. A text with two possible
 //! meanings is an error that names both.
 //!
-//! [`read_pasted`] removes what mail, web pages and editors put around a text. Then it tries the
-//! readers in a fixed order: dumps of bytes, machine code in hexadecimal, listings, texts without
+//! [`read_pasted`] writes records as lines, and removes what mail, web pages and editors put around
+//! a text. Then it tries the readers in a fixed order: dumps of bytes, machine code in hexadecimal, listings, texts without
 //! code that are refused by name, and assembly. A new format of listings is a file in
 //! `listings/` and a line in its list.
 //!
@@ -31,6 +31,7 @@ mod machine_code;
 mod markers;
 mod pasted_text;
 mod placed_text;
+mod records;
 mod runtime_text;
 mod semicolons;
 mod text_words;
@@ -87,8 +88,22 @@ fn read_plain(
     data: Option<&SnippetData>,
 ) -> Result<PastedText, BadSnippet> {
     text_words::require_lines(text.lines().count())?;
+    let Some(records) = records::read_records(text) else { return read_lines(text, syntax, data) };
+    match read_lines(&records.text, syntax, data) {
+        Ok(found) => Ok(found.map_lines(|line| records.line_of(line))),
+        Err(error) => Err(BadSnippet { line: records.line_of(error.line), column: 1, ..error }),
+    }
+}
+
+/// Reads a text whose lines are those of a person or a program.
+fn read_lines(
+    text: &str,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
     let PlainText { text, dropped } = decorations::strip_decorations(text)?;
     let mut found = read_code(&text, syntax, data)?;
+    require_instructions(&text, &found)?;
     found.dropped.extend(dropped);
     found.dropped.sort_by_key(|dropped| dropped.line);
     Ok(found)
@@ -117,5 +132,17 @@ fn read_code(
         return Ok(found);
     }
     foreign_text::refuse_foreign_text(&lines)?;
+    let plain = text_words::unwrap_labels(&plain);
     assembly_reader::read_assembly(&plain, syntax, data)
+}
+
+/// Fails if a text that isn't empty has no instruction: nothing would be measured.
+fn require_instructions(text: &str, found: &PastedText) -> Result<(), BadSnippet> {
+    let is_empty =
+        |region: &PastedRegion| region.code.as_ref().is_ok_and(|code| code.listing.instructions().is_empty());
+    if text.trim().is_empty() || !found.regions.iter().all(is_empty) {
+        return Ok(());
+    }
+    let remedy = "paste lines with instructions, without marks of a comment in front of them";
+    Err(text_words::line_start(1).error_expecting("this text has no instruction", remedy))
 }

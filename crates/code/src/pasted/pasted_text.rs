@@ -90,6 +90,25 @@ impl DroppedLine {
 }
 
 impl PastedText {
+    /// Gives all lines other numbers.
+    pub(super) fn map_lines(mut self, number: impl Fn(u32) -> u32) -> PastedText {
+        for dropped in &mut self.dropped {
+            dropped.line = number(dropped.line);
+        }
+        for region in &mut self.regions {
+            region.line = number(region.line);
+            match &mut region.code {
+                Ok(code) => {
+                    code.listing = std::mem::take(&mut code.listing).map_lines(&number);
+                    code.called_for = code.called_for.map(&number);
+                    code.reencoded.iter_mut().for_each(|line| *line = number(*line));
+                }
+                Err(error) => (error.line, error.column) = (number(error.line), 1),
+            }
+        }
+        self
+    }
+
     /// The name of the dialect.
     pub fn dialect(&self) -> &'static str {
         match self.syntax {

@@ -2,6 +2,7 @@
 
 use crate::asm::TextPosition;
 use cyclescope_core::error::BadSnippet;
+use std::collections::BTreeSet;
 
 /// The start of a line.
 pub(super) fn line_start(line: u32) -> TextPosition {
@@ -79,7 +80,14 @@ fn unquoted_places(text: &str) -> impl Iterator<Item = usize> + '_ {
 /// The line without a comment that starts with `#` or `//`. A quoted text may hold both.
 pub(super) fn strip_comment(line: &str) -> &str {
     let bytes = line.as_bytes();
-    let begins = |at: &usize| bytes[*at] == b'#' || bytes[*at..].starts_with(b"//");
+    // `https://` is an address of the web.
+    let is_url = |at: usize| at > 0 && bytes[at - 1] == b':';
+    // So is the number of a lambda in a name of C++: `{lambda(int)#1}`.
+    let is_number = |at: usize| {
+        let digits = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        digits > 0 && bytes.get(at + 1 + digits) == Some(&b'}')
+    };
+    let begins = |at: &usize| bytes[*at] == b'#' && !is_number(*at) || bytes[*at..].starts_with(b"//") && !is_url(*at);
     unquoted_places(line).find(begins).map_or(line, |at| &line[..at])
 }
 
@@ -98,6 +106,34 @@ pub(super) fn split_statements(text: &str) -> Vec<&str> {
 /// Whether a character may be part of a name.
 pub(super) fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@' | '?' | '$')
+}
+
+/// Removes the brackets of labels that llvm-objdump writes without addresses: `<L0>:` and `jb <L0>`.
+pub(super) fn unwrap_labels(text: &str) -> String {
+    let label = |line: &'_ str| {
+        let name = line.trim().strip_prefix('<')?.strip_suffix(">:")?;
+        (!name.is_empty() && name.chars().all(is_name_character)).then(|| name.to_string())
+    };
+    let labels: BTreeSet<String> = text.lines().filter_map(label).collect();
+    if labels.is_empty() {
+        return text.to_string();
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        plain.push_str(before);
+        match after.split_once('>').filter(|(name, _)| labels.contains(*name)) {
+            Some((name, behind)) => {
+                plain.push_str(name);
+                rest = behind;
+            }
+            None => {
+                plain.push('<');
+                rest = after;
+            }
+        }
+    }
+    plain + rest
 }
 
 /// The names in a text.
@@ -129,6 +165,8 @@ mod tests {
         assert_eq!(strip_comment("mov al, '#' // c"), "mov al, '#' ");
         assert_eq!(strip_comment(".string \"a#b\\\"#\" # c"), ".string \"a#b\\\"#\" ");
         assert_eq!(split_statements("mov al, ';'; nop;"), ["mov al, ';'", " nop", ""]);
+        assert_eq!(strip_comment("f::{lambda(int)#1}: # c"), "f::{lambda(int)#1}: ");
+        assert_eq!(unwrap_labels("<f>:\n<L0>:\n jb <L0>\n jb <L1>"), "f:\nL0:\n jb L0\n jb <L1>");
         assert_eq!(blank_block_comments("a /* b\nc */ d"), "a     \n     d");
     }
 }
