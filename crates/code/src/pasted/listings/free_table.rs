@@ -133,14 +133,15 @@ fn read_byte_rows<'a>(lines: &[&'a str]) -> Option<Vec<ListingLine<'a>>> {
     const ROWS_LEAST: usize = 2;
     const WORDS_MOST: usize = 40;
     let is_pair = |word: &&str| word.len() == 2 && word.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let code_of = |line: &'a str| line.split(['#', ';']).next().unwrap_or_default().trim_end();
     let ends_with_pair =
-        |line: &&&str| is_pair(&line.trim_end().rsplit(char::is_whitespace).next().unwrap_or_default());
-    if lines.iter().filter(ends_with_pair).count() < ROWS_LEAST && !lines.iter().any(|line| line.contains("insn:")) {
+        |line: &&&'a str| is_pair(&code_of(line).rsplit(char::is_whitespace).next().unwrap_or_default());
+    if lines.iter().filter(ends_with_pair).take(ROWS_LEAST).count() < ROWS_LEAST {
         return None;
     }
     let mut rows = Vec::new();
     for line in lines {
-        let code = line.split(['#', ';']).next().unwrap_or_default().trim_end();
+        let code = code_of(line);
         let words: Vec<&str> = code.split_whitespace().take(WORDS_MOST).collect();
         let pairs = words.iter().rev().take_while(|word| is_pair(word)).count();
         let text = words.get(words.len() - pairs..).and_then(|pairs| pairs.first());

@@ -18,7 +18,7 @@ pub(super) fn parse_line(line: &str) -> ListingLine<'_> {
     let trimmed = line.trim();
     // gdb numbers the expression of `display/i`: `1: x/i $pc`.
     if trimmed.is_empty()
-        || line.contains(": x/")
+        || is_expression(trimmed)
         || line.contains("file format ")
         || trimmed.starts_with("Disassembly of section")
     {
@@ -57,6 +57,11 @@ pub(super) fn parse_line(line: &str) -> ListingLine<'_> {
         (false, text) if is_code => ListingLine::Code(CodeLine { bytes, text, ..CodeLine::default() }),
         _ => ListingLine::Unknown,
     }
+}
+
+/// Whether a line is `1: x/i $pc`.
+fn is_expression(line: &str) -> bool {
+    line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(": x/")
 }
 
 /// Parses `0000000000001139 <main+0x4> mov %rsp,%rbp` of `--prefix-addresses`.
