@@ -78,12 +78,15 @@ pub(super) fn strip_decorations(text: &str) -> Result<PlainText, BadSnippet> {
     let mut dropped = Vec::new();
     strip_ends(&mut lines);
     strip_marks(&mut lines);
+    // Its lines of dashes begin and end blocks.
+    let is_asciidoc = text.contains("[source");
     let has_links = text.contains("](http");
     for (number, line) in (1..).zip(&mut lines) {
         if has_links {
             strip_links(line);
         }
-        if is_fence(line) || is_prompt(line) {
+        let is_delimiter = is_asciidoc && line.len() > 3 && line.trim_end().bytes().all(|byte| byte == b'-');
+        if is_delimiter || is_fence(line) || is_prompt(line) {
             dropped.push(DroppedLine::new_noise(number, line, "it is not code"));
             line.clear();
         }

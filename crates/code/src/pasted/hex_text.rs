@@ -286,7 +286,8 @@ fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnipp
         return Err(at.error_expecting(what, "write each byte on its own, in the order of memory, as in 0x48, 0x01"));
     }
     let braced = text.contains('{') && !filled.iter().any(|(_, text)| text.contains("0x") || text.contains("0X"));
-    if braced && words.iter().all(|word| word.digits.bytes().all(|byte| byte.is_ascii_digit())) {
+    let is_decimal = |word: &HexWord| word.digits.bytes().all(|byte| byte.is_ascii_digit());
+    if braced && words.iter().all(is_decimal) && !is_decimal_list(filled, words) {
         let what = format!("the numbers of `{text}` may be decimal or hexadecimal");
         return Err(at.error_expecting(what, "write 0x in front of each byte"));
     }
@@ -361,6 +362,7 @@ mod tests {
             "[Byte[]] $buf = 0x48,0x01,0xc0",
             "buf =  b\"\"\nbuf += b\"\\x48\\x01\"\nbuf += b\"\\xc0\"",
             "[72, 1, 192]",
+            "unsigned char code[] = {72, 1, 192};",
             "([72, 1, 192], 1)",
         ] {
             assert_eq!(bytes(text), Some(vec![vec![0x48, 0x01, 0xc0]]), "{text}");
