@@ -90,14 +90,19 @@ static uint64_t count_bits_1000(uint64_t x)
     return x;
 }
 
-static uint64_t copy_4096(uint64_t x)
+/* Several times, since code around a call overlaps with some cycles of a copy. */
+static uint64_t copy_4096_x4(uint64_t x)
 {
-    /* Waits for x without a store to the source, which a wide load of the copy would have to await. */
-    uint64_t zero = 0;
-    HIDE(zero);
-    memcpy(data.copied, data.words + (x & zero), 4096);
-    __asm__ volatile("" : : "r"(data.copied) : "memory");
-    return data.copied[0];
+    for (int n = 0; n < 4; n++) {
+        /* Waits for x without a store to the source, which a wide load of the copy would have to
+         * await. */
+        uint64_t zero = 0;
+        HIDE(zero);
+        memcpy(data.copied, data.words + (x & zero), 4096);
+        __asm__ volatile("" : : "r"(data.copied) : "memory");
+        x = data.copied[0];
+    }
+    return x;
 }
 
 static uint64_t float_200(uint64_t x)
@@ -116,5 +121,5 @@ const struct timed_function timed_functions[FUNCTIONS] = {
     NAMED(multiply_10), NAMED(multiply_20), NAMED(multiply_50), NAMED(multiply_200), NAMED(multiply_1000),
     NAMED(multiply_5000), NAMED(add_50), NAMED(add_500), NAMED(add_5000), NAMED(divide_20), NAMED(divide_200),
     NAMED(hash_16), NAMED(hash_100), NAMED(hash_1000), NAMED(pointers_100), NAMED(pointers_2000),
-    NAMED(sum_1000), NAMED(count_bits_1000), NAMED(copy_4096), NAMED(float_200),
+    NAMED(sum_1000), NAMED(count_bits_1000), NAMED(copy_4096_x4), NAMED(float_200),
 };
