@@ -44,6 +44,7 @@ pub fn run_program(
         layouts: vec![layout],
         memory: ProgramMemory::standard(FloatElement::default(), false),
         delay: 1,
+        events: Vec::new(),
         deadline: Duration::from_secs(10),
     })
 }
