@@ -38,7 +38,9 @@ pub use all::AllArgs;
 pub use arg_value::{ArgValue, BUFFER_START, CallArgument, CallMemoryName, MemoryPlace};
 pub use call::{BufferContents, CallArgs, CallSerialization};
 pub use call_target::CallTarget;
-pub use cli::{Cli, CliCommand};
+#[cfg(test)]
+pub use cli::Cli;
+pub use cli::CliCommand;
 pub use clock::ClockArgs;
 pub use common::{CommonArgs, find_clock};
 pub use compare::CompareArgs;

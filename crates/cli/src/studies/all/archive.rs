@@ -1,6 +1,5 @@
 //! `--pack`: the results of `all` as one compressed tar file.
 
-use super::list_files;
 use super::step_ledger::StepLedger;
 use crate::output::Failure;
 use crate::output::table_file::{require_writable, write_whole_file};
@@ -32,7 +31,7 @@ fn join_files(directory: &Path, ledger: &StepLedger) -> io::Result<Vec<u8>> {
     let whole = directory.canonicalize()?;
     let folder = whole.file_name().map_or("cyclescope".into(), |name| name.to_owned());
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    for path in list_files(directory, ledger) {
+    for path in ledger.files() {
         let bytes = std::fs::read(&path)?;
         let mut header = Header::new_gnu();
         header.set_size(bytes.len() as u64);

@@ -5,6 +5,7 @@
 //! resumes it. [`StepLedger`] records what was done, so that the same command continues.
 
 mod archive;
+mod measuring_step;
 mod step_ledger;
 mod step_run;
 
@@ -13,28 +14,9 @@ use crate::output::directory::make_directory;
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use cyclescope::record::exit;
-use std::path::Path;
+use measuring_step::STEPS;
 use step_ledger::{StepLedger, StepOutcome, StepState};
 use step_run::run_step;
-
-/// A command that `all` runs.
-pub struct MeasuringStep {
-    /// Name of the command, and of its file.
-    pub name: &'static str,
-    /// Options of the command.
-    pub options: &'static [&'static str],
-    /// Whether the command writes its file by `--out`, and can resume it.
-    pub resumes: bool,
-}
-
-/// The steps, fast ones first.
-pub const STEPS: &[MeasuringStep] = &[
-    MeasuringStep { name: "doctor", options: &[], resumes: false },
-    MeasuringStep { name: "evaluate", options: &[], resumes: false },
-    MeasuringStep { name: "marker", options: &[], resumes: false },
-    MeasuringStep { name: "uarch", options: &[], resumes: true },
-    MeasuringStep { name: "instr", options: &["--all"], resumes: true },
-];
 
 /// Runs the steps that are not done, and returns the exit code.
 pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Result<u8, Failure> {
@@ -104,16 +86,4 @@ fn describe_outcome(outcome: &StepOutcome) -> String {
         (StepState::LeftOut, _) => format!("left out{why}"),
         (StepState::Failed, _) => format!("failed{why}"),
     }
-}
-
-/// The file of a step.
-fn file_name(step: &str) -> String {
-    format!("{step}.jsonl")
-}
-
-/// The files of the results, and the ledger, in a directory.
-fn list_files(directory: &Path, ledger: &StepLedger) -> Vec<std::path::PathBuf> {
-    let names = ledger.outcomes().filter_map(|outcome| outcome.file.clone());
-    let names = std::iter::once(step_ledger::FILE_NAME.to_string()).chain(names);
-    names.map(|name| directory.join(name)).collect()
 }

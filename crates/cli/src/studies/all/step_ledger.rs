@@ -1,6 +1,6 @@
 //! What `all` has done in a directory: a file that is written anew after each step.
 
-use super::STEPS;
+use super::measuring_step::STEPS;
 use crate::args::CommonArgs;
 use crate::output::Failure;
 use crate::output::table_file::write_whole_file;
@@ -116,6 +116,12 @@ impl StepLedger {
     /// The outcomes, in the order of the steps.
     pub fn outcomes(&self) -> impl Iterator<Item = &StepOutcome> {
         STEPS.iter().filter_map(|step| self.content.steps.iter().find(|outcome| outcome.name == step.name))
+    }
+
+    /// The files of the results, and the ledger.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let names = self.outcomes().filter_map(|outcome| outcome.file.clone());
+        std::iter::once(self.path.clone()).chain(names.map(|name| self.path.with_file_name(name))).collect()
     }
 
     fn write(&self) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! Runs a step of `all` in a process of its own.
 
+use super::measuring_step::MeasuringStep;
 use super::step_ledger::{StepOutcome, StepState};
-use super::{MeasuringStep, file_name};
 use crate::args::CommonArgs;
 use crate::output::{Failure, print_warning};
 use crate::process::child_start::start_child;
@@ -21,9 +21,9 @@ const STEP_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs a step. An error is one of the files; how the command ended is in the outcome.
 pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> Result<StepOutcome, Failure> {
-    let file = directory.join(file_name(step.name));
+    let file = directory.join(step.file_name());
     // Printed lines appear under the file's name when all are there.
-    let printed = directory.join(format!("{}.part", file_name(step.name)));
+    let printed = directory.join(format!("{}.part", step.file_name()));
     let failed = |error: &std::io::Error| {
         Failure::from_writing(
             format!("can't write {}", printed.display()),
@@ -42,7 +42,7 @@ pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> 
         state: StepState::Done,
         exit: code,
         why: None,
-        file: Some(file_name(step.name)),
+        file: Some(step.file_name()),
         seconds: begun.elapsed().as_secs_f64(),
     };
     // Too noisy a figure is a result, and says so.

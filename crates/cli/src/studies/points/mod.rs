@@ -10,7 +10,7 @@ mod session;
 mod tables;
 mod trusted_options;
 
-use crate::args::{CommonArgs, RunArgs, parse_run_words};
+use crate::args::{CommonArgs, RunArgs};
 use crate::input::target::FunctionLibraries;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
@@ -136,7 +136,7 @@ pub fn replay_points(container: &EvidenceContainer, output: &mut Output) -> Resu
 pub fn check_resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let (found, _) = session::read_resumed(path, content)?;
     let words: Vec<OsString> = ["cyclescope", "run"].map(OsString::from).into();
-    let (common, args) = parse_run_words(words.clone())?;
+    let (common, args) = crate::args::parse_run_words(words.clone())?;
     let Some(ResumedFile { session, .. }) = &found else { return Ok(()) };
     session::adopt_command(session, &common, &args, &words).map(drop)
 }
