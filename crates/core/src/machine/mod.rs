@@ -18,6 +18,7 @@ mod feature_table;
 pub mod features;
 pub mod finding;
 pub mod free_memory;
+pub mod kernel_cache;
 pub(crate) mod kernel_log;
 pub mod kernel_module;
 pub mod machine_parameters;
@@ -95,7 +96,7 @@ pub struct CpuFacts {
     /// NUMA node.
     pub node: Fact<u32>,
     /// Its caches, according to the kernel.
-    pub caches: Fact<Vec<cache::KernelCache>>,
+    pub caches: Fact<Vec<kernel_cache::KernelCache>>,
     /// Power management settings.
     pub power: PowerSettings,
 }
@@ -104,7 +105,7 @@ impl CpuFacts {
     /// Reads the facts of `cpu` from `/sys`.
     pub fn detect(files: &SystemFiles, cpu: u32) -> CpuFacts {
         let power = PowerSettings::detect(files, cpu);
-        let caches = cache::read_kernel_caches(files, cpu);
+        let caches = kernel_cache::read_kernel_caches(files, cpu);
         CpuFacts { cpu, siblings: read_siblings(files, cpu), node: read_numa_node(files, cpu), caches, power }
     }
 }
