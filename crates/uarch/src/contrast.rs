@@ -1,15 +1,14 @@
 //! What an event costs: the difference between a program with the event and its control, which has
 //! all but the event.
 
-use super::cost::{CostPoint, MeasureCosts};
+use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::cpu_resources::CpuResources;
 use super::record::UarchRecord;
 use super::shared_figures::{find_families, measure_settled_costs};
-use super::spec::{ContrastSpec, TestRow, TestSpec};
+use super::spec::{ContrastSpec, ProgramFamily, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, value_range};
-use cyclescope_core::unit::Unit;
 use std::fmt::Display;
 
 /// Measures the programs of each event that this CPU can run, and judges them.
@@ -19,24 +18,37 @@ pub(super) fn run_contrast(
     contrast: &'static ContrastSpec,
     cpu: &CpuResources,
 ) -> Result<Vec<UarchRecord>, RunError> {
+    let slots = measure_slots(core, contrast)?;
     let of_row = |row: &TestRow| {
         let families = find_families(row, cpu.has);
         let verdict = match measure_settled_costs(core, &families, row.n, cpu.passes_of(test, row)) {
             Err(RunError::Unavailable(reason)) => {
-                return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, Unit::CoreCycles));
+                return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, contrast.unit()));
             }
             points => {
-                let events = families.iter().zip(points?);
-                let found: Vec<(String, Interval)> = events
-                    .filter_map(|(family, point)| Some((family.label(), event_cost(&point?, row.amount_per_step))))
+                let found: Vec<(String, Interval)> = families
+                    .iter()
+                    .zip(points?)
+                    .enumerate()
+                    .filter_map(|(program, (family, point))| {
+                        let unit_cost = slots.get(program).copied().unwrap_or(Some(1.0))?;
+                        Some((family.label(), event_cost(&point?, unit_cost * row.amount_per_step)))
+                    })
                     .collect();
                 judge_event(&found, families.len(), contrast, row)
             }
         };
         let told = cpu.describe_times(test, row).filter(|_| verdict.kind == VerdictKind::Found);
-        Ok(UarchRecord { told, ..UarchRecord::new(test, row.record_key(test.name), verdict, Unit::CoreCycles) })
+        Ok(UarchRecord { told, ..UarchRecord::new(test, row.record_key(test.name), verdict, contrast.unit()) })
     };
     contrast.rows.iter().map(of_row).collect()
+}
+
+/// Core cycles of one slot in each program; `None` if they can't be measured.
+fn measure_slots(core: &mut dyn MeasureCosts, contrast: &ContrastSpec) -> Result<Vec<Option<f64>>, RunError> {
+    let families: Vec<&ProgramFamily> = contrast.slot_costs.iter().collect();
+    let points = measure_median_costs(core, &families, 0)?;
+    Ok(points.into_iter().map(|point| point.filter(|point| point.low > 0.0).map(|point| point.cost)).collect())
 }
 
 /// The cost of one event, from a step with `each` events.
@@ -97,7 +109,7 @@ fn judge_event<N: Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Experiment, ProgramFamily, StepLoop};
+    use crate::spec::{Experiment, StepLoop};
     use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
@@ -169,7 +181,7 @@ mod tests {
 
     #[test]
     fn two_programs_are_enough_for_an_event_that_others_hide() {
-        let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
+        let contrast = ContrastSpec::new(&[], 1.0, 0.1);
         let judge = |costs: &[f64], hidden| {
             let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
             let row = TestRow { may_be_hidden: hidden, ..TestRow::new("", &[]) };
@@ -208,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_event_that_depends_on_place_has_an_interval_if_all_programs_show_it() {
-        let contrast = ContrastSpec { rows: &[], tolerance: 0.5, tolerance_share: 0.2 };
+        let contrast = ContrastSpec::new(&[], 0.5, 0.2);
         let judge = |costs: [[f64; 3]; 2], row: TestRow| {
             let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
             let verdict = judge_event(&found, 2, &contrast, &row);
@@ -239,7 +251,7 @@ mod tests {
 
     #[test]
     fn noise_and_unmeasured_programs_show_no_event() {
-        let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
+        let contrast = ContrastSpec::new(&[], 1.0, 0.1);
         let row = TestRow { may_be_hidden: true, ..TestRow::new("", &[]) };
         let judge = |lows: [f64; 3], programs| {
             let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));

@@ -7,7 +7,9 @@
 use super::cost_spread::CostSpread;
 use super::null_number::nan_for_null;
 use super::overlap::MeasuredCore;
-use super::spec::{ClassCount, MixOrder, ProgramFamily, StepLoop, assemble, loop_in_pages, mixture_text};
+use super::spec::{
+    BackgroundLoad, ClassCount, MixOrder, ProgramFamily, StepLoop, assemble, loop_in_pages, mixture_text,
+};
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
@@ -81,7 +83,7 @@ pub(super) fn subtract_control((point, control): (CostPoint, Option<CostPoint>))
 pub(super) trait BackgroundCpus {
     /// Starts code on a CPU, in this memory if it matters. It runs until
     /// [`BackgroundCpus::stop_load`].
-    fn start_load(&mut self, cpu: u32, text: &'static str, memory: Option<ProgramMemory>) -> Result<(), RunError>;
+    fn start_load(&mut self, cpu: u32, load: BackgroundLoad, memory: Option<ProgramMemory>) -> Result<(), RunError>;
 
     /// Stops it. Returns the share of the time in which it ran.
     fn stop_load(&mut self) -> Result<f64, RunError>;

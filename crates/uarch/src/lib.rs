@@ -11,6 +11,8 @@
 //!   (`cost_map`)
 //! - rates and latencies, from the cost of a step (`rates`); those of memory that others use too,
 //!   at several times (`shared_figures`)
+//! - how long a slow start lasts (`fade`)
+//! - how much more room code takes than other code (`rooms`)
 //! - events in flight at once, from the cost of batches (`batches`)
 //! - queues and units that classes of instructions share (`queues`, `mixture`)
 //! - resources that two CPUs share (`sharing`, `partition`), and the time of a line from one CPU to
@@ -34,6 +36,7 @@ mod environment;
 mod exchange;
 mod exchange_pairs;
 mod execution;
+mod fade;
 mod front_end;
 mod knee;
 mod knee_search;
@@ -56,6 +59,7 @@ mod record;
 mod remotes;
 mod reported_machine;
 mod resumed_tests;
+mod rooms;
 mod shared_figures;
 mod sharing;
 mod size_watch;

@@ -8,7 +8,7 @@ use super::cost::BackgroundCpus;
 use super::cpu_resources::CpuResources;
 use super::overlap::MeasureOverlaps;
 use super::overlap_test::{OverlapTester, StructureEnds};
-use super::spec::{Experiment, SharingSpec};
+use super::spec::{BackgroundLoad, Experiment, SharingSpec};
 use super::test_list::TESTS;
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
@@ -69,7 +69,7 @@ pub(super) fn measure_partitions(
     alone: &AloneBaseline,
 ) -> Result<Vec<TestVerdict>, RunError> {
     let mut sizes_with_load = |text| {
-        others.start_load(cpu, text, None)?;
+        others.start_load(cpu, BackgroundLoad::new(text), None)?;
         let sizes = measure_sizes(core, sharing, alone.cpu);
         let busy = others.stop_load()? >= BUSY_SHARE;
         sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())
@@ -171,8 +171,8 @@ mod tests {
     struct Others([f64; 2], bool);
 
     impl super::BackgroundCpus for Others {
-        fn start_load(&mut self, _: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
-            self.1 = text == asked().filling_load;
+        fn start_load(&mut self, _: u32, load: BackgroundLoad, _: Option<ProgramMemory>) -> Result<(), RunError> {
+            self.1 = load.text == asked().filling_load;
             Ok(())
         }
 

@@ -27,6 +27,9 @@ const SHARED_TOLERANCE: f64 = 0.1;
 /// The largest relative width of a result whose programs agree only within their layouts.
 const WIDE_MOST: f64 = 0.3;
 
+/// Share by which steps of a full rate may be slower than the fastest.
+const FULL_RATE_SHARE: f64 = 0.1;
+
 /// If a rate depends on the place of the code, the smallest one must be at least this share of the
 /// largest. Below that, background load may have slowed it down.
 const VARIES_MOST: f64 = 0.5;
@@ -61,7 +64,32 @@ pub(super) fn run_rates(
         record.told = cpu.describe_times(test, row).filter(|_| record.verdict == VerdictKind::Found);
         records.push(record);
     }
+    if let Some(end) = rates.full_rate_end {
+        let verdict = judge_rate_end(rates, &records);
+        let record = UarchRecord::new(test, format!("{}.{}", test.name, end.name), verdict, end.unit);
+        records.push(UarchRecord { definition: end.definition.into(), ..record });
+    }
     Ok(records)
+}
+
+/// The count of the last row before the first whose steps are slower than the fastest before them.
+/// All rows up to that one have to be known.
+fn judge_rate_end(rates: &RatesSpec, records: &[UarchRecord]) -> TestVerdict {
+    let (mut fastest, mut last) = (0f64, None);
+    for (row, record) in rates.rows.iter().zip(records) {
+        let Some(rate) = record.value.value.filter(|_| record.verdict == VerdictKind::Found) else {
+            return TestVerdict::new(VerdictKind::Unclear, format!("the rate of {} is not known", row.name));
+        };
+        let steps = rate / row.amount_per_step;
+        if steps < (1.0 - FULL_RATE_SHARE) * fastest {
+            let n: f64 = last.unwrap_or_default();
+            let why = format!("{fastest:.2} per cycle up to there, and {steps:.2} at {}", row.n);
+            let size = Some(Interval { value: n, low: n, high: n });
+            return TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) };
+        }
+        (fastest, last) = (fastest.max(steps), Some(row.n as f64));
+    }
+    TestVerdict::new(VerdictKind::None, format!("{fastest:.2} per cycle at all counts"))
 }
 
 /// The results of a row's programs, the fastest first; or why its memory is unavailable.
@@ -188,6 +216,29 @@ mod tests {
         let Experiment::Rates(asked) = &SIMULATED.experiment else { panic!("it is one of rates") };
         let cpu = CpuResources { has: &|_| avx, memory, shared: None };
         run_rates(&mut Core(costs), &SIMULATED, asked, &cpu).unwrap().remove(0)
+    }
+
+    #[test]
+    fn the_count_up_to_which_steps_are_as_fast_is_found() {
+        let test = crate::test_list::find_test("fetch_rate");
+        let Experiment::Rates(rates) = &test.experiment else { panic!("it is one of rates") };
+        // Decoders of this width, which get this many bytes in a cycle.
+        struct Decoders(f64, f64);
+        impl MeasureCosts for Decoders {
+            fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+                let cost = (1.0 / self.0).max(n as f64 / self.1);
+                Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
+            }
+        }
+        let cpu = CpuResources { has: &|_| true, memory: u64::MAX, shared: None };
+        for (width, bytes, length) in
+            [(4.0, 16.0, Some(4.0)), (6.0, 32.0, Some(5.0)), (4.0, 32.0, Some(8.0)), (1.0, 16.0, None)]
+        {
+            let records = run_rates(&mut Decoders(width, bytes), test, rates, &cpu).expect("all is simulated");
+            let [.., longest, end] = &records[..] else { panic!("{} records", records.len()) };
+            assert_eq!((end.what.as_str(), end.value.value), ("fetch_rate.full_length", length), "{}", end.why);
+            assert!((longest.value.value.expect("a rate") - bytes.min(15.0 * width)).abs() < 0.01, "{}", longest.why);
+        }
     }
 
     #[test]

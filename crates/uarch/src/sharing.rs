@@ -8,7 +8,7 @@ use super::cost::{BackgroundCpus, MeasureCosts, measure_median_costs};
 use super::overlap::MeasureOverlaps;
 use super::partition::{AloneBaseline, judge_shared_core, measure_partitions};
 use super::record::UarchRecord;
-use super::spec::{ProgramFamily, SharedWork, SharingSpec, TestSpec};
+use super::spec::{BackgroundLoad, ProgramFamily, SharedWork, SharingSpec, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
@@ -115,9 +115,9 @@ fn measure_ratios(
     cpu: u32,
 ) -> Result<SlowdownRatios, RunError> {
     let families: Vec<&ProgramFamily> = work.programs.iter().collect();
-    let mut costs_with_load = |core: &mut dyn MeasureCosts, text| {
+    let mut costs_with_load = |core: &mut dyn MeasureCosts, load| {
         let measure = || {
-            others.start_load(cpu, text, sharing.load_memory.map(|memory| memory()))?;
+            others.start_load(cpu, load, sharing.load_memory.map(|memory| memory()))?;
             let costs = measure_median_costs(core, &families, 0);
             let busy = others.stop_load()? >= BUSY_SHARE;
             Ok((costs?, busy))
@@ -126,7 +126,7 @@ fn measure_ratios(
         let (costs, busy) = RETRY_ONCE.retry_while(|(_, busy)| !busy, measure)?;
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
-    let idle = sharing.idle_load;
+    let idle = BackgroundLoad::new(sharing.idle_load);
     let costs =
         [costs_with_load(core, idle)?, costs_with_load(core, work.background_load)?, costs_with_load(core, idle)?];
     let slowdown = |number: usize| {
@@ -250,8 +250,8 @@ mod tests {
     struct Cpus(Running, f64);
 
     impl BackgroundCpus for Cpus {
-        fn start_load(&mut self, cpu: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
-            self.0.set(Some((cpu, text)));
+        fn start_load(&mut self, cpu: u32, load: BackgroundLoad, _: Option<ProgramMemory>) -> Result<(), RunError> {
+            self.0.set(Some((cpu, load.text)));
             Ok(())
         }
 
@@ -368,7 +368,8 @@ mod tests {
     fn every_cpu_executes_what_keeps_it_busy() {
         for test in TESTS {
             let Experiment::Sharing(asked) = &test.experiment else { continue };
-            for text in asked.rows.iter().map(|work| work.background_load).chain([asked.idle_load, asked.filling_load])
+            for text in
+                asked.rows.iter().map(|work| work.background_load.text).chain([asked.idle_load, asked.filling_load])
             {
                 let world = Snippet::parse(text).unwrap().outline(false).world;
                 let needs = !matches!(world.vectors, VectorSetup::None | VectorSetup::Legacy) || world.masks;
@@ -384,6 +385,68 @@ mod tests {
         assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
         assert!(verdicts(&[5], 0.5).iter().all(|verdict| *verdict == VerdictKind::Unclear));
+    }
+
+    /// A core of two threads that share what a row is bound by, as long as the other one executes that
+    /// row's load.
+    struct SharedParts {
+        running: Running,
+        slowdowns: Vec<f64>,
+        rows: &'static [SharedWork],
+    }
+
+    impl MeasureCosts for SharedParts {
+        fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let is_of = |row: &&SharedWork| row.programs.iter().any(|own| std::ptr::eq(own, family));
+            let row = self.rows.iter().position(|row| is_of(&row)).expect("it is a row's program");
+            let loaded = self.running.get() == Some((5, self.rows[row].background_load.text));
+            let cost = if loaded { 4.0 * self.slowdowns[row] } else { 4.0 };
+            Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
+        }
+    }
+
+    impl MeasureOverlaps for SharedParts {
+        fn measure_overlaps(&mut self, _: &OverlapProbe, _: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn decoders_caches_of_code_and_predictors_that_threads_share_are_found() {
+        let (test, asked) = named("resource_sharing");
+        // Each is shared, or each second one.
+        for every in [1, 2] {
+            let shared = |row: usize| row == 0 || row.is_multiple_of(every);
+            let slowdown = |row: usize| if shared(row) { 1.4 + 0.1 * row as f64 } else { 1.0 };
+            let slowdowns: Vec<f64> = (0..asked.rows.len()).map(slowdown).collect();
+            let running = Running::default();
+            let mut core = SharedParts { running: running.clone(), slowdowns: slowdowns.clone(), rows: asked.rows };
+            let cpu = CpuResources { has: &|_| false, memory: 0, shared: None };
+            let alone = AloneBaseline { cpu: &cpu, size_of: &|_| None };
+            let records = run_sharing(&mut core, &mut Cpus(running, 0.99), test, asked, &[5], &alone).unwrap();
+            for name in ["decoders", "uop_cache", "code_cache", "predictors"] {
+                let row = asked.rows.iter().position(|row| row.name == name).expect("it is a row");
+                let record = &records[row];
+                assert_eq!(record.what, format!("resource_sharing.{name}"));
+                let kind = if shared(row) { VerdictKind::Found } else { VerdictKind::None };
+                assert_eq!(record.verdict, kind, "{}", record.why);
+                let planted = shared(row).then_some(slowdowns[row]);
+                assert!(record.value.value.zip(planted).is_none_or(|(value, planted)| (value - planted).abs() < 0.01));
+            }
+        }
+    }
+
+    #[test]
+    fn loads_of_code_exceed_what_they_are_to_fill_and_leave_room_for_the_work() {
+        let (_, asked) = named("resource_sharing");
+        let bytes = |name: &str| {
+            let row = asked.rows.iter().find(|row| row.name == name).expect("it is a row");
+            let BackgroundLoad { text, copies } = row.background_load;
+            Snippet::parse(text).unwrap().code().len() * copies
+        };
+        // Both threads' code together fits the smallest first cache, but for that of the cache itself.
+        assert!(["decoders", "uop_cache"].iter().all(|name| (10 << 10..15 << 10).contains(&bytes(name))));
+        assert!(bytes("code_cache") > 24 << 10);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::resumed_tests::{count_complete_lines, read_filler_results, read_verdi
 use super::shared_figures::SharedFigures;
 use super::sharing::run_sharing;
 use super::size_watch::SizeWatch;
-use super::spec::{Experiment, TestSpec};
+use super::spec::{BackgroundLoad, Experiment, TestSpec};
 use super::test_list::TESTS;
 use super::test_runner::run_test;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -225,10 +225,11 @@ struct ReplayableCpus<'a> {
 }
 
 impl BackgroundCpus for ReplayableCpus<'_> {
-    fn start_load(&mut self, cpu: u32, text: &'static str, memory: Option<ProgramMemory>) -> Result<(), RunError> {
+    fn start_load(&mut self, cpu: u32, load: BackgroundLoad, memory: Option<ProgramMemory>) -> Result<(), RunError> {
         let ReplayableCpus { answers, running } = self;
         answers.ask_machine(|| {
-            let snippet = Snippet::parse(text).expect("the tests' instructions are assembly");
+            let copy = Snippet::parse(load.text).expect("the tests' instructions are assembly");
+            let snippet = Snippet::new(copy.code().repeat(load.copies), Vec::new(), load.text);
             *running = Some(match memory {
                 Some(memory) => BackgroundCode::start_with_memory(&snippet, memory, cpu)?,
                 None => BackgroundCode::start(&snippet, cpu)?,

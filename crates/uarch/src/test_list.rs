@@ -96,6 +96,8 @@ mod tests {
             let programs = match &test.experiment {
                 Experiment::Overlap(window) => window.fillers.len(),
                 Experiment::Levels(spec) => spec.programs.len(),
+                Experiment::Fades(fades) => fades.rows.iter().map(|row| row.programs.len()).min().unwrap_or_default(),
+                Experiment::Rooms(rooms) => rooms.rows.iter().map(|row| row.large.len()).min().unwrap_or_default(),
                 Experiment::Environment { reads } => reads.len(),
                 Experiment::Sharing(sharing) => {
                     sharing.rows.iter().map(|row| row.programs.len()).min().unwrap_or_default()

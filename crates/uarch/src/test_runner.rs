@@ -5,6 +5,7 @@ use super::contrast::run_contrast;
 use super::cost::{MeasureCosts, MeasureMixtures};
 use super::cost_map::run_cost_map;
 use super::cpu_resources::CpuResources;
+use super::fade::run_fades;
 use super::level_curves::run_levels;
 use super::mixture::run_mixture;
 use super::overlap::MeasureOverlaps;
@@ -13,6 +14,7 @@ use super::queues::run_queues;
 use super::random_visits::run_random_visits;
 use super::rates::run_rates;
 use super::record::UarchRecord;
+use super::rooms::run_rooms;
 use super::spec::{Experiment, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
@@ -52,6 +54,8 @@ pub(super) fn run_test(
             }
         }
         Experiment::Levels(spec) => run_levels(core, test, spec, spec.max_count(cpu.memory), order)?,
+        Experiment::Fades(fades) => run_fades(core, test, fades, cpu.has)?,
+        Experiment::Rooms(rooms) => run_rooms(core, test, rooms)?,
         Experiment::CostMap(asked) => run_cost_map(core, test, asked, cpu.has)?,
         Experiment::Mixture(asked) => run_mixture(core, test, asked, order)?,
         Experiment::Batches(asked) => run_batches(core, test, asked)?,

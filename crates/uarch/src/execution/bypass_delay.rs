@@ -158,6 +158,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
         ],
         tolerance: 0.25,
         tolerance_share: 0.1,
+        slot_costs: &[],
     }),
 }];
 

@@ -160,6 +160,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 0.1,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -181,6 +182,21 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 TestRow::new(
                     "sbb_64",
                     &[asm("imul rax, rdi; test r8, r8; sbb rax, rax"), asm("imul rsi, rdi; test r8, r8; sbb rsi, rsi")],
+                ),
+                // A comparison writes flags only: a conditional move carries them on.
+                TestRow::new(
+                    "cmp_64",
+                    &[
+                        asm("imul rax, rdi; cmp rax, rax; mov rax, r8; cmovc rax, r10"),
+                        asm("imul rsi, rdi; cmp rsi, rsi; mov rsi, r8; cmovc rsi, r10"),
+                    ],
+                ),
+                TestRow::new(
+                    "cmp_of_two_registers",
+                    &[
+                        asm("imul rax, rdi; cmp rax, r9; mov rax, r8; cmovc rax, r10"),
+                        asm("imul rsi, rdi; cmp rsi, r9; mov rsi, r8; cmovc rsi, r10"),
+                    ],
                 ),
                 TestRow::new("and_0", &[asm("imul rax, rdi; and rax, 0"), asm("imul rsi, rdi; and rsi, 0")]),
                 TestRow::new(

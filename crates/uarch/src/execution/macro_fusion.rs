@@ -121,6 +121,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             pair("xor_equal", &pairs("xor rax, rdi", "jne")),
             pair("inc_equal", &pairs("inc rsi", "je")),
             pair("inc_carry", &pairs("inc rsi", "jc")),
+            pair("dec_equal", &pairs("dec rsi", "je")),
+            pair("dec_carry", &pairs("dec rsi", "jc")),
             pair("neg_equal", &pairs("neg rax", "jne")),
             pair("bt_carry", &pairs("bt rax, 1", "jc")),
             pair("cmp_immediate", &pairs("cmp eax, 5", "je")),
@@ -133,6 +135,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
         // (Turin, family 26, model 2).
         tolerance: 0.16,
         tolerance_share: 0.7,
+        slot_costs: &[],
     }),
 }];
 

@@ -159,6 +159,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 2.0,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -216,6 +217,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 2.0,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -238,6 +240,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 2.0,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -325,6 +328,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 0.3,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
 ];

@@ -88,6 +88,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
         ],
         tolerance: 0.05,
         tolerance_share: 0.3,
+        slot_costs: &[],
     }),
 }];
 

@@ -24,6 +24,31 @@ const fn ordered(text: &'static str, other: &'static str) -> ProgramVariant {
     ONES.asm(text).less(other).requiring(&[AVX])
 }
 
+/// The same with all 64 bytes of registers of ones.
+const WIDE_ONES: AsmLoop = AsmLoop {
+    before: "vpternlogd zmm2, zmm2, zmm2, 255; vmovaps zmm3, zmm2; vmovaps zmm4, zmm2; vmovaps zmm5, zmm2; \
+             vmovaps zmm6, zmm2; vmovaps zmm7, zmm2; {a}",
+    ..ONES
+};
+const WIDE_CLEAN: AsmLoop = WIDE_ONES.with(["vzeroupper", "", "", ""]);
+/// Ones in a register that only EVEX names, and that `vzeroupper` does not change.
+const HIGH_ONES: AsmLoop = AsmLoop {
+    before: "vzeroupper; vpternlogd zmm20, zmm20, zmm20, 255",
+    following: "vzeroall; vpxord zmm20, zmm20, zmm20",
+    ..ONES
+};
+const HIGH_CLEAN: AsmLoop = AsmLoop { before: "vzeroupper; vpxord zmm20, zmm20, zmm20", ..HIGH_ONES };
+
+/// A text after dirty 64-byte registers, less the same text after clean ones.
+const fn wide_dirty(text: &'static str) -> ProgramVariant {
+    WIDE_ONES.asm(text).less_in(WIDE_CLEAN).requiring(&[AVX, AVX512F])
+}
+
+/// A text while a high register is dirty, less the same text while it is zero.
+const fn high_dirty(text: &'static str) -> ProgramVariant {
+    HIGH_ONES.asm(text).less_in(HIGH_CLEAN).requiring(&[AVX, AVX512F])
+}
+
 // Wide vector units that power down when unused.
 
 /// Independent instructions per step.
@@ -44,6 +69,36 @@ fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
     StepLoop { init: assemble(&rest), iterations: SOON, ..straight_loop(assemble(&body.join("; ")), 1) }
 }
 
+/// Steps of a vector instruction, `{a}`, with registers `{b}`, behind a rest and this many core
+/// cycles of the same instruction. A slow chain sets the pace of those, as long as the units are not
+/// far slower. With a first number of zero, there is no rest.
+fn loop_after_use(cycles: usize, inputs: &Inputs) -> StepLoop {
+    let Inputs { texts: [name, register, ..], numbers: [rests, ..] } = inputs;
+    let instruction = format!("{name} {register}0, {register}15, {register}15");
+    let inside = if *rests == 1 { String::new() } else { format!("{instruction}; ") };
+    let times = cycles / USE_CYCLES;
+    let used = match times {
+        0 => String::new(),
+        _ => format!(
+            "; mov ecx, {times}; 2: {instruction}; {}; dec ecx; jnz 2b",
+            ["imul eax, eax"; USE_CHAIN].join("; ")
+        ),
+    };
+    let rest = format!("vxorps xmm15, xmm15, xmm15; mov ecx, {LONG}; 1: {inside}dec ecx; jnz 1b{used}");
+    StepLoop { init: assemble(&rest), ..loop_after_rest(1, inputs) }
+}
+
+/// Multiplications of a chain for each vector instruction, and the core cycles that they take at
+/// least on every core.
+const USE_CHAIN: usize = 4;
+const USE_CYCLES: usize = 3 * USE_CHAIN;
+
+/// An instruction after a rest and some use, less the same without a rest.
+const fn used(name: &'static str, register: &'static str) -> ProgramFamily {
+    let texts = [name, register, "", ""];
+    ProgramVariant::built("{a} {b}", loop_after_use, texts, [1, 0, 0, 0]).less_built(texts, [0; 4]).family
+}
+
 /// An instruction after a rest, less the same instruction after a loop that uses it.
 const fn rested(name: &'static str, register: &'static str) -> ProgramVariant {
     let texts = [name, register, "", ""];
@@ -60,7 +115,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what legacy vector instructions cost where upper halves of registers are not zero",
         definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind \
                      vzeroupper, or than in the order that the row's name does not have; of `vzeroupper` itself \
-                     what it costs",
+                     what it costs; with zmm, all 64 bytes were ones, or those of a register that only EVEX names",
         source: FOG,
         answers: &["AVX_states"],
         part: TestedPart::Execution,
@@ -120,9 +175,61 @@ pub(crate) const TESTS: &[TestSpec] = &[
                         ),
                     ],
                 ),
+                TestRow::new("zmm_chain", &[wide_dirty("paddd xmm2, xmm6"), wide_dirty("psubd xmm3, xmm7")]),
+                TestRow::new(
+                    "zmm_overwritten",
+                    &[wide_dirty("cvtdq2ps xmm2, xmm6"), wide_dirty("cvttps2dq xmm3, xmm7")],
+                ),
+                TestRow::new(
+                    "zmm_in_turn_with_vex",
+                    &[
+                        wide_dirty("paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6"),
+                        wide_dirty("psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7"),
+                    ],
+                ),
+                TestRow::new(
+                    "zmm_before_ymm",
+                    &[
+                        wide_dirty("vaddps ymm2, ymm2, ymm8; vaddps ymm3, ymm3, ymm8"),
+                        wide_dirty("vmulps ymm4, ymm4, ymm8; vmulps ymm5, ymm5, ymm8"),
+                    ],
+                ),
+                TestRow::new("high_zmm_chain", &[high_dirty("paddd xmm2, xmm6"), high_dirty("psubd xmm3, xmm7")]),
+                TestRow::new(
+                    "high_zmm_before_ymm",
+                    &[high_dirty("vaddps ymm2, ymm2, ymm8"), high_dirty("vmulps ymm4, ymm4, ymm8")],
+                ),
             ],
             tolerance: 0.2,
             tolerance_share: 0.15,
+            slot_costs: &[],
+        }),
+    },
+    TestSpec {
+        name: "wake_up_time",
+        about: "how long vector units are slow that have rested",
+        definition: "core cycles for which such multiplications go on behind a loop without vectors until they are \
+                     no more than half as much slower as at first",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), warm-up of the vector units",
+        answers: &["warmup_fp"],
+        part: TestedPart::Execution,
+        experiment: Experiment::Fades(FadesSpec {
+            rows: &[
+                FadeRow {
+                    name: "256_bits",
+                    programs: [used("vmulps", "ymm"), used("vmulpd", "ymm")],
+                    required_features: &[AVX],
+                },
+                FadeRow {
+                    name: "512_bits",
+                    programs: [used("vmulps", "zmm"), used("vmulpd", "zmm")],
+                    required_features: &[AVX, AVX512F],
+                },
+            ],
+            // As in `wake_up`, with room for noise.
+            tolerance: 4.0,
+            // Published times are 9 to 20 microseconds (A. Fog, as above).
+            time_range: [600, 400_000],
         }),
     },
     TestSpec {
@@ -151,6 +258,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 2.0,
             tolerance_share: 0.25,
+            slot_costs: &[],
         }),
     },
 ];

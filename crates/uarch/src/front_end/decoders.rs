@@ -50,6 +50,54 @@ const LONGER: &[ProgramVariant] = &[
     ProgramVariant::new("mov r32, r32, 48 KiB", |length| straight_code(BEYOND_BYTES, length, mov_reg_of_length)),
 ];
 
+// Decoded bytes per cycle.
+//
+// A cache of decoded instructions holds long instructions at any size that the instruction cache
+// holds. So other code displaces them: a part of two-byte instructions, which needs more entries
+// than any such cache has, takes turns with the measured part. The control is that part alone.
+
+/// Bytes of the measured part. Both parts together fit every first-level instruction cache.
+const MEASURED_BYTES: usize = 9 << 10;
+/// Bytes of the part that displaces it. Its 9216 instructions exceed any known cache.
+const DISPLACING_BYTES: usize = 18 << 10;
+/// Bytes of a displacing instruction: windows of code hold so few that all of them are cached.
+const DISPLACING: usize = 2;
+
+/// Kinds of instructions of any length; programs refer to them by index.
+const KINDS: [fn(usize, usize) -> Vec<u8>; 4] =
+    [nop_instruction, zeroing_of_length, mov_reg_of_length, mov_imm_of_length];
+
+/// A part of instructions of this length, behind the part that displaces it. The numbers: the kinds
+/// of both, and whether the measured part is there.
+fn displaced_code(length: usize, inputs: &Inputs) -> StepLoop {
+    let [kind, displacing, measures, _] = inputs.numbers;
+    let part = |bytes: usize, length: usize, kind: usize| -> Vec<u8> {
+        (0..bytes / length).flat_map(|place| KINDS[kind](length, place)).collect()
+    };
+    let measured = if measures == 1 { part(MEASURED_BYTES, length, kind) } else { Vec::new() };
+    let code = [part(DISPLACING_BYTES, DISPLACING, displacing), measured].concat();
+    StepLoop { iterations: DISPLACED_ITERATIONS, ..straight_loop(code, MEASURED_BYTES / length) }
+}
+
+/// Iterations of the shorter call.
+const DISPLACED_ITERATIONS: u64 = 6;
+
+const fn displaced(name: &'static str, kind: usize, displacing: usize) -> ProgramVariant {
+    ProgramVariant::built(name, displaced_code, [""; 4], [kind, displacing, 1, 0])
+        .less_built([""; 4], [kind, displacing, 0, 0])
+}
+
+const FETCHED: &[ProgramVariant] = &[
+    displaced("no-operations, behind xor r32, same", 0, 1),
+    displaced("no-operations, behind mov r32, r32", 0, 2),
+    displaced("xor r32, same, behind mov r32, r32", 1, 2),
+    displaced("mov r32, r32, behind xor r32, same", 2, 1),
+];
+
+const fn fetch_row(name: &'static str, length: usize) -> TestRow {
+    TestRow::for_n(name, length, FETCHED).amount(length as f64)
+}
+
 // Decoding of instructions that become several operations.
 
 /// Bytes of straight code, as the longest in `decode_rate`.
@@ -166,6 +214,86 @@ const PREFIX_VARIANTS: &[ProgramVariant] = &[
         .less_generated(|number| long_nop(number, &TEN_CLCS)),
 ];
 
+// Boundaries of instructions in lines that the instruction cache holds.
+//
+// Three subroutines: one evicts all lines, one fetches them by a jump at the start of each, and one
+// runs all instructions of them. Program and control call them as often, but in another order: the
+// program runs the lines twice behind fetching them, the control once, and once more behind a run.
+
+/// Lines that are run: more instructions of two bytes than any cache of decoded instructions holds.
+const MARKED_LINES: usize = 320;
+/// Bytes of code that evicts them from any first-level cache.
+const EVICTING_BYTES: usize = 144 << 10;
+/// je rel8 and call rel32, without their distances.
+const JE: u8 = 0x74;
+const CALL: u8 = 0xe8;
+const RET: u8 = 0xc3;
+/// Iterations of the shorter call.
+const MARKED_ITERATIONS: u64 = 6;
+
+/// The first number: whether all runs follow a fetch. The instructions, by the second number, do
+/// not change the zero flag. If it is set, a line's jump leads to the next line.
+fn marked_lines(_: usize, inputs: &Inputs) -> StepLoop {
+    let [fetched, kind, ..] = inputs.numbers;
+    let mut lines = Vec::new();
+    for _ in 0..MARKED_LINES {
+        // A line has room for 31 instructions behind its jump.
+        let begin = lines.len();
+        lines.extend([JE, (LINE - 2) as u8]);
+        for place in 0.. {
+            let room = begin + LINE - lines.len();
+            match (room, kind) {
+                (0, _) => break,
+                (_, 0) => lines.extend(nop_of_length(2)),
+                _ => lines.extend(mov_reg_of_length(2, place)),
+            }
+        }
+    }
+    lines.push(RET);
+    let evicting = [nop_of_length(LONG).repeat(EVICTING_BYTES / LONG), vec![RET]].concat();
+    // Zero is set for a fetch, and clear for a run.
+    let [fetch, run] = ["cmp r14, r14", "test r14, r14"].map(assemble);
+    let calls: &[usize] = if fetched == 1 { &[0, 1, 2, 0, 1, 2] } else { &[0, 1, 0, 1, 2, 2] };
+    let bytes_of = |call: usize| if call == 0 { 0 } else { fetch.len() } + CALL_BYTES;
+    let head: usize = calls.iter().map(|call| bytes_of(*call)).sum::<usize>() + JUMP_BYTES;
+    let lines_at = head.next_multiple_of(LINE);
+    let evicting_at = (lines_at + lines.len()).next_multiple_of(LINE);
+    let end = evicting_at + evicting.len();
+    let mut body = Vec::new();
+    let distance = |from: usize, to: usize| (to as i32 - from as i32).to_le_bytes();
+    for call in calls {
+        match call {
+            1 => body.extend(&fetch),
+            2 => body.extend(&run),
+            _ => {}
+        }
+        let target = if *call == 0 { evicting_at } else { lines_at };
+        body.push(CALL);
+        body.extend(distance(body.len() + 4, target));
+    }
+    body.push(0xe9);
+    body.extend(distance(body.len() + 4, end));
+    body.resize(lines_at, TRAP);
+    body.extend(&lines);
+    body.resize(evicting_at, TRAP);
+    body.extend(&evicting);
+    StepLoop {
+        init: assemble("lea rsp, [r14 + 4096]"),
+        iterations: MARKED_ITERATIONS,
+        ..loop_in_pages(body, MARKED_LINES, 2)
+    }
+}
+
+/// Bytes of a call and of a jump.
+const CALL_BYTES: usize = 5;
+const JUMP_BYTES: usize = 5;
+/// int3, which never runs.
+const TRAP: u8 = 0xcc;
+
+const fn marked(name: &'static str, kind: usize) -> ProgramVariant {
+    ProgramVariant::built(name, marked_lines, [""; 4], [1, kind, 0, 0]).less_built([""; 4], [0, kind, 0, 0])
+}
+
 // Decoding of code outside the instruction cache.
 
 /// Bytes of straight code that all first-level caches hold.
@@ -196,7 +324,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                      two programs of 12 to 48 KiB come to the same, and where less code is faster, which may be \
                      decoded in part, only the larger ones",
         source: FOG,
-        answers: &["decoder_throughput", "decode_nops"],
+        answers: &["decoder_throughput"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
             // Programs differ by more if such a cache holds parts of them.
@@ -209,6 +337,44 @@ pub(crate) const TESTS: &[TestSpec] = &[
                     TestRow::for_n("2_bytes", 2, LONGER),
                     TestRow::for_n("3_bytes", 3, LONGER),
                     TestRow::for_n("4_bytes", 4, LONGER),
+                ],
+            )
+        }),
+    },
+    TestSpec {
+        name: "fetch_rate",
+        about: "how many bytes of instructions the core fetches and decodes in a cycle, by their length",
+        definition: "bytes in a core cycle of 9 KiB of instructions of this length, which other code displaces from \
+                     any cache of decoded instructions each time; instructions in a cycle are these bytes divided by \
+                     the length; and the greatest length at which the decoders are as fast as with shorter ones",
+        source: FOG,
+        answers: &["decoder_throughput", "decode_nops"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Rates(RatesSpec {
+            allow_outlier: true,
+            full_rate_end: Some(&RateEnd {
+                name: "full_length",
+                definition: "the greatest length in bytes up to which as many instructions are decoded in a cycle as \
+                             of any shorter one",
+                unit: Unit::Bytes,
+            }),
+            ..RatesSpec::new(
+                Unit::BytesPerCycle,
+                &[
+                    fetch_row("2_bytes", 2),
+                    fetch_row("3_bytes", 3),
+                    fetch_row("4_bytes", 4),
+                    fetch_row("5_bytes", 5),
+                    fetch_row("6_bytes", 6),
+                    fetch_row("7_bytes", 7),
+                    fetch_row("8_bytes", 8),
+                    fetch_row("9_bytes", 9),
+                    fetch_row("10_bytes", 10),
+                    fetch_row("11_bytes", 11),
+                    fetch_row("12_bytes", 12),
+                    fetch_row("13_bytes", 13),
+                    fetch_row("14_bytes", 14),
+                    fetch_row("15_bytes", 15),
                 ],
             )
         }),
@@ -258,6 +424,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             )],
             tolerance: 0.5,
             tolerance_share: 0.1,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -278,6 +445,24 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 0.3,
             tolerance_share: 0.1,
+            slot_costs: &[],
+        }),
+    },
+    TestSpec {
+        name: "boundary_marks",
+        about: "what it costs to find where instructions begin in a line that the instruction cache holds",
+        definition: "core cycles by which a line of instructions of two bytes takes longer when it runs for the \
+                     first time since a jump fetched it than when it ran before; none too where a core finds all \
+                     boundaries while it fetches a line",
+        source: FOG,
+        answers: &["instruct_boundaries"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[TestRow::new("", &[marked("no-operations", 0), marked("mov r32, r32", 1)])],
+            // Evicting the lines varies by a cycle for each of them (Turin, family 26, model 2).
+            tolerance: 3.0,
+            tolerance_share: 0.15,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -315,6 +500,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 1.0,
             tolerance_share: 0.1,
+            slot_costs: &[],
         }),
     },
 ];

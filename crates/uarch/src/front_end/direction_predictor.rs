@@ -14,7 +14,7 @@ pub(super) const ITERATIONS: [usize; 2] = [4000, 32768];
 
 /// One conditional branch per step, taken by a random pattern of this period. The pattern continues
 /// from call to call.
-fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
+pub(crate) fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
     let mut body = assemble("cmp byte ptr [r14 + rbp], 0");
@@ -79,7 +79,55 @@ fn thirty_two_branches(outcomes: usize) -> StepLoop {
     pattern_branches(outcomes, 32, 0x75, 0xacade)
 }
 
+// Loops that run a fixed number of times.
+//
+// The control is one loop of as many iterations in all: it is left once where the program's is left
+// each time. What remains is the cost of leaving the loop.
+
+/// Loops per iteration of the control.
+const JOINED: usize = 64;
+/// Iterations of all loops of the shorter call, and the least number of loops.
+const LOOP_ITERATIONS: usize = 8000;
+const LOOPS_LEAST: usize = 64;
+
+/// A loop that counts from this number down to zero, which the next one adds its number to. The last instruction of `turn` is the branch
+/// back to its start. The counter's multiplication by one sets the pace: the place of the code does
+/// not matter, and no older work hides a misprediction.
+fn counted_loop(count: usize, joined: usize, turn: &str) -> StepLoop {
+    let text = format!("lea ecx, [rcx + {}]; 1: {turn} 1b", count * joined);
+    let loops = (LOOP_ITERATIONS / count).max(LOOPS_LEAST);
+    let init = assemble("xor ecx, ecx; mov r8d, 1");
+    StepLoop { init, iterations: (loops / joined).max(1) as u64, ..straight_loop(assemble(&text), joined) }
+}
+
+const DECREMENT: &str = "imul ecx, r8d; dec ecx; jnz";
+const SUBTRACT: &str = "imul rcx, r8; nop; sub rcx, 1; mov eax, ecx; test ecx, ecx; jg";
+
 pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "counted_loops",
+        about: "how often a loop may run before its end is no longer predicted",
+        definition: "iterations of a loop with a fixed count, run over and over, whose last branch is predicted; a \
+                     longer one costs a misprediction each time it is left",
+        source: FOG,
+        answers: &["branch"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[
+                ProgramFamily::new("dec and jnz", |count| counted_loop(count, 1, DECREMENT))
+                    .less(|count| counted_loop(count, JOINED, DECREMENT)),
+                ProgramFamily::new("sub, test and jg", |count| counted_loop(count, 1, SUBTRACT))
+                    .less(|count| counted_loop(count, JOINED, SUBTRACT)),
+            ],
+            count_range: [4, 512],
+            min_rise: 4.0,
+            min_ratio: 1.3,
+            // Tables that are found by hashes fill by chance.
+            fills_randomly: true,
+            single_structure: true,
+            ..LevelsSpec::COUNTS
+        }),
+    },
     TestSpec {
         name: "direction_predictor",
         about: "how long a random pattern of one conditional branch the core learns",

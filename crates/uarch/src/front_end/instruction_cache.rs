@@ -52,6 +52,19 @@ fn jump_between_lines(bytes: usize, filler: fn(usize, usize) -> Vec<u8>) -> Step
     StepLoop { steps_per_iteration: JUMPS, ..random_loop(body, 1) }
 }
 
+/// Random jumps to lines of no-operations.
+pub(crate) fn jump_to_nops(bytes: usize) -> StepLoop {
+    jump_between_lines(bytes, |room, _| nop_of_length(room.min(9)))
+}
+
+/// Random jumps to lines of instructions that zero a register.
+pub(crate) fn jump_to_zeroing(bytes: usize) -> StepLoop {
+    jump_between_lines(bytes, |room, place| match room {
+        1 => nop_of_length(1),
+        _ => zeroing_of_length(2, place),
+    })
+}
+
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "instruction_cache",
     about: "how large the instruction cache is",
@@ -62,15 +75,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     experiment: Experiment::RandomVisits(RandomVisitsSpec {
         // Caches of decoded instructions hold the lines of the second program in more entries.
         programs: &[
-            ProgramFamily::new("jumps to lines with no-operations", |bytes| {
-                jump_between_lines(bytes, |room, _| nop_of_length(room.min(9)))
-            }),
-            ProgramFamily::new("jumps to lines with xor r32, same", |bytes| {
-                jump_between_lines(bytes, |room, place| match room {
-                    1 => nop_of_length(1),
-                    _ => zeroing_of_length(2, place),
-                })
-            }),
+            ProgramFamily::new("jumps to lines with no-operations", jump_to_nops),
+            ProgramFamily::new("jumps to lines with xor r32, same", jump_to_zeroing),
         ],
         // The largest code has fewer pages than any first-level TLB has entries: 40 of 48 or more
         // (Fog, chapters on Intel and AMD cores).

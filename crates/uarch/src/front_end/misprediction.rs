@@ -69,7 +69,7 @@ const SHARE: f64 = 0.5;
 
 /// A test of the cost of mispredictions, by programs and their controls.
 const fn penalty_contrast(rows: &'static [TestRow]) -> Experiment {
-    Experiment::Contrast(ContrastSpec { rows, tolerance: 2.0, tolerance_share: 0.1 })
+    Experiment::Contrast(ContrastSpec::new(rows, 2.0, 0.1))
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[

@@ -10,3 +10,6 @@ pub(super) mod loops;
 pub(super) mod misprediction;
 pub(super) mod return_stack;
 pub(super) mod uop_cache;
+
+pub(crate) use direction_predictor::pattern_loop;
+pub(crate) use instruction_cache::{jump_to_nops, jump_to_zeroing};

@@ -116,7 +116,113 @@ fn loop_in_turn(all: &[&str]) -> StepLoop {
     loop_in_pages(all.iter().cycle().take(STEPS).flatten().copied().collect(), STEPS, 1)
 }
 
+// The room that long constants take in the cache of decoded instructions.
+//
+// Each sixth instruction has a constant, long or short, and prefixes give both the same length.
+// Code of long instructions alone ends where the instruction cache does: it fills few entries. The
+// short instructions between them fill the rest.
+
+/// Instructions for each constant.
+const CONSTANT_EVERY: usize = 6;
+/// Constants that follow each other in the programs that have them together.
+const TOGETHER: usize = 3;
+/// The longest instruction with a constant, in bytes.
+const CONSTANT_BYTES: usize = 11;
+
+/// Instructions with constants, in turn.
+#[derive(Debug, Clone, Copy)]
+enum ConstantKind {
+    ShortMove,
+    LongMove,
+    ShortCompare,
+    LongCompare,
+    ShortRelative,
+    LongRelative,
+}
+
+/// The kinds; programs refer to them by index.
+const CONSTANT_KINDS: [ConstantKind; 6] = [
+    ConstantKind::ShortMove,
+    ConstantKind::LongMove,
+    ConstantKind::ShortCompare,
+    ConstantKind::LongCompare,
+    ConstantKind::ShortRelative,
+    ConstantKind::LongRelative,
+];
+
+impl ConstantKind {
+    /// The instruction, of `CONSTANT_BYTES`. A relative address is that of the instruction itself.
+    fn instruction(self) -> Vec<u8> {
+        let code = match self {
+            ConstantKind::ShortMove => assemble("mov esi, 0x123456"),
+            ConstantKind::LongMove => assemble("mov rsi, 0x123456789abcdef1"),
+            ConstantKind::ShortCompare | ConstantKind::ShortRelative => assemble("cmp dword ptr [r14 + 8], 1"),
+            ConstantKind::LongCompare => assemble("cmp dword ptr [r14 + 4104], 0x12345678"),
+            // cmp dword ptr [rip - 12], 0x12345678
+            ConstantKind::LongRelative => {
+                let distance = -(CONSTANT_BYTES as i32);
+                [&[0x81, 0x3d][..], &distance.to_le_bytes(), &0x1234_5678i32.to_le_bytes()].concat()
+            }
+        };
+        pad_with_prefixes(&code, CONSTANT_BYTES)
+    }
+}
+
+/// The numbers: the kind of constants, the kind of instructions between them, and how many constants
+/// follow each other.
+fn steps_with_constants(instructions: usize, inputs: &Inputs) -> StepLoop {
+    let [kind, between, together, _] = inputs.numbers;
+    let constant = CONSTANT_KINDS[kind].instruction();
+    let steps = instructions / STEP;
+    let mut body = Vec::new();
+    for place in 0..STEP * steps {
+        match place % (CONSTANT_EVERY * together) < together {
+            true => body.extend(&constant),
+            _ if between == 0 => body.extend(zeroing_of_length(2, place)),
+            _ => body.extend(mov_reg_of_length(2, place)),
+        }
+    }
+    loop_in_pages(body, steps, 2)
+}
+
+const fn with_constants(kind: usize, together: usize) -> [ProgramFamily; 2] {
+    [
+        ProgramVariant::built("among xor r32, same", steps_with_constants, [""; 4], [kind, 0, together, 0]).family,
+        ProgramVariant::built("among mov r32, r32", steps_with_constants, [""; 4], [kind, 1, together, 0]).family,
+    ]
+}
+
+/// Constants of a kind, and of the kind before it, which is short.
+const fn constant_row(name: &'static str, kind: usize, together: usize) -> RoomRow {
+    RoomRow { name, large: with_constants(kind, together), small: with_constants(kind - 1, together) }
+}
+
 pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "constant_room",
+        about: "how much more room code with long constants takes in the cache of decoded instructions",
+        definition: "instructions, each sixth of them with a short constant, that the cache of decoded instructions \
+                     holds, for each that it holds with a long constant in an instruction of the same length, one \
+                     by one or three together; more than one where a long constant takes a second entry and the \
+                     entries of this mixture have no room for it",
+        source: FOG,
+        answers: &["ucache_double_entries"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Rooms(RoomsSpec {
+            rows: &[
+                constant_row("immediate_64", 1, 1),
+                constant_row("immediate_64_together", 1, TOGETHER),
+                constant_row("displacement_32_and_immediate_32", 3, 1),
+                constant_row("displacement_32_and_immediate_32_together", 3, TOGETHER),
+                constant_row("relative_and_immediate_32", 5, 1),
+                constant_row("relative_and_immediate_32_together", 5, TOGETHER),
+            ],
+            // Code of the largest count fits an instruction cache of 32 KiB: 21 bytes for six.
+            count_range: [10 * STEP, 270 * STEP],
+            count_step: STEP,
+            min_ratio: 1.25,
+        }),
+    },
     TestSpec {
         name: "uop_cache",
         about: "how many instructions the core has at hand decoded",
@@ -218,6 +324,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             )],
             tolerance: 0.06,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
 ];

@@ -4,7 +4,7 @@ use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
-use iced_x86::CpuidFeature::AVX;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Bytes per iteration.
 const BLOCK: usize = 1024;
@@ -148,6 +148,21 @@ const fn bandwidth_rows(variants: &'static [ProgramVariant]) -> [TestRow; 5] {
     ]
 }
 
+/// An action with registers of one width, in two courses.
+const fn streams_of_width(width: usize, action: StreamAction) -> [ProgramVariant; 2] {
+    [stream(width, 0, action), stream(width, 1, action)]
+}
+
+const READ_16: &[ProgramVariant] = &streams_of_width(16, StreamAction::Read);
+const READ_32: &[ProgramVariant] = &streams_of_width(32, StreamAction::Read);
+const READ_64: &[ProgramVariant] = &streams_of_width(64, StreamAction::Read);
+const WRITE_16: &[ProgramVariant] = &streams_of_width(16, StreamAction::Write);
+const WRITE_32: &[ProgramVariant] = &streams_of_width(32, StreamAction::Write);
+const WRITE_64: &[ProgramVariant] = &streams_of_width(64, StreamAction::Write);
+/// Bytes that second caches hold, and bytes that only third ones do.
+const SECOND: usize = 128 << 10;
+const THIRD: usize = 4 << 20;
+
 const fn bandwidth_test(
     name: &'static str,
     about: &'static str,
@@ -204,5 +219,26 @@ pub(crate) const TESTS: &[TestSpec] = &[
          CPU has AVX, else of 16",
         &["read_write_bandwidth"],
         &bandwidth_rows(&streams(StreamAction::WritePast)),
+    ),
+    bandwidth_test(
+        "cache_width",
+        "how many bytes the core reads or writes in a cycle beyond the first cache, by the width of its registers",
+        "bytes that one thread loads or stores in a core cycle with registers of this many bytes, of 128 KiB, which \
+         second caches hold, or of 4 MiB, which third ones do, over and over in the order of addresses",
+        &["cache_throughput"],
+        &[
+            bandwidth_row("read_16_bytes.128_KiB", SECOND, READ_16),
+            bandwidth_row("read_32_bytes.128_KiB", SECOND, READ_32).requiring(&[AVX]),
+            bandwidth_row("read_64_bytes.128_KiB", SECOND, READ_64).requiring(&[AVX512F]),
+            bandwidth_row("write_16_bytes.128_KiB", SECOND, WRITE_16),
+            bandwidth_row("write_32_bytes.128_KiB", SECOND, WRITE_32).requiring(&[AVX]),
+            bandwidth_row("write_64_bytes.128_KiB", SECOND, WRITE_64).requiring(&[AVX512F]),
+            bandwidth_row("read_16_bytes.4_MiB", THIRD, READ_16).in_shared_memory(),
+            bandwidth_row("read_32_bytes.4_MiB", THIRD, READ_32).requiring(&[AVX]).in_shared_memory(),
+            bandwidth_row("read_64_bytes.4_MiB", THIRD, READ_64).requiring(&[AVX512F]).in_shared_memory(),
+            bandwidth_row("write_16_bytes.4_MiB", THIRD, WRITE_16).in_shared_memory(),
+            bandwidth_row("write_32_bytes.4_MiB", THIRD, WRITE_32).requiring(&[AVX]).in_shared_memory(),
+            bandwidth_row("write_64_bytes.4_MiB", THIRD, WRITE_64).requiring(&[AVX512F]).in_shared_memory(),
+        ],
     ),
 ];

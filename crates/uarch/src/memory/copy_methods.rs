@@ -143,62 +143,114 @@ const fn copy_row(
     TestRow::for_n(name, bytes, variants).amount(bytes as f64).requiring(needs).bounded_by("copy_rate")
 }
 
-pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
-    name: "copy_methods",
-    about: "how many bytes the core copies in a cycle, by method, size and alignment",
-    definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with \
+// Copies from and to each byte of a line.
+
+/// Bytes of these copies.
+const MOVED: usize = 1 << 10;
+
+/// Copies with the source or the target at this byte of a line. The numbers: index of the method,
+/// whether it is the target, and number of targets.
+fn copies_at(offset: usize, inputs: &Inputs) -> StepLoop {
+    let [method, is_target, places, _] = inputs.numbers;
+    repeat_copies(&METHODS[method], MOVED, if is_target == 1 { [0, offset] } else { [offset, 0] }, places)
+}
+
+const fn offset_row(
+    name: &'static str,
+    method: usize,
+    is_target: usize,
+    required_features: &'static [CpuidFeature],
+) -> MapRow {
+    let one = ProgramVariant::built("to one place", copies_at, [""; 4], [method, is_target, 1, 0]).family;
+    let two = ProgramVariant::built("to two places in turn", copies_at, [""; 4], [method, is_target, 2, 0]).family;
+    MapRow { name, first_place: 0, place_count: LINE, stride: 1, programs: [one, two], required_features }
+}
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "copy_offsets",
+        about: "what a copy of 1 KiB takes, by the byte of a line that it begins at",
+        definition: "core cycles of a copy of 1 KiB in the nearest cache whose source or target begins at this byte of a \
+                 line, the other one at a line's begin; the number is the least cost",
+        source: FOG_TEST_PROGRAMS,
+        answers: &["memcpy", "testmemcpyalign"],
+        part: TestedPart::Memory,
+        experiment: Experiment::CostMap(CostMapSpec {
+            rows: &[
+                offset_row("rep_movsb.source", 0, 0, &[]),
+                offset_row("rep_movsb.target", 0, 1, &[]),
+                offset_row("by_16_bytes.source", 3, 0, &[]),
+                offset_row("by_16_bytes.target", 3, 1, &[]),
+                offset_row("by_32_bytes.source", 4, 0, &[AVX]),
+                offset_row("by_32_bytes.target", 4, 1, &[AVX]),
+            ],
+            tolerance: 2.0,
+            tolerance_share: 0.08,
+        }),
+    },
+    TestSpec {
+        name: "copy_methods",
+        about: "how many bytes the core copies in a cycle, by method, size and alignment",
+        definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with \
                  the instructions before its loop; without alignment the source is one byte past a line's begin, \
                  and the target three",
-    source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures \
+        source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures \
              Optimization Reference Manual, Enhanced REP MOVSB",
-    answers: &["memcpy", "testmemcpyalign"],
-    part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        bytes_per_n: 8,
-        tolerance_share: 0.1,
-        ..RatesSpec::new(
-            Unit::BytesPerCycle,
-            &[
-                copy_row("rep_movsb.64_bytes", 64, REP_MOVSB, &[]),
-                copy_row("rep_movsb.1_KiB", 1 << 10, REP_MOVSB, &[]),
-                copy_row("rep_movsb.4_KiB", 4 << 10, REP_MOVSB, &[]),
-                copy_row("rep_movsb.256_KiB", 256 << 10, REP_MOVSB, &[]),
-                copy_row("rep_movsb.1_KiB_unaligned", 1 << 10, REP_MOVSB_UNALIGNED, &[]),
-                copy_row("rep_movsb.4_KiB_unaligned", 4 << 10, REP_MOVSB_UNALIGNED, &[]),
-                copy_row("rep_movsq.64_bytes", 64, REP_MOVSQ, &[]),
-                copy_row("rep_movsq.1_KiB", 1 << 10, REP_MOVSQ, &[]),
-                copy_row("rep_movsq.4_KiB", 4 << 10, REP_MOVSQ, &[]),
-                copy_row("rep_movsq.256_KiB", 256 << 10, REP_MOVSQ, &[]),
-                copy_row("by_8_bytes.64_bytes", 64, BY_8, &[]),
-                copy_row("by_8_bytes.1_KiB", 1 << 10, BY_8, &[]),
-                copy_row("by_8_bytes.4_KiB", 4 << 10, BY_8, &[]),
-                copy_row("by_8_bytes.256_KiB", 256 << 10, BY_8, &[]),
-                copy_row("by_16_bytes.64_bytes", 64, BY_16, &[]),
-                copy_row("by_16_bytes.1_KiB", 1 << 10, BY_16, &[]),
-                copy_row("by_16_bytes.4_KiB", 4 << 10, BY_16, &[]),
-                copy_row("by_16_bytes.256_KiB", 256 << 10, BY_16, &[]),
-                copy_row("by_16_bytes.1_KiB_unaligned", 1 << 10, BY_16_UNALIGNED, &[]),
-                copy_row("by_16_bytes.4_KiB_unaligned", 4 << 10, BY_16_UNALIGNED, &[]),
-                copy_row("by_32_bytes.64_bytes", 64, BY_32, &[AVX]),
-                copy_row("by_32_bytes.1_KiB", 1 << 10, BY_32, &[AVX]),
-                copy_row("by_32_bytes.4_KiB", 4 << 10, BY_32, &[AVX]),
-                copy_row("by_32_bytes.256_KiB", 256 << 10, BY_32, &[AVX]),
-                copy_row("by_32_bytes.1_KiB_unaligned", 1 << 10, BY_32_UNALIGNED, &[AVX]),
-                copy_row("by_32_bytes.4_KiB_unaligned", 4 << 10, BY_32_UNALIGNED, &[AVX]),
-                copy_row("by_64_bytes.64_bytes", 64, BY_64, &[AVX512F]),
-                copy_row("by_64_bytes.1_KiB", 1 << 10, BY_64, &[AVX512F]),
-                copy_row("by_64_bytes.4_KiB", 4 << 10, BY_64, &[AVX512F]),
-                copy_row("by_64_bytes.256_KiB", 256 << 10, BY_64, &[AVX512F]),
-                copy_row("by_64_bytes.1_KiB_unaligned", 1 << 10, BY_64_UNALIGNED, &[AVX512F]),
-                copy_row("by_64_bytes.4_KiB_unaligned", 4 << 10, BY_64_UNALIGNED, &[AVX512F]),
-                copy_row("head_and_tail.24_bytes", 24, ENDS_16, &[]),
-                copy_row("head_and_tail.24_bytes_unaligned", 24, ENDS_16_UNALIGNED, &[]),
-                copy_row("head_and_tail.48_bytes", 48, ENDS_32, &[AVX]),
-                copy_row("head_and_tail.48_bytes_unaligned", 48, ENDS_32_UNALIGNED, &[AVX]),
-                copy_row("past_caches.1_KiB", 1 << 10, PAST_CACHES, &[]),
-                copy_row("past_caches.4_KiB", 4 << 10, PAST_CACHES, &[]),
-                copy_row("past_caches.256_KiB", 256 << 10, PAST_CACHES, &[]),
-            ],
-        )
-    }),
-}];
+        answers: &["memcpy", "testmemcpyalign"],
+        part: TestedPart::Memory,
+        experiment: Experiment::Rates(RatesSpec {
+            bytes_per_n: 8,
+            tolerance_share: 0.1,
+            ..RatesSpec::new(
+                Unit::BytesPerCycle,
+                &[
+                    copy_row("rep_movsb.1_byte", 1, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.8_bytes", 8, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.64_bytes", 64, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.1_KiB", 1 << 10, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.4_KiB", 4 << 10, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.256_KiB", 256 << 10, REP_MOVSB, &[]),
+                    copy_row("rep_movsb.8_MiB", 8 << 20, REP_MOVSB, &[]).in_shared_memory(),
+                    copy_row("by_16_bytes.8_MiB", 8 << 20, BY_16, &[]).in_shared_memory(),
+                    copy_row("by_32_bytes.8_MiB", 8 << 20, BY_32, &[AVX]).in_shared_memory(),
+                    copy_row("past_caches.8_MiB", 8 << 20, PAST_CACHES, &[]).in_shared_memory(),
+                    copy_row("rep_movsb.1_KiB_unaligned", 1 << 10, REP_MOVSB_UNALIGNED, &[]),
+                    copy_row("rep_movsb.4_KiB_unaligned", 4 << 10, REP_MOVSB_UNALIGNED, &[]),
+                    copy_row("rep_movsq.64_bytes", 64, REP_MOVSQ, &[]),
+                    copy_row("rep_movsq.1_KiB", 1 << 10, REP_MOVSQ, &[]),
+                    copy_row("rep_movsq.4_KiB", 4 << 10, REP_MOVSQ, &[]),
+                    copy_row("rep_movsq.256_KiB", 256 << 10, REP_MOVSQ, &[]),
+                    copy_row("by_8_bytes.64_bytes", 64, BY_8, &[]),
+                    copy_row("by_8_bytes.1_KiB", 1 << 10, BY_8, &[]),
+                    copy_row("by_8_bytes.4_KiB", 4 << 10, BY_8, &[]),
+                    copy_row("by_8_bytes.256_KiB", 256 << 10, BY_8, &[]),
+                    copy_row("by_16_bytes.64_bytes", 64, BY_16, &[]),
+                    copy_row("by_16_bytes.1_KiB", 1 << 10, BY_16, &[]),
+                    copy_row("by_16_bytes.4_KiB", 4 << 10, BY_16, &[]),
+                    copy_row("by_16_bytes.256_KiB", 256 << 10, BY_16, &[]),
+                    copy_row("by_16_bytes.1_KiB_unaligned", 1 << 10, BY_16_UNALIGNED, &[]),
+                    copy_row("by_16_bytes.4_KiB_unaligned", 4 << 10, BY_16_UNALIGNED, &[]),
+                    copy_row("by_32_bytes.64_bytes", 64, BY_32, &[AVX]),
+                    copy_row("by_32_bytes.1_KiB", 1 << 10, BY_32, &[AVX]),
+                    copy_row("by_32_bytes.4_KiB", 4 << 10, BY_32, &[AVX]),
+                    copy_row("by_32_bytes.256_KiB", 256 << 10, BY_32, &[AVX]),
+                    copy_row("by_32_bytes.1_KiB_unaligned", 1 << 10, BY_32_UNALIGNED, &[AVX]),
+                    copy_row("by_32_bytes.4_KiB_unaligned", 4 << 10, BY_32_UNALIGNED, &[AVX]),
+                    copy_row("by_64_bytes.64_bytes", 64, BY_64, &[AVX512F]),
+                    copy_row("by_64_bytes.1_KiB", 1 << 10, BY_64, &[AVX512F]),
+                    copy_row("by_64_bytes.4_KiB", 4 << 10, BY_64, &[AVX512F]),
+                    copy_row("by_64_bytes.256_KiB", 256 << 10, BY_64, &[AVX512F]),
+                    copy_row("by_64_bytes.1_KiB_unaligned", 1 << 10, BY_64_UNALIGNED, &[AVX512F]),
+                    copy_row("by_64_bytes.4_KiB_unaligned", 4 << 10, BY_64_UNALIGNED, &[AVX512F]),
+                    copy_row("head_and_tail.24_bytes", 24, ENDS_16, &[]),
+                    copy_row("head_and_tail.24_bytes_unaligned", 24, ENDS_16_UNALIGNED, &[]),
+                    copy_row("head_and_tail.48_bytes", 48, ENDS_32, &[AVX]),
+                    copy_row("head_and_tail.48_bytes_unaligned", 48, ENDS_32_UNALIGNED, &[AVX]),
+                    copy_row("past_caches.1_KiB", 1 << 10, PAST_CACHES, &[]),
+                    copy_row("past_caches.4_KiB", 4 << 10, PAST_CACHES, &[]),
+                    copy_row("past_caches.256_KiB", 256 << 10, PAST_CACHES, &[]),
+                ],
+            )
+        }),
+    },
+];

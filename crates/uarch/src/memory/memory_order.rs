@@ -106,6 +106,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 0.5,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {

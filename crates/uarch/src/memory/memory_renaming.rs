@@ -236,6 +236,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 1.0,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
     TestSpec {
@@ -265,6 +266,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             // family 25, model 17).
             tolerance: 2.0,
             tolerance_share: 0.2,
+            slot_costs: &[],
         }),
     },
 ];

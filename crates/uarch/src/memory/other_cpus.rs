@@ -1,5 +1,6 @@
 //! Resources that other CPUs share with the measured one.
 
+use crate::front_end::{jump_to_nops, jump_to_zeroing, pattern_loop};
 use crate::spec::*;
 use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};
 
@@ -11,6 +12,37 @@ const fn read_through(name: &'static str, bytes: &'static str) -> ProgramFamily 
     let pages = AsmLoop { setup: "xor r12d, r12d", ..AsmLoop::bare(32, 64) };
     let text = "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, {a}";
     pages.with([bytes, "", "", ""]).asm(text).label(name).family
+}
+
+// Work for the front end, and code on the other CPU that fills the same part of it.
+
+/// Instructions of two bytes, more than any cache of decoded instructions holds. The code of both
+/// CPUs together fits every first-level instruction cache.
+const DECODED: usize = 7200;
+/// Instructions of three bytes that large caches of decoded instructions hold, and not twice.
+const CACHED: usize = 3600;
+/// Bytes of lines that are visited at random, and of the code that displaces them.
+const CODE_BYTES: usize = 20 << 10;
+const FILLING_BYTES: usize = 32 << 10;
+/// Outcomes of a random pattern that every core with tables learns.
+const PATTERN: usize = 512;
+/// Branches with random outcomes on the other CPU.
+const RANDOM_BRANCHES: usize = 400;
+/// je and jne.
+const JE: u8 = 0x74;
+const JNE: u8 = 0x75;
+
+/// Eight instructions of two bytes, and of three.
+const TWO_BYTES: &str =
+    "xor eax, eax; xor ecx, ecx; xor edx, edx; xor esi, esi; xor eax, eax; xor ecx, ecx; xor edx, edx; xor esi, esi";
+const THREE_BYTES: &str = "xor r8d, r8d; xor r9d, r9d; xor r10d, r10d; xor r11d, r11d; xor r8d, r8d; xor r9d, r9d; xor r10d, r10d; \
+     xor r11d, r11d";
+const EIGHT_BYTES: &str = "nop dword ptr [rax + rax + 0x12345678]";
+/// A generator of D. Knuth, The Art of Computer Programming, vol. 2, 3.3.4, and a branch on its state.
+const RANDOM_BRANCH: &str = "imul eax, eax, 1664525; add eax, 1013904223; bt eax, 30; jc 1f; nop; 1:";
+
+fn straight_code(number: usize, length: usize, instruction: fn(usize, usize) -> Vec<u8>) -> StepLoop {
+    straight_loop((0..number).flat_map(|place| instruction(length, place)).collect(), number)
 }
 
 // The cost of false sharing: another CPU stores to other bytes of the same line.
@@ -36,7 +68,7 @@ const fn access(text: &'static str) -> ProgramFamily {
 
 /// Accesses by two texts, while the other CPU stores to the first bytes of a line.
 const fn accesses(name: &'static str, one: &'static str, other: &'static str) -> SharedWork {
-    SharedWork { name, programs: [access(one), access(other)], background_load: "mov [r14], rax" }
+    SharedWork { name, programs: [access(one), access(other)], background_load: BackgroundLoad::new("mov [r14], rax") }
 }
 
 pub(crate) const TESTS: &[TestSpec] = &[
@@ -82,7 +114,39 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 SharedWork {
                     name: "second_cache",
                     programs: [read_through("each line", "64"), read_through("every third line", "192")],
-                    background_load: "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, 64",
+                    background_load: BackgroundLoad::new("and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, 64"),
+                },
+                SharedWork {
+                    name: "decoders",
+                    programs: [
+                        ProgramFamily::new("xor r32, same", |_| straight_code(DECODED, 2, zeroing_of_length)),
+                        ProgramFamily::new("mov r32, r32", |_| straight_code(DECODED, 2, mov_reg_of_length)),
+                    ],
+                    background_load: BackgroundLoad { text: TWO_BYTES, copies: DECODED / 8 },
+                },
+                SharedWork {
+                    name: "uop_cache",
+                    programs: [
+                        ProgramFamily::new("xor r32, same", |_| straight_code(CACHED, 3, zeroing_of_length)),
+                        ProgramFamily::new("mov r32, r32", |_| straight_code(CACHED, 3, mov_reg_of_length)),
+                    ],
+                    background_load: BackgroundLoad { text: THREE_BYTES, copies: CACHED / 8 },
+                },
+                SharedWork {
+                    name: "code_cache",
+                    programs: [
+                        ProgramFamily::new("jumps to lines with no-operations", |_| jump_to_nops(CODE_BYTES)),
+                        ProgramFamily::new("jumps to lines with xor r32, same", |_| jump_to_zeroing(CODE_BYTES)),
+                    ],
+                    background_load: BackgroundLoad { text: EIGHT_BYTES, copies: FILLING_BYTES / 8 },
+                },
+                SharedWork {
+                    name: "predictors",
+                    programs: [
+                        ProgramFamily::new("je", |_| pattern_loop(PATTERN, JE, 0x5eed)),
+                        ProgramFamily::new("jne", |_| pattern_loop(PATTERN, JNE, 0xacade)),
+                    ],
+                    background_load: BackgroundLoad { text: RANDOM_BRANCH, copies: RANDOM_BRANCHES },
                 },
             ],
             idle_load: "pause",

@@ -1,7 +1,7 @@
 //! Loads and stores across a boundary of lines or pages.
 
 use crate::spec::*;
-use iced_x86::CpuidFeature::AVX;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "split_access",
@@ -103,8 +103,51 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
                     asm("mov [r14 + 12283], rsi").less("mov [r14 + 12280], rsi"),
                 ],
             ),
+            TestRow::new(
+                "load_64_lines",
+                &[
+                    asm("vmovups zmm2, [r14 + 44]").less("vmovups zmm2, [r14 + 64]").requiring(&[AVX512F]),
+                    asm("vmovups zmm3, [r14 + 1276]").less("vmovups zmm3, [r14 + 1280]").requiring(&[AVX512F]),
+                ],
+            ),
+            TestRow::new(
+                "load_64_pages",
+                &[
+                    asm("vmovups zmm2, [r14 + 4060]").less("vmovups zmm2, [r14 + 4032]").requiring(&[AVX512F]),
+                    asm("vmovups zmm3, [r14 + 12252]").less("vmovups zmm3, [r14 + 12224]").requiring(&[AVX512F]),
+                ],
+            ),
+            TestRow::new(
+                "store_64_lines",
+                &[
+                    asm("vmovups [r14 + 44], zmm2").less("vmovups [r14 + 64], zmm2").requiring(&[AVX512F]),
+                    asm("vmovups [r14 + 1276], zmm3").less("vmovups [r14 + 1280], zmm3").requiring(&[AVX512F]),
+                ],
+            ),
+            TestRow::new(
+                "store_64_pages",
+                &[
+                    asm("vmovups [r14 + 4060], zmm2").less("vmovups [r14 + 4032], zmm2").requiring(&[AVX512F]),
+                    asm("vmovups [r14 + 12252], zmm3").less("vmovups [r14 + 12224], zmm3").requiring(&[AVX512F]),
+                ],
+            ),
+            TestRow::new(
+                "load_32_pages",
+                &[
+                    asm("vmovups ymm2, [r14 + 4076]").less("vmovups ymm2, [r14 + 4064]").requiring(&[AVX]),
+                    asm("vmovups ymm3, [r14 + 12268]").less("vmovups ymm3, [r14 + 12256]").requiring(&[AVX]),
+                ],
+            ),
+            TestRow::new(
+                "store_32_lines",
+                &[
+                    asm("vmovups [r14 + 44], ymm2").less("vmovups [r14 + 32], ymm2").requiring(&[AVX]),
+                    asm("vmovups [r14 + 1276], ymm3").less("vmovups [r14 + 1248], ymm3").requiring(&[AVX]),
+                ],
+            ),
         ],
         tolerance: 0.15,
         tolerance_share: 0.15,
+        slot_costs: &[],
     }),
 }];

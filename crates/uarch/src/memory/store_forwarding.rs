@@ -127,6 +127,7 @@ TestSpec {
         ],
         tolerance: 0.5,
         tolerance_share: 0.15,
+        slot_costs: &[],
     }),
 },
 ];

@@ -145,6 +145,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             tolerance: 3.0,
             // As for levels of caches; physical pages differ each time too.
             tolerance_share: 0.25,
+            slot_costs: &[],
         }),
     },
 ];

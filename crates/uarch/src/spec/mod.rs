@@ -5,6 +5,7 @@ mod chain;
 mod cost_map;
 mod data_moves;
 mod exchange;
+mod fade;
 mod filler;
 mod levels;
 mod loops;
@@ -13,6 +14,7 @@ mod program;
 mod queues;
 mod random_visits;
 mod rate;
+mod rooms;
 mod sharing;
 mod sized_instructions;
 mod step_loop;
@@ -23,6 +25,7 @@ pub(crate) use cost_map::*;
 pub(crate) use cyclescope_core::unit::Unit;
 pub(crate) use data_moves::*;
 pub(crate) use exchange::*;
+pub(crate) use fade::*;
 pub(crate) use filler::*;
 pub(crate) use iced_x86::CpuidFeature;
 pub(crate) use levels::*;
@@ -32,6 +35,7 @@ pub(crate) use program::*;
 pub(crate) use queues::*;
 pub(crate) use random_visits::*;
 pub(crate) use rate::*;
+pub(crate) use rooms::*;
 use serde::{Deserialize, Serialize};
 pub(crate) use sharing::*;
 pub(crate) use sized_instructions::*;
@@ -102,6 +106,10 @@ pub(crate) enum Experiment {
     Sharing(SharingSpec),
     /// How long a line takes from one CPU to another.
     Exchanges(ExchangesSpec),
+    /// How long a slow start behind a rest lasts.
+    Fades(FadesSpec),
+    /// How much more room code takes in a structure than other code.
+    Rooms(RoomsSpec),
     /// What a program costs at each place.
     CostMap(CostMapSpec),
     /// Which instructions slow each other down.
@@ -160,7 +168,18 @@ impl TestSpec {
             Experiment::CostMap(map) => map.rows,
             _ => &[],
         };
+        let fades = match &self.experiment {
+            Experiment::Fades(fades) => fades.rows,
+            _ => &[],
+        };
+        let of_fades = fades.iter().flat_map(|row| row.required_features).copied();
         let of_courses = courses.iter().flat_map(|course| course.required_features).copied();
-        self.fillers().iter().flat_map(|filler| filler.required_features).copied().chain(of_rows).chain(of_courses)
+        self.fillers()
+            .iter()
+            .flat_map(|filler| filler.required_features)
+            .copied()
+            .chain(of_rows)
+            .chain(of_courses)
+            .chain(of_fades)
     }
 }

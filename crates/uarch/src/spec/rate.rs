@@ -1,6 +1,6 @@
 //! Tests of rates, of costs, and of the cost of events, in rows, as data.
 
-use super::program::ProgramVariant;
+use super::program::{ProgramFamily, ProgramVariant};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 
@@ -18,15 +18,36 @@ pub(crate) struct RatesSpec {
     /// Whether one program may be faster than all others, as some cores pack its instructions. If
     /// not, two programs have to reach the largest rate.
     pub allow_outlier: bool,
+    /// If rows grow by their count, the record of the count up to which steps are as fast as any.
+    pub full_rate_end: Option<&'static RateEnd>,
     /// The test of a structure, and the entries that the programs take. If the structure has fewer,
     /// there is no number.
     pub required_entries: Option<(&'static str, usize)>,
 }
 
+/// The largest count of a test's rows whose steps are as fast as those of smaller counts.
+#[derive(Debug)]
+pub(crate) struct RateEnd {
+    /// The key of its record, behind the test's name.
+    pub name: &'static str,
+    /// What the number counts.
+    pub definition: &'static str,
+    /// The unit of the count.
+    pub unit: Unit,
+}
+
 impl RatesSpec {
     /// A test of rates whose programs need little memory, with a tolerance of 5 %.
     pub(crate) const fn new(unit: Unit, rows: &'static [TestRow]) -> RatesSpec {
-        RatesSpec { rows, unit, bytes_per_n: 0, tolerance_share: 0.05, allow_outlier: false, required_entries: None }
+        RatesSpec {
+            rows,
+            unit,
+            bytes_per_n: 0,
+            tolerance_share: 0.05,
+            allow_outlier: false,
+            full_rate_end: None,
+            required_entries: None,
+        }
     }
 
     /// Whether the programs of a row need no more than this memory.
@@ -45,6 +66,21 @@ pub(crate) struct ContrastSpec {
     pub tolerance: f64,
     /// Share by which programs that agree may differ.
     pub tolerance_share: f64,
+    /// If events are counted in slots of the core's width: the cost of one slot in the first, second
+    /// and further programs of each row. Empty if they are counted in core cycles.
+    pub slot_costs: &'static [ProgramFamily],
+}
+
+impl ContrastSpec {
+    /// A test of events in core cycles.
+    pub(crate) const fn new(rows: &'static [TestRow], tolerance: f64, tolerance_share: f64) -> ContrastSpec {
+        ContrastSpec { rows, tolerance, tolerance_share, slot_costs: &[] }
+    }
+
+    /// The unit of its numbers.
+    pub(crate) const fn unit(&self) -> Unit {
+        if self.slot_costs.is_empty() { Unit::CoreCycles } else { Unit::Ratio }
+    }
 }
 
 /// A rate, or an event.

@@ -37,7 +37,23 @@ pub(crate) struct SharedWork {
     /// Two different programs of this work.
     pub programs: [ProgramFamily; 2],
     /// The background load for this work.
-    pub background_load: &'static str,
+    pub background_load: BackgroundLoad,
+}
+
+/// Code that another CPU repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BackgroundLoad {
+    /// Assembly.
+    pub text: &'static str,
+    /// How many copies of its code follow each other.
+    pub copies: usize,
+}
+
+impl BackgroundLoad {
+    /// One copy of a text.
+    pub(crate) const fn new(text: &'static str) -> BackgroundLoad {
+        BackgroundLoad { text, copies: 1 }
+    }
 }
 
 impl SharedWork {
@@ -46,7 +62,7 @@ impl SharedWork {
         SharedWork {
             name,
             programs: [asm(one).label("one program").family, asm(other).label("another").family],
-            background_load: one,
+            background_load: BackgroundLoad::new(one),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the whole study on simulated cores, and of its tests' programs.
 
+mod agner_numbers;
 mod controls;
 mod simulated_batches;
 mod simulated_costless;

@@ -6,7 +6,7 @@ use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
 use crate::partition::AloneBaseline;
 use crate::record::UarchRecord;
 use crate::sharing::run_sharing;
-use crate::spec::{Experiment, ProgramFamily, SharingSpec, TestSpec};
+use crate::spec::{BackgroundLoad, Experiment, ProgramFamily, SharingSpec, TestSpec};
 use crate::test_list::TESTS;
 use crate::verdict::VerdictKind;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -42,9 +42,9 @@ impl<F> MeasureOverlaps for SharingCore<'_, F> {
 struct SimulatedOtherCpu<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
 
 impl<F: Fn(usize) -> f64> BackgroundCpus for SimulatedOtherCpu<'_, F> {
-    fn start_load(&mut self, _: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
+    fn start_load(&mut self, _: u32, load: BackgroundLoad, _: Option<ProgramMemory>) -> Result<(), RunError> {
         let begun = self.0.get().begun + 1;
-        self.0.set(LoadCourse { begun, works: text != self.1.idle_load });
+        self.0.set(LoadCourse { begun, works: load.text != self.1.idle_load });
         Ok(())
     }
 

@@ -30,8 +30,10 @@ pub(super) struct SimulatedStructures {
     /// Tests whose first level ends where another structure is full, in which each counted item
     /// takes a part: two branches of a line, or lines of an instruction cache.
     pub hidden: BTreeSet<&'static str>,
-    /// Core cycles of events, by the keys of their records.
+    /// Core cycles of events, or their slots, by the keys of their records.
     pub events: BTreeMap<String, f64>,
+    /// Core cycles of a slot in the programs of tests that count slots.
+    slot_cost: f64,
     /// Rates, or costs of steps, by the keys of their records.
     pub rates: BTreeMap<String, f64>,
     /// Programs that are slowed down or hide an event, by record key and program name, with the
@@ -116,6 +118,8 @@ impl SimulatedStructures {
                 }
                 Experiment::Overlap(_)
                 | Experiment::Queues(_)
+                | Experiment::Fades(_)
+                | Experiment::Rooms(_)
                 | Experiment::Sharing(_)
                 | Experiment::Exchanges(_)
                 | Experiment::Environment { .. } => {}
@@ -130,6 +134,7 @@ impl SimulatedStructures {
             visits,
             hidden,
             events,
+            slot_cost: [1.0, 4.0, 8.0][random.below(3)],
             rates,
             slow,
             places,
@@ -187,6 +192,9 @@ impl MeasureCosts for SimulatedStructures {
                 let row = row.expect("it is a row's program");
                 self.places[&format!("{}.{}", self.test.name, row.name)][n]
             }
+            Experiment::Contrast(contrast) if contrast.slot_costs.iter().any(|own| std::ptr::eq(own, family)) => {
+                self.slot_cost
+            }
             Experiment::Contrast(_) | Experiment::Rates(_) => {
                 // The study goes through the same rows.
                 let mut rows = self.test.rows().iter();
@@ -198,6 +206,9 @@ impl MeasureCosts for SimulatedStructures {
                 match (&self.test.experiment, self.events.get(&key)) {
                     // Without a control, the full cost remains.
                     (_, Some(event)) if family.control.is_none() => event * row.amount_per_step + CONTROL,
+                    (Experiment::Contrast(contrast), Some(event)) if !contrast.slot_costs.is_empty() => {
+                        event * row.amount_per_step * share * self.slot_cost
+                    }
                     (_, Some(event)) => event * row.amount_per_step * share,
                     (Experiment::Rates(RatesSpec { unit: Unit::CoreCycles, .. }), None) => {
                         row.amount_per_step * self.rates[&key] / share
@@ -207,6 +218,8 @@ impl MeasureCosts for SimulatedStructures {
             }
             Experiment::Overlap(_)
             | Experiment::Queues(_)
+            | Experiment::Fades(_)
+            | Experiment::Rooms(_)
             | Experiment::Mixture(_)
             | Experiment::Sharing(_)
             | Experiment::Exchanges(_)
