@@ -118,9 +118,42 @@ fn tests_are_listed_and_misspelt_names_rejected() {
     let agner = answer(&mut cyclescope(&["uarch", "--list", "agner"]));
     assert!(agner.stdout.contains("fused_branch  ") && agner.stdout.contains("macro_fusion"), "{agner:?}");
     let lines = answer(&mut cyclescope(&["uarch", "--list", "agner", "--json"]));
-    assert!(lines.stdout.lines().count() == 37 && lines.code == Some(0), "{lines:?}");
+    assert!(lines.stdout.lines().count() == 37 + 18 + 19 && lines.code == Some(0), "{lines:?}");
     let nothing = answer(&mut cyclescope(&["uarch", "--list", "--plots", "x"]));
     assert!(nothing.code == Some(2) && nothing.stderr.contains("cannot be used"), "{nothing:?}");
+}
+
+/// The words of a command, some of them between single quotes.
+fn split_words(command: &str) -> Vec<String> {
+    let parts = command.split('\'').enumerate();
+    let words = parts.flat_map(|(number, part)| match number % 2 {
+        0 => part.split_whitespace().map(str::to_string).collect::<Vec<_>>(),
+        _ => vec![part.to_string()],
+    });
+    words.collect()
+}
+
+#[test]
+fn commands_that_answer_lists_of_instructions_run() {
+    let lines = answer(&mut cyclescope(&["uarch", "--list", "agner", "--json"]));
+    let mut commands = 0;
+    for line in lines.stdout.lines() {
+        let entry: Value = serde_json::from_str(line).expect("JSON");
+        for text in entry["answers"].as_array().expect("a list").iter().filter_map(Value::as_str) {
+            let words = split_words(text);
+            match &words[..] {
+                [_, command, ..] if command == "instr" => {
+                    let words: Vec<&str> = words[1..].iter().map(String::as_str).chain(["--list"]).collect();
+                    let listed = answer(&mut cyclescope(&words));
+                    assert!(listed.code == Some(0) && listed.stdout.contains(" forms "), "{text}: {listed:?}");
+                    commands += 1;
+                }
+                [_, command, ..] => assert_eq!(command, "run", "{text}"),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(commands, 18 + 17, "all lists but those of 32-bit code and of delays between units");
 }
 
 /// Background load may keep the CPUs from answering each other. Then there is a reason, and still a

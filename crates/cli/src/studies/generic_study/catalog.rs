@@ -25,8 +25,9 @@ pub fn list_catalog(catalog: &SuiteCatalog, output: &mut Output) -> Result<(), F
         return catalog.entries.iter().map(of).try_for_each(|entry| output.write_record("subject", &entry));
     }
     let mut page = TextPage::new(output);
-    catalog
-        .entries
-        .iter()
-        .try_for_each(|entry| page.print_row(entry.name, &format!("{}: {}", entry.about, entry.answers.join(", "))))
+    let text = |entry: &SuiteQuestion| match entry.answers {
+        [] => entry.about.to_string(),
+        answers => format!("{}: {}", entry.about, answers.join(", ")),
+    };
+    catalog.entries.iter().try_for_each(|entry| page.print_row(entry.name, &text(entry)))
 }
