@@ -276,9 +276,18 @@ pub(super) const AGNER: SuiteCatalog = SuiteCatalog {
 
 /// Commands that answer scripts beside the tests of this study.
 const COMMANDS: &[(&str, &str)] = &[
-    ("memcpy", "cyclescope run --lib libc.so.6 --call 'memcpy(out, buffer, {N})' --buffer 64M --sweep 'N=1..64M*4'"),
-    ("testmemcpyalign", "cyclescope run --lib libc.so.6 --call 'memcpy(out, buffer+{S}, 1024)' --sweep 'S=0..63'"),
-    ("testmemcpyalign", "cyclescope run --lib libc.so.6 --call 'memcpy(out+{T}, buffer, 1024)' --sweep 'T=0..63'"),
+    (
+        "memcpy",
+        "cyclescope run --lib /lib/x86_64-linux-gnu/libc.so.6 --call 'memcpy(out, buffer, {N})' --buffer 64M --sweep 'N=1..64M*4' --quick",
+    ),
+    (
+        "testmemcpyalign",
+        "cyclescope run --lib /lib/x86_64-linux-gnu/libc.so.6 --call 'memcpy(out, buffer+{S}, 1024)' --sweep 'S=0..63' --quick",
+    ),
+    (
+        "testmemcpyalign",
+        "cyclescope run --lib /lib/x86_64-linux-gnu/libc.so.6 --call 'memcpy(out+{T}, buffer, 1024)' --sweep 'T=0..63' --quick",
+    ),
 ];
 
 /// The largest number of tests that answer one script.

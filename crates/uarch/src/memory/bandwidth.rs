@@ -148,9 +148,9 @@ const fn bandwidth_rows(variants: &'static [ProgramVariant]) -> [TestRow; 5] {
     ]
 }
 
-/// An action with registers of one width, in two courses.
-const fn streams_of_width(width: usize, action: StreamAction) -> [ProgramVariant; 2] {
-    [stream(width, 0, action), stream(width, 1, action)]
+/// An action with registers of one width, in three courses.
+const fn streams_of_width(width: usize, action: StreamAction) -> [ProgramVariant; 3] {
+    [stream(width, 0, action), stream(width, 1, action), stream(width, 2, action)]
 }
 
 const READ_16: &[ProgramVariant] = &streams_of_width(16, StreamAction::Read);
@@ -224,7 +224,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         "cache_width",
         "how many bytes the core reads or writes in a cycle beyond the first cache, by the width of its registers",
         "bytes that one thread loads or stores in a core cycle with registers of this many bytes, of 128 KiB, which \
-         second caches hold, or of 4 MiB, which third ones do, over and over in the order of addresses",
+         second caches hold, or of 4 MiB, which third ones do, over and over in the order of addresses, in one stream or eight",
         &["cache_throughput"],
         &[
             bandwidth_row("read_16_bytes.128_KiB", SECOND, READ_16),
