@@ -1,9 +1,8 @@
 //! Machine code of independent instructions of a given length.
 
 use super::step_loop::{StepLoop, straight_loop};
+pub(crate) use cyclescope_code::asm::pad_with_prefixes;
 
-/// The segment prefix of CS, which does nothing in 64-bit mode.
-const CS_PREFIX: u8 = 0x2e;
 /// Numbers of the registers that programs without memory may change: the first eight except RSP and
 /// RBP.
 const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
@@ -71,11 +70,6 @@ pub(crate) fn mov_reg_loop(number: usize) -> StepLoop {
 
 fn register_number(place: usize) -> u8 {
     REGISTERS[place % REGISTERS.len()]
-}
-
-/// The instruction, padded with prefixes to this length.
-pub(crate) fn pad_with_prefixes(instruction: &[u8], length: usize) -> Vec<u8> {
-    [&vec![CS_PREFIX; length - instruction.len()], instruction].concat()
 }
 
 #[cfg(test)]
