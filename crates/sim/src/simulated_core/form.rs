@@ -201,13 +201,25 @@ impl SimulatedForm {
         !self.compute.is_empty() && self.operands.vector
     }
 
-    pub(super) fn uop_count(&self) -> u32 {
-        (self.compute.len() + self.memory.len()).max(1) as u32
+    /// Slots of an issue group that it takes.
+    pub(super) fn slot_count(&self, model: &CoreModel) -> u32 {
+        let (compute, memory) = (self.compute.len(), self.memory.len());
+        let slots = if model.fuses_memory { compute.max(memory) } else { compute + memory };
+        slots.max(1) as u32
+    }
+
+    /// Whether it is dispatched in groups of its own.
+    pub(super) fn is_microcoded(&self, model: &CoreModel) -> bool {
+        model.microcode_above.is_some_and(|most| self.slot_count(model) > most)
     }
 
     pub(super) fn throughput(&self, model: &CoreModel, sets: &PortSets) -> f64 {
         let work: Vec<PortWork> = self.compute.iter().chain(&self.memory).copied().collect();
-        let issue = f64::from(self.uop_count()) / f64::from(model.width);
+        let slots = self.slot_count(model);
+        let issue = match self.is_microcoded(model) {
+            true => f64::from(slots.div_ceil(model.width)),
+            false => f64::from(slots) / f64::from(model.width),
+        };
         match self.kind {
             RenameTreatment::Serializing => f64::from(model.serialize_latency),
             _ => issue.max(sets.throughput_bound(&work)),

@@ -15,7 +15,7 @@ use iced_x86::Register;
 pub struct CoreModel {
     /// Seed of the figures of all instructions.
     pub seed: u64,
-    /// µops that issue per cycle; more than there are integer ports.
+    /// Slots that issue per cycle; more than there are integer ports.
     pub width: u32,
     /// Largest number of µops between the oldest unfinished and the youngest issued one.
     pub window: u32,
@@ -58,6 +58,13 @@ pub struct CoreModel {
     pub eliminates_64: bool,
     /// Whether moves of xmm, ymm and zmm registers are eliminated.
     pub eliminates_vectors: [bool; 3],
+    /// Whether zero idioms need no port. Otherwise they are ordinary instructions.
+    pub knows_zero_idioms: bool,
+    /// Whether the µops of loads and stores share dispatch slots with those that compute.
+    pub fuses_memory: bool,
+    /// Instructions with more slots than this are dispatched in groups of their own, if the machine
+    /// has microcode.
+    pub microcode_above: Option<u32>,
     /// Duration of LFENCE and similar instructions.
     pub serialize_latency: u32,
     /// Latencies that grow when many instructions wait, if the machine has this.
@@ -99,6 +106,9 @@ impl CoreModel {
             eliminates_32: false,
             eliminates_64: false,
             eliminates_vectors: [false; 3],
+            knows_zero_idioms: true,
+            fuses_memory: false,
+            microcode_above: None,
             serialize_latency: between(8, 30),
             regime: None,
             second_wait_half_cycles: 0,

@@ -42,11 +42,11 @@ pub(super) struct Pipeline {
     /// The line that combines stores past the caches, and when the next one can be sent.
     line: Option<(u64, i64)>,
     sent: u32,
-    /// When each of the last µops left the window.
+    /// When each of the last slots left the window.
     left: Vec<u32>,
     /// The next index in it.
     place: usize,
-    /// The cycle in which µops issue, and the number already issued in it.
+    /// The cycle in which slots issue, and the number already issued in it.
     cycle: u32,
     issued: u32,
     /// Cycle in which the youngest instruction leaves the window.
@@ -59,7 +59,7 @@ pub(super) struct Pipeline {
     inputs: Vec<u32>,
     /// When each of its outputs is ready.
     outputs: Vec<u32>,
-    /// Number of µops issued since the core was made.
+    /// Number of slots issued since the core was made.
     pub(super) count: u64,
 }
 
@@ -121,11 +121,16 @@ impl Pipeline {
     fn run_operation(&mut self, number: usize, body: &DecodedBody, forms: &SimulatedForms) {
         let operation = &body.operations[number];
         let (form, model) = (&forms.all[operation.form], &forms.model);
-        let uops = form.uop_count();
+        let slots = form.slot_count(model);
         let issued = if form.kind == RenameTreatment::Serializing {
             self.issue_serializing(model)
+        } else if form.is_microcoded(model) {
+            self.end_group();
+            let issued = self.issue_slots(slots, model);
+            self.end_group();
+            issued
         } else {
-            self.issue_uops(uops, model)
+            self.issue_slots(slots, model)
         };
         self.inputs.clear();
         self.inputs.resize(form.operands.inputs.len(), issued);
@@ -173,13 +178,19 @@ impl Pipeline {
         for change in &body.moves[operation.moves.clone()] {
             self.values.apply_change(*change);
         }
-        self.retire_uops(uops as usize, done);
+        self.retire_slots(slots as usize, done);
     }
 
-    /// Issues some µops. Returns when the last one issues.
-    fn issue_uops(&mut self, uops: u32, model: &CoreModel) -> u32 {
+    /// Leaves the rest of the cycle's issue group empty.
+    fn end_group(&mut self) {
+        self.cycle += u32::from(self.issued > 0);
+        self.issued = 0;
+    }
+
+    /// Issues some slots of µops. Returns when the last one issues.
+    fn issue_slots(&mut self, slots: u32, model: &CoreModel) -> u32 {
         let mut place = self.place;
-        for _ in 0..uops {
+        for _ in 0..slots {
             if self.issued == model.width {
                 self.cycle += 1;
                 self.issued = 0;
@@ -202,14 +213,14 @@ impl Pipeline {
         self.cycle
     }
 
-    fn retire_uops(&mut self, uops: usize, done: u32) {
+    fn retire_slots(&mut self, slots: usize, done: u32) {
         self.done = self.done.max(done);
         self.retired = self.retired.max(done);
-        for _ in 0..uops {
+        for _ in 0..slots {
             self.left[self.place] = self.retired;
             self.place = self.next_place(self.place);
         }
-        self.count += uops as u64;
+        self.count += slots as u64;
     }
 
     /// The next index in the window.

@@ -110,6 +110,8 @@ impl RenameTreatment {
             let eliminated =
                 plain && !key.has_equal_registers() && model.eliminates_move_to(instruction.op_register(0));
             if eliminated { RenameTreatment::Eliminated } else { RenameTreatment::Ordinary }
+        } else if !model.knows_zero_idioms && ZERO_IDIOMS.contains(&mnemonic) {
+            RenameTreatment::Ordinary
         } else if key.has_equal_registers() && registers && whole && ZERO_IDIOMS.contains(&mnemonic) {
             // Chain generators break a dependency with it: every core knows it.
             let idiom = mnemonic == Mnemonic::Xor || knows(0.8);

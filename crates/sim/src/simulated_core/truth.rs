@@ -40,6 +40,14 @@ impl CoreModel {
         combined.map_or(rate, |cycles| rate.max(f64::from(cycles) * share))
     }
 
+    /// Slots of an issue group that an instruction takes. `None` if it is dispatched in groups of its
+    /// own, or waits for all others.
+    pub fn slots(&self, instruction: &Instruction) -> Option<u32> {
+        let form = self.derive_form(instruction);
+        let alone = form.is_microcoded(self) || form.kind == RenameTreatment::Serializing;
+        (!alone).then(|| form.slot_count(self))
+    }
+
     /// Whether it is a move that takes no port and no time.
     pub fn is_eliminated(&self, instruction: &Instruction) -> bool {
         self.derive_form(instruction).kind == RenameTreatment::Eliminated
