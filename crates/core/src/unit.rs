@@ -26,6 +26,8 @@ pub enum Unit {
     Calls,
     /// Instructions.
     Instructions,
+    /// Dispatch slots.
+    Slots,
     /// Steps of a clock: the smallest increments of its readings.
     Steps,
     /// Squared steps, for variances.
@@ -56,6 +58,7 @@ impl Unit {
             Unit::Adds => "additions",
             Unit::Calls => "calls",
             Unit::Instructions => "instructions",
+            Unit::Slots => "slots",
             Unit::Steps => "steps",
             Unit::Bytes => "bytes",
             Unit::PerCycle => "per core cycle",

@@ -1,6 +1,7 @@
 //! The session: what two parts of one survey must have in common. The first line of a result file
 //! records it.
 
+use super::experiments::filler_curves::FillerCurves;
 use super::experiments::link_costs::{LinkCosts, LinkEstimate};
 use super::experiments::survey_effort::SurveyEffort;
 use super::rows::explanation::LinkCost;
@@ -63,11 +64,17 @@ pub struct LinkCostsRecord {
     pub nop: Option<f64>,
     /// Cost of each link.
     pub links: Vec<LinkCost>,
+    /// The scale for dispatch slots.
+    #[serde(default)]
+    pub fillers: FillerCurves,
 }
 
 impl LinkCostsRecord {
     /// Adopts the recorded costs: all rows of one file use the same ones.
-    pub(super) fn apply_to(&self, link_costs: &mut LinkCosts) {
+    pub(super) fn apply_to(&self, link_costs: &mut LinkCosts, filler_curves: &mut FillerCurves) {
+        if *filler_curves != FillerCurves::default() {
+            filler_curves.clone_from(&self.fillers);
+        }
         for LinkCost { name, cycles, certain, margin } in &self.links {
             if let Some(cycles) = *cycles {
                 let margin = margin.unwrap_or_default();
@@ -76,14 +83,14 @@ impl LinkCostsRecord {
         }
     }
 
-    /// Whether a machine may have these costs: none is negative.
+    /// Whether a machine may have these costs: none is negative, and more fillers take longer.
     pub fn is_possible(&self) -> bool {
         let costs = self.links.iter().flat_map(|link| [link.cycles, link.margin]).chain([self.nop]);
-        costs.flatten().all(|cycles| cycles >= 0.0)
+        costs.flatten().all(|cycles| cycles >= 0.0) && self.fillers.is_possible()
     }
 
-    /// Records measured link costs.
-    pub(super) fn new(link_costs: &LinkCosts) -> LinkCostsRecord {
+    /// Records measured link costs and filler curves.
+    pub(super) fn new(link_costs: &LinkCosts, filler_curves: &FillerCurves) -> LinkCostsRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
         let links = link_costs.costs().map(|(name, cost)| LinkCost {
             name: name.to_string(),
@@ -91,7 +98,7 @@ impl LinkCostsRecord {
             certain: cost.certain,
             margin: finite(cost.margin),
         });
-        LinkCostsRecord { nop: finite(link_costs.nop_cycles()), links: links.collect() }
+        LinkCostsRecord { nop: finite(link_costs.nop_cycles()), links: links.collect(), fillers: filler_curves.clone() }
     }
 }
 

@@ -130,7 +130,7 @@ impl InstrStudy {
         if let Some((head, _)) = &self.resumed.head {
             return Some(ResultRecord::from_resumed_line("machine", head));
         }
-        let gauge = LinkCostsRecord::new(&survey?.link_costs);
+        let gauge = LinkCostsRecord::new(&survey?.link_costs, &survey?.filler_curves);
         let line = InstrMachineLine { machine: &self.machine, survey: &self.plan.session, gauge };
         Some(ResultRecord::new("machine", &line))
     }
@@ -200,7 +200,7 @@ impl InstrStudy {
         let begun = executor.now();
         let mut survey = self.plan.begin_survey(executor.as_mut(), &features, self.forms.clone())?;
         if let Some((_, measured)) = &self.resumed.head {
-            measured.apply_to(&mut survey.link_costs);
+            measured.apply_to(&mut survey.link_costs, &mut survey.filler_curves);
         }
         if let Some(head) = self.build_head(Some(&survey)) {
             check_stop(follow.accept_record(head))?;

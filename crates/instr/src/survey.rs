@@ -4,6 +4,7 @@
 //! another order and comes some time after the first. A form whose passes disagree gets a further
 //! pass. Its row is built after its last pass.
 
+use crate::experiments::filler_curves::FillerCurves;
 use crate::experiments::form_measurement::FormMeasurement;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
@@ -38,6 +39,8 @@ pub struct FormSurvey<'a> {
     pub timer: ProgramTimer<'a>,
     /// Costs of links in chains.
     pub link_costs: LinkCosts,
+    /// The scale for dispatch slots.
+    pub filler_curves: FillerCurves,
     /// The CPU's features.
     pub features: &'a CpuFeatures,
     /// Capabilities of the executor. On an emulated machine, programs run but are not timed: its
@@ -91,8 +94,9 @@ impl FormPass {
     pub(super) fn is_possible(&self) -> bool {
         let FormOutcome::Measured(readings) = &self.outcome else { return true };
         let figures = |reading: &ProgramReading| {
-            let ProgramReading { cycles, rounds, shared, decoded, .. } = reading;
-            [cycles, rounds, shared, decoded].into_iter().flatten().all(|cycles| *cycles >= 0.0)
+            let ProgramReading { cycles, rounds, shared, decoded, slots, .. } = reading;
+            let bodies = slots.iter().flat_map(|body| [Some(&body.cycles), body.control.as_ref()]).flatten();
+            [cycles, rounds, shared, decoded].into_iter().chain(bodies).flatten().all(|cycles| *cycles >= 0.0)
         };
         readings.iter().all(figures)
     }
@@ -130,7 +134,7 @@ const FORM_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPo
 const FURTHER_PASSES: u32 = 1;
 
 impl<'a> FormSurvey<'a> {
-    /// Measures the link costs. The returned survey is ready to run.
+    /// Measures the link costs and the filler curves. The returned survey is ready to run.
     pub fn new(
         timing: SurveyTiming<'a>,
         executor: &mut dyn Executor,
@@ -142,8 +146,12 @@ impl<'a> FormSurvey<'a> {
         let SurveySettings { effort, seed, confidence } = settings;
         let link_costs =
             LinkCosts::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix_seeds(seed, 1)))?;
+        let filler_curves = match effort.slots {
+            true => FillerCurves::measure(&timer, executor, features, &mut Random::new(mix_seeds(seed, u64::MAX)))?,
+            false => FillerCurves::default(),
+        };
         let capabilities = executor.capabilities().clone();
-        Ok(FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence })
+        Ok(FormSurvey { timer, link_costs, filler_curves, features, capabilities, forms, effort, seed, confidence })
     }
 
     /// A survey on an emulated machine: each program runs, and no row has figures.
@@ -155,10 +163,10 @@ impl<'a> FormSurvey<'a> {
         settings: SurveySettings,
     ) -> FormSurvey<'a> {
         let SurveySettings { effort, seed, confidence } = settings;
-        let (timer, link_costs) = (timing.to_timer(), LinkCosts::default());
+        let (timer, link_costs, filler_curves) = (timing.to_timer(), LinkCosts::default(), FillerCurves::default());
         let effort = SurveyEffort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: TimingOrigin::Emulated, ..capabilities.clone() };
-        FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence }
+        FormSurvey { timer, link_costs, filler_curves, features, capabilities, forms, effort, seed, confidence }
     }
 
     /// Runs all passes that are not known yet and reports each result. `Break` ends the survey.
@@ -246,6 +254,7 @@ impl<'a> FormSurvey<'a> {
         RowAnalysis {
             plan,
             link_costs: &self.link_costs,
+            filler_curves: &self.filler_curves,
             confidence: self.confidence,
             nop_cycles: self.link_costs.nop_cycles(),
         }
@@ -322,7 +331,8 @@ impl<'a> FormSurvey<'a> {
         let constants = self.effort.constants && !self.capabilities.is_privileged();
         let effort = SurveyEffort { constants, ..self.effort };
         let earlier = collect_readings(earlier);
-        let measurement = FormMeasurement { timer: &self.timer, effort, plan, earlier: &earlier };
+        let filler_curves = &self.filler_curves;
+        let measurement = FormMeasurement { timer: &self.timer, effort, plan, earlier: &earlier, filler_curves };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
@@ -371,6 +381,7 @@ impl<'a> FormSurvey<'a> {
             self.analyze_plan(plan).fill_row(&mut row, &passes);
             if !self.forms[form].throughput {
                 row.throughput = None;
+                row.slots = None;
             }
         }
         row
@@ -401,6 +412,7 @@ impl<'a> FormSurvey<'a> {
             reason: None,
             latency: Vec::new(),
             throughput: None,
+            slots: None,
             tags: Vec::new(),
             caveats: Vec::new(),
             repro: String::new(),

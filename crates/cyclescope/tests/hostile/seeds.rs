@@ -185,6 +185,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     decoders: false,
     regimes: false,
     constants: false,
+    slots: false,
 };
 
 fn instr() -> Directory {

@@ -10,5 +10,7 @@ pub(crate) mod operand_values;
 pub(crate) mod register_allocator;
 pub(crate) mod route;
 pub(crate) mod sequence_body;
+pub mod slot_body;
+pub mod slot_filler;
 pub mod throughput_body;
 pub mod x87;

@@ -21,6 +21,8 @@ pub(crate) struct RegisterAllocator {
     mask: Vec<u8>,
     mmx: Vec<u8>,
     x87: Vec<u8>,
+    /// General registers that no instance can use, because its encoding has no number for them.
+    spare: Vec<u8>,
     base: u8,
 }
 
@@ -37,6 +39,7 @@ impl RegisterAllocator {
             mmx: (0..8).collect(),
             // Six values are on the stack; ST0 is its top.
             x87: (1..6).collect(),
+            spare: if high { vec![9, 8] } else { Vec::new() },
             base: if high { 7 } else { 14 },
         };
         for register in anatomy.fixed_registers() {
@@ -86,6 +89,11 @@ impl RegisterAllocator {
     /// Allocates a register that keeps its value.
     pub(crate) fn allocate_constant(&mut self, bank: RegisterBank) -> Option<u8> {
         self.bank_pool(bank)?.pop()
+    }
+
+    /// Allocates a general register for other instructions than instances.
+    pub(crate) fn allocate_spare(&mut self) -> Option<u8> {
+        self.spare.pop().or_else(|| Some(self.allocate_rotation(RegisterBank::General, 1)?[0]))
     }
 
     /// Allocates up to `most` registers to rotate through. `None` if the bank is exhausted.

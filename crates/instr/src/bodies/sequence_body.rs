@@ -96,7 +96,7 @@ pub(crate) fn build_sequence_body(
     let breaking = if left { DependencyBreaking::None } else { recipe.breaking };
     let destinations = if pools.is_empty() { 0 } else { destinations };
     let recipe = ThroughputRecipe { destinations, addresses: AddressPattern::One, breaking, ..recipe };
-    Some(ThroughputBody { recipe, period, copies, init, masks: false, hazards })
+    Some(ThroughputBody { recipe, period, copies, ends: Vec::new(), init, masks: false, hazards })
 }
 
 /// An allocator of the registers that the sequence does not use.

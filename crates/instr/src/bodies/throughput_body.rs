@@ -126,6 +126,8 @@ pub(crate) struct ThroughputBody {
     pub period: Vec<Instruction>,
     /// Instances in a period.
     pub copies: usize,
+    /// Index in the period after each instance and what it needs. Empty for a sequence.
+    pub(crate) ends: Vec<usize>,
     /// Code that runs once before the body.
     pub init: Vec<Instruction>,
     /// Whether each instance gets a new mask.
@@ -285,8 +287,16 @@ impl DependencyHazards {
 impl ThroughputBody {
     /// The body of a form by a recipe. `None` if it does not exist.
     pub(crate) fn new(anatomy: &FormAnatomy, recipe: ThroughputRecipe) -> Option<ThroughputBody> {
+        ThroughputBody::with_allocator(anatomy, recipe, RegisterAllocator::new(anatomy))
+    }
+
+    /// The body by a recipe with registers that are left. `None` if it does not exist.
+    pub(super) fn with_allocator(
+        anatomy: &FormAnatomy,
+        recipe: ThroughputRecipe,
+        mut allocator: RegisterAllocator,
+    ) -> Option<ThroughputBody> {
         let hazards = DependencyHazards::from_anatomy(anatomy);
-        let mut allocator = RegisterAllocator::new(anatomy);
         let mut restored: Vec<(Register, u8)> = Vec::new();
         if matches!(recipe.breaking, DependencyBreaking::Copy | DependencyBreaking::Once) {
             for register in hazards.registers.iter().filter(|register| register.is_gpr64()) {
@@ -352,7 +362,7 @@ impl ThroughputBody {
         // A location that is read and written needs time until its next use.
         let addresses = if on_memory && both { AddressPattern::Lines(copies) } else { addresses };
         let top = hazards.registers.contains(&Register::ST0);
-        let mut period = Vec::new();
+        let (mut period, mut ends) = (Vec::new(), Vec::new());
         for copy in 0..copies {
             let mut assignment = fixed;
             for (slot, pool) in &rotations {
@@ -383,6 +393,7 @@ impl ThroughputBody {
             {
                 period.extend(std::iter::repeat_n(companion, count));
             }
+            ends.push(period.len());
         }
         let mut init: Vec<Instruction> =
             restored.iter().map(|(register, constant)| copy_register(*constant, *register)).collect();
@@ -399,10 +410,19 @@ impl ThroughputBody {
             recipe,
             period,
             copies,
+            ends,
             init,
             masks: gather::is_gather(anatomy),
             hazards: hazards.has_any(),
         })
+    }
+}
+
+impl ThroughputBody {
+    /// The code of one instance in the period, with what it needs.
+    pub(super) fn copy_code(&self, copy: usize) -> &[Instruction] {
+        let start = copy.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.period[start..self.ends[copy]]
     }
 }
 

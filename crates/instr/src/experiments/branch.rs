@@ -42,6 +42,11 @@ fn classify_branch(sample: &Instruction) -> Option<NearBranchKind> {
     })
 }
 
+/// Whether it is a near branch.
+pub(crate) fn is_branch(sample: &Instruction) -> bool {
+    classify_branch(sample).is_some()
+}
+
 /// The experiments of a near branch, latencies last. `None` for other instructions.
 pub(crate) fn plan_branch(anatomy: &FormAnatomy) -> Option<Vec<FormExperiment>> {
     let sample = &anatomy.sample;

@@ -64,9 +64,10 @@ impl FormMeasurement<'_> {
         let others: Vec<(usize, FormPlan)> = list.filter_map(others).collect();
         let mut found = Vec::new();
         for (place, plan) in self.find_suspects(executor, others, &screened, random)? {
-            let effort = SurveyEffort { decoders: false, regimes: false, constants: false, ..self.effort };
+            let effort =
+                SurveyEffort { decoders: false, regimes: false, constants: false, slots: false, ..self.effort };
             let earlier = self.earlier_readings(place);
-            let measurement = FormMeasurement { timer: self.timer, effort, plan: &plan, earlier: &earlier };
+            let measurement = FormMeasurement { effort, plan: &plan, earlier: &earlier, ..*self };
             let readings = measurement.measure_own_constant(executor, random)?;
             found.push(ConstantReadings { place, readings });
         }

@@ -4,6 +4,7 @@
 //! the form here, and then its other constants.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
+use super::filler_curves::FillerCurves;
 use super::form_plan::FormPlan;
 use super::modes::{find_lowest_mode, is_one_mode, is_proved, mode_width};
 use super::program_reading::{ProgramReading, layout_cost};
@@ -73,6 +74,8 @@ pub(crate) struct FormMeasurement<'a> {
     pub(crate) plan: &'a FormPlan,
     /// Readings of earlier passes, by experiment.
     pub(crate) earlier: &'a [Vec<ProgramReading>],
+    /// The scale for dispatch slots.
+    pub(crate) filler_curves: &'a FillerCurves,
 }
 
 /// Limits of a program's body.
@@ -505,7 +508,14 @@ mod tests {
         let (plan, timer) = (plan_imul(), new_timer());
         let steers = |passes: u32, readings: &[ProgramReading]| {
             let effort = SurveyEffort { passes, ..SurveyEffort::FULL };
-            FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[] }.may_steer(readings)
+            FormMeasurement {
+                timer: &timer,
+                effort,
+                plan: &plan,
+                earlier: &[],
+                filler_curves: &FillerCurves::default(),
+            }
+            .may_steer(readings)
         };
         let rate = |cycles: f64| read(&plan, |one| one.meaning.recipe().map(|_| cycles));
         assert!(!steers(2, &rate(0.501)) && !steers(1, &rate(1.0)));
@@ -525,7 +535,13 @@ mod tests {
         let mut core = SimulatedCore::with_scenario(CoreModel::from_seed(1), scenario, 5);
         let mut measure = |earlier: &[Vec<ProgramReading>]| {
             let effort = SurveyEffort { constants: false, ..SurveyEffort::FULL };
-            let form = FormMeasurement { timer: &timer, effort, plan: &plan, earlier };
+            let form = FormMeasurement {
+                timer: &timer,
+                effort,
+                plan: &plan,
+                earlier,
+                filler_curves: &FillerCurves::default(),
+            };
             form.run(&mut core, &mut Random::new(3)).expect("no fault is simulated")
         };
         let mut first = measure(&[]);
@@ -555,7 +571,13 @@ mod tests {
         let features = Machine::detect().features;
         let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
         let timer = new_timer();
-        let form = FormMeasurement { timer: &timer, effort: SurveyEffort::FULL, plan: &plan, earlier: &[] };
+        let form = FormMeasurement {
+            timer: &timer,
+            effort: SurveyEffort::FULL,
+            plan: &plan,
+            earlier: &[],
+            filler_curves: &FillerCurves::default(),
+        };
         let timed = LoopedProgram { copies: 10, ..form.prepare_program(&plan.experiments[0], usize::MAX) };
         let is_alternating = |index: &usize| plan.experiments[*index].meaning.is_alternating();
         let (alternating, others): (Vec<usize>, Vec<usize>) = (0..plan.experiments.len()).partition(is_alternating);
@@ -572,7 +594,13 @@ mod tests {
             let mut readings = read(&plan, |_| None);
             readings[index].cycles = earlier.to_vec();
             let effort = SurveyEffort::FULL;
-            let form = FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[readings] };
+            let form = FormMeasurement {
+                timer: &timer,
+                effort,
+                plan: &plan,
+                earlier: &[readings],
+                filler_curves: &FillerCurves::default(),
+            };
             form.count_missing(index, &ProgramReading { cycles: now.to_vec(), ..ProgramReading::default() })
         };
         assert_eq!(missing(&[3.0; 6], &[]), CONFIRMING_LAYOUTS);
@@ -590,7 +618,14 @@ mod tests {
             let mut earlier = readings.clone();
             earlier[0].decoded = decoded.to_vec();
             let effort = SurveyEffort::FULL;
-            FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[earlier] }.may_decoders_limit(&readings)
+            FormMeasurement {
+                timer: &timer,
+                effort,
+                plan: &plan,
+                earlier: &[earlier],
+                filler_curves: &FillerCurves::default(),
+            }
+            .may_decoders_limit(&readings)
         };
         assert!(!asks(&[0.51, 0.505, 0.7]));
         assert!(asks(&[0.6; 6]) && asks(&[0.5, 0.7, 0.9]) && asks(&[]));
@@ -615,7 +650,8 @@ mod tests {
         let readings = reading(|place| 2.0 - 0.1 * place as f64, |place| 1.0 + 0.1 * place as f64);
         let left = |passes: u32, earlier: &[Vec<ProgramReading>]| {
             let effort = SurveyEffort { passes, recipes: 2, ..SurveyEffort::FULL };
-            FormMeasurement { timer: &timer, effort, plan: &plan, earlier }.find_slower(&readings)
+            FormMeasurement { timer: &timer, effort, plan: &plan, earlier, filler_curves: &FillerCurves::default() }
+                .find_slower(&readings)
         };
         let kept =
             |left: Vec<usize>| -> Vec<usize> { rates.iter().copied().filter(|index| !left.contains(index)).collect() };

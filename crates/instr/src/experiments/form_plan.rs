@@ -11,6 +11,7 @@ use crate::bodies::control_variants;
 use crate::bodies::links::{self, Link};
 use crate::bodies::operand_values::{self, ValueCandidate};
 use crate::bodies::route::{find_routes, pad_route};
+use crate::bodies::slot_body::SlotShape;
 use crate::bodies::throughput_body::{
     AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, STEERED_RECIPES, ThroughputBody, ThroughputRecipe,
 };
@@ -175,6 +176,26 @@ impl FormPlan {
             init.extend(encode_instructions(&x87::fill_stack())?);
         }
         Some(init)
+    }
+
+    /// Whether the plan is for a sequence.
+    pub(crate) fn is_sequence(&self) -> bool {
+        self.sequence
+    }
+
+    /// The program of a body that counts dispatch slots.
+    pub(crate) fn slot_experiment(
+        &self,
+        period: &[u8],
+        init: &[Instruction],
+        shape: SlotShape,
+    ) -> Option<FormExperiment> {
+        let init = [self.build_init()?, encode_instructions(init)?].concat();
+        let world = Snippet::new(period.to_vec(), init.clone(), "").outline(true).world;
+        let world = EntryState { element: self.surroundings.element, ..world };
+        let recipe = shape.describe();
+        let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: None };
+        Some(FormExperiment { meaning, period: period.to_vec(), copies: 1, body_copies: 1, init, world })
     }
 
     fn plan_throughput(&mut self) {

@@ -5,6 +5,7 @@ mod chain_turns;
 
 mod constant_screening;
 pub mod experiment;
+pub mod filler_curves;
 pub(crate) mod form_measurement;
 pub mod form_plan;
 mod link_circuits;
@@ -16,6 +17,8 @@ pub mod regime_reading;
 pub(crate) mod regimes;
 pub mod ring_0;
 mod sequence_experiments;
+pub mod slot_judgement;
+pub(crate) mod slot_search;
 pub(crate) mod store_load_trip;
 pub mod survey_effort;
 pub(crate) mod timing;

@@ -1,7 +1,7 @@
 //! Measures a form with its own constant: its programs, then what their readings call for.
 //!
 //! These are variations of latency chains that may be slow for another reason than their latency,
-//! decoded copies, and regimes.
+//! decoded copies, regimes, and bodies that count dispatch slots.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_measurement::{FormMeasurement, LOOPS_LEAST, LOOPS_MOST, keeps_up};
@@ -47,6 +47,9 @@ impl FormMeasurement<'_> {
             let mut fenced =
                 ShortChainTimer { timer: self.timer, surroundings: self.plan.surroundings, executor, random };
             regimes::measure_regimes(&mut fenced, self.plan, self.earlier, &mut readings)?;
+        }
+        if self.effort.slots {
+            self.measure_slots(executor, &mut readings, random)?;
         }
         Ok(readings)
     }

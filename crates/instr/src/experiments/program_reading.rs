@@ -2,6 +2,7 @@
 
 use super::experiment::ChainVariation;
 use super::regime_reading::RegimeReading;
+use super::slot_judgement::SlotReading;
 use super::timing::ProgramTiming;
 use cyclescope_core::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,9 @@ pub struct ProgramReading {
     /// Costs of short chains behind a fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regimes: Option<RegimeReading>,
+    /// Only in the first experiment: bodies that count dispatch slots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotReading>,
     /// Only in the first experiment, if other constants were screened: readings of the same plan
     /// with those that may matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,9 @@ pub struct SurveyEffort {
     /// Whether to try constants other than the general one.
     #[serde(default)]
     pub constants: bool,
+    /// Whether to count dispatch slots.
+    #[serde(default)]
+    pub slots: bool,
 }
 
 impl SurveyEffort {
@@ -37,6 +40,7 @@ impl SurveyEffort {
         decoders: true,
         regimes: true,
         constants: true,
+        slots: true,
     };
     /// The effort of `--quick`.
     pub const QUICK: SurveyEffort = SurveyEffort {
@@ -48,5 +52,6 @@ impl SurveyEffort {
         decoders: false,
         regimes: false,
         constants: false,
+        slots: true,
     };
 }

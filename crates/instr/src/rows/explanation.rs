@@ -1,20 +1,27 @@
 //! Explains a row: every timed program, its cost, and the chosen one.
 
 use super::constant_variants;
+use super::dispatch_slots::collect_slot_readings;
 use super::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use super::memory_links::RENAMED;
 use super::row_analysis::{CYCLE_LEAST, RowAnalysis};
 use crate::bodies::links::Link;
+use crate::bodies::slot_body::SlotBody;
 use crate::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
+use crate::experiments::filler_curves::FillerCurves;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
+use crate::experiments::slot_judgement::{SlotReading, estimate_all_slots};
 use cyclescope_code::asm::Listing;
 use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// Confidence level of estimates that an explanation does not show.
+const EXPLAINED_CONFIDENCE: f64 = 0.95;
 
 /// The cost of a link in a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +62,7 @@ pub struct ShortChainCost {
 /// One timed program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProgramTrial {
-    /// `throughput`, `latency` or `false_dependency`.
+    /// `throughput`, `latency`, `false_dependency` or `slots`.
     pub question: &'static str,
     /// The recipe as text.
     pub recipe: String,
@@ -82,7 +89,7 @@ pub struct ProgramTrial {
     pub void: u32,
     /// Short chains behind a fence, by length, if their turns have another cost.
     pub curve: Vec<ShortChainCost>,
-    /// The estimate without links. Null if there are no figures.
+    /// The estimate without links, in core cycles or slots. Null if there are no figures.
     pub cost: Option<f64>,
     /// Whether the row's figure comes from this program.
     pub taken: bool,
@@ -102,6 +109,44 @@ pub fn explain_row(
     let mut trials = explain_own_constant(row, plan, link_costs, passes, confidence);
     trials.extend(explain_constants(row, plan, link_costs, passes, confidence));
     trials
+}
+
+/// Explains a row's dispatch slots: a trial for each body.
+pub fn explain_slots(
+    row: &InstrRow,
+    plan: &FormPlan,
+    filler_curves: &FillerCurves,
+    passes: &[Vec<ProgramReading>],
+) -> Vec<ProgramTrial> {
+    let Some(slots) = &row.slots else { return Vec::new() };
+    let readings = collect_slot_readings(passes);
+    let estimates = estimate_all_slots(filler_curves, &readings);
+    let estimates: Vec<Option<f64>> = estimates.iter().map(|slots| Some(slots.as_ref()?.value)).collect();
+    let least = estimates.iter().flatten().copied().min_by(f64::total_cmp);
+    let trial = |(reading, cost): (&SlotReading, &Option<f64>)| {
+        let body = SlotBody::new(&plan.anatomy, reading.shape)?;
+        let experiment = plan.slot_experiment(&body.period, &body.init, reading.shape)?;
+        let copies = reading.shape.copies;
+        let each: Vec<f64> = reading.cycles.iter().map(|cycles| cycles / copies as f64).collect();
+        let (trial, _) = build_trial(&experiment, &[each], EXPLAINED_CONFIDENCE);
+        let taken = cost.is_some() && *cost == least;
+        let why = match (cost, taken) {
+            (None, _) => "no layout gave a number".to_string(),
+            (Some(_), true) => "least: no body is faster than its slots permit".to_string(),
+            (Some(_), false) if slots.fillers.contains(&reading.shape.filler) => "it agrees or is slower".to_string(),
+            (Some(_), false) => "slower: something other than the slots limits it".to_string(),
+        };
+        Some(ProgramTrial {
+            question: "slots",
+            recipe: reading.shape.describe(),
+            copies,
+            cost: *cost,
+            taken,
+            why,
+            ..trial
+        })
+    };
+    readings.iter().zip(&estimates).filter_map(trial).collect()
 }
 
 /// Trials with the plan's own constant.
@@ -320,7 +365,13 @@ fn explain_constants(
 ) -> Vec<ProgramTrial> {
     let mut trials = Vec::new();
     for tried in constant_variants::collect_tried(plan, passes) {
-        let analysis = RowAnalysis { plan: &tried.plan, link_costs, confidence, nop_cycles: link_costs.nop_cycles() };
+        let analysis = RowAnalysis {
+            plan: &tried.plan,
+            link_costs,
+            filler_curves: &FillerCurves::default(),
+            confidence,
+            nop_cycles: link_costs.nop_cycles(),
+        };
         let alone = analysis.analyze_headlines(row, &tried.passes);
         let name = tried.constant.to_string();
         let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
@@ -483,8 +534,14 @@ mod tests {
         let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
         let link_costs = LinkCosts::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
-        RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 }
-            .fill_row(&mut row, &passes);
+        RowAnalysis {
+            plan: &plan,
+            link_costs: &link_costs,
+            filler_curves: &FillerCurves::default(),
+            confidence: 0.95,
+            nop_cycles: 0.2,
+        }
+        .fill_row(&mut row, &passes);
         let trials = explain_row(&row, &plan, &link_costs, &passes, 0.95);
         assert_eq!(trials.len(), plan.experiments.len());
         assert!(trials.iter().all(|trial| trial.passes.len() == 2 && !trial.why.is_empty()));

@@ -3,6 +3,7 @@
 //! Rows are plain data, written as JSON lines of kind `instr` and read back. The key of a row is
 //! (`code`, `operands`, `encoding`).
 
+use super::dispatch_slots::DispatchSlots;
 use crate::forms::encoded_constant::EncodedConstant;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::DEFAULT_OFFER;
@@ -188,6 +189,9 @@ pub struct InstrRow {
     pub latency: Vec<OperandLatency>,
     /// The reciprocal throughput. Null if it was not determined.
     pub throughput: Option<ReciprocalThroughput>,
+    /// The dispatch slots of an instance. Null if they were not counted.
+    #[serde(default)]
+    pub slots: Option<DispatchSlots>,
     /// Experimental findings from a closed list, such as `eliminated`, `zero_idiom`,
     /// `false_dependency`.
     pub tags: Vec<String>,
@@ -242,14 +246,15 @@ impl ReciprocalThroughput {
 impl InstrRow {
     /// What no survey writes: figures that contradict each other, or the outcome.
     pub(crate) fn find_contradiction(&self) -> Option<&'static str> {
-        let InstrRow { status, reason, latency, throughput, .. } = self;
-        let has_figures = !latency.is_empty() || throughput.is_some();
+        let InstrRow { status, reason, latency, throughput, slots, .. } = self;
+        let has_figures = !latency.is_empty() || throughput.is_some() || slots.is_some();
         match status {
             RowStatus::Measured if reason.is_some() => Some("it is measured, with a reason why it is not"),
             RowStatus::Skipped | RowStatus::Failed if has_figures => Some("it has figures, and was not measured"),
             _ => {
                 let latency = latency.iter().find_map(OperandLatency::find_contradiction);
-                latency.or_else(|| throughput.as_ref()?.find_contradiction())
+                let figures = latency.or_else(|| throughput.as_ref()?.find_contradiction());
+                figures.or_else(|| slots.as_ref()?.find_contradiction())
             }
         }
     }

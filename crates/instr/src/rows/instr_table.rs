@@ -111,8 +111,12 @@ pub(crate) fn refuse_line(line: u64, why: &str) -> BadList {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::experiments::slot_judgement::SlotVerdict;
+    use crate::rows::dispatch_slots::DispatchSlots;
     use crate::rows::instr_row::{LatencyBound, OperandLatency, RateMode, ReciprocalThroughput, RowStatus};
+    use cyclescope_core::statistics::Interval;
     use cyclescope_core::unit::Unit;
+    use cyclescope_measure::result::record::Quantity;
     use cyclescope_measure::result::record::SchemaLine;
 
     /// A cost with an interval of ±0.01.
@@ -133,6 +137,24 @@ pub(crate) mod tests {
             chain: format!("{from} to {to}"),
             regimes: None,
         }
+    }
+
+    /// Slots in the words of a table: `2`, `≤2`, `microcoded`, or nothing.
+    pub(crate) fn counted_slots(text: &str) -> Option<DispatchSlots> {
+        let (verdict, number) = match text.strip_prefix('≤') {
+            _ if text.is_empty() => return None,
+            _ if text == "microcoded" => (SlotVerdict::Microcoded, "30"),
+            Some(number) => (SlotVerdict::Upper, number),
+            None => (SlotVerdict::Exact, text),
+        };
+        let number: usize = number.parse().unwrap();
+        Some(DispatchSlots {
+            count: Quantity::new(Interval::with_margin(number as f64, 0.1), Unit::Slots),
+            verdict,
+            whole: (verdict != SlotVerdict::Microcoded).then_some(number),
+            fillers: Vec::new(),
+            why: (verdict != SlotVerdict::Exact).then(|| "a reason".to_string()),
+        })
     }
 
     /// A row with these latencies and this reciprocal throughput.
@@ -161,6 +183,7 @@ pub(crate) mod tests {
                 typical_modes: Vec::new(),
                 variants: Vec::new(),
             }),
+            slots: None,
             tags: Vec::new(),
             caveats: Vec::new(),
             repro: format!("cyclescope instr {name}"),

@@ -3,6 +3,7 @@
 mod best_program;
 mod chain_variations;
 pub(crate) mod constant_variants;
+pub mod dispatch_slots;
 pub mod explanation;
 pub mod instr_row;
 pub mod instr_table;

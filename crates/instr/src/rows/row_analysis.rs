@@ -2,6 +2,7 @@
 
 use super::instr_row::{InstrRow, LatencyBound, ReciprocalThroughput};
 use crate::experiments::experiment::ExperimentMeaning;
+use crate::experiments::filler_curves::FillerCurves;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes::{ModeEstimate, estimate_largest_mode, estimate_lowest_mode};
@@ -56,6 +57,8 @@ pub(crate) struct RowAnalysis<'a> {
     pub plan: &'a FormPlan,
     /// Costs of links in chains.
     pub link_costs: &'a LinkCosts,
+    /// The scale for dispatch slots.
+    pub filler_curves: &'a FillerCurves,
     /// Confidence level of the intervals.
     pub confidence: f64,
     /// Core cycles of a NOP: one over the width of the core.
@@ -197,7 +200,13 @@ pub(super) mod tests {
     fn passes_agree_if_the_two_fastest_do() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::default();
-        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
+        let analysis = RowAnalysis {
+            plan: &plan,
+            link_costs: &link_costs,
+            filler_curves: &FillerCurves::default(),
+            confidence: 0.95,
+            nop_cycles: 0.2,
+        };
         let disagree = |costs: &[f64], margin: f64| {
             let costs = costs.iter().map(|cost| Interval::with_margin(*cost, margin)).collect();
             analysis.find_disagreement(costs, 0.0, "x").is_some()

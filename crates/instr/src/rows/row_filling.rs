@@ -1,4 +1,5 @@
-//! Fills a row from its readings: the reciprocal throughput, the latencies, and variants by constants and operands.
+//! Fills a row from its readings: the reciprocal throughput, the dispatch slots, the latencies, and
+//! variants by constants and operands.
 
 use super::instr_row::{InstrRow, RowStatus};
 use super::row_analysis::RowAnalysis;
@@ -11,6 +12,7 @@ impl RowAnalysis<'_> {
         let throughput = self.estimate_throughput(passes, row);
         let rthroughput = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
+        row.slots = self.estimate_slots(passes, row);
         self.add_latencies(passes, rthroughput, row);
         self.add_constants(passes, row);
         self.add_operands(passes, rthroughput, row);
@@ -21,6 +23,7 @@ impl RowAnalysis<'_> {
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = RowStatus::Failed;
             row.reason = Some("no experiment gave a figure".to_string());
+            row.slots = None;
         }
     }
 }

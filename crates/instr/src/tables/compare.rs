@@ -26,6 +26,7 @@ pub use results::compare_results;
 pub use runs::read_runs;
 
 use super::reference::PublishedFigure;
+use crate::rows::dispatch_slots::DispatchSlots;
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
 use agreement::{CostSpan, SpanGap};
 use cyclescope_core::statistics::normal_quantile;
@@ -49,12 +50,19 @@ pub enum QuantityKind {
     LatencyUpper,
     /// A reciprocal throughput.
     Throughput,
+    /// A number of dispatch slots, exact or an upper bound. `microcoded` is not compared.
+    Slots,
 }
 
 impl QuantityKind {
     /// All kinds, in the order of a report.
-    pub(crate) const ALL: [QuantityKind; 4] =
-        [QuantityKind::LatencyExact, QuantityKind::LatencySum, QuantityKind::LatencyUpper, QuantityKind::Throughput];
+    pub(crate) const ALL: [QuantityKind; 5] = [
+        QuantityKind::LatencyExact,
+        QuantityKind::LatencySum,
+        QuantityKind::LatencyUpper,
+        QuantityKind::Throughput,
+        QuantityKind::Slots,
+    ];
 
     fn from_bound(bound: LatencyBound) -> QuantityKind {
         match bound {
@@ -103,10 +111,10 @@ pub struct ComparedSide {
     /// The figure. A published range has only the ends, a published upper bound only `high`.
     #[serde(flatten)]
     pub cost: Quantity,
-    /// The kind of a latency. Null for a reciprocal throughput, or if the table does not say.
+    /// The kind of a latency. Null for other quantities, or if the table does not say.
     pub bound: Option<LatencyBound>,
-    /// The chain of a latency, or the recipe of a reciprocal throughput. Null for a published
-    /// figure.
+    /// The chain of a latency, the recipe of a reciprocal throughput, or why slots are no exact
+    /// number. Null for a published figure.
     pub how: Option<String>,
     /// Reservations about the figure.
     pub caveats: Vec<Caveat>,
@@ -129,14 +137,20 @@ impl ComparedSide {
         ComparedSide { cost: throughput.cost, bound: None, how, caveats, written: None, line: None }
     }
 
-    fn from_published(figure: PublishedFigure, bound: Option<LatencyBound>, line: u64) -> ComparedSide {
+    fn from_slots(row: &InstrRow, slots: &DispatchSlots) -> ComparedSide {
+        let how = slots.why.clone();
+        let caveats = row.caveats.clone();
+        ComparedSide { cost: slots.count, bound: None, how, caveats, written: None, line: None }
+    }
+
+    fn from_published(figure: PublishedFigure, unit: Unit, bound: Option<LatencyBound>, line: u64) -> ComparedSide {
         let (low, high) = figure.range();
         let (value, low, high) = match figure {
             PublishedFigure::Exact(value) => (Some(value), None, None),
             PublishedFigure::AtMost(_) => (None, None, Some(high)),
             PublishedFigure::Range(..) => (None, Some(low), Some(high)),
         };
-        let cost = Quantity { value, low, high, unit: Unit::CoreCycles };
+        let cost = Quantity { value, low, high, unit };
         let written = Some(figure.to_string());
         ComparedSide { cost, bound, how: None, caveats: Vec::new(), written, line: Some(line) }
     }
@@ -161,15 +175,15 @@ pub struct QuantityDifference {
     pub encoding: String,
     /// The kind of quantity.
     pub quantity: QuantityKind,
-    /// The input of a latency. Null for a reciprocal throughput.
+    /// The input of a latency. Null for other quantities.
     pub from: Option<String>,
-    /// The output of a latency. Null for a reciprocal throughput.
+    /// The output of a latency. Null for other quantities.
     pub to: Option<String>,
     /// A's claim.
     pub a: ComparedSide,
     /// B's claim.
     pub b: ComparedSide,
-    /// Core cycles from the nearest end of B's range to that of A's.
+    /// Core cycles or slots from the nearest end of B's range to that of A's.
     pub difference: f64,
     /// The difference as a share of B's figure.
     pub relative: f64,
@@ -186,7 +200,7 @@ pub struct TableComparison {
     pub false_discovery_rate: Option<f64>,
     /// Counts of forms.
     pub forms: FormCounts,
-    /// Counts by kind: exact latencies first, then sums, upper bounds and throughput.
+    /// Counts by kind: exact latencies first, then sums, upper bounds, throughput and slots.
     pub quantities: Vec<QuantityTally>,
     /// The differences, largest relative difference first.
     #[serde(skip)]
@@ -349,6 +363,14 @@ pub(crate) fn pick_headline(row: &InstrRow) -> Option<&OperandLatency> {
 fn find_throughput(row: &InstrRow) -> Option<(&ReciprocalThroughput, f64)> {
     let throughput = row.throughput.as_ref()?;
     Some((throughput, throughput.cost.value?))
+}
+
+/// The dispatch slots of a row, and the range that they are in. `None` without a number.
+fn find_slots(row: &InstrRow) -> Option<(&DispatchSlots, CostSpan)> {
+    let slots = row.slots.as_ref()?;
+    let whole = slots.whole? as f64;
+    let low = if slots.exact_number().is_some() { whole } else { f64::NEG_INFINITY };
+    Some((slots, CostSpan { low, high: whole }))
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! summary.
 
 use super::compare::headline_latencies;
+use crate::rows::dispatch_slots::DispatchSlots;
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus, ThroughputVariant};
 use cyclescope_measure::study::text_table::{TextTable, format_quantity, json_word};
 
-const EXPORT_COLUMNS: [&str; 29] = [
+const EXPORT_COLUMNS: [&str; 33] = [
     "code",
     "mnemonic",
     "operands",
@@ -35,11 +36,15 @@ const EXPORT_COLUMNS: [&str; 29] = [
     "knee_instructions",
     "knee_low",
     "knee_high",
+    "slots",
+    "slots_low",
+    "slots_high",
+    "slots_verdict",
 ];
 
 /// One line per latency, with the reciprocal throughput repeated. A row without headline latencies
 /// has one line without a latency. Other constants have lines of their own, with the reciprocal
-/// throughput if it differs. Figures are core cycles. `compare` accepts the CSV file as a
+/// throughput if it differs. Figures are core cycles and slots. `compare` accepts the CSV file as a
 /// reference.
 pub fn build_latency_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
     let mut table = TextTable::new(EXPORT_COLUMNS);
@@ -79,6 +84,8 @@ fn build_record(
     let [fresh, fresh_low, fresh_high] = format_quantity(regimes.map(|regimes| &regimes.fresh));
     let [saturated, saturated_low, saturated_high] = format_quantity(regimes.map(|regimes| &regimes.saturated));
     let [knee, knee_low, knee_high] = format_quantity(regimes.map(|regimes| &regimes.knee));
+    let slots = row.slots.as_ref();
+    let [_, slots_low, slots_high] = format_quantity(slots.map(|slots| &slots.count));
     let caveats: Vec<String> = row.caveats.iter().map(|caveat| json_word(caveat.code)).collect();
     let status = match row.status {
         RowStatus::Measured => "measured",
@@ -115,12 +122,22 @@ fn build_record(
         knee,
         knee_low,
         knee_high,
+        slots.map(format_slots).unwrap_or_default(),
+        slots_low,
+        slots_high,
+        slots.map(|slots| json_word(slots.verdict)).unwrap_or_default(),
     ]
 }
 
-/// One line per measured row, in few columns. Figures are core cycles.
+/// The whole number of slots, as a published table writes it. Empty without one.
+fn format_slots(slots: &DispatchSlots) -> String {
+    let sign = if slots.exact_number().is_some() { "" } else { "<=" };
+    slots.whole.map_or(String::new(), |whole| format!("{sign}{whole}"))
+}
+
+/// One line per measured row, in few columns. Figures are core cycles and slots.
 pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
-    let mut table = TextTable::new(["instruction", "isa", "latency", "rthroughput", "tags"]);
+    let mut table = TextTable::new(["instruction", "isa", "latency", "rthroughput", "slots", "tags"]);
     table.columns[3].is_number = true;
     for row in rows.into_iter().filter(|row| row.status == RowStatus::Measured) {
         let instruction = format!("{} {}", row.mnemonic, row.operands);
@@ -130,6 +147,7 @@ pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> 
             row.isa.clone(),
             summarize_latencies(row),
             throughput.map_or("-".to_string(), format_cycles),
+            row.slots.as_ref().map_or("-".to_string(), DispatchSlots::summarize),
             row.tags.join(", "),
         ]);
     }
@@ -168,7 +186,7 @@ mod tests {
     use super::super::reference::ReferenceTable;
     use super::*;
     use crate::rows::instr_row::LatencyRegimes;
-    use crate::rows::instr_table::tests::{add, cost, latency, row};
+    use crate::rows::instr_table::tests::{add, cost, counted_slots, latency, row};
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::Quantity;
 
@@ -188,7 +206,13 @@ mod tests {
         skipped.reason = Some("privileged, \"of course\"".to_string());
         let mut masked = row("vaddps", "zmm{k}{z}, zmm, m32{1to16}", Vec::new(), 0.5);
         masked.tags = vec!["false_dependency".to_string(), "eliminated".to_string()];
-        vec![add(), row("sub", "r64, m64", latencies, 0.3333), skipped, masked]
+        masked.slots = counted_slots("≤2");
+        vec![
+            InstrRow { slots: counted_slots("1"), ..add() },
+            row("sub", "r64, m64", latencies, 0.3333),
+            skipped,
+            masked,
+        ]
     }
 
     fn exported() -> String {
@@ -207,11 +231,11 @@ mod tests {
         assert_eq!(
             lines[4],
             "sub_code,sub,\"r64, m64\",legacy,x64,measured,,mem_addr,op1,,,6.2500,6.2400,6.2600,upper,\
-             0.3333,0.3233,0.3433,,,,,,,,,,,"
+             0.3333,0.3233,0.3433,,,,,,,,,,,,,,,"
         );
         assert_eq!(
             lines[7],
-            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,,"
+            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,,,,,,"
         );
     }
 
@@ -222,16 +246,16 @@ mod tests {
         let none = Tolerance { cycles: 1e-4, cycles_below_one: 1e-4, share: 0.0 };
         let found = compare_with_reference(&rows(), &reference, none);
         let counts: Vec<[u64; 4]> = found.quantities.iter().map(|t| [t.agree, t.differ, t.only_a, t.only_b]).collect();
-        assert_eq!(counts, [[3, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0]]);
+        assert_eq!(counts, [[3, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0], [2, 0, 0, 0]]);
         assert_eq!([found.forms.both, found.forms.only_a, found.forms.only_b], [4, 0, 0]);
     }
 
     #[test]
     fn a_summary_lists_measured_rows() {
         let expected = [
-            ["add r64, r64", "x64", "1", "0.25", ""],
-            ["sub r64, m64", "x64", "op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2", "0.33", ""],
-            ["vaddps zmm{k}{z}, zmm, m32{1to16}", "x64", "-", "0.5", "false_dependency, eliminated"],
+            ["add r64, r64", "x64", "1", "0.25", "1", ""],
+            ["sub r64, m64", "x64", "op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2", "0.33", "-", ""],
+            ["vaddps zmm{k}{z}, zmm, m32{1to16}", "x64", "-", "0.5", "≤2", "false_dependency, eliminated"],
         ];
         assert_eq!(build_summary_table(&rows()).rows, expected);
     }
@@ -245,7 +269,10 @@ mod tests {
         let mut silent = row("sub", "r64", vec![none.clone()], 0.0);
         silent.throughput.as_mut().unwrap().cost = refused;
         let found = build_summary_table(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent]);
-        assert_eq!(found.rows, [["vpaddd xmm, xmm", "x64", "1…2", "0.5", ""], ["sub r64", "x64", "-", "-", ""]]);
+        assert_eq!(
+            found.rows,
+            [["vpaddd xmm, xmm", "x64", "1…2", "0.5", "-", ""], ["sub r64", "x64", "-", "-", "-", ""]]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads a published table, as a CSV file, to compare results with.
 //!
 //! The header names the columns in any order and case. Required are `mnemonic`, `operands`, and one
-//! of `latency_cycles` and `rthroughput_cycles`. Optional are `encoding`, `code`, `from` and `to`.
+//! of `latency_cycles`, `rthroughput_cycles` and `slots`. Optional are `encoding`, `code`, `from` and `to`.
 //! An empty field makes no claim. Lines that begin with `#` are comments. `variant` and `bound` are
 //! also read, so an export can serve as a reference. All other columns are ignored.
 
@@ -18,7 +18,7 @@ use cyclescope_measure::study::csv_list::csv_lines::CsvLines;
 use cyclescope_measure::study::csv_list::{BadList, csv_error};
 
 /// The columns that are read.
-const REFERENCE_COLUMNS: [&str; 10] = [
+const REFERENCE_COLUMNS: [&str; 11] = [
     "mnemonic",
     "operands",
     "encoding",
@@ -29,9 +29,10 @@ const REFERENCE_COLUMNS: [&str; 10] = [
     "bound",
     "latency_cycles",
     "rthroughput_cycles",
+    "slots",
 ];
 const REQUIRED_COLUMNS: [&str; 2] = ["mnemonic", "operands"];
-const FIGURE_COLUMNS: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
+const FIGURE_COLUMNS: [&str; 3] = ["latency_cycles", "rthroughput_cycles", "slots"];
 const ENCODINGS: [&str; 6] = ["legacy", "vex", "evex", "xop", "3dnow", "sequence"];
 
 /// One line of a published table.
@@ -55,6 +56,8 @@ pub struct ReferenceEntry {
     pub bound: Option<LatencyBound>,
     /// The reciprocal throughput in core cycles.
     pub throughput: Option<PublishedFigure>,
+    /// Dispatch slots: µops in the fused domain.
+    pub slots: Option<PublishedFigure>,
 }
 
 /// A published table.
@@ -118,7 +121,7 @@ impl ReferenceColumns {
             return Err(header_error(text, suggest_column(&meant(&missing))));
         }
         if !FIGURE_COLUMNS.into_iter().any(has) {
-            let text = format!("there is no column `{}` or `{}`", FIGURE_COLUMNS[0], FIGURE_COLUMNS[1]);
+            let text = format!("there is no column `{}`", FIGURE_COLUMNS.join("` or `"));
             return Err(header_error(text, suggest_column(&meant(&FIGURE_COLUMNS))));
         }
         let warnings = meant(&REFERENCE_COLUMNS)
@@ -141,7 +144,7 @@ impl ReferenceColumns {
         let figure = |name: &str| match field(name) {
             None => Ok(None),
             Some(text) => PublishedFigure::parse(text).map(Some).ok_or_else(|| {
-                let message = format!("`{text}` in column `{name}` is not a number of core cycles");
+                let message = format!("`{text}` in column `{name}` is not a number");
                 wrong(message, "write it as 3, 3.5, <=7 or 14-18, or leave it empty")
             }),
         };
@@ -157,9 +160,9 @@ impl ReferenceColumns {
         };
         let bound = field("bound").and_then(parse_bound);
         // A variant has other operands than a published figure.
-        let (latency, throughput) = match field("variant") {
-            Some(_) => (None, None),
-            None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
+        let (latency, throughput, slots) = match field("variant") {
+            Some(_) => (None, None, None),
+            None => (figure("latency_cycles")?, figure("rthroughput_cycles")?, figure("slots")?),
         };
         let (mnemonic, operands) = spell_form(name, field("operands").unwrap_or_default());
         Ok(ReferenceEntry {
@@ -176,6 +179,7 @@ impl ReferenceColumns {
             ),
             bound,
             throughput,
+            slots,
         })
     }
 }

@@ -24,6 +24,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     decoders: false,
     regimes: false,
     constants: true,
+    slots: false,
 };
 /// One of this many forms with a constant is measured.
 const SAMPLE: usize = 60;

@@ -13,6 +13,7 @@ mod regimes;
 mod score;
 mod sequences;
 mod simulated_costs;
+mod slots;
 
 use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
 use cyclescope_code::clock::Clock;
@@ -40,6 +41,7 @@ const EFFORT: SurveyEffort = SurveyEffort {
     decoders: false,
     regimes: true,
     constants: false,
+    slots: false,
 };
 /// A normal run measures one of this many forms.
 const SAMPLE: usize = 40;

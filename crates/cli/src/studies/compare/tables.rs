@@ -128,6 +128,7 @@ fn kind_name(kind: QuantityKind) -> &'static str {
         QuantityKind::LatencySum => "latency, sum",
         QuantityKind::LatencyUpper => "latency, upper",
         QuantityKind::Throughput => "rthroughput",
+        QuantityKind::Slots => "slots",
     }
 }
 

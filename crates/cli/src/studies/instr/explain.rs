@@ -6,7 +6,9 @@ use crate::output::report_words::{format_quantity, to_one_line};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
-use cyclescope::study::instr::rows::explanation::{PassSpread, ProgramTrial, ShortChainCost, explain_row};
+use cyclescope::study::instr::rows::explanation::{
+    PassSpread, ProgramTrial, ShortChainCost, explain_row, explain_slots,
+};
 use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyRegimes};
 use cyclescope::study::instr::survey::{FormOutcome, FormSurvey};
 use serde::Serialize;
@@ -57,7 +59,11 @@ fn measure_form(
         })
         .collect();
     let trials = match survey.plan_form(form) {
-        Ok(plan) => explain_row(&row, &plan, &survey.link_costs, &passes, survey.confidence),
+        Ok(plan) => {
+            let mut trials = explain_row(&row, &plan, &survey.link_costs, &passes, survey.confidence);
+            trials.extend(explain_slots(&row, &plan, &survey.filler_curves, &passes));
+            trials
+        }
         Err(_) => Vec::new(),
     };
     Ok((row, trials))
@@ -78,6 +84,11 @@ fn print_explanation(row: &InstrRow, trials: &[ProgramTrial], output: &mut Outpu
                 modes.map(|mode| format!("{} ({:.0} %)", mode.cycles, 100.0 * mode.share)).collect();
             page.print_row("typical", &format!("{typical} core cycles; rounds by rate: {}", modes.join(", ")))?;
         }
+    }
+    if let Some(slots) = &row.slots {
+        let why = slots.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let measured = format_quantity(&slots.count);
+        page.print_row("slots", &format!("{}, measured {measured}{why}", slots.summarize()))?;
     }
     for latency in &row.latency {
         let variant = latency.variant.as_ref().map_or(String::new(), |variant| format!(", {variant}"));

@@ -5,6 +5,7 @@ use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{format_count, format_quantity, interval_reach, to_one_line};
 use crate::output::{Failure, Output, wrap_text};
 use comfy_table::CellAlignment;
+use cyclescope::study::instr::experiments::slot_judgement::SlotVerdict;
 use cyclescope::study::instr::forms::skip::SkipReason;
 use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus};
 use cyclescope::study::instr::tables::compare::headline_latencies;
@@ -12,9 +13,11 @@ use cyclescope::study::instr::tables::summary::{FormTally, NamedTally, ReasonCou
 use std::collections::HashMap;
 
 /// Widths of the columns. With the numbers, they fill a line.
-const INSTRUCTION_WIDTH: usize = 26;
+const INSTRUCTION_WIDTH: usize = 23;
 const LATENCY_WIDTH: usize = 20;
-const TAGS_WIDTH: usize = 16;
+const TAGS_WIDTH: usize = 12;
+/// How the column of slots shows that a form takes groups of slots of its own.
+const MICROCODED: &str = "mc";
 /// Maximum number of footnotes and skipped rows shown.
 const NOTES_MOST: usize = 20;
 const SKIPPED_ROWS_MOST: usize = 20;
@@ -31,9 +34,9 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
         names.entry(row_name(row)).or_default().push(&row.encoding);
     }
     let mut notes = Footnotes::default();
-    let mut lines = new_table(&["instruction", "latency", "rthroughput", "tags"]);
-    for column in [1, 3] {
-        lines.column_mut(column).expect("there are four").set_cell_alignment(CellAlignment::Left);
+    let mut lines = new_table(&["instruction", "latency", "rthroughput", "slots", "tags"]);
+    for column in [1, 4] {
+        lines.column_mut(column).expect("there are five").set_cell_alignment(CellAlignment::Left);
     }
     for row in &shown {
         let code = match names[&row_name(row)].as_slice() {
@@ -49,6 +52,7 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
             wrap_cell(&format!("{}{code}", row_name(row)), INSTRUCTION_WIDTH),
             wrap_cell(&format_latency(row), LATENCY_WIDTH),
             throughput,
+            slots_cell(row),
             wrap_cell(&tags_cell(row, &mut notes), TAGS_WIDTH),
         ]);
         for line in constant_lines(row) {
@@ -68,7 +72,7 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
 
 /// Lines for constants with other figures than the headline's; constants with the same figures
 /// share a line.
-fn constant_lines(row: &InstrRow) -> Vec<[String; 4]> {
+fn constant_lines(row: &InstrRow) -> Vec<[String; 5]> {
     let mut groups: Vec<([String; 2], Vec<&str>)> = Vec::new();
     for name in &row.tried {
         let of = row.latency.iter().filter(|latency| latency.variant.as_ref() == Some(name));
@@ -87,7 +91,7 @@ fn constant_lines(row: &InstrRow) -> Vec<[String; 4]> {
     }
     let line = |([latency, rate], names): ([String; 2], Vec<&str>)| {
         let name = wrap_text(&list_constants(&names), INSTRUCTION_WIDTH - 2).join("\n  ");
-        [format!("  {name}"), wrap_cell(&latency, LATENCY_WIDTH), rate, String::new()]
+        [format!("  {name}"), wrap_cell(&latency, LATENCY_WIDTH), rate, String::new(), String::new()]
     };
     groups.into_iter().map(line).collect()
 }
@@ -128,8 +132,12 @@ fn print_legend(page: &mut TextPage, shown: &[&InstrRow]) -> Result<(), Failure>
                     part can be negative.";
         print_note(page, text)?;
     }
-    if has(LatencyBound::Upper) {
+    let bounded = |row: &&InstrRow| slots_cell(row).starts_with('≤');
+    if has(LatencyBound::Upper) || shown.iter().any(bounded) {
         print_note(page, "≤: an upper bound.")?;
+    }
+    if shown.iter().any(|row| slots_cell(row) == MICROCODED) {
+        print_note(page, "mc: microcoded, or it holds dispatch up; it takes groups of slots of its own.")?;
     }
     if shown.iter().any(|row| headline_latencies(row).any(|latency| latency.regimes.is_some())) {
         let text = "a…b: a in a short chain, which fits in the scheduler, b in a long one; --explain shows their \
@@ -205,6 +213,15 @@ pub fn format_short(value: f64) -> String {
     let text = text.trim_end_matches('0').trim_end_matches('.');
     // Noise can turn zero into a tiny negative number.
     if text == "-0" { "0".to_string() } else { text.to_string() }
+}
+
+/// The word for slots in a narrow column.
+fn slots_cell(row: &InstrRow) -> String {
+    match &row.slots {
+        None => "-".to_string(),
+        Some(slots) if slots.verdict == SlotVerdict::Microcoded => MICROCODED.to_string(),
+        Some(slots) => slots.summarize(),
+    }
 }
 
 fn tags_cell(row: &InstrRow, notes: &mut Footnotes) -> String {

@@ -2,11 +2,12 @@
 
 use super::agreement::{CostSpan, SpanGap, Tolerance};
 use super::{
-    ComparedSide, QuantityKind, QuantityPairing, SideClaim, TableComparison, find_throughput, headline_latencies,
-    pick_headline,
+    ComparedSide, QuantityKind, QuantityPairing, SideClaim, TableComparison, find_slots, find_throughput,
+    headline_latencies, pick_headline,
 };
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use crate::tables::reference::{PublishedFigure, ReferenceEntry, ReferenceTable, spell_form};
+use cyclescope_core::unit::Unit;
 use std::collections::{HashMap, HashSet};
 
 /// Compares each row of A with every line of the table that matches it. A line without a code or an
@@ -63,6 +64,7 @@ struct RowCoverage {
     latency: bool,
     pairs: HashSet<(String, String)>,
     throughput: bool,
+    slots: bool,
 }
 
 /// A row's index (or no index, with the line's key) and a claim about a quantity.
@@ -111,6 +113,12 @@ impl ReferenceMatcher {
                 self.compare_throughput(row, entry, figure);
             }
         }
+        if let Some(figure) = entry.slots {
+            covered.slots = true;
+            if self.said.insert((Some(place), format!("{} slots {figure}", entry.operands))) {
+                self.compare_slots(row, entry, figure);
+            }
+        }
     }
 
     fn compare_latency(&mut self, row: &InstrRow, entry: &ReferenceEntry, figure: PublishedFigure) {
@@ -133,7 +141,10 @@ impl ReferenceMatcher {
         if let Some(repeated) = claim_repeated(row, latency).filter(|_| entry.pair.is_none()) {
             ours = nearer_claim(ours, repeated, to_span(figure));
         }
-        let theirs = SideClaim { side: ComparedSide::from_published(figure, bound, entry.line), span: to_span(figure) };
+        let theirs = SideClaim {
+            side: ComparedSide::from_published(figure, Unit::CoreCycles, bound, entry.line),
+            span: to_span(figure),
+        };
         self.comparison.judge_pair(&pairing, ours, theirs);
     }
 
@@ -144,8 +155,22 @@ impl ReferenceMatcher {
         };
         let pairing = QuantityPairing { row, kind: QuantityKind::Throughput, pair: None };
         let ours = SideClaim { side: ComparedSide::from_throughput(row, ours), span: CostSpan::from_value(value) };
-        let theirs = SideClaim { side: ComparedSide::from_published(figure, None, entry.line), span: to_span(figure) };
+        let theirs = SideClaim {
+            side: ComparedSide::from_published(figure, Unit::CoreCycles, None, entry.line),
+            span: to_span(figure),
+        };
         self.comparison.judge_pair(&pairing, ours, theirs);
+    }
+
+    fn compare_slots(&mut self, row: &InstrRow, entry: &ReferenceEntry, figure: PublishedFigure) {
+        let Some((slots, span)) = find_slots(row) else {
+            self.comparison.tally_mut(QuantityKind::Slots).only_b += 1;
+            return;
+        };
+        let pairing = QuantityPairing { row, kind: QuantityKind::Slots, pair: None };
+        let ours = SideClaim { side: ComparedSide::from_slots(row, slots), span };
+        let side = ComparedSide::from_published(figure, Unit::Slots, None, entry.line);
+        self.comparison.judge_pair(&pairing, ours, SideClaim { side, span: to_span(figure) });
     }
 
     /// Counts the claims of a line that matches no row.
@@ -156,7 +181,8 @@ impl ReferenceMatcher {
         });
         let throughput =
             entry.throughput.map(|figure| (QuantityKind::Throughput, format!("{key} throughput {figure}")));
-        for (kind, saying) in latency.into_iter().chain(throughput) {
+        let slots = entry.slots.map(|figure| (QuantityKind::Slots, format!("{key} slots {figure}")));
+        for (kind, saying) in latency.into_iter().chain(throughput).chain(slots) {
             let new = self.said.insert((None, saying));
             self.comparison.tally_mut(kind).only_b += u64::from(new);
         }
@@ -171,6 +197,9 @@ impl ReferenceMatcher {
         }
         if !covered.throughput && find_throughput(row).is_some() {
             self.comparison.tally_mut(QuantityKind::Throughput).only_a += 1;
+        }
+        if !covered.slots && find_slots(row).is_some() {
+            self.comparison.tally_mut(QuantityKind::Slots).only_a += 1;
         }
         // A figure without operands covers the whole row.
         if covered.latency {
@@ -237,8 +266,7 @@ fn to_span(figure: PublishedFigure) -> CostSpan {
 mod tests {
     use super::*;
     use crate::rows::instr_row::LatencyRegimes;
-    use crate::rows::instr_table::tests::{add, cost, latency, row};
-    use cyclescope_core::unit::Unit;
+    use crate::rows::instr_table::tests::{add, cost, counted_slots, latency, row};
     use cyclescope_measure::result::record::Quantity;
 
     fn compare(rows: &[InstrRow], csv: &str) -> TableComparison {
@@ -253,6 +281,15 @@ mod tests {
 
     fn forms(comparison: &TableComparison) -> [u64; 3] {
         [comparison.forms.both, comparison.forms.only_a, comparison.forms.only_b]
+    }
+
+    #[test]
+    fn published_slots_are_compared_with_numbers_and_bounds() {
+        let rows = ["1", "2", "≤2", "microcoded", ""]
+            .map(|slots| InstrRow { slots: counted_slots(slots), ..row(&format!("x{slots}"), "", Vec::new(), 1.0) });
+        let csv = "mnemonic,operands,slots\nx1,,1\nx2,,1\nx≤2,,1\nxmicrocoded,,6\n";
+        assert_eq!(counts(&compare(&rows, csv), QuantityKind::Slots), [2, 1, 0, 1]);
+        assert_eq!(counts(&compare(&rows, "mnemonic,operands,slots\ny,,1\n"), QuantityKind::Slots), [0, 0, 3, 1]);
     }
 
     /// An addition from memory, with an exact latency, an upper bound and a sum.

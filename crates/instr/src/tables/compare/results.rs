@@ -2,7 +2,8 @@
 
 use super::agreement::{CostSpan, Tolerance};
 use super::{
-    ComparedSide, QuantityKind, QuantityPairing, SideClaim, TableComparison, find_throughput, headline_latencies,
+    ComparedSide, QuantityKind, QuantityPairing, SideClaim, TableComparison, find_slots, find_throughput,
+    headline_latencies,
 };
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
 use std::collections::HashMap;
@@ -19,11 +20,13 @@ pub fn compare_results(a: &[InstrRow], b: &[InstrRow], tolerance: Tolerance) -> 
         }
         compare_latencies(&mut comparison, Some(row), other);
         compare_throughputs(&mut comparison, Some(row), other);
+        compare_slots(&mut comparison, Some(row), other);
     }
     comparison.forms.only_b = left.len() as u64;
     for row in left.into_values() {
         compare_latencies(&mut comparison, None, Some(row));
         compare_throughputs(&mut comparison, None, Some(row));
+        compare_slots(&mut comparison, None, Some(row));
     }
     comparison.keep_significant().sort_worst_first()
 }
@@ -92,10 +95,25 @@ fn compare_throughputs(comparison: &mut TableComparison, a: Option<&InstrRow>, b
     }
 }
 
+fn compare_slots(comparison: &mut TableComparison, a: Option<&InstrRow>, b: Option<&InstrRow>) {
+    let claim = |row: &InstrRow| {
+        let (slots, span) = find_slots(row)?;
+        Some(SideClaim { side: ComparedSide::from_slots(row, slots), span })
+    };
+    match (a.and_then(claim), b.and_then(claim), a) {
+        (Some(ours), Some(theirs), Some(row)) => {
+            comparison.judge_pair(&QuantityPairing { row, kind: QuantityKind::Slots, pair: None }, ours, theirs);
+        }
+        (Some(_), _, _) => comparison.tally_mut(QuantityKind::Slots).only_a += 1,
+        (None, Some(_), _) => comparison.tally_mut(QuantityKind::Slots).only_b += 1,
+        (None, None, _) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::instr_table::tests::{add, latency, row};
+    use crate::rows::instr_table::tests::{add, counted_slots, latency, row};
 
     fn tally(comparison: &TableComparison, kind: QuantityKind) -> [u64; 6] {
         let tally = comparison.quantities.iter().find(|tally| tally.kind == kind).unwrap();
@@ -113,6 +131,20 @@ mod tests {
         assert_eq!(tally(&found, QuantityKind::LatencyExact), [2, 0, 0, 0, 2, 2]);
         assert_eq!(tally(&found, QuantityKind::Throughput), [2, 0, 0, 0, 2, 2]);
         assert_eq!((found.forms.both, found.differences.len()), (2, 0));
+    }
+
+    #[test]
+    fn slots_are_compared_as_whole_numbers_and_bounds() {
+        let with = |slots: &[&str]| -> Vec<InstrRow> {
+            let one = |(number, slots): (usize, &&str)| {
+                let slots = counted_slots(slots);
+                InstrRow { slots, ..row(&format!("x{number}"), "", Vec::new(), 1.0) }
+            };
+            slots.iter().enumerate().map(one).collect()
+        };
+        let found = compare(&with(&["1", "1", "≤2", "2", "microcoded", "1"]), &with(&["1", "2", "1", "≤3", "4", ""]));
+        assert_eq!(tally(&found, QuantityKind::Slots)[..4], [3, 1, 1, 1]);
+        assert_eq!((found.differences[0].quantity, found.differences[0].difference), (QuantityKind::Slots, -1.0));
     }
 
     /// Rows with one throughput each, with a margin.
@@ -140,7 +172,7 @@ mod tests {
         let (a, b, c) = (simulated(0), simulated(0), simulated(20));
         let rows = |values: &[f64]| rates(values.iter().copied(), 0.1);
         let same = compare(&rows(&a), &rows(&b));
-        let counts = same.quantities.last().unwrap();
+        let counts = &same.quantities[3];
         assert!(same.differences.len() <= 1 && counts.unclear > 1000, "{counts:?}");
         let found = compare(&rows(&a), &rows(&c));
         let is_shifted = |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
@@ -156,7 +188,7 @@ mod tests {
         let cost = &mut single[0].throughput.as_mut().unwrap().cost;
         (cost.low, cost.high) = (None, None);
         let found = compare(&one(1.0, 0.1), &single);
-        assert_eq!((found.differences.len(), found.quantities.last().unwrap().unclear), (0, 1));
+        assert_eq!((found.differences.len(), found.quantities[3].unclear), (0, 1));
     }
 
     #[test]

@@ -110,6 +110,7 @@ pub fn read_runs(content: &[u8]) -> Result<Vec<InstrRow>, BadList> {
                 typical_modes: Vec::new(),
                 variants: Vec::new(),
             }),
+            slots: None,
             tags: Vec::new(),
             caveats: line.caveats,
             repro: line.repro,

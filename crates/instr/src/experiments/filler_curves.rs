@@ -1,0 +1,233 @@
+//! How long fillers alone take: the scale on which dispatch slots are counted.
+//!
+//! A body that takes as long as a loop of n fillers takes n slots. So a curve over the number of
+//! fillers turns core cycles into slots, including what a loop's end costs and what long loops lose.
+//! A kind of filler is trusted if it is as fast as the fastest kind: then nothing but the slots
+//! limits it. NOPs are no measure of what is fastest, because some cores pack them.
+
+use super::modes::find_lowest_mode;
+use super::program_reading::ProgramReading;
+use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
+use crate::bodies::slot_filler::{FillerRegisters, SlotFiller};
+use cyclescope_code::program::VectorSetup;
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::features::CpuFeatures;
+use cyclescope_core::random::Random;
+use cyclescope_exec::Executor;
+use cyclescope_measure::sibling::SiblingPolicy;
+use iced_x86::CpuidFeature;
+use serde::{Deserialize, Serialize};
+
+/// Numbers of fillers in a loop.
+const COUNTS: [usize; 10] = [24, 48, 72, 96, 120, 144, 192, 240, 320, 480];
+/// The two of them whose difference shows the rate.
+const RATE_COUNTS: [usize; 2] = [48, 96];
+/// Fillers that are slower than the fastest by more than this share have another limit.
+const RATE_SHARE: f64 = 0.03;
+/// Layouts in a sweep, and rounds of each.
+const SWEEP_SIZE: TimingSize = TimingSize { layouts: 4, warm_up: 1, rounds: 4 };
+/// Approximate core cycles of the shortest call, if a core dispatches this many in a cycle.
+const CALL_CYCLES: usize = 8_000;
+const USUAL_WIDTH: usize = 6;
+/// Sweeps are repeated until each loop has this many layouts with an idle sibling.
+const LAYOUTS_LEAST: usize = 4;
+const SWEEP_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 9, ..SiblingPolicy::USUAL };
+
+/// Times of loops of fillers of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FillerCurve {
+    /// The kind of filler.
+    pub filler: SlotFiller,
+    /// Whether vector fillers are VEX code.
+    pub vex: bool,
+    /// Numbers of fillers in ascending order, and core cycles of an iteration.
+    pub points: Vec<(usize, f64)>,
+}
+
+impl FillerCurve {
+    /// Fillers per core cycle. `None` without both figures.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let cycles = |wanted: usize| self.points.iter().find(|(count, _)| *count == wanted).map(|(_, cycles)| *cycles);
+        let [few, many] = RATE_COUNTS;
+        let rate = (many - few) as f64 / (cycles(many)? - cycles(few)?);
+        (rate > 0.0 && rate.is_finite()).then_some(rate)
+    }
+
+    /// The number of fillers that take as long as this many core cycles.
+    pub(crate) fn count_slots(&self, cycles: f64) -> f64 {
+        let last = self.points.len().saturating_sub(2);
+        let above = |at: &usize| self.points[at + 1].1 >= cycles;
+        let at = (0..last).find(above).unwrap_or(last);
+        let [(few, least), (many, most)] = [self.points[at], self.points[at + 1]];
+        few as f64 + (cycles - least) / (most - least) * (many - few) as f64
+    }
+
+    /// Whether a machine may have this curve: more fillers take longer.
+    fn is_possible(&self) -> bool {
+        let rising = |pair: &[(usize, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
+        self.points.len() > 1 && self.points[0].1 > 0.0 && self.points.windows(2).all(rising)
+    }
+}
+
+/// The curves of all kinds of fillers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<FillerCurve>", into = "Vec<FillerCurve>")]
+pub struct FillerCurves {
+    curves: Vec<FillerCurve>,
+    /// The least time for each number of fillers, of all trusted kinds but NOPs.
+    fastest: Option<FillerCurve>,
+}
+
+impl From<Vec<FillerCurve>> for FillerCurves {
+    fn from(curves: Vec<FillerCurve>) -> FillerCurves {
+        let mut all = FillerCurves { curves, fastest: None };
+        all.fastest = all.find_fastest();
+        all
+    }
+}
+
+impl From<FillerCurves> for Vec<FillerCurve> {
+    fn from(all: FillerCurves) -> Vec<FillerCurve> {
+        all.curves
+    }
+}
+
+impl FillerCurves {
+    /// Measures the curves.
+    pub(crate) fn measure(
+        timer: &ProgramTimer,
+        executor: &mut dyn Executor,
+        features: &CpuFeatures,
+        random: &mut Random,
+    ) -> Result<FillerCurves, RunError> {
+        let has_vex = features.find_missing(&[CpuidFeature::AVX]).is_empty();
+        let mut curves = Vec::new();
+        for vex in [false, true].into_iter().take(1 + usize::from(has_vex)) {
+            curves.extend(measure_curves(timer, executor, vex, random)?);
+        }
+        Ok(FillerCurves::from(curves))
+    }
+
+    /// The scale: no fillers are faster than this.
+    pub(crate) fn fastest(&self) -> Option<&FillerCurve> {
+        self.fastest.as_ref()
+    }
+
+    fn find_fastest(&self) -> Option<FillerCurve> {
+        let is_trusted = |curve: &&FillerCurve| {
+            curve.filler != SlotFiller::Nop && self.list_trusted(curve.vex).contains(&curve.filler)
+        };
+        let trusted: Vec<&FillerCurve> = self.curves.iter().filter(is_trusted).collect();
+        let least = |count: usize| {
+            let points = trusted.iter().flat_map(|curve| &curve.points).filter(|point| point.0 == count);
+            points.map(|point| point.1).min_by(f64::total_cmp)
+        };
+        let points = COUNTS.into_iter().filter_map(|count| Some((count, least(count)?))).collect();
+        let fastest = FillerCurve { points, ..(*trusted.first()?).clone() };
+        fastest.is_possible().then_some(fastest)
+    }
+
+    /// The curve of a kind of filler.
+    fn find_curve(&self, filler: SlotFiller, vex: bool) -> Option<&FillerCurve> {
+        self.curves.iter().find(|curve| (curve.filler, curve.vex) == (filler, vex))
+    }
+
+    /// Slots per core cycle: the rate of the fastest fillers but NOPs. `None` without any.
+    pub fn width(&self) -> Option<f64> {
+        let counted = self.curves.iter().filter(|curve| curve.filler != SlotFiller::Nop);
+        counted.filter_map(FillerCurve::rate).max_by(f64::total_cmp)
+    }
+
+    /// The kinds of fillers that only the slots limit, the most trusted first.
+    pub(crate) fn list_trusted(&self, vex: bool) -> Vec<SlotFiller> {
+        let Some(width) = self.width() else { return Vec::new() };
+        let is_full = |rate: f64| (rate / width - 1.0).abs() <= RATE_SHARE;
+        let trusted =
+            |filler: &SlotFiller| self.find_curve(*filler, vex).and_then(FillerCurve::rate).is_some_and(is_full);
+        SlotFiller::ALL.into_iter().filter(trusted).collect()
+    }
+
+    /// Whether a machine may have these curves.
+    pub fn is_possible(&self) -> bool {
+        self.curves.iter().all(FillerCurve::is_possible)
+    }
+}
+
+/// Measures the curves of all kinds of fillers. Kinds without figures are left out.
+fn measure_curves(
+    timer: &ProgramTimer,
+    executor: &mut dyn Executor,
+    vex: bool,
+    random: &mut Random,
+) -> Result<Vec<FillerCurve>, RunError> {
+    let registers = FillerRegisters::without_form(vex);
+    let mut programs = Vec::new();
+    for filler in SlotFiller::ALL {
+        let codes = filler.encode_fillers(&registers).expect("fillers can be encoded");
+        for count in COUNTS {
+            let period: Vec<u8> = codes.iter().cycle().take(count).flatten().copied().collect();
+            let world = Snippet::new(period.clone(), Vec::new(), "").outline(true).world;
+            let program = timer.build_program(world, &[], &period, 1);
+            let loops = (CALL_CYCLES * USUAL_WIDTH / count) as u64;
+            programs.push(LoopedProgram { program, copies: 1, loops });
+        }
+    }
+    let vectors = if vex { VectorSetup::Ymm } else { VectorSetup::Legacy };
+    let surroundings = TimingSurroundings { touches_memory: true, vectors, ..TimingSurroundings::default() };
+    let mut readings = vec![ProgramReading::default(); programs.len()];
+    let mut retries = SWEEP_RETRY_POLICY.start_retries();
+    loop {
+        let timings = timer.time_programs(executor, &programs, SWEEP_SIZE, surroundings, random)?;
+        for layout in &timings {
+            readings.iter_mut().zip(layout).for_each(|(reading, timing)| reading.add_rate_layout(timing));
+        }
+        let is_known = |reading: &ProgramReading| reading.cycles.len() >= LAYOUTS_LEAST;
+        if readings.iter().all(is_known) || !retries.use_retry() {
+            break;
+        }
+    }
+    let curve = |(filler, readings): (SlotFiller, &[ProgramReading])| {
+        let point =
+            |(count, reading): (usize, &ProgramReading)| Some((count, find_lowest_mode(&reading.cycles)?.value));
+        FillerCurve { filler, vex, points: COUNTS.into_iter().zip(readings).filter_map(point).collect() }
+    };
+    let curves = SlotFiller::ALL.into_iter().zip(readings.chunks(COUNTS.len())).map(curve);
+    Ok(curves.filter(FillerCurve::is_possible).collect())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Curves of fillers with these rates, and one slot for the end of a loop.
+    pub(crate) fn curves_with_rates(rates: &[(SlotFiller, f64)]) -> FillerCurves {
+        let curve = |(filler, rate): &(SlotFiller, f64)| FillerCurve {
+            filler: *filler,
+            vex: false,
+            points: COUNTS.map(|count| (count, (count + 1) as f64 / rate)).to_vec(),
+        };
+        FillerCurves::from(rates.iter().map(curve).collect::<Vec<FillerCurve>>())
+    }
+
+    #[test]
+    fn a_curve_counts_slots_between_and_beyond_its_points() {
+        let curves = curves_with_rates(&[(SlotFiller::Move, 8.0)]);
+        let curve = curves.fastest().unwrap();
+        for slots in [3.0, 24.0, 100.0, 480.0, 600.0] {
+            assert!((curve.count_slots((slots + 1.0) / 8.0) - slots).abs() < 1e-9);
+        }
+        assert!((curve.rate().unwrap() - 8.0).abs() < 1e-9 && curve.is_possible());
+    }
+
+    #[test]
+    fn fillers_with_another_limit_are_not_trusted() {
+        let rates = [(SlotFiller::ZeroIdiom, 5.0), (SlotFiller::Blend, 7.9), (SlotFiller::Move, 8.0)];
+        let curves = curves_with_rates(&rates);
+        assert_eq!(curves.list_trusted(false), [SlotFiller::Blend, SlotFiller::Move]);
+        assert_eq!(curves.fastest().unwrap().points[0], (24, 25.0 / 8.0), "the fastest kind is the scale");
+        let packed = [(SlotFiller::Move, 8.0), (SlotFiller::Nop, 12.0)];
+        assert_eq!(curves_with_rates(&packed).list_trusted(false), [SlotFiller::Move]);
+        assert!(FillerCurves::default().list_trusted(false).is_empty());
+    }
+}

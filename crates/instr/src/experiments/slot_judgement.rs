@@ -1,0 +1,259 @@
+//! From the times of bodies with instances and fillers to the number of dispatch slots.
+//!
+//! No core runs a body faster than its slots permit, and some lose slots between groups. So the
+//! fastest body proves an upper bound. It is the number if two kinds of fillers, each in two
+//! numbers, come to the same whole number: then nothing but the slots limits them.
+
+use super::filler_curves::FillerCurves;
+use super::modes::find_lowest_mode;
+use crate::bodies::slot_body::SlotShape;
+use crate::bodies::slot_filler::SlotFiller;
+use cyclescope_core::statistics::Interval;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Slots by which a body may seem faster than it is.
+const ERROR_SLOTS: f64 = 0.25;
+/// The same as a share of the fillers after an instance: times have an error of some tenths of a per
+/// cent.
+const ERROR_SHARE: f64 = 0.004;
+/// Slots per instance that a core may lose between groups while its number is still certain.
+const LOST_SLOTS: f64 = 0.75;
+/// A large number holds if it falls by less than this share of the fillers that are added. If something
+/// other than the slots limits a body, it falls by all of them.
+const FALL_SHARE: f64 = 0.5;
+/// From this number on, a core may dispatch an instruction in groups of its own.
+const GROUP_LEAST: usize = 3;
+/// If so, the fillers in front of it leave the rest of their group empty, almost a whole one for some
+/// numbers of fillers. That is so if two numbers lose more than this share of a group.
+const GROUP_SHARE: f64 = 0.4;
+/// A larger number is no small one.
+pub(crate) const SMALL_SLOTS: usize = 8;
+
+/// What is known about the slots of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlotVerdict {
+    /// The number is certain.
+    Exact,
+    /// At most this number.
+    Upper,
+    /// It takes groups of slots of its own, as microcode does and what holds dispatch up.
+    Microcoded,
+    /// No number was found.
+    Unclear,
+}
+
+/// Core cycles of one body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotReading {
+    /// Its instances and fillers.
+    pub shape: SlotShape,
+    /// Instructions that each instance needs.
+    pub extra: usize,
+    /// Core cycles of an iteration, by layout.
+    pub cycles: Vec<f64>,
+    /// The same without the instances, if these need other instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Vec<f64>>,
+}
+
+impl SlotReading {
+    /// Slots per period of a body with these times, without its fillers.
+    fn count_beside_fillers(&self, cycles: &[f64], curves: &FillerCurves) -> Option<Interval> {
+        let curve = curves.fastest()?;
+        let taken = find_lowest_mode(cycles)?;
+        let slots = |cycles: f64| curve.count_slots(cycles) / self.shape.copies as f64 - self.shape.fillers as f64;
+        Some(Interval { value: slots(taken.value), low: slots(taken.low), high: slots(taken.high) })
+    }
+}
+
+/// Slots of an instance by each reading. What an instance needs takes the least of all controls: they
+/// too can only lose slots. `None` without figures.
+pub(crate) fn estimate_all_slots(curves: &FillerCurves, readings: &[SlotReading]) -> Vec<Option<Interval>> {
+    let controls =
+        readings.iter().filter_map(|reading| reading.count_beside_fillers(reading.control.as_ref()?, curves));
+    let extra = controls.map(|slots| slots.value).min_by(f64::total_cmp);
+    let estimate = |reading: &SlotReading| {
+        let extra = if reading.control.is_some() { extra? } else { 0.0 };
+        let Interval { value, low, high } = reading.count_beside_fillers(&reading.cycles, curves)?;
+        Some(Interval { value: value - extra, low: low - extra, high: high - extra })
+    };
+    readings.iter().map(estimate).collect()
+}
+
+/// The number of slots, and how certain it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SlotJudgement {
+    /// The verdict.
+    pub verdict: SlotVerdict,
+    /// The least figure, with an interval that includes those that agree with it.
+    pub slots: Interval,
+    /// The whole number that the least figure means.
+    pub whole: usize,
+    /// The kinds of fillers that agree.
+    pub agreeing: Vec<SlotFiller>,
+    /// Whether the other numbers of fillers of a group can show groups of its own.
+    pub needs_group_test: bool,
+}
+
+impl SlotJudgement {
+    /// Judges all readings of a form. `None` without any.
+    pub(crate) fn from_readings(curves: &FillerCurves, readings: &[SlotReading]) -> Option<SlotJudgement> {
+        let group = curves.width()?.round().max(1.0) as usize;
+        let figures = readings.iter().zip(estimate_all_slots(curves, readings));
+        let figures: Vec<(&SlotReading, Interval)> =
+            figures.filter_map(|(reading, slots)| Some((reading, slots?))).collect();
+        let (fillers, least) = find_confirmed_least(&figures)?;
+        let error = ERROR_SLOTS.max(ERROR_SHARE * fillers as f64);
+        let whole = (least.value + error).floor().max(0.0) as usize;
+        let is_near = |slots: &Interval| slots.value <= whole as f64 + LOST_SLOTS;
+        let near: Vec<&(&SlotReading, Interval)> = figures.iter().filter(|(_, slots)| is_near(slots)).collect();
+        let agrees = |filler: &SlotFiller| {
+            let counts = near.iter().filter(|(reading, _)| reading.shape.filler == *filler);
+            counts.map(|(reading, _)| reading.shape.fillers).collect::<BTreeSet<usize>>().len() > 1
+        };
+        let agreeing: Vec<SlotFiller> = SlotFiller::ALL.into_iter().filter(agrees).collect();
+        let is_large = whole > SMALL_SLOTS;
+        let holding = || SlotFiller::ALL.into_iter().filter(|filler| holds_with_fillers(&figures, *filler));
+        let counted = near.iter().filter(|(reading, _)| agreeing.contains(&reading.shape.filler));
+        let ends = counted.fold(least, |all, (_, slots)| Interval {
+            low: all.low.min(slots.low),
+            high: all.high.max(slots.high),
+            ..all
+        });
+        let second_loss = SlotFiller::ALL.into_iter().find_map(|filler| find_second_loss(&figures, filler, group));
+        let may_fill = (GROUP_LEAST..=SMALL_SLOTS).contains(&whole);
+        let is_grouped = second_loss.is_some_and(|lost| may_fill && lost >= GROUP_SHARE * (group - 1) as f64);
+        let needs_group_test = may_fill && second_loss.is_none();
+        let verdict = match agreeing.len() {
+            _ if is_grouped => SlotVerdict::Microcoded,
+            _ if is_large && holding().count() > 1 => SlotVerdict::Microcoded,
+            _ if is_large => SlotVerdict::Upper,
+            2.. if least.value < -error => SlotVerdict::Unclear,
+            2.. if !needs_group_test => SlotVerdict::Exact,
+            _ => SlotVerdict::Upper,
+        };
+        Some(SlotJudgement { verdict, slots: ends, whole, agreeing, needs_group_test })
+    }
+}
+
+/// The least figure that another one confirms, and its number of fillers. A single one may be an
+/// accident of the instrument.
+fn find_confirmed_least(figures: &[(&SlotReading, Interval)]) -> Option<(usize, Interval)> {
+    let number = |(reading, slots): &(&SlotReading, Interval)| (reading.shape.fillers, *slots);
+    let mut slots: Vec<(usize, Interval)> = figures.iter().map(number).collect();
+    slots.sort_by(|one, other| one.1.value.total_cmp(&other.1.value));
+    let confirmed = slots.windows(2).find(|pair| pair[1].1.value - pair[0].1.value <= ERROR_SLOTS);
+    confirmed.map_or(slots.first(), <[(usize, Interval)]>::first).copied()
+}
+
+/// Whether a number stays about the same with more fillers of this kind.
+fn holds_with_fillers(figures: &[(&SlotReading, Interval)], filler: SlotFiller) -> bool {
+    let own = figures.iter().filter(|(reading, _)| reading.shape.filler == filler);
+    let by_count = own.map(|(reading, slots)| (reading.shape.fillers, slots.value));
+    let order = |one: &(usize, f64), other: &(usize, f64)| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1));
+    let fewest = by_count.clone().min_by(order);
+    let most = by_count.max_by(|one, other| one.0.cmp(&other.0).then(other.1.total_cmp(&one.1)));
+    fewest
+        .zip(most)
+        .is_some_and(|((few, before), (many, after))| many > few && before - after < FALL_SHARE * (many - few) as f64)
+}
+
+/// Slots beyond the least among the bodies of this filler: the second most over all numbers of fillers
+/// of a group. `None` if one of these numbers has no body.
+fn find_second_loss(figures: &[(&SlotReading, Interval)], filler: SlotFiller, group: usize) -> Option<f64> {
+    let own = || figures.iter().filter(|(reading, _)| reading.shape.filler == filler);
+    let least_at = |place: usize| {
+        let here = own().filter(|(reading, _)| reading.shape.fillers % group == place);
+        here.map(|(_, slots)| slots.value).min_by(f64::total_cmp)
+    };
+    let mut slots = (0..group).map(least_at).collect::<Option<Vec<f64>>>()?;
+    slots.sort_by(f64::total_cmp);
+    Some(slots[slots.len().saturating_sub(2)] - slots[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::filler_curves::tests::curves_with_rates;
+    use super::*;
+
+    const WIDTH: f64 = 8.0;
+
+    fn curves() -> FillerCurves {
+        curves_with_rates(&[(SlotFiller::ZeroIdiom, WIDTH), (SlotFiller::Blend, WIDTH)])
+    }
+
+    /// Readings of a form that takes these slots among this number of fillers.
+    fn reading(filler: SlotFiller, fillers: usize, slots: f64) -> SlotReading {
+        let shape = SlotShape { filler, vex: false, fillers, copies: 4 };
+        let cycles = (4.0 * (fillers as f64 + slots) + 1.0) / WIDTH;
+        SlotReading { shape, extra: 0, cycles: vec![cycles; 3], control: None }
+    }
+
+    fn judge(readings: &[SlotReading]) -> SlotJudgement {
+        SlotJudgement::from_readings(&curves(), readings).unwrap()
+    }
+
+    /// Two numbers of fillers of each kind.
+    fn all_with(counts: [usize; 2], slots: [f64; 2]) -> Vec<SlotReading> {
+        let kinds = [SlotFiller::ZeroIdiom, SlotFiller::Blend];
+        let of = |(filler, slots): (SlotFiller, f64)| counts.map(|fillers| reading(filler, fillers, slots));
+        kinds.into_iter().zip(slots).flat_map(of).collect()
+    }
+
+    #[test]
+    fn two_fillers_in_two_numbers_make_it_exact() {
+        let agreed = judge(&all_with([15, 23], [1.02, 1.3]));
+        assert_eq!((agreed.verdict, agreed.whole), (SlotVerdict::Exact, 1));
+        assert!(agreed.slots.low < 1.03 && agreed.slots.high > 1.29, "{:?}", agreed.slots);
+        let apart = judge(&all_with([15, 23], [1.0, 2.0]));
+        assert_eq!((apart.verdict, apart.whole), (SlotVerdict::Upper, 1));
+        let one_number = judge(&[reading(SlotFiller::ZeroIdiom, 15, 1.0), reading(SlotFiller::Blend, 15, 1.0)]);
+        assert_eq!(one_number.verdict, SlotVerdict::Upper, "a fixed number of fillers proves no slope");
+        assert_eq!(SlotJudgement::from_readings(&curves(), &[]), None);
+    }
+
+    #[test]
+    fn a_faster_number_of_fillers_counts() {
+        let mut readings = all_with([15, 23], [2.3, 2.4]);
+        readings.extend(all_with([14, 22], [2.0, 2.1]));
+        assert_eq!((judge(&readings).verdict, judge(&readings).whole), (SlotVerdict::Exact, 2));
+        assert_eq!(judge(&all_with([15, 23], [30.0, 31.0])).verdict, SlotVerdict::Microcoded);
+        // The time of a period does not depend on its fillers.
+        let limited = [15, 23].map(|fillers| reading(SlotFiller::ZeroIdiom, fillers, 53.0 - fillers as f64));
+        assert_eq!(judge(&limited).verdict, SlotVerdict::Upper);
+    }
+
+    #[test]
+    fn a_single_fast_body_proves_nothing() {
+        let mut readings = all_with([15, 23], [1.0, 1.1]);
+        readings.push(reading(SlotFiller::Blend, 31, 0.1));
+        assert_eq!((judge(&readings).verdict, judge(&readings).whole), (SlotVerdict::Exact, 1));
+    }
+
+    #[test]
+    fn groups_of_its_own_are_no_small_number() {
+        let agreed = all_with([18, 26], [6.0, 6.1]);
+        assert!(judge(&agreed).needs_group_test && judge(&agreed).verdict == SlotVerdict::Upper);
+        let with_all = |slots: fn(usize) -> f64| {
+            let more = (18..26).map(|fillers| reading(SlotFiller::ZeroIdiom, fillers, slots(fillers)));
+            judge(&agreed.iter().cloned().chain(more).collect::<Vec<_>>()).verdict
+        };
+        assert_eq!(with_all(|_| 6.0), SlotVerdict::Exact);
+        // The fillers fill three groups or four, and the instance one more.
+        assert_eq!(with_all(|fillers| (fillers.div_ceil(8) * 8 - fillers + 8) as f64), SlotVerdict::Microcoded);
+    }
+
+    #[test]
+    fn what_an_instance_needs_is_subtracted() {
+        let with = reading(SlotFiller::ZeroIdiom, 15, 3.0);
+        let without = reading(SlotFiller::ZeroIdiom, 15, 1.0);
+        let both = SlotReading { control: Some(without.cycles), ..with };
+        // This control lost slots.
+        let lost = SlotReading { control: Some(reading(SlotFiller::ZeroIdiom, 15, 1.5).cycles), ..both.clone() };
+        for slots in estimate_all_slots(&curves(), &[both, lost]) {
+            assert!((slots.unwrap().value - 2.0).abs() < 1e-9);
+        }
+    }
+}
