@@ -18,6 +18,7 @@ pub(crate) mod regimes;
 pub mod ring_0;
 mod sequence_experiments;
 pub mod slot_judgement;
+pub mod slot_reading;
 pub(crate) mod slot_search;
 pub(crate) mod store_load_trip;
 pub mod survey_effort;

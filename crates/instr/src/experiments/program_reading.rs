@@ -2,7 +2,7 @@
 
 use super::experiment::ChainVariation;
 use super::regime_reading::RegimeReading;
-use super::slot_judgement::SlotReading;
+use super::slot_reading::SlotReading;
 use super::timing::ProgramTiming;
 use cyclescope_core::statistics::{mean, median};
 use serde::{Deserialize, Serialize};

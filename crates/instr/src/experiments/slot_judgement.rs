@@ -6,6 +6,7 @@
 
 use super::filler_curves::FillerCurves;
 use super::modes::find_lowest_mode;
+use super::slot_reading::SlotReading;
 use crate::bodies::slot_body::SlotShape;
 use crate::bodies::slot_filler::SlotFiller;
 use cyclescope_core::statistics::Interval;
@@ -44,39 +45,23 @@ pub enum SlotVerdict {
     Unclear,
 }
 
-/// Core cycles of one body.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SlotReading {
-    /// Its instances and fillers.
-    pub shape: SlotShape,
-    /// Instructions that each instance needs.
-    pub extra: usize,
-    /// Core cycles of an iteration, by layout.
-    pub cycles: Vec<f64>,
-    /// The same without the instances, if these need other instructions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub control: Option<Vec<f64>>,
-}
-
-impl SlotReading {
-    /// Slots per period of a body with these times, without its fillers.
-    fn count_beside_fillers(&self, cycles: &[f64], curves: &FillerCurves) -> Option<Interval> {
-        let curve = curves.fastest()?;
-        let taken = find_lowest_mode(cycles)?;
-        let slots = |cycles: f64| curve.count_slots(cycles) / self.shape.copies as f64 - self.shape.fillers as f64;
-        Some(Interval { value: slots(taken.value), low: slots(taken.low), high: slots(taken.high) })
-    }
+/// Slots per period of a body with these times, without its fillers.
+fn count_beside_fillers(shape: SlotShape, cycles: &[f64], curves: &FillerCurves) -> Option<Interval> {
+    let curve = curves.fastest()?;
+    let taken = find_lowest_mode(cycles)?;
+    let slots = |cycles: f64| curve.count_slots(cycles) / shape.copies as f64 - shape.fillers as f64;
+    Some(Interval { value: slots(taken.value), low: slots(taken.low), high: slots(taken.high) })
 }
 
 /// Slots of an instance by each reading. What an instance needs takes the least of all controls: they
 /// too can only lose slots. `None` without figures.
 pub(crate) fn estimate_all_slots(curves: &FillerCurves, readings: &[SlotReading]) -> Vec<Option<Interval>> {
     let controls =
-        readings.iter().filter_map(|reading| reading.count_beside_fillers(reading.control.as_ref()?, curves));
+        readings.iter().filter_map(|reading| count_beside_fillers(reading.shape, reading.control.as_ref()?, curves));
     let extra = controls.map(|slots| slots.value).min_by(f64::total_cmp);
     let estimate = |reading: &SlotReading| {
         let extra = if reading.control.is_some() { extra? } else { 0.0 };
-        let Interval { value, low, high } = reading.count_beside_fillers(&reading.cycles, curves)?;
+        let Interval { value, low, high } = count_beside_fillers(reading.shape, &reading.cycles, curves)?;
         Some(Interval { value: value - extra, low: low - extra, high: high - extra })
     };
     readings.iter().map(estimate).collect()

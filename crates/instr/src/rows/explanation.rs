@@ -1,10 +1,10 @@
 //! Explains a row: every timed program, its cost, and the chosen one.
 
 use super::constant_variants;
-use super::dispatch_slots::collect_slot_readings;
 use super::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use super::memory_links::RENAMED;
 use super::row_analysis::{CYCLE_LEAST, RowAnalysis};
+use super::slot_count::collect_slot_readings;
 use crate::bodies::links::Link;
 use crate::bodies::slot_body::SlotBody;
 use crate::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
@@ -14,7 +14,8 @@ use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
-use crate::experiments::slot_judgement::{SlotReading, estimate_all_slots};
+use crate::experiments::slot_judgement::estimate_all_slots;
+use crate::experiments::slot_reading::SlotReading;
 use cyclescope_code::asm::Listing;
 use cyclescope_core::statistics::median;
 use serde::{Deserialize, Serialize};

@@ -14,4 +14,5 @@ mod regimes;
 mod renamed_memory;
 pub(crate) mod row_analysis;
 mod row_filling;
+mod slot_count;
 mod throughput;

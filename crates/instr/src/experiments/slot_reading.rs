@@ -1,0 +1,18 @@
+//! The reading of one body that counts dispatch slots.
+
+use crate::bodies::slot_body::SlotShape;
+use serde::{Deserialize, Serialize};
+
+/// Core cycles of one body.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlotReading {
+    /// Its instances and fillers.
+    pub shape: SlotShape,
+    /// Instructions that each instance needs.
+    pub extra: usize,
+    /// Core cycles of an iteration, by layout.
+    pub cycles: Vec<f64>,
+    /// The same without the instances, if these need other instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Vec<f64>>,
+}
