@@ -16,6 +16,7 @@ use super::timing::LoopedProgram;
 use crate::bodies::balance::balance_instance;
 use crate::bodies::slot_body::{SlotBody, SlotShape};
 use crate::bodies::slot_filler::SlotFiller;
+use crate::bodies::x87;
 use cyclescope_code::asm::access::is_non_temporal_store;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -229,7 +230,8 @@ impl FormMeasurement<'_> {
 /// Whether each instance has other instructions around it whose slots can't be subtracted.
 pub(crate) fn is_burdened(plan: &FormPlan) -> bool {
     let (before, after) = balance_instance(&plan.anatomy.sample);
-    !before.is_empty() || !after.is_empty()
+    // Without the instance, a push and a pop of the x87 stack may cost less (FCHS on Zen 5).
+    !before.is_empty() || !after.is_empty() || x87::uses_stack(&plan.anatomy.sample)
 }
 
 #[cfg(test)]
