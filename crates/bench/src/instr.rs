@@ -91,6 +91,7 @@ fn demand_agreement(lab: &mut Lab, text: &str, comparison: &TableComparison, lea
             QuantityKind::LatencySum => "sums",
             QuantityKind::LatencyUpper => "upper bounds",
             QuantityKind::Throughput => "throughput",
+            QuantityKind::Slots => "slots",
         };
         let overlap = 100.0 * tally.overlap as f64 / tally.intervals.max(1) as f64;
         let share = 100.0 * tally.agree as f64 / both.max(1) as f64;

@@ -81,7 +81,7 @@ fn read_run_snippet(words: &str, machine: &Machine) -> Result<Snippet, Failure> 
         return Err(refused(&format!("--{}", field.replace('_', "-"))));
     }
     let args = require_no_stdin(&args)?;
-    let Some(mut library) = FunctionLibrary::find_or_compile(args)? else {
+    let Some(mut library) = FunctionLibrary::find_or_compile(args, &[])? else {
         return Ok(source::build_snippet(args, || Ok(machine.clone()))?.0.join_setup());
     };
     let folder = library.folder.take();
