@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test test-rest test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
+.PHONY: all build run test test-rest lint test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
 
 all: build
 
@@ -17,7 +17,7 @@ run:
 # The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
 # command. Where a part can't be had (77), the reason is printed and the rest counts.
 test:
-	.ci/test "kernel/test/judge-test && kernel/test/run stable" "$(MAKE) --no-print-directory check test-rest" frameworks/test
+	.ci/test "kernel/test/judge-test && kernel/test/run stable" "$(MAKE) --no-print-directory lint test-rest" frameworks/test
 
 # Documentation's tests, and what is built in other ways than the workspace.
 test-rest:
@@ -87,11 +87,14 @@ dkms-tree:
 	cp -r uapi $(TARGET)/cyclescope-$(VERSION)
 
 # Format, lints, documentation, structure.
-check:
+check: lint
+	$(CARGO) test --release --quiet --workspace --test structure
+
+# The first three; structure is among all tests.
+lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items --quiet
-	$(CARGO) test --release --quiet --workspace --test structure
 
 # The figures that matter, measured here and now and printed; ARGS=--list shows the sections, --full is the long
 # proof.
