@@ -347,7 +347,7 @@ mod tests {
             assert!((!answers.is_empty() || about.contains("no answer")) && !about.is_empty(), "{name}");
             let known =
                 |answer: &&str| answer.starts_with("cyclescope ") || TESTS.iter().any(|test| test.name == *answer);
-            assert!(answers.iter().all(|answer| known(answer)), "{name}: {answers:?}");
+            assert!(answers.iter().all(known), "{name}: {answers:?}");
         }
     }
 
