@@ -267,7 +267,7 @@ mod tests {
             let (end, ends) = channel::<()>();
             let work = move || {
                 let _ = ends.recv();
-                Ok(0.0)
+                Ok(LoadOutcome::default())
             };
             let stop = Arc::new(AtomicBool::new(false));
             (BackgroundCode { cpu: 0, stop, thread: Some(std::thread::spawn(work)) }, end)
@@ -280,6 +280,6 @@ mod tests {
         let (mut background, _end) = stuck();
         let late = background.join_thread(short).unwrap_err().to_string();
         assert!(late.contains("it did not end"), "{late}");
-        assert_eq!(background.stop(), Ok(0.0), "nothing is left to wait for");
+        assert_eq!(background.stop(), Ok(LoadOutcome::default()), "nothing is left to wait for");
     }
 }
