@@ -1,5 +1,5 @@
 //! Counters of events in a program's own threads.
-#![cfg(target_os = "linux")]
+#![cfg(all(feature = "std", target_os = "linux"))]
 
 use cyclescope_clock::{CounterReading, EventCounter, read_cpu_number};
 
