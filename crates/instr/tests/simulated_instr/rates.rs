@@ -16,7 +16,8 @@ use cyclescope_sim::{
 };
 use iced_x86::Code;
 
-const EFFORT: SurveyEffort = SurveyEffort { decoders: false, regimes: false, constants: false, ..SurveyEffort::FULL };
+const EFFORT: SurveyEffort =
+    SurveyEffort { decoders: false, regimes: false, constants: false, slots: false, ..SurveyEffort::FULL };
 
 /// Forms of several kinds whose rates nothing but ports limits.
 const FORMS: [(Code, &str); 9] = [
