@@ -59,7 +59,7 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
     assert_eq!((rows.len(), lines.len()), (3, 5));
     for row in &rows {
         let expected = "schema kind code mnemonic operands encoding executor isa implicit bytes immediate tried status \
-                        reason latency throughput tags caveats repro";
+                        reason latency throughput slots tags caveats repro";
         assert_eq!(keys(row), expected.split_whitespace().collect());
     }
     let counts = ["forms", "measured", "skipped", "failed"].map(|name| summary[name].as_u64().expect("a count"));
@@ -319,7 +319,7 @@ fn tables_are_exported() {
     let text = std::fs::read_to_string(&markdown).expect("a file");
     let (rows, cells) = (text.lines().count(), |line: &str| line.matches(" |").count());
     assert_eq!(rows, 2 + 5);
-    assert!(text.lines().skip(2).all(|line| line.starts_with("| add r64, ") && cells(line) == 5), "{text}");
+    assert!(text.lines().skip(2).all(|line| line.starts_with("| add r64, ") && cells(line) == 6), "{text}");
 }
 
 #[test]

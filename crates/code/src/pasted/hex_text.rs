@@ -2,7 +2,7 @@
 
 use super::directives::Directive;
 use super::pasted_text::{PastedRegion, PastedText, RegionCode};
-use super::text_words::{first_word, line_start, require_regions, strip_comment};
+use super::text_words::{line_start, names_in, require_regions, strip_comment};
 use crate::asm::{Listing, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
@@ -219,17 +219,23 @@ fn skip_opening(text: &str) -> &str {
         _ => text,
     };
     let is_named = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[');
-    let begins = is_named && !is_mnemonic(&first_word(text));
     let separates = |c: char| c.is_whitespace() || ",;\"'{}[]()".contains(c);
     let is_byte = |word: &str| parse_word(1, word).is_some() || word.starts_with("\\x") || CASTS.contains(&word);
     let mut openings =
-        text.match_indices(['{', '[', '(', '"', '\'']).take(OPENINGS_MOST).map(|(at, _)| &text[at + 1..]);
-    let list = openings.find(|list| {
+        text.match_indices(['{', '[', '(', '"', '\'']).take(OPENINGS_MOST).map(|(at, _)| text.split_at(at + 1));
+    let list = openings.find(|(name, list)| {
         let mut words = list.split(separates).filter(|word| !word.is_empty()).peekable();
-        (words.peek().is_some() || list.trim().is_empty()) && words.all(is_byte)
+        let is_list = (words.peek().is_some() || list.trim().is_empty()) && words.all(is_byte);
+        is_list && !names_in(name).any(names_instruction)
     });
     let is_list = text.split(separates).filter(|word| !word.is_empty()).all(is_byte);
-    list.filter(|_| begins && !is_list).unwrap_or(text)
+    list.filter(|_| is_named && !is_list).map_or(text, |(_, list)| list)
+}
+
+/// Whether a word is an instruction's name in either syntax: `[90]` behind it is its operand.
+fn names_instruction(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    is_mnemonic(&word) || word.strip_suffix(['b', 'w', 'l', 'q']).is_some_and(is_mnemonic)
 }
 
 /// Directives that write bytes.
@@ -386,6 +392,13 @@ mod tests {
         ] {
             let found = read_hex_text(&text.lines().collect::<Vec<_>>());
             assert!(found.is_err(), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_operand_in_brackets_is_no_list_of_bytes() {
+        for text in ["nop; mov rax, [90]", "a: mov rax, [0x90]", "x: callq *(90)", "nop; jmp [90]", "; call (90)"] {
+            assert!(read_hex_text(&[text]).is_ok_and(|found| found.is_none()), "{text}");
         }
     }
 }

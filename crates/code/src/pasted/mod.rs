@@ -144,5 +144,5 @@ fn require_instructions(text: &str, found: &PastedText) -> Result<(), BadSnippet
         return Ok(());
     }
     let remedy = "paste lines with instructions, without marks of a comment in front of them";
-    Err(text_words::line_start(1).error_expecting("this text has no instruction", remedy))
+    Err(text_words::line_start(1).error_expecting("this text has no instructions", remedy))
 }
