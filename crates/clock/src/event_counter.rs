@@ -91,8 +91,8 @@ pub struct CounterReading {
 pub struct CounterDifference {
     /// What was counted in between.
     pub count: u64,
-    /// Whether the two readings were on different CPUs. A time between them is then wrong by what
-    /// their TSCs differ, and an event may mean something else on another kind of core.
+    /// Whether the two readings were on different CPUs. If so, a time between
+    /// them has the difference of their TSCs in it, and cores of other kinds may count other things.
     pub has_moved: bool,
 }
 

@@ -126,13 +126,13 @@ mod tests {
     use crate::test_list::find_test;
 
     /// A core whose units are slow for this time, by program, and how much slower.
-    struct Sleepy {
+    struct WakingUnits {
         times: [usize; 2],
         extra: f64,
         measured: usize,
     }
 
-    impl MeasureCosts for Sleepy {
+    impl MeasureCosts for WakingUnits {
         fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let program = fades().1.rows[0].programs.iter().position(|own| std::ptr::eq(own, family));
             self.measured += 1;
@@ -150,7 +150,7 @@ mod tests {
 
     fn first(times: [usize; 2], extra: f64) -> (UarchRecord, usize) {
         let (test, fades) = fades();
-        let mut core = Sleepy { times, extra, measured: 0 };
+        let mut core = WakingUnits { times, extra, measured: 0 };
         let records = run_fades(&mut core, test, fades, &|feature| *feature != CpuidFeature::AVX512F);
         (records.expect("it has costs").remove(0), core.measured)
     }

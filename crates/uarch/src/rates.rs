@@ -222,9 +222,9 @@ mod tests {
     fn the_count_up_to_which_steps_are_as_fast_is_found() {
         let test = crate::test_list::find_test("fetch_rate");
         let Experiment::Rates(rates) = &test.experiment else { panic!("it is one of rates") };
-        // Decoders of this width, which get this many bytes in a cycle.
-        struct Decoders(f64, f64);
-        impl MeasureCosts for Decoders {
+        // Decoders that take this many instructions and bytes in a cycle.
+        struct LimitedDecoders(f64, f64);
+        impl MeasureCosts for LimitedDecoders {
             fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
                 let cost = (1.0 / self.0).max(n as f64 / self.1);
                 Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
@@ -234,7 +234,7 @@ mod tests {
         for (width, bytes, length) in
             [(4.0, 16.0, Some(4.0)), (6.0, 32.0, Some(5.0)), (4.0, 32.0, Some(8.0)), (1.0, 16.0, None)]
         {
-            let records = run_rates(&mut Decoders(width, bytes), test, rates, &cpu).expect("all is simulated");
+            let records = run_rates(&mut LimitedDecoders(width, bytes), test, rates, &cpu).expect("all is simulated");
             let [.., longest, end] = &records[..] else { panic!("{} records", records.len()) };
             assert_eq!((end.what.as_str(), end.value.value), ("fetch_rate.full_length", length), "{}", end.why);
             assert!((longest.value.value.expect("a rate") - bytes.min(15.0 * width)).abs() < 0.01, "{}", longest.why);

@@ -132,7 +132,7 @@ mod tests {
 
     /// A core whose cache holds this many instructions, by the row, the program of a pair, and
     /// whether they have long constants.
-    struct Cache<F>(F, f64);
+    struct SimulatedRoom<F>(F, f64);
 
     fn rows() -> (&'static TestSpec, &'static RoomsSpec) {
         let test = find_test("constant_room");
@@ -140,7 +140,7 @@ mod tests {
         (test, rooms)
     }
 
-    impl<F: Fn(usize, usize, bool) -> usize> MeasureCosts for Cache<F> {
+    impl<F: Fn(usize, usize, bool) -> usize> MeasureCosts for SimulatedRoom<F> {
         fn measure_cost(&mut self, family: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let place = |all: &[ProgramFamily; 2]| all.iter().position(|own| std::ptr::eq(own, family));
             let find = |(row, room): (usize, &RoomRow)| match (place(&room.large), place(&room.small)) {
@@ -156,7 +156,7 @@ mod tests {
 
     fn rooms(cache: impl Fn(usize, usize, bool) -> usize, slower: f64) -> Vec<UarchRecord> {
         let (test, rooms) = rows();
-        run_rooms(&mut Cache(cache, slower), test, rooms).expect("it has costs")
+        run_rooms(&mut SimulatedRoom(cache, slower), test, rooms).expect("it has costs")
     }
 
     #[test]

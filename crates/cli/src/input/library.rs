@@ -189,8 +189,8 @@ fn explicit_name(value: &ArgValue) -> Option<&str> {
     if let ArgValue::Function(name) = value { Some(name) } else { None }
 }
 
-/// Finds the function that an argument names. `None` for a name that is no function's, such as one
-/// of an enumeration.
+/// Finds the function that an argument names. `None` if the name is another thing's, such as an
+/// enumerator's.
 fn find_callback(image: &[u8], value: &ArgValue) -> Result<Option<CallbackSymbol>, Failure> {
     let found = match value {
         ArgValue::Function(name) => {

@@ -79,6 +79,9 @@ pub struct FillerCurves {
     fastest: Option<FillerCurve>,
 }
 
+/// The curves of a survey that counts no slots.
+pub(crate) static NO_FILLER_CURVES: FillerCurves = FillerCurves { curves: Vec::new(), fastest: None };
+
 impl From<Vec<FillerCurve>> for FillerCurves {
     fn from(curves: Vec<FillerCurve>) -> FillerCurves {
         let mut all = FillerCurves { curves, fastest: None };

@@ -78,6 +78,19 @@ pub(crate) struct FormMeasurement<'a> {
     pub(crate) filler_curves: &'a FillerCurves,
 }
 
+#[cfg(test)]
+impl<'a> FormMeasurement<'a> {
+    /// The measurement in a survey that counts no slots.
+    fn without_slots(
+        timer: &'a ProgramTimer,
+        effort: SurveyEffort,
+        plan: &'a FormPlan,
+        earlier: &'a [Vec<ProgramReading>],
+    ) -> FormMeasurement<'a> {
+        FormMeasurement { timer, effort, plan, earlier, filler_curves: &super::filler_curves::NO_FILLER_CURVES }
+    }
+}
+
 /// Limits of a program's body.
 #[derive(Debug, Clone, Copy)]
 struct BodySize {
@@ -508,14 +521,7 @@ mod tests {
         let (plan, timer) = (plan_imul(), new_timer());
         let steers = |passes: u32, readings: &[ProgramReading]| {
             let effort = SurveyEffort { passes, ..SurveyEffort::FULL };
-            FormMeasurement {
-                timer: &timer,
-                effort,
-                plan: &plan,
-                earlier: &[],
-                filler_curves: &FillerCurves::default(),
-            }
-            .may_steer(readings)
+            FormMeasurement::without_slots(&timer, effort, &plan, &[]).may_steer(readings)
         };
         let rate = |cycles: f64| read(&plan, |one| one.meaning.recipe().map(|_| cycles));
         assert!(!steers(2, &rate(0.501)) && !steers(1, &rate(1.0)));
@@ -535,13 +541,7 @@ mod tests {
         let mut core = SimulatedCore::with_scenario(CoreModel::from_seed(1), scenario, 5);
         let mut measure = |earlier: &[Vec<ProgramReading>]| {
             let effort = SurveyEffort { constants: false, ..SurveyEffort::FULL };
-            let form = FormMeasurement {
-                timer: &timer,
-                effort,
-                plan: &plan,
-                earlier,
-                filler_curves: &FillerCurves::default(),
-            };
+            let form = FormMeasurement::without_slots(&timer, effort, &plan, earlier);
             form.run(&mut core, &mut Random::new(3)).expect("no fault is simulated")
         };
         let mut first = measure(&[]);
@@ -571,13 +571,7 @@ mod tests {
         let features = Machine::detect().features;
         let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
         let timer = new_timer();
-        let form = FormMeasurement {
-            timer: &timer,
-            effort: SurveyEffort::FULL,
-            plan: &plan,
-            earlier: &[],
-            filler_curves: &FillerCurves::default(),
-        };
+        let form = FormMeasurement::without_slots(&timer, SurveyEffort::FULL, &plan, &[]);
         let timed = LoopedProgram { copies: 10, ..form.prepare_program(&plan.experiments[0], usize::MAX) };
         let is_alternating = |index: &usize| plan.experiments[*index].meaning.is_alternating();
         let (alternating, others): (Vec<usize>, Vec<usize>) = (0..plan.experiments.len()).partition(is_alternating);
@@ -593,14 +587,8 @@ mod tests {
         let missing = |earlier: &[f64], now: &[f64]| {
             let mut readings = read(&plan, |_| None);
             readings[index].cycles = earlier.to_vec();
-            let effort = SurveyEffort::FULL;
-            let form = FormMeasurement {
-                timer: &timer,
-                effort,
-                plan: &plan,
-                earlier: &[readings],
-                filler_curves: &FillerCurves::default(),
-            };
+            let earlier = [readings];
+            let form = FormMeasurement::without_slots(&timer, SurveyEffort::FULL, &plan, &earlier);
             form.count_missing(index, &ProgramReading { cycles: now.to_vec(), ..ProgramReading::default() })
         };
         assert_eq!(missing(&[3.0; 6], &[]), CONFIRMING_LAYOUTS);
@@ -618,14 +606,7 @@ mod tests {
             let mut earlier = readings.clone();
             earlier[0].decoded = decoded.to_vec();
             let effort = SurveyEffort::FULL;
-            FormMeasurement {
-                timer: &timer,
-                effort,
-                plan: &plan,
-                earlier: &[earlier],
-                filler_curves: &FillerCurves::default(),
-            }
-            .may_decoders_limit(&readings)
+            FormMeasurement::without_slots(&timer, effort, &plan, &[earlier]).may_decoders_limit(&readings)
         };
         assert!(!asks(&[0.51, 0.505, 0.7]));
         assert!(asks(&[0.6; 6]) && asks(&[0.5, 0.7, 0.9]) && asks(&[]));
@@ -650,8 +631,7 @@ mod tests {
         let readings = reading(|place| 2.0 - 0.1 * place as f64, |place| 1.0 + 0.1 * place as f64);
         let left = |passes: u32, earlier: &[Vec<ProgramReading>]| {
             let effort = SurveyEffort { passes, recipes: 2, ..SurveyEffort::FULL };
-            FormMeasurement { timer: &timer, effort, plan: &plan, earlier, filler_curves: &FillerCurves::default() }
-                .find_slower(&readings)
+            FormMeasurement::without_slots(&timer, effort, &plan, earlier).find_slower(&readings)
         };
         let kept =
             |left: Vec<usize>| -> Vec<usize> { rates.iter().copied().filter(|index| !left.contains(index)).collect() };

@@ -230,7 +230,6 @@ fn find_common_difference(mut differences: impl Iterator<Item = CostDifference>)
 mod tests {
     use super::super::instr_table::tests::row;
     use super::*;
-    use crate::experiments::filler_curves::FillerCurves;
     use crate::experiments::link_costs::LinkCosts;
     use crate::experiments::program_reading::ConstantReadings;
     use crate::forms::target_form::TargetForm;
@@ -280,14 +279,7 @@ mod tests {
         let passes: Vec<_> = passes.iter().map(pass).collect();
         let link_costs = LinkCosts::default();
         let mut row = row("shl", "r64, imm8", Vec::new(), 0.0);
-        RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.1,
-        }
-        .fill_row(&mut row, &passes);
+        RowAnalysis::without_slots(&plan, &link_costs, 0.1).fill_row(&mut row, &passes);
         assert_eq!(row.tried[0], "immediate 0x0");
         let rates = row.throughput.unwrap().variants;
         assert!(rates.iter().all(|variant| variant.immediate.as_deref() == Some("0x0")));

@@ -8,7 +8,7 @@ use super::slot_count::collect_slot_readings;
 use crate::bodies::links::Link;
 use crate::bodies::slot_body::SlotBody;
 use crate::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
-use crate::experiments::filler_curves::FillerCurves;
+use crate::experiments::filler_curves::{FillerCurves, NO_FILLER_CURVES};
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes;
@@ -369,7 +369,7 @@ fn explain_constants(
         let analysis = RowAnalysis {
             plan: &tried.plan,
             link_costs,
-            filler_curves: &FillerCurves::default(),
+            filler_curves: &NO_FILLER_CURVES,
             confidence,
             nop_cycles: link_costs.nop_cycles(),
         };
@@ -535,14 +535,7 @@ mod tests {
         let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
         let link_costs = LinkCosts::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
-        RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        }
-        .fill_row(&mut row, &passes);
+        RowAnalysis::without_slots(&plan, &link_costs, 0.2).fill_row(&mut row, &passes);
         let trials = explain_row(&row, &plan, &link_costs, &passes, 0.95);
         assert_eq!(trials.len(), plan.experiments.len());
         assert!(trials.iter().all(|trial| trial.passes.len() == 2 && !trial.why.is_empty()));

@@ -241,7 +241,6 @@ mod tests {
     use super::*;
     use crate::bodies::links;
     use crate::experiments::experiment::FormExperiment;
-    use crate::experiments::filler_curves::FillerCurves;
     use crate::experiments::form_plan::FormPlan;
     use crate::experiments::link_costs::LinkCosts;
     /// Readings of `imul r64, r64`: the first chain takes `cycles`, its variations `again`.
@@ -258,13 +257,7 @@ mod tests {
     fn short_chains_with_links_show_whether_the_rate_hides_a_lower_latency() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let variation = ChainVariation::Longer(2);
         let bound = |short: f64| {
             // The long chain with links is slower for another reason.
@@ -291,13 +284,7 @@ mod tests {
         for (form, is_headline) in [("Mov_r8_imm8 r8, imm8", true), ("Mov_r8_rm8 r8, r8", false)] {
             let plan = plan(form);
             let link_costs = LinkCosts::default();
-            let analysis = RowAnalysis {
-                plan: &plan,
-                link_costs: &link_costs,
-                filler_curves: &FillerCurves::default(),
-                confidence: 0.95,
-                nop_cycles: 0.2,
-            };
+            let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
             let same = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::SameDestination { .. });
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
             readings[plan.experiments.iter().position(same).unwrap()].cycles = vec![1.0; 3];
@@ -318,13 +305,7 @@ mod tests {
         let link_costs = LinkCosts::default();
         let disagree = |form: &str, costs: [f64; 2]| {
             let plan = plan(form);
-            let analysis = RowAnalysis {
-                plan: &plan,
-                link_costs: &link_costs,
-                filler_curves: &FillerCurves::default(),
-                confidence: 0.95,
-                nop_cycles: 0.1,
-            };
+            let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.1);
             let passes = costs.map(|cycles| read(&plan, cycles, &[]).0);
             let mut row = super::super::instr_table::tests::row("mov", "r64, r64", Vec::new(), 0.1);
             analysis.add_latencies(&passes, Some(0.1), &mut row);
@@ -339,13 +320,7 @@ mod tests {
     fn a_variation_missing_from_one_pass_is_ignored() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let quicker = [(ChainVariation::Longer(8), 12.0)];
         let (once, index) = read(&plan, 5.0, &quicker);
         let found = |other: &[(ChainVariation, f64)]| {
@@ -380,13 +355,7 @@ mod tests {
             return;
         }
         let link_costs = LinkCosts::default();
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let rates = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rate_at = plan.experiments.iter().position(rates).unwrap();
         let variation = |has_two: bool, rthroughput: f64| {
@@ -408,13 +377,7 @@ mod tests {
     fn the_quickest_variation_counts_and_a_longer_chain_proves_that_the_rate_is_no_limit() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let variation = ChainVariation::Longer(8);
         let links = match plan.vary_chain(1 + 7, variation) {
             Some(FormExperiment { meaning: ExperimentMeaning::Latency { links, .. }, .. }) => links.len() as f64,

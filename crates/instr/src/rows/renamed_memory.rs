@@ -137,7 +137,6 @@ mod tests {
     use super::super::row_analysis::tests::plan;
     use super::*;
     use crate::bodies::links::Link;
-    use crate::experiments::filler_curves::FillerCurves;
     use crate::experiments::link_costs::LinkCosts;
     use crate::experiments::store_load_trip::StoreLoadTrip;
 
@@ -165,13 +164,7 @@ mod tests {
         let worse = |renamed| {
             let trip = StoreLoadTrip { load: 4.0, whole: 7.0, renamed };
             let link_costs = LinkCosts::from_ones(&links).with_trip(&links, trip);
-            let analysis = RowAnalysis {
-                plan: &plan,
-                link_costs: &link_costs,
-                filler_curves: &FillerCurves::default(),
-                confidence: 0.95,
-                nop_cycles: 0.2,
-            };
+            let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
             let standings = analysis.judge_standings(std::slice::from_ref(&readings));
             chains.map(|index| standings.get(&index) == Some(&ChainStanding::Worse))
         };

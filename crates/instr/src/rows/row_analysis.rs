@@ -65,6 +65,15 @@ pub(crate) struct RowAnalysis<'a> {
     pub nop_cycles: f64,
 }
 
+#[cfg(test)]
+impl<'a> RowAnalysis<'a> {
+    /// The analysis of a survey at 95 % that counts no slots.
+    pub(super) fn without_slots(plan: &'a FormPlan, link_costs: &'a LinkCosts, nop_cycles: f64) -> RowAnalysis<'a> {
+        let filler_curves = &crate::experiments::filler_curves::NO_FILLER_CURVES;
+        RowAnalysis { plan, link_costs, filler_curves, confidence: 0.95, nop_cycles }
+    }
+}
+
 impl RowAnalysis<'_> {
     /// All layouts' figures by pass. If the sibling was always busy, the shared figures.
     pub(super) fn figures_by_pass(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<Vec<f64>> {
@@ -200,13 +209,7 @@ pub(super) mod tests {
     fn passes_agree_if_the_two_fastest_do() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::default();
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let disagree = |costs: &[f64], margin: f64| {
             let costs = costs.iter().map(|cost| Interval::with_margin(*cost, margin)).collect();
             analysis.find_disagreement(costs, 0.0, "x").is_some()

@@ -216,7 +216,6 @@ mod tests {
     use super::super::instr_table::tests::row;
     use super::super::row_analysis::tests::plan;
     use super::*;
-    use crate::experiments::filler_curves::FillerCurves;
     use crate::experiments::link_costs::LinkCosts;
 
     #[test]
@@ -236,13 +235,7 @@ mod tests {
     fn a_single_faster_layout_needs_a_further_pass() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::default();
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let row = row("imul", "r64, r64", Vec::new(), 1.0);
         let needs = |cycles: &[f64]| {
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
@@ -256,13 +249,7 @@ mod tests {
     fn layouts_of_one_body_prove_its_rate_wherever_its_loop_starts() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let link_costs = LinkCosts::default();
-        let analysis = RowAnalysis {
-            plan: &plan,
-            link_costs: &link_costs,
-            filler_curves: &FillerCurves::default(),
-            confidence: 0.95,
-            nop_cycles: 0.2,
-        };
+        let analysis = RowAnalysis::without_slots(&plan, &link_costs, 0.2);
         let lead = |index: usize| plan.experiments[index].meaning.recipe().map_or(0, |recipe| recipe.lead);
         let rate = |fast: &[usize]| {
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
