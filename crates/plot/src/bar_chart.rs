@@ -72,7 +72,7 @@ impl BarChart {
     }
 
     fn draw(&self, page: &PageArea, tall: i32) -> DrawResult {
-        let top = draw_heading(page, &self.title, &self.note)? + NUMBERS;
+        let top = draw_heading(page, SIZE.0, &self.title, &self.note)? + NUMBERS;
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let widest = |text: fn(&Bar) -> &str| bars().map(|bar| text_width(text(bar), SMALL)).fold(0.0, f64::max);
         let names = self.groups.iter().map(|group| text_width(&group.name, SMALL)).fold(0.0, f64::max);

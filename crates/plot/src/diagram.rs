@@ -1,25 +1,24 @@
-//! Boxes with a name and lines of text, in rows one below the other, with arrows from row to row.
-//! The boxes of a row are equally wide. A wide box has its lines in several columns.
+//! Boxes with a name and lines of text at given places, with arrows between them. A box without
+//! figures is dashed.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::draw::{
-    DrawResult, FINE_GRID, INK, LABEL, MARGIN, PALE, PALETTE, PageArea, SIZE, SMALL, draw_heading, fit_text,
-    render_page, text_width, to_units, write_text,
+    DrawResult, FINE_GRID, INK, LABEL, PALE, PALETTE, PageArea, SMALL, draw_heading, fit_text, render_page, text_width,
+    to_units, write_text,
 };
 
 /// Pixels of a line of text, of a box's name, and of the space inside a box.
-const ROW: i32 = 17;
-const NAME: i32 = 24;
-const INSIDE: i32 = 9;
-/// Pixels between boxes of a row, and between rows, where arrows are.
-const APART: i32 = 14;
-const BELOW: i32 = 30;
-/// Approximate least width of a column, in pixels.
-const COLUMN: i32 = 330;
+const ROW: i32 = 20;
+const NAME: i32 = 28;
+const INSIDE: i32 = 10;
 /// Length and half the width of an arrow's head, in pixels.
-const HEAD: (i32, i32) = (8, 4);
+const HEAD: (i32, i32) = (9, 5);
+/// Length of a dash, and of the space after it, in pixels.
+const DASH: (i32, i32) = (7, 5);
+/// Largest side of a picture in pixels.
+const SIDE_MOST: i32 = 4000;
 
 /// A diagram of boxes.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +27,10 @@ pub struct Diagram {
     pub title: String,
     /// One line under the title. May be empty.
     pub note: String,
-    /// The boxes of each row, from left to right; the rows from top to bottom.
-    pub rows: Vec<Vec<DiagramBox>>,
+    /// Width and height of the picture in pixels, at most 4 000 each. The heading takes the first 62.
+    pub size: (i32, i32),
+    /// The boxes.
+    pub boxes: Vec<DiagramBox>,
     /// The arrows.
     pub arrows: Vec<Arrow>,
 }
@@ -39,8 +40,23 @@ pub struct Diagram {
 pub struct DiagramBox {
     /// Heading of the box.
     pub name: String,
-    /// Lines of text in the box.
+    /// Where it stands. What lies outside the picture is cut off.
+    pub frame: BoxFrame,
+    /// Lines of text in the box. Those without room are left out.
     pub entries: Vec<BoxLine>,
+}
+
+/// Place of a box, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoxFrame {
+    /// Distance from the left edge of the picture.
+    pub left: i32,
+    /// Distance from its upper edge.
+    pub top: i32,
+    /// Width.
+    pub width: i32,
+    /// Height.
+    pub height: i32,
 }
 
 /// A line in a box.
@@ -54,125 +70,131 @@ pub struct BoxLine {
     pub faint: bool,
 }
 
-/// An arrow from a box down to one of the next row. It is not drawn if one of the boxes is missing.
+/// An arrow from edge to edge of two boxes: down or up if one lies above the other, else sideways.
+/// It is not drawn if a box is missing, or if they do not face each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// Row of the box where it begins, and position of the box in the row, from 0.
-    pub from: (usize, usize),
-    /// Position in the next row of the box where it ends.
+    /// Position in the list of the box where it begins, from 0.
+    pub from: usize,
+    /// Position of the box where it ends.
     pub to: usize,
 }
 
-/// Position of a box, in pixels.
-#[derive(Clone, Copy, Debug)]
-struct BoxFrame {
-    left: i32,
-    right: i32,
-    top: i32,
-    bottom: i32,
-}
-
 impl Diagram {
-    /// Returns the picture as the text of an SVG file, 800 pixels wide, with a white background.
+    /// Returns the picture as the text of an SVG file with a white background.
     pub fn to_svg(&self) -> String {
-        let head = if self.note.is_empty() { 32 } else { 48 };
-        let tall: i32 = self.rows.iter().map(|row| row_height(row) + BELOW).sum();
-        render_page(SIZE.0, MARGIN + head + (tall - BELOW).max(0) + MARGIN, |page| self.draw(page))
+        let (wide, tall) = self.page_size();
+        render_page(wide, tall, |page| self.draw(page))
+    }
+
+    fn page_size(&self) -> (i32, i32) {
+        (self.size.0.clamp(1, SIDE_MOST), self.size.1.clamp(1, SIDE_MOST))
     }
 
     fn draw(&self, page: &PageArea) -> DrawResult {
-        let mut top = draw_heading(page, &self.title, &self.note)?;
-        let mut frames: Vec<Vec<BoxFrame>> = Vec::new();
-        for row in &self.rows {
-            frames.push(frame_boxes(row, top));
-            top += row_height(row) + BELOW;
-        }
-        for (row, frames) in self.rows.iter().zip(&frames) {
-            row.iter().zip(frames).try_for_each(|(block, frame)| block.draw(page, frame))?;
-        }
-        let frame = |row: usize, place: usize| frames.get(row).and_then(|row| row.get(place));
+        let (wide, tall) = self.page_size();
+        draw_heading(page, wide, &self.title, &self.note)?;
+        let frames: Vec<BoxFrame> = self.boxes.iter().map(|block| block.frame.cut_to(wide, tall)).collect();
         for Arrow { from, to } in &self.arrows {
-            if let (Some(from), Some(to)) = (frame(from.0, from.1), frame(from.0.saturating_add(1), *to)) {
+            if let Some([from, to]) = frames.get(*from).zip(frames.get(*to)).and_then(|(from, to)| arrow_ends(from, to))
+            {
                 draw_arrow(page, from, to)?;
             }
         }
-        Ok(())
+        self.boxes.iter().zip(&frames).try_for_each(|(block, frame)| block.draw(page, frame))
     }
 }
 
-/// Height of a row's boxes in pixels.
-fn row_height(row: &[DiagramBox]) -> i32 {
-    let wide = box_width(row.len());
-    let lines = row.iter().map(|block| block.entries.len().div_ceil(box_columns(wide) as usize));
-    NAME + ROW * lines.max().unwrap_or_default() as i32 + INSIDE
+impl BoxFrame {
+    fn right(&self) -> i32 {
+        self.left + self.width
+    }
+
+    fn bottom(&self) -> i32 {
+        self.top + self.height
+    }
+
+    /// The part of the frame inside a picture of this size.
+    fn cut_to(&self, wide: i32, tall: i32) -> BoxFrame {
+        let (left, top) = (self.left.clamp(0, wide), self.top.clamp(0, tall));
+        let right = self.left.saturating_add(self.width).clamp(left, wide);
+        let bottom = self.top.saturating_add(self.height).clamp(top, tall);
+        BoxFrame { left, top, width: right - left, height: bottom - top }
+    }
 }
 
-/// Width of a box in pixels, in a row with this number of boxes.
-fn box_width(boxes: usize) -> i32 {
-    let boxes = boxes.max(1) as i32;
-    (SIZE.0 - 2 * MARGIN - (boxes - 1) * APART) / boxes
-}
-
-/// Number of columns in a box of this width.
-fn box_columns(wide: i32) -> i32 {
-    (wide / COLUMN).max(1)
-}
-
-fn frame_boxes(row: &[DiagramBox], top: i32) -> Vec<BoxFrame> {
-    let (wide, bottom) = (box_width(row.len()), top + row_height(row));
-    let left = |place: usize| MARGIN + place as i32 * (wide + APART);
-    let frame = |place| BoxFrame { left: left(place), right: left(place) + wide, top, bottom };
-    (0..row.len()).map(frame).collect()
+/// The ends of an arrow between two boxes, in pixels. `None` if they overlap or do not face each other.
+fn arrow_ends(from: &BoxFrame, to: &BoxFrame) -> Option<[(i32, i32); 2]> {
+    let middle = |low: i32, high: i32| (low < high).then_some((low + high) / 2);
+    let across = middle(from.left.max(to.left), from.right().min(to.right()));
+    let along = middle(from.top.max(to.top), from.bottom().min(to.bottom()));
+    match (across, along) {
+        (Some(x), None) if from.bottom() <= to.top => Some([(x, from.bottom()), (x, to.top)]),
+        (Some(x), None) => Some([(x, from.top), (x, to.bottom())]),
+        (None, Some(y)) if from.right() <= to.left => Some([(from.right(), y), (to.left, y)]),
+        (None, Some(y)) => Some([(from.left, y), (to.right(), y)]),
+        _ => None,
+    }
 }
 
 impl DiagramBox {
     fn draw(&self, page: &PageArea, frame: &BoxFrame) -> DrawResult {
-        let corners = [(to_units(frame.left), to_units(frame.top)), (to_units(frame.right), to_units(frame.bottom))];
-        page.draw(&Rectangle::new(corners, FINE_GRID.filled()))?;
-        let [(left, top), (right, bottom)] = corners;
-        let edges = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        page.draw(&PathElement::new(edges, PALE.stroke_width(to_units(1) as u32)))?;
-        let wide = frame.right - frame.left;
-        let (name, size) = fit_text(&self.name, LABEL, f64::from(wide - 2 * INSIDE));
+        let at = |x: i32, y: i32| (to_units(x), to_units(y));
+        let (left, top, right, bottom) = (frame.left, frame.top, frame.right(), frame.bottom());
+        page.draw(&Rectangle::new([at(left, top), at(right, bottom)], FINE_GRID.filled()))?;
+        let edges = [at(left, top), at(right, top), at(right, bottom), at(left, bottom), at(left, top)];
+        let style = PALE.stroke_width(to_units(1) as u32);
+        if self.entries.iter().all(|entry| entry.faint) {
+            let dashes = edges.windows(2).flat_map(|edge| split_into_dashes(edge[0], edge[1]));
+            dashes.into_iter().try_for_each(|dash| page.draw(&PathElement::new(dash, style)))?;
+        } else {
+            page.draw(&PathElement::new(edges, style))?;
+        }
+        let (name, size) = fit_text(&self.name, LABEL, f64::from(frame.width - 2 * INSIDE));
         let middle = Pos::new(HPos::Center, VPos::Center);
-        write_text(page, &name, size, PALETTE[0], middle, (frame.left + frame.right) / 2, frame.top + NAME / 2)?;
-        let columns = box_columns(wide);
-        let lines = self.entries.len().div_ceil(columns as usize).max(1);
-        for (column, entries) in (0..columns).zip(self.entries.chunks(lines)) {
-            let left = frame.left + column * wide / columns + INSIDE;
-            let right = frame.left + (column + 1) * wide / columns - INSIDE;
-            for (line, entry) in (0..).zip(entries) {
-                entry.draw(page, (left, right), frame.top + NAME + ROW * line + ROW / 2)?;
-            }
+        if frame.height >= NAME {
+            write_text(page, &name, size, PALETTE[0], middle, (left + right) / 2, top + NAME / 2)?;
+        }
+        let room = ((frame.height - NAME) / ROW).max(0) as usize;
+        for (line, entry) in (0..).zip(self.entries.iter().take(room)) {
+            entry.draw(page, (left + INSIDE, right - INSIDE), top + NAME + ROW * line + ROW / 2)?;
         }
         Ok(())
     }
 }
 
+/// The dashes of a line along an axis, in drawing units.
+fn split_into_dashes(from: (i32, i32), to: (i32, i32)) -> Vec<[(i32, i32); 2]> {
+    let (dash, step) = (to_units(DASH.0), to_units(DASH.0 + DASH.1));
+    let length = (to.0 - from.0).abs().max((to.1 - from.1).abs());
+    let [dx, dy] = [(to.0 - from.0).signum(), (to.1 - from.1).signum()];
+    let at = |way: i32| (from.0 + dx * way, from.1 + dy * way);
+    (0..length).step_by(step as usize).map(|start| [at(start), at((start + dash).min(length))]).collect()
+}
+
 impl BoxLine {
     /// Writes the line from `left` to `right`, centred at the height `y`. The figure gets the room
-    /// that it needs, up to half.
+    /// that it needs, up to two thirds.
     fn draw(&self, page: &PageArea, (left, right): (i32, i32), y: i32) -> DrawResult {
         let colour = if self.faint { PALE } else { INK };
-        let room = f64::from(right - left);
-        let figures = text_width(&self.figure, SMALL).min(room / 2.0);
+        let room = f64::from((right - left).max(0));
+        let figures = text_width(&self.figure, SMALL).min(room * 2.0 / 3.0);
         let (figure, size) = fit_text(&self.figure, SMALL, figures);
         write_text(page, &figure, size, colour, Pos::new(HPos::Right, VPos::Center), right, y)?;
-        let (name, size) = fit_text(&self.name, SMALL, room - figures - 4.0);
+        let (name, size) = fit_text(&self.name, SMALL, (room - figures - 4.0).max(0.0));
         write_text(page, &name, size, colour, Pos::new(HPos::Left, VPos::Center), left, y)
     }
 }
 
-/// Draws an arrow from the lower edge of a box to the upper edge of another, in the middle of the
-/// narrower one.
-fn draw_arrow(page: &PageArea, from: &BoxFrame, to: &BoxFrame) -> DrawResult {
-    let narrow = if from.right - from.left < to.right - to.left { from } else { to };
-    let (x, (long, half)) = ((narrow.left + narrow.right) / 2, HEAD);
-    let at = |x: i32, y: i32| (to_units(x), to_units(y));
-    let line = [at(x, from.bottom), at(x, to.top - long)];
-    page.draw(&PathElement::new(line, PALE.stroke_width((to_units(3) / 2) as u32)))?;
-    let head = [at(x, to.top), at(x - half, to.top - long), at(x + half, to.top - long)];
-    page.draw(&Polygon::new(head, PALE.filled()))
+/// Draws an arrow from one place to another, along an axis.
+fn draw_arrow(page: &PageArea, from: (i32, i32), to: (i32, i32)) -> DrawResult {
+    let at = |(x, y): (i32, i32)| (to_units(x), to_units(y));
+    let (along, half) = HEAD;
+    let [dx, dy] = [(to.0 - from.0).signum(), (to.1 - from.1).signum()];
+    let neck = (to.0 - dx * along, to.1 - dy * along);
+    page.draw(&PathElement::new([at(from), at(neck)], PALE.stroke_width((to_units(3) / 2) as u32)))?;
+    let head = [to, (neck.0 - dy * half, neck.1 - dx * half), (neck.0 + dy * half, neck.1 + dx * half)];
+    page.draw(&Polygon::new(head.map(at), PALE.filled()))
 }
 
 #[cfg(test)]
@@ -186,13 +208,17 @@ mod tests {
         BoxLine { name: name.to_owned(), figure: figure.to_owned(), faint }
     }
 
-    fn block(name: &str, entries: usize) -> DiagramBox {
-        let entries = (0..entries).map(|line| entry(&format!("{name} {line}"), "512 entries", line % 2 == 1));
-        DiagramBox { name: name.to_owned(), entries: entries.collect() }
+    fn frame(left: i32, top: i32, width: i32, height: i32) -> BoxFrame {
+        BoxFrame { left, top, width, height }
     }
 
-    fn diagram(rows: Vec<Vec<DiagramBox>>, arrows: Vec<Arrow>) -> Diagram {
-        Diagram { title: "The core".to_owned(), note: "a machine".to_owned(), rows, arrows }
+    fn block(name: &str, frame: BoxFrame, faint: bool) -> DiagramBox {
+        let entries = (0..3).map(|line| entry(&format!("{name} {line}"), "512 entries", faint)).collect();
+        DiagramBox { name: name.to_owned(), frame, entries }
+    }
+
+    fn diagram(boxes: Vec<DiagramBox>, arrows: Vec<Arrow>) -> Diagram {
+        Diagram { title: "The core".to_owned(), note: "a machine".to_owned(), size: (800, 600), boxes, arrows }
     }
 
     /// The boxes of a picture: left, right, top and bottom.
@@ -204,66 +230,66 @@ mod tests {
     }
 
     #[test]
-    fn boxes_form_rows_from_top_to_bottom() {
-        let svg = diagram(vec![vec![block("a", 4)], vec![block("b", 2), block("c", 5)]], Vec::new()).to_svg();
-        let [a, b, c] = boxes(&svg)[..] else { panic!("{svg}") };
-        assert!(a[3] < b[2] && (b[2], b[3]) == (c[2], c[3]) && b[1] < c[0], "{a:?} {b:?} {c:?}");
-        assert!((a[0], a[1]) == (b[0], c[1]), "a row is as wide as the page: {a:?} {b:?} {c:?}");
+    fn boxes_stand_at_their_places_with_their_lines() {
+        let svg = diagram(vec![block("a", frame(20, 80, 300, 100), false)], Vec::new()).to_svg();
+        assert_eq!(boxes(&svg), [[200.0, 3200.0, 800.0, 1800.0]]);
         let found = texts(&svg);
-        for text in ["The core", "a machine", "a", "b 1", "c 4", "512 entries"] {
+        for text in ["The core", "a machine", "a", "a 2", "512 entries"] {
             assert!(found.iter().any(|found| found == text), "{text} in {found:?}");
         }
     }
 
     #[test]
-    fn an_arrow_goes_from_box_to_box() {
-        let arrow = |place: usize| Arrow { from: (0, 0), to: place };
-        let rows = vec![vec![block("a", 1)], vec![block("b", 1), block("c", 1)]];
-        let svg = diagram(rows, vec![arrow(1), arrow(2)]).to_svg();
-        let [a, _, c] = boxes(&svg)[..] else { panic!("{svg}") };
+    fn arrows_join_boxes_that_face_each_other() {
+        let above = frame(0, 100, 100, 50);
+        assert_eq!(arrow_ends(&above, &frame(50, 200, 100, 50)), Some([(75, 150), (75, 200)]));
+        assert_eq!(arrow_ends(&frame(50, 200, 100, 50), &above), Some([(75, 200), (75, 150)]));
+        assert_eq!(arrow_ends(&above, &frame(200, 120, 100, 50)), Some([(100, 135), (200, 135)]));
+        assert_eq!(arrow_ends(&frame(200, 120, 100, 50), &above), Some([(200, 135), (100, 135)]));
+        assert_eq!(arrow_ends(&above, &frame(200, 200, 100, 50)), None);
+        assert_eq!(arrow_ends(&above, &frame(50, 120, 100, 50)), None);
+        let rows = vec![block("a", above, false), block("b", frame(0, 300, 100, 50), false)];
+        let svg = diagram(rows, vec![Arrow { from: 0, to: 1 }, Arrow { from: 0, to: 2 }]).to_svg();
         let document = Document::parse(&svg).unwrap();
         let heads: Vec<_> = document.descendants().filter(|node| node.has_tag_name("polygon")).collect();
         let [head] = heads[..] else { panic!("an arrow to a missing box must not be drawn: {svg}") };
-        let tip = head.attribute("points").unwrap().split_whitespace().next().unwrap();
-        let (x, y) = tip.split_once(',').unwrap();
-        let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
-        assert!(y == c[2] && (x - (c[0] + c[1]) / 2.0).abs() <= 10.0 && x > a[0], "{tip} {c:?}");
+        assert!(head.attribute("points").unwrap().starts_with("500,3000"), "{svg}");
     }
 
     #[test]
-    fn faint_lines_are_grey() {
-        let row =
-            vec![DiagramBox { name: String::new(), entries: vec![entry("x", "none", true), entry("y", "7", false)] }];
-        let svg = diagram(vec![row], Vec::new()).to_svg();
-        let document = Document::parse(&svg).unwrap();
-        let colour = |text: &str| {
-            let node = document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == text));
-            node.and_then(|node| node.attribute("fill")).map(str::to_owned)
+    fn a_box_without_figures_is_dashed_and_grey() {
+        let drawn = |faint: bool| diagram(vec![block("a", frame(20, 80, 300, 100), faint)], Vec::new()).to_svg();
+        let lines = |svg: &str| {
+            Document::parse(svg).unwrap().descendants().filter(|node| node.has_tag_name("polyline")).count()
         };
-        assert_eq!((colour("none"), colour("7")), (Some("#666666".to_owned()), Some("#222222".to_owned())));
+        assert!(lines(&drawn(true)) > 10 && lines(&drawn(false)) == 1);
+        let svg = drawn(true);
+        let document = Document::parse(&svg).unwrap();
+        let node = document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == "a 1"));
+        assert_eq!(node.and_then(|node| node.attribute("fill")), Some("#666666"));
     }
 
     fn any_diagram() -> impl Strategy<Value = Diagram> {
         let entry = (".{0,60}", ".{0,60}", any::<bool>());
         let entry = entry.prop_map(|(name, figure, faint)| BoxLine { name, figure, faint });
-        let block = (".{0,60}", prop::collection::vec(entry, 0..12));
-        let block = block.prop_map(|(name, entries)| DiagramBox { name, entries });
-        let rows = prop::collection::vec(prop::collection::vec(block, 0..6), 0..5);
-        let arrow = (0usize..6, 0usize..6, 0usize..6);
-        let arrow = arrow.prop_map(|(row, place, to)| Arrow { from: (row, place), to });
-        (".{0,120}", ".{0,120}", rows, prop::collection::vec(arrow, 0..6))
-            .prop_map(|(title, note, rows, arrows)| Diagram { title, note, rows, arrows })
+        let place = || prop_oneof![-100..1500i32, any::<i32>()];
+        let frame = (place(), place(), 0..900i32, 0..900i32);
+        let frame = frame.prop_map(|(left, top, width, height)| BoxFrame { left, top, width, height });
+        let block = (".{0,60}", frame, prop::collection::vec(entry, 0..12));
+        let block = block.prop_map(|(name, frame, entries)| DiagramBox { name, frame, entries });
+        let arrow = (0usize..9, 0usize..9).prop_map(|(from, to)| Arrow { from, to });
+        let size = (1..1500i32, 1..1500i32);
+        (".{0,120}", ".{0,120}", size, prop::collection::vec(block, 0..8), prop::collection::vec(arrow, 0..6))
+            .prop_map(|(title, note, size, boxes, arrows)| Diagram { title, note, size, boxes, arrows })
     }
 
     proptest! {
         #[test]
-        fn any_diagram_is_well_formed_and_stays_on_its_page(diagram in any_diagram()) {
+        fn any_diagram_is_well_formed(diagram in any_diagram()) {
             let svg = diagram.to_svg();
             let document = Document::parse(&svg).unwrap();
-            let (wide, tall) = (8000.0, 10.0 * number(document.root_element(), "height"));
             for node in document.descendants() {
-                let on_page = |&(x, y): &(f64, f64)| (0.0..=wide).contains(&x) && (0.0..=tall).contains(&y);
-                prop_assert!(covers(node).iter().all(on_page), "{:?}", node);
+                prop_assert!(covers(node).iter().all(|(x, y)| x.is_finite() && y.is_finite()), "{:?}", node);
             }
             prop_assert!(!svg.contains("NaN"));
         }

@@ -76,7 +76,7 @@ pub(super) fn render_page(wide: i32, tall: i32, draw: impl FnOnce(&PageArea) -> 
 
 fn draw_chart(chart: &Chart, page: &PageArea) -> DrawResult {
     let series: Vec<Vec<Option<PlacedPoint>>> = chart.series.iter().map(|series| place_points(chart, series)).collect();
-    let top = draw_heading(page, &chart.title, &chart.note)?;
+    let top = draw_heading(page, SIZE.0, &chart.title, &chart.note)?;
     draw_missing_count(page, series.iter().flatten().filter(|spot| spot.is_none()).count())?;
     let right = if chart.series.len() > 1 { draw_legend(page, &chart.series, top)? } else { SIZE.0 - MARGIN };
 
@@ -113,10 +113,10 @@ fn place_points(chart: &Chart, series: &Series) -> Vec<Option<PlacedPoint>> {
     series.points.iter().map(spot).collect()
 }
 
-/// Draws title and note. Returns the height at which they end.
-pub(super) fn draw_heading(page: &PageArea, title: &str, note: &str) -> DrawResult<i32> {
-    let (middle, top) = (SIZE.0 / 2, Pos::new(HPos::Center, VPos::Top));
-    let room = f64::from(SIZE.0 - 2 * MARGIN);
+/// Draws title and note on a page of this width. Returns the height at which they end.
+pub(super) fn draw_heading(page: &PageArea, wide: i32, title: &str, note: &str) -> DrawResult<i32> {
+    let (middle, top) = (wide / 2, Pos::new(HPos::Center, VPos::Top));
+    let room = f64::from((wide - 2 * MARGIN).max(0));
     let (title, size) = fit_text(title, TITLE, room);
     write_text(page, &title, size, INK, top, middle, MARGIN)?;
     let (shown, size) = fit_text(note, SMALL, room);

@@ -83,7 +83,7 @@ impl HeatMap {
     }
 
     fn draw(&self, page: &PageArea) -> DrawResult {
-        let top = draw_heading(page, &self.title, &self.note)? + NAMES;
+        let top = draw_heading(page, SIZE.0, &self.title, &self.note)? + NAMES;
         let frame = self.place_squares(top);
         let ends = self.number_range();
         for (number, row) in self.rows.iter().enumerate() {

@@ -54,7 +54,7 @@ mod tests;
 
 pub use bar_chart::{Bar, BarChart, BarGroup};
 pub use chart::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
-pub use diagram::{Arrow, BoxLine, Diagram, DiagramBox};
+pub use diagram::{Arrow, BoxFrame, BoxLine, Diagram, DiagramBox};
 pub use heat_map::{HeatMap, HeatRow};
 
 impl Chart {
