@@ -17,6 +17,14 @@ pub struct GenericArgs {
     #[arg(long)]
     #[serde(skip)]
     pub list: bool,
+    /// Print every number [default: a datasheet if most tests ran]
+    #[arg(long, conflicts_with = "list")]
+    #[serde(skip)]
+    pub all: bool,
+    /// Print every number, and why others are missing
+    #[arg(long, conflicts_with = "list")]
+    #[serde(skip)]
+    pub why: bool,
     /// Write the machine's facts and each completed result to a new JSON-lines file
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]

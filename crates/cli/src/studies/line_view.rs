@@ -9,7 +9,18 @@ pub struct LineView {
     /// The study's name.
     pub study: &'static str,
     /// Prints its lines as text.
-    pub text: fn(&[Value], &mut Output) -> Result<(), Failure>,
+    pub text: fn(&[Value], TextDetail, &mut Output) -> Result<(), Failure>,
     /// Draws pictures of its lines, labelled with this machine.
     pub pictures: fn(&[Value], &str) -> Vec<Picture>,
+}
+
+/// How much of a result is printed as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextDetail {
+    /// The figures that matter, on one screen.
+    Summary,
+    /// All numbers.
+    Numbers,
+    /// All numbers, and the reasons for missing ones.
+    Reasons,
 }

@@ -17,7 +17,7 @@ use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
 use crate::session::resume::refuse_evidence;
-use crate::studies::line_view::LineView;
+use crate::studies::line_view::{LineView, TextDetail};
 use crate::studies::uarch;
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::SystemFiles;
@@ -101,7 +101,7 @@ pub fn run_generic_study(
     let study =
         (plain.select)(StudySelection { subjects, plan, open, machine: &machine, memory, complete_lines: kept });
     let order = StudyOrder { file, exports: args.exports.clone(), ..order };
-    let view = GenericView { plain, line_view: find_line_view(info.name) };
+    let view = GenericView { plain, line_view: find_line_view(info.name), detail: chosen_detail(args) };
     drive_study(&view, &mut StudyWithLines::new(study), order, output)
 }
 
@@ -142,7 +142,7 @@ fn begin_file(
 /// Recomputes the result of a generic study; `None` if the study is unknown.
 pub fn replay_generic_study(container: &EvidenceContainer, output: &mut Output) -> Option<Result<u8, Failure>> {
     let study = cyclescope::study::find_study(&container.manifest.origin.study)?;
-    let view = GenericView { plain: study.generic?, line_view: find_line_view(study.name) };
+    let view = GenericView { plain: study.generic?, line_view: find_line_view(study.name), detail: None };
     Some(replay_study::replay_study(&view, container, output))
 }
 
@@ -177,6 +177,24 @@ fn list_subjects(plain: &GenericStudy, subjects: &[&'static str], output: &mut O
 struct GenericView {
     plain: GenericStudy,
     line_view: Option<&'static LineView>,
+    /// The detail that was asked for.
+    detail: Option<TextDetail>,
+}
+
+/// The detail that the options ask for.
+fn chosen_detail(args: &GenericArgs) -> Option<TextDetail> {
+    match (args.why, args.all) {
+        (true, _) => Some(TextDetail::Reasons),
+        (false, true) => Some(TextDetail::Numbers),
+        (false, false) => None,
+    }
+}
+
+/// The detail of a result whose options do not name one: few subjects are explained, many are summed up.
+fn usual_detail(plain: &GenericStudy, lines: &[Value]) -> TextDetail {
+    let is_measured = |subject: &str| lines.iter().any(|line| line["test"] == subject);
+    let measured = plain.subjects.iter().filter(|(subject, _)| is_measured(subject)).count();
+    if 2 * measured > plain.subjects.len() { TextDetail::Summary } else { TextDetail::Reasons }
 }
 
 impl StudyView for GenericView {
@@ -184,7 +202,8 @@ impl StudyView for GenericView {
 
     fn print_text(&self, study: &StudyWithLines, output: &mut Output) -> Result<(), Failure> {
         if let Some(look) = self.line_view {
-            return (look.text)(&study.lines, output);
+            let detail = self.detail.unwrap_or_else(|| usual_detail(&self.plain, &study.lines));
+            return (look.text)(&study.lines, detail, output);
         }
         let GenericStudy { columns, explanation, .. } = self.plain;
         let mut rows = new_table(columns);

@@ -1,159 +1,239 @@
-//! Draws the core as boxes: front end, instruction window, execution and memory, each with its
-//! numbers, or verdicts for missing numbers.
+//! Draws the core as the block diagram of a vendor's guide: from fetch to retirement, and from
+//! registers to memory, each box with its two to four figures. A box without a number is dashed.
 
-use super::figure::FigureText;
+use super::core_figure::{CoreFigure, FigurePart};
 use super::record::UarchLine;
-use cyclescope::plot::{Arrow, BoxLine, Diagram, DiagramBox};
-use cyclescope::study::uarch::TestedPart;
+use cyclescope::plot::{Arrow, BoxFrame, BoxLine, Diagram, DiagramBox};
 
-/// A box and its contents.
-struct DiagramRoom {
+/// Width and height in pixels.
+const SIZE: (i32, i32) = (1200, 900);
+
+/// A box of the diagram.
+struct CoreBox {
     name: &'static str,
-    /// The row, counted from the top.
-    row: usize,
-    /// The tests whose numbers it holds.
-    tests: &'static [&'static str],
-    /// A part of the core whose other numbers it also holds.
-    rest: Option<TestedPart>,
+    frame: BoxFrame,
+    figures: &'static [CoreFigure],
 }
 
-/// The boxes, row by row.
-const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
-    DiagramRoom { name: "Front end", row: 0, tests: &[], rest: Some(TestedPart::FrontEnd) },
-    DiagramRoom {
-        name: "Instructions a cycle",
-        row: 0,
-        tests: &[
-            "decode_rate",
-            "decode_double",
-            "loop_rate",
-            "length_changing_prefix",
-            "dispatch_rate",
-            "retire_rate",
-            "branch_rate",
+const fn frame(left: i32, top: i32, width: i32, height: i32) -> BoxFrame {
+    BoxFrame { left, top, width, height }
+}
+
+const fn figure(name: &'static str, parts: &'static [FigurePart]) -> CoreFigure {
+    CoreFigure { name, parts }
+}
+
+const fn part(keys: &'static [&'static str], unit: &'static str) -> FigurePart {
+    FigurePart { keys, unit }
+}
+
+/// The boxes, from top to bottom.
+const CORE_BOXES: [CoreBox; 18] = [
+    CoreBox {
+        name: "Branch prediction",
+        frame: frame(20, 76, 370, 116),
+        figures: &[
+            figure("jump targets", &[part(&["branch_targets.1.size"], "")]),
+            figure("conditional targets", &[part(&["conditional_targets.1.size"], "")]),
+            figure("return stack", &[part(&["return_stack"], "")]),
+            figure("misprediction", &[part(&["misprediction"], "cycles")]),
         ],
-        rest: None,
     },
-    DiagramRoom {
-        name: "In flight",
-        row: 1,
-        tests: &["rob", "branches_in_flight", "taken_branches_in_flight"],
-        rest: Some(TestedPart::Window),
-    },
-    DiagramRoom {
-        name: "Registers",
-        row: 2,
-        tests: &[
-            "int_registers",
-            "vector_registers_xmm",
-            "vector_registers_ymm",
-            "vector_registers_zmm",
-            "mask_registers",
-            "mmx_registers",
-            "x87_registers",
-            "flags",
+    CoreBox {
+        name: "Instruction cache",
+        frame: frame(420, 76, 360, 116),
+        figures: &[
+            figure("size", &[part(&["instruction_cache.1.size"], "")]),
+            figure("translations", &[part(&["code_tlb"], "")]),
+            figure(
+                "fetch",
+                &[part(&["fetch_rate.4_bytes", "fetch_rate.6_bytes", "fetch_rate.8_bytes"], "bytes a cycle")],
+            ),
         ],
-        rest: None,
     },
-    DiagramRoom {
-        name: "Schedulers",
-        row: 2,
-        tests: &["integer_scheduler", "load_scheduler", "vector_scheduler", "shared_schedulers"],
-        rest: None,
-    },
-    DiagramRoom {
-        name: "Loads and stores",
-        row: 2,
-        tests: &[
-            "loads_in_flight",
-            "loads_uncompleted",
-            "stores_in_flight",
-            "stores_in_flight_ymm",
-            "stores_in_flight_zmm",
+    CoreBox {
+        name: "Other CPUs",
+        frame: frame(810, 76, 370, 116),
+        figures: &[
+            figure("line from CPU to CPU", &[part(&["core_to_core.0.1"], "")]),
+            figure("busy sibling", &[part(&["environment.busy_sibling"], "")]),
         ],
-        rest: None,
     },
-    DiagramRoom { name: "Caches and translation", row: 3, tests: &[], rest: Some(TestedPart::Memory) },
-    DiagramRoom {
-        name: "Loads and stores a cycle",
-        row: 3,
-        tests: &["load_rate", "cache_banks", "store_rate", "copy_rate", "daxpy"],
-        rest: None,
+    CoreBox {
+        name: "Decoders",
+        frame: frame(420, 220, 360, 76),
+        figures: &[figure(
+            "instructions a cycle",
+            &[part(&["decode_rate.1_byte", "decode_rate.2_bytes", "decode_rate.3_bytes", "decode_rate.4_bytes"], "")],
+        )],
     },
-    DiagramRoom { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
-    DiagramRoom {
-        name: "Loads behind stores",
-        row: 3,
-        tests: &[
-            "store_forwarding",
-            "failed_forwarding",
-            "memory_renaming",
-            "memory_renaming_reach",
-            "false_dependence",
-            "disambiguation",
+    CoreBox {
+        name: "µop cache",
+        frame: frame(20, 220, 370, 76),
+        figures: &[
+            figure("entries", &[part(&["uop_cache.1.size"], "")]),
+            figure("ways", &[part(&["uop_cache_ways"], "ways")]),
         ],
-        rest: None,
     },
-    DiagramRoom {
-        name: "Bytes a cycle",
-        row: 3,
-        tests: &["read_bandwidth", "write_bandwidth", "copy_bandwidth", "nt_write_bandwidth"],
-        rest: None,
+    CoreBox {
+        name: "Rename and dispatch",
+        frame: frame(20, 326, 760, 96),
+        figures: &[
+            figure("instructions a cycle", &[part(&["dispatch_rate.instructions"], "")]),
+            figure("moves a cycle", &[part(&["rename_rate.move_64_bits"], "")]),
+            figure("zeros a cycle", &[part(&["rename_rate.zero_64_bits"], "")]),
+        ],
     },
-    DiagramRoom { name: "Execution", row: 4, tests: &[], rest: Some(TestedPart::Execution) },
-    DiagramRoom {
-        name: "Moves and zeros",
-        row: 4,
-        tests: &["rename_rate", "eliminated", "move_elimination", "copies_in_flight", "dependency_breaking"],
-        rest: None,
+    CoreBox {
+        name: "Reorder buffer and retirement",
+        frame: frame(810, 326, 370, 96),
+        figures: &[
+            figure("instructions in flight", &[part(&["rob"], "")]),
+            figure("retired a cycle", &[part(&["retire_rate.instructions"], "")]),
+            figure("taken branches in flight", &[part(&["taken_branches_in_flight"], "")]),
+        ],
     },
-    DiagramRoom { name: "From unit to unit", row: 4, tests: &["bypass_delay", "mixed_throughput"], rest: None },
+    CoreBox {
+        name: "Integer registers and scheduler",
+        frame: frame(20, 450, 370, 96),
+        figures: &[
+            figure("spare registers", &[part(&["int_registers"], "")]),
+            figure("renamed flags", &[part(&["flags"], "")]),
+            figure("scheduler", &[part(&["integer_scheduler"], "")]),
+        ],
+    },
+    CoreBox {
+        name: "Loads and stores in flight",
+        frame: frame(420, 450, 360, 96),
+        figures: &[
+            figure("loads", &[part(&["loads_in_flight"], "")]),
+            figure("stores", &[part(&["stores_in_flight"], "")]),
+            figure("scheduler", &[part(&["load_scheduler"], "")]),
+        ],
+    },
+    CoreBox {
+        name: "Vector registers and scheduler",
+        frame: frame(810, 450, 370, 96),
+        figures: &[
+            figure("spare registers", &[part(&["vector_registers_xmm"], "")]),
+            figure("spare mask registers", &[part(&["mask_registers"], "")]),
+            figure("scheduler", &[part(&["vector_scheduler"], "")]),
+        ],
+    },
+    CoreBox {
+        name: "Integer units",
+        frame: frame(20, 574, 370, 96),
+        figures: &[
+            figure("additions a cycle", &[part(&["mixed_throughput.alu"], "")]),
+            figure("branches a cycle", &[part(&["branch_rate.not_taken", "branch_rate.in_turn"], "")]),
+        ],
+    },
+    CoreBox {
+        name: "Load and store units",
+        frame: frame(420, 574, 360, 96),
+        figures: &[
+            figure("loads a cycle", &[part(&["load_rate.8_bytes"], ""), part(&["load_rate.64_bytes"], "of 64 bytes")]),
+            figure(
+                "stores a cycle",
+                &[part(&["store_rate.8_bytes"], ""), part(&["store_rate.64_bytes"], "of 64 bytes")],
+            ),
+            figure("store to load", &[part(&["store_forwarding.8_bytes"], "cycles")]),
+        ],
+    },
+    CoreBox {
+        name: "Vector units",
+        frame: frame(810, 574, 370, 96),
+        figures: &[
+            figure("additions a cycle", &[part(&["mixed_throughput.vector_add"], "")]),
+            figure("integer to float", &[part(&["bypass_delay.integer_add_and_float_add"], "cycles more")]),
+        ],
+    },
+    CoreBox {
+        name: "First data cache",
+        frame: frame(420, 698, 360, 96),
+        figures: &[
+            figure("size", &[part(&["data_caches.1.size"], ""), part(&["l1d_ways"], "ways")]),
+            figure("latency", &[part(&["data_caches.1.cost"], "cycles")]),
+            figure("read", &[part(&["read_bandwidth.16_KiB"], "bytes a cycle")]),
+        ],
+    },
+    CoreBox {
+        name: "Translations of data",
+        frame: frame(810, 698, 370, 96),
+        figures: &[
+            figure("first", &[part(&["data_tlb.1.size"], "")]),
+            figure("second", &[part(&["data_tlb.2.size"], ""), part(&["data_tlb.2.cost"], "cycles")]),
+        ],
+    },
+    CoreBox {
+        name: "Second cache",
+        frame: frame(20, 698, 370, 96),
+        figures: &[
+            figure("size", &[part(&["data_caches.2.size"], ""), part(&["l2_ways"], "ways")]),
+            figure("latency", &[part(&["data_caches.2.cost"], "cycles")]),
+            figure("read", &[part(&["read_bandwidth.128_KiB"], "bytes a cycle")]),
+        ],
+    },
+    CoreBox {
+        name: "Third cache",
+        frame: frame(20, 818, 370, 72),
+        figures: &[
+            figure("size", &[part(&["data_caches.3.size"], "")]),
+            figure("latency", &[part(&["data_caches.3.cost"], "cycles")]),
+        ],
+    },
+    CoreBox {
+        name: "Memory",
+        frame: frame(420, 818, 360, 72),
+        figures: &[
+            figure("latency", &[part(&["data_caches.beyond.cost"], "cycles")]),
+            figure("read", &[part(&["read_bandwidth.64_MiB"], "bytes a cycle")]),
+        ],
+    },
 ];
 
-/// The paths of instructions and of data.
-const DIAGRAM_ARROWS: [Arrow; 5] = [
-    Arrow { from: (0, 0), to: 0 },
-    Arrow { from: (1, 0), to: 0 },
-    Arrow { from: (1, 0), to: 1 },
-    Arrow { from: (1, 0), to: 2 },
-    Arrow { from: (2, 2), to: 0 },
+/// The paths of instructions and of data, by the boxes' names.
+const CORE_PATHS: [(&str, &str); 15] = [
+    ("Branch prediction", "Instruction cache"),
+    ("Instruction cache", "Decoders"),
+    ("Decoders", "µop cache"),
+    ("Decoders", "Rename and dispatch"),
+    ("µop cache", "Rename and dispatch"),
+    ("Rename and dispatch", "Reorder buffer and retirement"),
+    ("Rename and dispatch", "Integer registers and scheduler"),
+    ("Rename and dispatch", "Loads and stores in flight"),
+    ("Integer registers and scheduler", "Integer units"),
+    ("Loads and stores in flight", "Load and store units"),
+    ("Vector registers and scheduler", "Vector units"),
+    ("Load and store units", "First data cache"),
+    ("First data cache", "Second cache"),
+    ("Second cache", "Third cache"),
+    ("Third cache", "Memory"),
 ];
 
-/// Draws the numbers of a machine.
+/// Draws the figures of a machine.
 pub fn draw_core(records: &[UarchLine], machine: &str) -> Diagram {
-    let mut rows: Vec<Vec<DiagramBox>> = Vec::new();
-    for room in &DIAGRAM_ROOMS {
-        rows.resize_with(rows.len().max(room.row + 1), Vec::new);
-        let mut entries: Vec<BoxLine> =
-            records.iter().filter(|record| room.holds_record(record)).map(new_entry).collect();
-        if entries.is_empty() {
-            let name = "not measured".to_string();
-            entries.push(BoxLine { name, figure: String::new(), faint: true });
-        }
-        rows[room.row].push(DiagramBox { name: room.name.to_string(), entries });
-    }
-    let title = "What this core holds and does".to_string();
+    let place = |name: &str| CORE_BOXES.iter().position(|block| block.name == name);
+    let arrow = |(from, to): &(&str, &str)| Some(Arrow { from: place(from)?, to: place(to)? });
     Diagram {
-        title,
-        note: format!("{machine}; numbers without a unit are entries"),
-        rows,
-        arrows: DIAGRAM_ARROWS.to_vec(),
+        title: "The core".to_string(),
+        note: format!("{machine}; a dashed box has no measured figure"),
+        size: SIZE,
+        boxes: CORE_BOXES.iter().map(|block| block.draw(records)).collect(),
+        arrows: CORE_PATHS.iter().filter_map(arrow).collect(),
     }
 }
 
-impl DiagramRoom {
-    fn holds_record(&self, record: &UarchLine) -> bool {
-        let named = |room: &DiagramRoom| room.tests.contains(&&*record.test);
-        named(self) || self.rest == Some(record.part) && !DIAGRAM_ROOMS.iter().any(named)
-    }
-}
-
-fn new_entry(record: &UarchLine) -> BoxLine {
-    let number = record.value.format_short().filter(|_| record.is_found());
-    BoxLine {
-        name: record.describe_name(),
-        faint: number.is_none(),
-        figure: number.unwrap_or_else(|| record.verdict.name().to_string()),
+impl CoreBox {
+    fn draw(&self, records: &[UarchLine]) -> DiagramBox {
+        let entry = |figure: &CoreFigure| {
+            let words = figure.describe(records);
+            let faint = !words.as_ref().is_some_and(|words| words.is_found);
+            let text = words.map_or("not measured".to_string(), |words| words.text);
+            BoxLine { name: figure.name.to_string(), figure: text, faint }
+        };
+        let entries = self.figures.iter().map(entry).collect();
+        DiagramBox { name: self.name.to_string(), frame: self.frame, entries }
     }
 }
 
@@ -162,60 +242,41 @@ mod tests {
     use super::super::simulated_lines;
     use super::*;
 
-    fn drawn() -> Diagram {
-        draw_core(&UarchLine::from_lines(&simulated_lines::simulated_lines()), "a machine")
+    #[test]
+    fn boxes_hold_their_figures() {
+        let drawn = draw_core(&UarchLine::from_lines(&simulated_lines::simulated_lines()), "a machine");
+        let lines = |name: &str| {
+            let block = drawn.boxes.iter().find(|block| block.name == name).unwrap();
+            block.entries.iter().map(|entry| (entry.figure.as_str(), entry.faint)).collect::<Vec<_>>()
+        };
+        assert_eq!(lines("First data cache"), [("48 KiB", false), ("4.98 cycles", false), ("not measured", true)]);
+        assert_eq!(lines("Reorder buffer and retirement")[0], ("394 entries", false));
+        assert_eq!(lines("Integer registers and scheduler")[0], ("limited by reorder buffer", true));
     }
 
     #[test]
-    fn every_number_is_in_the_box_of_its_test_or_part() {
-        let drawn = drawn();
-        let lines = |block: &DiagramBox| block.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
-        let blocks: Vec<(&str, String)> =
-            drawn.rows.iter().flatten().map(|block| (block.name.as_str(), lines(block).join(", "))).collect();
-        let expected = [
-            ("Front end", "usable return stack"),
-            ("Instructions a cycle", "not measured"),
-            ("In flight", "reorder buffer"),
-            ("Registers", "spare integer registers, spare mask registers"),
-            ("Schedulers", "not measured"),
-            ("Loads and stores", "not measured"),
-            ("Caches and translation", "data caches, level 1: size, data caches, level 1: cost"),
-            ("Loads and stores a cycle", "not measured"),
-            ("Latency of loads", "not measured"),
-            ("Loads behind stores", "not measured"),
-            ("Bytes a cycle", "not measured"),
-            ("Execution", "not measured"),
-            ("Moves and zeros", "not measured"),
-            ("From unit to unit", "not measured"),
-        ];
-        assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));
-    }
-
-    #[test]
-    fn only_found_results_have_a_number() {
-        let entries: Vec<BoxLine> = drawn().rows.concat().into_iter().flat_map(|block| block.entries).collect();
-        let measured = entries.iter().filter(|entry| entry.name != "not measured");
-        let figures: Vec<(&str, bool)> = measured.map(|entry| (entry.figure.as_str(), entry.faint)).collect();
-        let all = [
-            ("none", true),
-            ("394", false),
-            ("limited", true),
-            ("unclear", true),
-            ("48 KiB", false),
-            ("4.98 cycles", false),
-        ];
-        assert_eq!(figures, all);
-    }
-
-    #[test]
-    fn arrows_join_boxes_and_boxes_name_existing_tests() {
-        let rows = drawn().rows;
-        for Arrow { from: (row, place), to } in DIAGRAM_ARROWS {
-            assert!(rows[row].get(place).is_some() && rows[row + 1].get(to).is_some());
-        }
+    fn boxes_name_existing_numbers_stay_apart_and_on_the_page() {
         let tests = cyclescope::study::find_study("uarch").and_then(|study| study.generic).expect("a study").subjects;
-        for test in DIAGRAM_ROOMS.iter().flat_map(|room| room.tests) {
-            assert!(tests.iter().any(|(name, _)| name == test), "{test}");
+        for key in
+            CORE_BOXES.iter().flat_map(|block| block.figures).flat_map(|figure| figure.parts).flat_map(|part| part.keys)
+        {
+            let test = key.split('.').next().unwrap();
+            assert!(tests.iter().any(|(name, _)| *name == test), "{key}");
         }
+        let ends = |frame: &BoxFrame| (frame.left + frame.width, frame.top + frame.height);
+        for (place, block) in CORE_BOXES.iter().enumerate() {
+            let (right, bottom) = ends(&block.frame);
+            assert!(right <= SIZE.0 && bottom <= SIZE.1, "{}", block.name);
+            for other in &CORE_BOXES[..place] {
+                let (other_right, other_bottom) = ends(&other.frame);
+                let apart = right <= other.frame.left
+                    || other_right <= block.frame.left
+                    || bottom <= other.frame.top
+                    || other_bottom <= block.frame.top;
+                assert!(apart, "{} and {}", block.name, other.name);
+            }
+        }
+        let names = CORE_PATHS.iter().flat_map(|(from, to)| [from, to]);
+        assert!(names.into_iter().all(|name| CORE_BOXES.iter().any(|block| block.name == *name)));
     }
 }

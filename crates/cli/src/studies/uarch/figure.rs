@@ -52,9 +52,6 @@ pub trait FigureText {
     /// The number with its unit; `None` if it is unknown.
     fn format_with_unit(&self) -> Option<String>;
 
-    /// The number in short form, with its unit unless that is entries; `None` if it is unknown.
-    fn format_short(&self) -> Option<String>;
-
     /// The ends of the interval in a scale; `None` if both look the same or one is unknown.
     fn format_interval(&self, scale: &FigureScale) -> Option<String>;
 
@@ -70,10 +67,6 @@ impl FigureText for Quantity {
     fn format_with_unit(&self) -> Option<String> {
         let scale = self.best_scale();
         self.value.map(|value| format!("{} {}", scale.format_number(value), scale.name))
-    }
-
-    fn format_short(&self) -> Option<String> {
-        self.format_with_unit().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
     }
 
     fn format_interval(&self, scale: &FigureScale) -> Option<String> {
@@ -103,8 +96,6 @@ mod tests {
         assert_eq!(text(498.0, "count"), "498 entries");
         assert_eq!(text(442.9, "count"), "443 entries");
         assert_eq!(text(49152.0, "bytes"), "48 KiB");
-        let short = |unit: &str| figure(512.0, 512.0, 512.0, unit).format_short().unwrap();
-        assert_eq!((short("count"), short("core_cycles")), ("512".to_string(), "512 cycles".to_string()));
         assert_eq!(text(1310720.0, "bytes"), "1.25 MiB");
         assert_eq!(text(960.0, "bytes"), "960 bytes");
         assert_eq!(text(2.996, "per_cycle"), "3 per cycle");

@@ -16,9 +16,13 @@ use cyclescope::study::uarch::{FillerRecord, WalkRecord};
 use cyclescope::unit::Unit;
 use serde_json::Value;
 
-/// Draws all pictures.
+/// Draws all pictures of a result's lines.
 pub fn draw_pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
-    let records = UarchLine::from_lines(lines);
+    draw_core_pictures(&UarchLine::from_lines(lines), machine)
+}
+
+/// Draws all pictures of records.
+pub fn draw_core_pictures(records: &[UarchLine], machine: &str) -> Vec<Picture> {
     let charts = records.iter().flat_map(|record| record_charts(record, machine));
     let mut all: Vec<Picture> = charts.map(|(name, chart)| Picture::new(name, Drawing::Chart(chart))).collect();
     for records in records.chunk_by(|one, other| one.test == other.test) {
@@ -30,7 +34,7 @@ pub fn draw_pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
             all.push(Picture::new(format!("{UARCH_KIND}-{}", first.test), Drawing::Heat(heat)));
         }
     }
-    all.push(Picture::new("core", Drawing::Diagram(draw_core(&records, machine))));
+    all.push(Picture::new("core", Drawing::Diagram(draw_core(records, machine))));
     all
 }
 

@@ -182,6 +182,7 @@ mod tests {
     use super::super::simulated_lines;
     use super::*;
     use crate::output::report::{GivenReport, require_harmless_report, tabulate_lines};
+    use crate::studies::line_view::TextDetail;
     use cyclescope_fuzz::{InputShape, fuzz_reader};
 
     #[test]
@@ -238,7 +239,7 @@ mod tests {
                     record.describe_name(),
                     record.describe_verdict(),
                     record.cpuid_contradiction(),
-                    record.value.format_short(),
+                    record.value.format_with_unit(),
                 );
             }
         });
@@ -258,7 +259,7 @@ mod tests {
             values.truncate((plain.count_complete)(&values));
             let table = tabulate_lines(&values);
             require_harmless_report(&GivenReport {
-                print: &|output| super::super::sheet::print_sheet(&values, output),
+                print: &|output| super::super::sheet::print_result(&values, TextDetail::Reasons, output),
                 summary: table.clone(),
                 table,
                 draw: &|| super::super::plots::draw_pictures(&values, "a machine"),

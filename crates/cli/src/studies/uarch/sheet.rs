@@ -1,12 +1,14 @@
 //! Prints the core on a page: its numbers by part, each with its interval and unit, or the verdict
 //! if a number is missing.
 
+use super::datasheet::print_datasheet;
 use super::figure::FigureText;
 use super::pair_matrix::PairMatrix;
 use super::record::UarchLine;
 use crate::output::page::{TextPage, print_note};
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
+use crate::studies::line_view::TextDetail;
 use cyclescope::study::uarch::TestedPart;
 use serde_json::Value;
 
@@ -40,10 +42,19 @@ struct SheetRow {
     finding: Vec<String>,
 }
 
-/// Prints the page, then the reasons for missing numbers.
-pub fn print_sheet(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
+/// Prints the result in this detail.
+pub fn print_result(lines: &[Value], detail: TextDetail, output: &mut Output) -> Result<(), Failure> {
     let mut records = UarchLine::from_lines(lines);
     UarchLine::sort_by_test(&mut records);
+    match detail {
+        TextDetail::Summary => print_datasheet(&records, output),
+        TextDetail::Numbers => print_numbers(&records, false, output),
+        TextDetail::Reasons => print_numbers(&records, true, output),
+    }
+}
+
+/// Prints all numbers, with or without the reasons for missing ones.
+fn print_numbers(records: &[UarchLine], with_reasons: bool, output: &mut Output) -> Result<(), Failure> {
     let rows: Vec<SheetRow> =
         records.iter().filter(|record| record.pair.is_none()).map(SheetRow::from_record).collect();
     let columns = column_widths(&rows);
@@ -58,13 +69,14 @@ pub fn print_sheet(lines: &[Value], output: &mut Output) -> Result<(), Failure> 
             row.finding.iter().try_for_each(|text| print_note_below(&mut page, text))
         })?;
     }
-    if let Some(matrix) = PairMatrix::from_records(&records) {
+    if let Some(matrix) = PairMatrix::from_records(records) {
         page.begin_section("From one CPU to another")?;
         matrix.page_lines().iter().try_for_each(|line| page.output.write_line(line))?;
-        describe_pairs(&records).iter().try_for_each(|text| print_note_below(&mut page, text))?;
+        describe_pairs(records).iter().try_for_each(|text| print_note_below(&mut page, text))?;
     }
     // The reason of a finding is printed below it.
-    let mut missing = records.iter().filter(|record| !record.is_found() && !record.has_finding()).peekable();
+    let is_unexplained = |record: &&UarchLine| with_reasons && !record.is_found() && !record.has_finding();
+    let mut missing = records.iter().filter(is_unexplained).peekable();
     if missing.peek().is_some() {
         page.begin_section("Reasons for missing numbers")?;
     }
