@@ -17,7 +17,7 @@ run:
 # The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
 # command. Where a part can't be had (77), the reason is printed and the rest counts.
 test:
-	.ci/test "kernel/test/judge-test && kernel/test/run stable" "$(MAKE) --no-print-directory lint test-rest" frameworks/test
+	.ci/test "kernel/test/judge-test && kernel/test/run stable" "$(MAKE) --no-print-directory lint test-rest" frameworks/test crates/cli/tests/page/run
 
 # Documentation's tests, and what is built in other ways than the workspace.
 test-rest:

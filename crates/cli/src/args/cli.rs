@@ -10,6 +10,7 @@ use super::evaluate::EvaluateArgs;
 use super::instr::InstrArgs;
 use super::marker::MarkerArgs;
 use super::replay::ReplayArgs;
+use super::report::ReportArgs;
 use super::run::RunArgs;
 use clap::{Parser, Subcommand};
 
@@ -50,6 +51,8 @@ pub enum CliCommand {
     Replay(ReplayArgs),
     /// Compare programs or their benchmarks: slower, faster or the same?
     Ab(AbArgs),
+    /// Write result files as one page that opens in a browser
+    Report(ReportArgs),
     /// Measure everything that this machine can, into a directory; repeat it to resume
     All(AllArgs),
 }

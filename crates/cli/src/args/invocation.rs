@@ -83,9 +83,14 @@ fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
             Some(CliCommand::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
             Some(CliCommand::Evaluate(_) | CliCommand::Marker(_)) => (false, false),
             // These name the option in errors of their own.
-            None | Some(CliCommand::Compare(_) | CliCommand::Replay(_) | CliCommand::Ab(_) | CliCommand::All(_)) => {
-                (false, false)
-            }
+            None
+            | Some(
+                CliCommand::Compare(_)
+                | CliCommand::Replay(_)
+                | CliCommand::Ab(_)
+                | CliCommand::Report(_)
+                | CliCommand::All(_),
+            ) => (false, false),
             Some(CliCommand::Doctor | CliCommand::Clock(_) | CliCommand::Counters(_)) => (false, true),
         },
     };

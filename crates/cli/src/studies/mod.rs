@@ -15,6 +15,7 @@ mod line_view;
 mod marker;
 mod points;
 mod replay;
+mod report;
 mod run;
 mod show;
 mod uarch;

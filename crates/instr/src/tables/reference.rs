@@ -8,7 +8,7 @@
 mod published_figure;
 mod spelling;
 
-pub(crate) use published_figure::PublishedFigure;
+pub use published_figure::PublishedFigure;
 pub(crate) use spelling::{spell_form, spell_mnemonic};
 
 use crate::rows::instr_row::LatencyBound;

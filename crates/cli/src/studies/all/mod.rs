@@ -13,10 +13,16 @@ use crate::args::{AllArgs, CommonArgs};
 use crate::output::directory::make_directory;
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
+use crate::studies::report::write_report;
 use cyclescope::record::exit;
 use measuring_step::STEPS;
+use std::path::{Path, PathBuf};
 use step_ledger::{StepLedger, StepOutcome, StepState};
 use step_run::run_step;
+
+/// The page of all results.
+pub const PAGE_FILE: &str = "report.html";
+const PAGE_TITLE: &str = "cyclescope report";
 
 /// Runs the steps that are not done, and returns the exit code.
 pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Result<u8, Failure> {
@@ -36,12 +42,23 @@ pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Resu
         let outcome = run_step(step, common, &args.dir)?;
         ledger.record(outcome)?;
     }
+    write_page(&args.dir, &ledger)?;
     if let Some(pack) = &args.pack {
         archive::write_archive(pack, &args.dir, &ledger)?;
     }
     print_outcomes(&ledger, args, output)?;
     let has_failed = ledger.outcomes().any(|outcome| outcome.state == StepState::Failed);
     Ok(if has_failed { exit::INTERNAL } else { exit::DONE })
+}
+
+/// Writes the page of all results to the directory.
+fn write_page(dir: &Path, ledger: &StepLedger) -> Result<(), Failure> {
+    let done = ledger.outcomes().filter(|outcome| outcome.state == StepState::Done);
+    let files: Vec<PathBuf> = done.filter_map(|outcome| Some(dir.join(outcome.file.as_ref()?))).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    write_report(PAGE_TITLE, &files, &dir.join(PAGE_FILE)).map(drop)
 }
 
 /// Fails for options that the commands would understand differently.
@@ -71,6 +88,9 @@ fn print_outcomes(ledger: &StepLedger, args: &AllArgs, output: &mut Output) -> R
     page.begin_section(&format!("Results in {}", args.dir.display()))?;
     for outcome in ledger.outcomes() {
         page.print_row(outcome.name.as_str(), &describe_outcome(outcome))?;
+    }
+    if args.dir.join(PAGE_FILE).exists() {
+        page.print_row("page", &format!("{PAGE_FILE}: open it in a browser"))?;
     }
     match &args.pack {
         Some(pack) => page.print_row("archive", &pack.display().to_string()),

@@ -1,0 +1,163 @@
+//! The page: its data as JSON, its scripts and styles, in one file of HTML.
+
+use super::core_section::{CoreSection, describe_core};
+use super::instruction_section::{InstructionSection, PageBlob, ROWS_PER_CHUNK, describe_instructions};
+use super::machine_section::{Highlight, MachineSummary, collect_highlights, collect_machines};
+use super::marker_section::{MarkerSection, describe_markers};
+use super::program_section::{ProgramSection, describe_programs};
+use super::report_file::ReportFile;
+use super::timing_section::{TimingSection, describe_timing};
+use minijinja::{AutoEscape, Environment};
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("../../../assets/report/page.html");
+/// The styles, in their order.
+const STYLES: [&str; 3] = [
+    include_str!("../../../assets/report/vendor/uPlot.min.css"),
+    include_str!("../../../assets/report/vendor/slick.grid.css"),
+    include_str!("../../../assets/report/page.css"),
+];
+/// The scripts, in their order: libraries first.
+const SCRIPTS: [&str; 9] = [
+    include_str!("../../../assets/report/vendor/uPlot.iife.min.js"),
+    include_str!("../../../assets/report/vendor/slick.core.js"),
+    include_str!("../../../assets/report/vendor/slick.interactions.js"),
+    include_str!("../../../assets/report/vendor/slick.grid.js"),
+    include_str!("../../../assets/report/page.js"),
+    include_str!("../../../assets/report/chart.js"),
+    include_str!("../../../assets/report/instructions.js"),
+    include_str!("../../../assets/report/sections.js"),
+    include_str!("../../../assets/report/start.js"),
+];
+const LICENCES: [PageLicence; 2] = [
+    PageLicence { name: "SlickGrid", text: include_str!("../../../assets/report/vendor/slickgrid-LICENSE") },
+    PageLicence { name: "uPlot", text: include_str!("../../../assets/report/vendor/uPlot-LICENSE") },
+];
+
+/// Bytes of the number that lets the page's own scripts run.
+const NONCE_BYTES: usize = 16;
+
+/// A page.
+pub struct ReportPage {
+    title: String,
+    data: PageData,
+    blobs: Vec<PageBlob>,
+}
+
+/// What the scripts read.
+#[derive(Serialize)]
+struct PageData {
+    machines: Vec<MachineSummary>,
+    files: Vec<FileSummary>,
+    highlights: Vec<Highlight>,
+    cores: Vec<CoreSection>,
+    timing: Vec<TimingSection>,
+    markers: Vec<MarkerSection>,
+    programs: Vec<ProgramSection>,
+    instructions: Vec<InstructionSection>,
+    rows_per_chunk: usize,
+}
+
+#[derive(Serialize)]
+struct FileSummary {
+    name: String,
+    machine: Option<usize>,
+    contents: String,
+    command: String,
+}
+
+#[derive(Serialize)]
+struct PageLicence {
+    name: &'static str,
+    text: &'static str,
+}
+
+/// What the template inserts.
+#[derive(Serialize)]
+struct PageTemplate<'a> {
+    title: &'a str,
+    version: &'a str,
+    nonce: String,
+    styles: String,
+    scripts: String,
+    data: String,
+    blobs: &'a [PageBlob],
+    licences: [PageLicence; 2],
+}
+
+impl ReportPage {
+    /// Collects the sections of the files.
+    pub fn from_files(title: &str, files: &[ReportFile]) -> ReportPage {
+        let (machines, places) = collect_machines(files);
+        let highlights = collect_highlights(files, &places);
+        let mut data = PageData {
+            machines,
+            files: Vec::new(),
+            highlights,
+            cores: Vec::new(),
+            timing: Vec::new(),
+            markers: Vec::new(),
+            programs: Vec::new(),
+            instructions: Vec::new(),
+            rows_per_chunk: ROWS_PER_CHUNK,
+        };
+        let mut blobs = Vec::new();
+        for (number, (file, machine)) in files.iter().zip(places).enumerate() {
+            let name = machine
+                .and_then(|place| data.machines.get(place))
+                .map_or(String::new(), |machine| machine.name.clone());
+            data.files.push(FileSummary {
+                name: file.name.clone(),
+                machine,
+                contents: file.describe_contents(),
+                command: file.describe_command(),
+            });
+            data.cores.extend(describe_core(file, machine, &name));
+            data.timing.extend(describe_timing(file, machine, &name));
+            data.markers.extend(describe_markers(file, machine));
+            data.programs.extend(describe_programs(file, machine));
+            if let Some((section, parts)) = describe_instructions(file, machine, number) {
+                data.instructions.push(section);
+                blobs.extend(parts);
+            }
+        }
+        ReportPage { title: title.to_string(), data, blobs }
+    }
+
+    /// How many machines the files are of.
+    pub fn machine_count(&self) -> usize {
+        self.data.machines.len()
+    }
+
+    /// The page's HTML.
+    pub fn render(&self) -> String {
+        let mut environment = Environment::new();
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.add_template("page", TEMPLATE).expect("the template is valid");
+        let template = environment.get_template("page").expect("it was added");
+        let page = PageTemplate {
+            title: &self.title,
+            version: env!("CARGO_PKG_VERSION"),
+            nonce: draw_nonce(),
+            styles: STYLES.join("\n"),
+            scripts: SCRIPTS.join("\n"),
+            data: escape_json(&serde_json::to_string(&self.data).expect("the data are serialisable")),
+            blobs: &self.blobs,
+            licences: LICENCES,
+        };
+        template.render(minijinja::value::Serde(page)).expect("all fields of the template are given")
+    }
+}
+
+/// JSON that no text in it can end: `<` opens no element, and line separators end no line.
+fn escape_json(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// A number that nobody who wrote a file could know: scripts without it do not run.
+fn draw_nonce() -> String {
+    use rustix::rand::{GetRandomFlags, getrandom};
+    let mut bytes = [0; NONCE_BYTES];
+    getrandom(&mut bytes[..], GetRandomFlags::empty()).expect("Linux has random numbers");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
