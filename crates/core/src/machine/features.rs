@@ -47,7 +47,7 @@ pub struct SystemSupport {
     /// Whether the process may use AMX tile data (`arch_prctl(ARCH_GET_XCOMP_PERM)`, Linux
     /// Documentation/arch/x86/xstate.rst).
     pub tile_permission: bool,
-    /// CR4.FSGSBASE, which the kernel shows as bit 1 of AT_HWCAP2.
+    /// CR4.FSGSBASE: see [`allows_fsgsbase`].
     pub fsgsbase: bool,
     /// A user shadow stack in this thread (`arch_prctl(ARCH_SHSTK_STATUS)`,
     /// Documentation/arch/x86/shstk.rst).
@@ -61,16 +61,21 @@ impl SystemSupport {
         let mut shadow_stack = 0u64;
         arch_prctl_into(ARCH_GET_XCOMP_PERM, &mut permission);
         arch_prctl_into(ARCH_SHSTK_STATUS, &mut shadow_stack);
-        // SAFETY: getauxval reads a table that the kernel left in this process.
-        let hwcap2 = unsafe { libc::getauxval(libc::AT_HWCAP2) };
         SystemSupport {
             // CPUID 01h ECX[27], OSXSAVE: XGETBV may be executed.
             xcr0: if leaves.has_bit(1, 0, CpuidRegister::Ecx, 27) { read_xcr0() } else { 0 },
             tile_permission: permission >> TILE_DATA & 1 == 1,
-            fsgsbase: hwcap2 >> 1 & 1 == 1,
+            fsgsbase: allows_fsgsbase(),
             shadow_stack: shadow_stack & 1 == 1,
         }
     }
+}
+
+/// Whether the system lets user code run RDFSBASE and related instructions: bit 1 of AT_HWCAP2
+/// (Linux, x86 `hwcap2.h`).
+pub fn allows_fsgsbase() -> bool {
+    // SAFETY: getauxval reads a table that the kernel left in this process.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
 impl CpuFeatures {

@@ -6,6 +6,7 @@ use super::options::UserOptions;
 use super::regions::WorkerRegions;
 use super::worker_events::WorkerEvents;
 use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::machine::features::allows_fsgsbase;
 use cyclescope_worker::kernel::call;
 use cyclescope_worker::setup::{CallerTie, ForeignMapping, MOST_FILTER_STEPS, MOST_FOREIGN, UNLIMITED, WorkerSetup};
 use cyclescope_worker::view;
@@ -97,7 +98,7 @@ pub(super) fn write_setup(
     setup.rseq = if copy { rseq_address() } else { 0 };
     setup.rseq_bytes = rseq_bytes();
     setup.avx = std::is_x86_feature_detected!("avx");
-    setup.fsgsbase = has_fsgsbase();
+    setup.fsgsbase = allows_fsgsbase();
     setup.sequence = sequence;
     setup.foreign_count = foreign_count;
     regions.write_setup(&setup, &foreign);
@@ -231,13 +232,6 @@ fn files_limit() -> usize {
 
 /// Closing files one by one takes 0.1 µs for each number.
 const MAX_FILES: usize = 1 << 16;
-
-/// Whether user code may execute RDFSBASE and related instructions: bit 1 of AT_HWCAP2 (Linux, x86
-/// `hwcap2.h`).
-pub(super) fn has_fsgsbase() -> bool {
-    // SAFETY: reads a number from the auxiliary vector.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
-}
 
 /// The host program's shared mappings, which a stray store in the worker would reach.
 fn foreign_mappings() -> Result<Vec<ForeignMapping>, RunError> {

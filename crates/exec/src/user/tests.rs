@@ -9,6 +9,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::error::{FaultCause, RunError};
 use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::features::allows_fsgsbase;
 use cyclescope_events::EventCode;
 use cyclescope_worker::command::{FENCED_AT, FENCES};
 use cyclescope_worker::view;
@@ -123,7 +124,7 @@ fn flags_do_not_outlive_a_call() {
 
 #[test]
 fn segment_bases_do_not_outlive_a_call() {
-    if !super::setup::has_fsgsbase() {
+    if !allows_fsgsbase() {
         cyclescope_skipped::report_skipped("user code cannot set segment bases here");
         return;
     }

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use cyclescope_core::error::RunError;
+use cyclescope_core::machine::features::allows_fsgsbase;
 use cyclescope_exec::Executor;
 use cyclescope_exec::user::UserExecutor;
 use std::time::Duration;
@@ -173,8 +174,7 @@ const CASES: &[Case] = &[
 fn present(needs: &Needs) -> bool {
     match needs {
         Needs::Nothing => true,
-        // SAFETY: reads a number from the auxiliary vector.
-        Needs::Fsgsbase => unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 },
+        Needs::Fsgsbase => allows_fsgsbase(),
         Needs::Avx => std::is_x86_feature_detected!("avx2"),
         Needs::Avx512 => std::is_x86_feature_detected!("avx512f"),
         Needs::Pku => raw_cpuid::CpuId::new().get_extended_feature_info().is_some_and(|features| features.has_ospke()),

@@ -11,6 +11,7 @@ use crate::args::{RegionArgs, RunArgs};
 use crate::output::{Failure, print_warning};
 use cyclescope::error::Unavailable;
 use cyclescope::executor::user::signal_name;
+use cyclescope::machine::features::allows_fsgsbase;
 use cyclescope::program::memory::{AreaAddress, MOST_AREAS, MemoryArea, ProgramMemory};
 use cyclescope::record::{ErrorRecord, RegionRecord, exit};
 use cyclescope::snippet::Snippet;
@@ -174,7 +175,7 @@ impl<'a> RegionPlace<'a> {
     }
 
     fn build(&self, pass: RegionPass, map: &ProcessMap, start: u64, end: u64) -> Result<CapturedRegion, Failure> {
-        if pass.uses_bases && !has_base_instructions() {
+        if pass.uses_bases && !allows_fsgsbase() {
             return Err(Failure::from(Unavailable {
                 what: "a region with thread-local variables".to_string(),
                 why: "programs can't set the bases of FS and GS (fsgsbase) on this CPU or kernel".to_string(),
@@ -313,10 +314,4 @@ fn program_failure(code: &'static str, text: String, signal: Option<&'static str
         signal,
         ..ErrorRecord::default()
     }))
-}
-
-/// Whether programs may use RDFSBASE and its kin (Linux, `HWCAP2_FSGSBASE`).
-fn has_base_instructions() -> bool {
-    // SAFETY: takes no pointers.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
