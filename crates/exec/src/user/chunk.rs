@@ -8,6 +8,7 @@ use cyclescope_code::context::{self, ProgramContext};
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_worker::command::{FENCED_AT, LAYOUTS_AT, SAMPLES_FENCE, WorkerCall, WorkerLayout};
 use cyclescope_worker::view::{self, ARENA_BYTES, COMMAND_BYTES, SAMPLES_BYTES};
+use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::ops::Range;
 use std::ptr;
@@ -28,11 +29,15 @@ pub(super) fn split_batch(batch: &Batch) -> Result<Vec<LayoutChunk>, RunError> {
         return Err(too_large_error(batch));
     }
     let mut chunks: Vec<LayoutChunk> = Vec::new();
-    let mut taken: Vec<ProgramRange> = Vec::new();
+    // What the last chunk holds, by its place: disjoint, so that the last range before an end has
+    // the latest end.
+    let mut taken: BTreeMap<usize, ProgramRange> = BTreeMap::new();
     for (index, layout) in batch.layouts.iter().enumerate() {
         check_layout(batch, layout).map_err(RunError::BadBatch)?;
         let own = sort_program_ranges(batch, layout, ARENA_BYTES).map_err(RunError::BadBatch)?;
-        let fits = own.iter().all(|code| taken.iter().all(|other| !code.collides_with(other)));
+        let last_before = |end: usize| taken.range(..end).next_back().map(|(_, other)| other);
+        let fits = own.iter().all(|code| !last_before(code.range.end).is_some_and(|other| code.collides_with(other)));
+        let own = own.into_iter().map(|code| (code.range.start, code));
         match chunks.last_mut() {
             Some(chunk) if fits && chunk.layouts.len() < most => {
                 chunk.layouts.end = index + 1;
@@ -40,7 +45,7 @@ pub(super) fn split_batch(batch: &Batch) -> Result<Vec<LayoutChunk>, RunError> {
             }
             _ => {
                 chunks.push(LayoutChunk { layouts: index..index + 1 });
-                taken = own;
+                taken = own.collect();
             }
         }
     }

@@ -371,6 +371,12 @@ fn overlapping_layouts_go_in_separate_commands() {
     batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
     assert_eq!(parts(&batch), Ok(2));
     assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
+    for (places, commands) in [([0, 4096, 0], 1), ([4096, 0, 4095], 2), ([4096, 0, 4097], 2), ([0, 4096, 1], 2)] {
+        for (layout, place) in batch.layouts.iter_mut().zip(places) {
+            layout.code[0].offset = place;
+        }
+        assert_eq!(parts(&batch), Ok(commands), "{places:?}");
+    }
     batch.layouts[1].code[0].offset = cyclescope_worker::view::ARENA_BYTES as u32 - 1;
     assert!(parts(&batch).is_err());
 }
