@@ -293,7 +293,7 @@ const COMMANDS: &[(&str, &str)] = &[
 /// The largest number of tests that answer one script.
 const MOST_ANSWERS: usize = 8;
 /// The tests that answer each script, and their number.
-const ANSWERS: [([&str; MOST_ANSWERS], usize); SCRIPTS.len()] = {
+static ANSWERS: [([&str; MOST_ANSWERS], usize); SCRIPTS.len()] = {
     let mut all = [([""; MOST_ANSWERS], 0); SCRIPTS.len()];
     let mut command = 0;
     while command < COMMANDS.len() {

@@ -60,8 +60,8 @@ const COUNT: usize = {
     count
 };
 
-/// The tests of all topics.
-pub(super) const TESTS: &[&TestSpec; COUNT] = &{
+/// The tests of all topics: a `static`, as each unit of code has its own copy of a constant.
+pub(super) static TESTS: &[&TestSpec; COUNT] = &{
     let mut all = [&TOPICS[0][0]; COUNT];
     let (mut number, mut topic, mut place) = (0, 0, 0);
     while number < COUNT {
