@@ -4,15 +4,14 @@
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
-use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
+use cyclescope_exec::Executor;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::result::record::{Quantity, RunRecord};
 use cyclescope_measure::study::{ResultRecord, Study};
 use cyclescope_measure::{LengthenBy, Plan, Precision, measure_cost};
 use cyclescope_run::study::{RunStudy, RunSubject};
-use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFault, SimulatedLayoutEffects};
-use std::time::Duration;
+use cyclescope_sim::{AlteredMachine, Scenario, SimulatedExecutor, SimulatedFault, SimulatedLayoutEffects};
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 
@@ -157,46 +156,22 @@ fn an_address_that_moves_has_no_loop_unless_its_iterations_are_given() {
     assert_near(Some(run(decoding(), fixed, &moving).cost), RENAMED);
 }
 
-/// Keeps where the first body of each layout begins in its cache line.
-struct AlignmentWatch {
-    core: SimulatedExecutor,
-    alignments: Vec<usize>,
-}
-
-impl Executor for AlignmentWatch {
-    fn capabilities(&self) -> &Capabilities {
-        self.core.capabilities()
-    }
-
-    fn machine(&self) -> &Machine {
-        self.core.machine()
-    }
-
-    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+#[test]
+fn the_layouts_of_a_measurement_cover_a_cache_line_evenly() {
+    // Where the first body of each layout begins in its cache line.
+    let mut alignments = Vec::new();
+    let mut watch = AlteredMachine::new(SimulatedExecutor::new(decoding(), 7), |machine, batch, take| {
         for layout in &batch.layouts {
             let last = layout.code.last().expect("a layout has programs");
             let body = batch.programs[last.program].body_range().start;
-            self.alignments.push((last.offset as usize + body) % 64);
+            alignments.push((last.offset as usize + body) % 64);
         }
-        self.core.stream(batch, take)
-    }
-
-    fn now(&self) -> Duration {
-        self.core.now()
-    }
-
-    fn pause(&mut self, time: Duration) {
-        self.core.pause(time);
-    }
-}
-
-#[test]
-fn the_layouts_of_a_measurement_cover_a_cache_line_evenly() {
-    let mut watch = AlignmentWatch { core: SimulatedExecutor::new(decoding(), 7), alignments: Vec::new() };
+        machine.stream(batch, take)
+    });
     let plan = Plan { layouts: 64, layouts_most: 64, ..plan(LengthenBy::LoopedCopies) };
     measure_cost(&mut watch, &zeroing(), &plan).unwrap();
     // The pilots come first.
-    let mut last = watch.alignments.split_off(watch.alignments.len() - 64);
+    let mut last = alignments.split_off(alignments.len() - 64);
     last.sort_unstable();
     assert_eq!(last, (0..64).collect::<Vec<usize>>());
 }

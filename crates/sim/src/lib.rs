@@ -12,6 +12,7 @@
 
 #![warn(unreachable_pub)]
 
+mod altered_machine;
 mod cost;
 mod instrument;
 mod memory;
@@ -24,6 +25,7 @@ mod simulated_pmu;
 mod tests;
 mod timeline;
 
+pub use self::altered_machine::AlteredMachine;
 pub use self::memory_hierarchy::{CacheSibling, HeldShares, MemoryHierarchy, SimulatedCache, SimulatedTranslations};
 pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedDispatch, SimulatedRegime};
 pub use scenario::{

@@ -240,14 +240,12 @@ mod tests {
     use super::*;
     use crate::conditions::RunConditions;
     use crate::spec::{LINE, ProgramSource, straight_loop};
-    use cyclescope_core::machine::Machine;
     use cyclescope_core::random::Random;
     use cyclescope_core::unit::Hertz;
-    use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
+    use cyclescope_exec::{Executor, Sample};
     use cyclescope_measure::sibling::Retries;
-    use cyclescope_sim::{Scenario, SimulatedExecutor};
+    use cyclescope_sim::{AlteredMachine, Scenario, SimulatedExecutor};
     use std::collections::BTreeSet;
-    use std::time::Duration;
 
     const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
     const CHEAP: &[u8] = &[0x48, 0x63, 0xc9];
@@ -291,42 +289,24 @@ mod tests {
     }
 
     /// A machine that disturbs all batches of a program.
-    struct Disturbed(SimulatedExecutor, &'static [u8]);
-
-    impl Executor for Disturbed {
-        fn capabilities(&self) -> &Capabilities {
-            self.0.capabilities()
-        }
-
-        fn machine(&self) -> &Machine {
-            self.0.machine()
-        }
-
-        fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-            let disturbed = batch.programs.iter().any(|program| program.snippet() == self.1);
-            self.0.stream(batch, &mut |samples| {
+    fn disturb_program(disturbed: &'static [u8]) -> impl Executor {
+        AlteredMachine::new(SimulatedExecutor::new(Scenario::default(), 5), move |machine, batch, take| {
+            let disturbed = batch.programs.iter().any(|program| program.snippet() == disturbed);
+            machine.stream(batch, &mut |samples| {
                 let shorten = |sample: &Sample| Sample { end: sample.start - u64::from(disturbed), ..*sample };
                 match disturbed {
                     true => take(&samples.iter().map(shorten).collect::<Vec<_>>()),
                     false => take(samples),
                 }
             })
-        }
-
-        fn now(&self) -> Duration {
-            self.0.now()
-        }
-
-        fn pause(&mut self, time: Duration) {
-            self.0.pause(time);
-        }
+        })
     }
 
     #[test]
     fn without_its_control_a_program_has_no_cost() {
         let plan = Plan::simulated();
         for (disturbed, costs) in [(DEAR, false), (CHEAP, false), (&[0x90][..], true)] {
-            let mut machine = Disturbed(SimulatedExecutor::new(Scenario::default(), 5), disturbed);
+            let mut machine = disturb_program(disturbed);
             let mut conditions = RunConditions::default();
             let (executor, random) = (&mut machine, Random::new(7));
             let mut core = MeasuredCore {
@@ -341,41 +321,22 @@ mod tests {
             assert_eq!(core.measure_cost(&family, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
-    /// A machine that records the offset of each body from the start of its line.
-    struct Kept(SimulatedExecutor, BTreeSet<usize>);
-
-    impl Executor for Kept {
-        fn capabilities(&self) -> &Capabilities {
-            self.0.capabilities()
-        }
-
-        fn machine(&self) -> &Machine {
-            self.0.machine()
-        }
-
-        fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-            for placed in batch.layouts.iter().flat_map(|layout| &layout.code) {
-                let program = &batch.programs[placed.program];
-                if program.snippet() == DEAR {
-                    self.1.insert((placed.offset as usize + program.body_range().start) % LINE);
-                }
-            }
-            self.0.stream(batch, take)
-        }
-
-        fn now(&self) -> Duration {
-            self.0.now()
-        }
-
-        fn pause(&mut self, time: Duration) {
-            self.0.pause(time);
-        }
-    }
 
     #[test]
     fn bodies_begin_at_a_line_in_each_layout() {
         let plan = Plan::simulated();
-        let mut machine = Kept(SimulatedExecutor::new(Scenario::default(), 5), BTreeSet::new());
+        // The offset of each body from the start of its line.
+        let mut offsets = BTreeSet::new();
+        let mut machine =
+            AlteredMachine::new(SimulatedExecutor::new(Scenario::default(), 5), |machine, batch, take| {
+                for placed in batch.layouts.iter().flat_map(|layout| &layout.code) {
+                    let program = &batch.programs[placed.program];
+                    if program.snippet() == DEAR {
+                        offsets.insert((placed.offset as usize + program.body_range().start) % LINE);
+                    }
+                }
+                machine.stream(batch, take)
+            });
         let mut conditions = RunConditions::default();
         let (executor, random) = (&mut machine, Random::new(7));
         let mut core = MeasuredCore {
@@ -387,6 +348,6 @@ mod tests {
             conditions: &mut conditions,
         };
         core.measure_cost(&ProgramFamily::new("simulated", dear), 9).expect("all is simulated");
-        assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
+        assert_eq!(offsets.into_iter().collect::<Vec<_>>(), [0]);
     }
 }

@@ -5,7 +5,7 @@ use crate::spec::ProgramFamily;
 use cyclescope_code::program::memory::{AreaFill, RingOrder};
 use cyclescope_core::machine::Machine;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
-use cyclescope_sim::{Scenario, SimulatedExecutor};
+use cyclescope_sim::{AlteredMachine, Scenario, SimulatedExecutor};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -165,39 +165,18 @@ fn a_test_does_not_wait_for_its_own_background_load() {
 }
 
 /// A machine on which the cost of loads in a ring depends on its bytes and its stride.
-struct Rings {
-    machine: SimulatedExecutor,
-    cost: fn(usize, u32) -> f64,
-}
-
-impl Executor for Rings {
-    fn capabilities(&self) -> &Capabilities {
-        self.machine.capabilities()
-    }
-
-    fn machine(&self) -> &Machine {
-        self.machine.machine()
-    }
-
-    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+fn open_rings(cost: fn(usize, u32) -> f64) -> impl Executor {
+    AlteredMachine::new(SimulatedExecutor::new(Scenario::default(), 5), move |machine, batch, take| {
         let area = &batch.memory.areas[0];
         let AreaFill::Ring(ring) = &area.fill else { panic!("its memory is a ring") };
         assert!(matches!(ring.order, RingOrder::RandomByPage));
-        let cost = LOADS * (self.cost)(area.bytes as usize + ring.stride as usize, ring.stride);
+        let cost = LOADS * cost(area.bytes as usize + ring.stride as usize, ring.stride);
         let mut ring = SimulatedExecutor::new(Scenario { cost, ..Scenario::default() }, ring.seed);
         let began = ring.now();
         let result = ring.stream(batch, take);
-        self.machine.pause(ring.now() - began);
+        machine.pause(ring.now() - began);
         result
-    }
-
-    fn now(&self) -> Duration {
-        self.machine.now()
-    }
-
-    fn pause(&mut self, time: Duration) {
-        self.machine.pause(time);
-    }
+    })
 }
 
 /// Loads of an iteration.
@@ -215,9 +194,7 @@ fn levels(bytes: usize) -> f64 {
 fn cpuid_is_not_shown_for_a_level_of_unknown_number() {
     let numbers = [("data_caches_by_page.1.size", 32 << 10), ("data_caches_by_page.2.size", 1 << 20)];
     let cpuid_figures = |cost: fn(usize, u32) -> f64| {
-        let open = move || -> Box<dyn Executor> {
-            Box::new(Rings { machine: SimulatedExecutor::new(Scenario::default(), 5), cost })
-        };
+        let open = move || -> Box<dyn Executor> { Box::new(open_rings(cost)) };
         let lines = measured("data_caches_by_page", Vec::new(), &numbers, open);
         let key_and_cpuid =
             |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
