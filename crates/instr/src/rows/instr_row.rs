@@ -220,6 +220,20 @@ impl OperandLatency {
 }
 
 impl ReciprocalThroughput {
+    /// A cost and the recipe of its program, and nothing else.
+    pub(crate) fn new(cost: Quantity, recipe: &str) -> ReciprocalThroughput {
+        ReciprocalThroughput {
+            cost,
+            recipe: recipe.to_string(),
+            fraction: None,
+            decoders: None,
+            modes: Vec::new(),
+            typical: None,
+            typical_modes: Vec::new(),
+            variants: Vec::new(),
+        }
+    }
+
     /// What no survey writes about a reciprocal throughput.
     fn find_contradiction(&self) -> Option<&'static str> {
         let others = self.variants.iter().map(|variant| &variant.cost).chain(&self.decoders);

@@ -190,14 +190,8 @@ pub(super) mod tests {
             Quantity::new(Interval { value, low: value - reach, high: value + reach }, Unit::CoreCycles)
         };
         let rates = |own: Quantity, decoders: Option<Quantity>| ReciprocalThroughput {
-            cost: own,
-            recipe: String::new(),
-            fraction: None,
             decoders,
-            modes: Vec::new(),
-            typical: None,
-            typical_modes: Vec::new(),
-            variants: Vec::new(),
+            ..ReciprocalThroughput::new(own, "")
         };
         assert_eq!(wide_throughput_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
         let text = wide_throughput_caveat(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
