@@ -5,6 +5,8 @@ use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 use cyclescope_code::snippet::Snippet;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 /// A loop of steps, ready to run.
 #[derive(Debug, Clone)]
@@ -23,9 +25,24 @@ pub(crate) struct StepLoop {
     pub memory: ProgramMemory,
 }
 
+/// The longest text whose code is kept: some instructions. Programs consist of few such texts,
+/// and reading them again at each count took half of a study's own time.
+const MAX_KEPT_TEXT: usize = 64;
+
+thread_local! {
+    static KEPT_CODE: RefCell<HashMap<String, Vec<u8>>> = RefCell::default();
+}
+
 /// Machine code of a text.
 pub(crate) fn assemble(text: &str) -> Vec<u8> {
-    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
+    if let Some(code) = KEPT_CODE.with_borrow(|kept| kept.get(text).cloned()) {
+        return code;
+    }
+    let code = Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec();
+    if text.len() <= MAX_KEPT_TEXT {
+        KEPT_CODE.with_borrow_mut(|kept| kept.insert(text.to_string(), code.clone()));
+    }
+    code
 }
 
 /// A loop over code without memory. A call takes some ten thousand steps.
