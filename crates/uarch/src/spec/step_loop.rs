@@ -26,7 +26,7 @@ pub(crate) struct StepLoop {
 }
 
 /// The longest text whose code is kept: some instructions. Programs consist of few such texts,
-/// and reading them again at each count took half of a study's own time.
+/// and reading them again at each count takes two fifths of a study's own time.
 const MAX_KEPT_TEXT: usize = 64;
 
 thread_local! {
