@@ -151,7 +151,7 @@ fn gnu_as_agrees_on_every_form() {
         }
     }
     println!("{agree} texts mean the same to GNU as, {identical} to the byte; it refuses {}", refused.len());
-    let known: BTreeSet<&str> = include_str!("data/gas-refuses.txt").lines().collect();
+    let known: BTreeSet<&str> = include_str!("../data/gas-refuses.txt").lines().collect();
     refused.retain(|line| !known.contains(line.split(' ').next().unwrap_or("")));
     if as_version() >= (2, 40) {
         assert!(refused.is_empty(), "GNU as refuses unexpectedly:\n{}", refused.join("\n"));

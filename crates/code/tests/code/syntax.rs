@@ -18,12 +18,12 @@ fn bytes(parsed: Result<Listing, BadSnippet>) -> String {
 
 #[test]
 fn examples_give_known_bytes() {
-    give_known_bytes(include_str!("data/encodings.txt"), 100, assemble);
+    give_known_bytes(include_str!("../data/encodings.txt"), 100, assemble);
 }
 
 #[test]
 fn examples_in_att_syntax_give_known_bytes() {
-    let examples = include_str!("data/encodings-att.txt");
+    let examples = include_str!("../data/encodings-att.txt");
     give_known_bytes(examples, 200, |text| bytes(parse_with_syntax(text, InstructionSyntax::Att)));
     // The same without naming the syntax, if a sigil shows it.
     let plain: Vec<&str> = examples.lines().filter(|line| line.contains('%') || line.contains('$')).collect();

@@ -1,0 +1,7 @@
+//! Measurements of snippets on simulated machines.
+
+mod adaptive;
+mod event_columns;
+mod looped;
+mod ranked;
+mod setup;
