@@ -1,7 +1,7 @@
 //! `cyclescope ab`. The compared programs write their own samples, so verdicts don't depend on this
 //! machine.
 
-use crate::support::{Answer, Running, answer, cyclescope, folder, gone, has_for_part};
+use crate::support::{Answer, Running, answer, cyclescope, folder, gone, has_for_part, parse_lines};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn ab(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
     let answer = ab(&[&["--json"], arguments].concat());
     assert_eq!(answer.code, Some(code), "{arguments:?}: {answer:?}");
-    answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    parse_lines(&answer.stdout)
 }
 
 /// The error of a comparison, which must end with this exit code.

@@ -1,6 +1,6 @@
 //! `--beside`: background load on another CPU, and what is rejected.
 
-use crate::support::{answer, cyclescope, folder, has, has_for_part, json};
+use crate::support::{answer, cyclescope, folder, has, has_for_part, json, parse_lines};
 use serde_json::Value;
 
 /// Whether this process may use two CPUs. If not, reports that the test is skipped.
@@ -20,7 +20,7 @@ fn background_load_is_reported_with_its_share_of_time() {
     }
     let arguments = ["run", "imul rax, rax", "--quick", "--beside", "mov rbx, [r14]", "--json"];
     let output = answer(&mut cyclescope(&arguments));
-    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&output.stdout);
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
     assert!(kinds.contains(&"run") && kinds.last() == Some(&"beside"), "{output:?}");
     let beside = lines.last().expect("a line");
@@ -102,7 +102,7 @@ fn functions_are_measured_with_background_load() {
 fn lines_with(arguments: &[&str]) -> Vec<Value> {
     let output = answer(cyclescope(&["run", "--quick", "--json"]).args(arguments));
     assert!(matches!(output.code, Some(0 | 5)), "{output:?}");
-    output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    parse_lines(&output.stdout)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Benchmark programs that are broken in many ways under `cyclescope ab`: nothing vanishes unsaid.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, answer, cyclescope, folder, parse_lines};
 use serde_json::Value;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn unwrap_lines(printed: &str) -> String {
 fn compare_json(new: &str, options: &[&str], code: i32) -> Vec<Value> {
     let answer = compare(new, &[&["--json"], options].concat());
     assert_eq!(answer.code, Some(code), "{new}: {answer:?}");
-    answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    parse_lines(&answer.stdout)
 }
 
 fn verdicts(rows: &[Value]) -> Vec<[&str; 2]> {
@@ -198,7 +198,7 @@ fn a_program_of_several_that_lacks_a_benchmark_is_named() {
     let programs = [both(), sample("a", "1000"), format!("{}; {}", both(), sample("c", "1000"))];
     let programs = programs.map(|script| program(&script));
     let compared = answer(cyclescope(&["ab", "--quick", "--budget", BUDGET, "--json"]).args(&programs));
-    let rows: Vec<Value> = compared.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows = parse_lines(&compared.stdout);
     let found: Vec<_> =
         rows.iter().map(|row| (row["name"].as_str(), row["program"].as_u64(), row["verdict"].as_str())).collect();
     let row = |name, program, verdict| (Some(name), Some(program), Some(verdict));
@@ -231,7 +231,7 @@ fn recorded_benchmarks_that_vanish_are_named() {
     let new = program(&format!("{}; {}", sample("a", "1000"), sample("c", "1000")));
     let options = ["ab", "--quick", "--budget", BUDGET, "--json", "--fail-on-slower", "1%", "--against", &file, &new];
     let compared = answer(&mut cyclescope(&options));
-    let rows: Vec<Value> = compared.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let rows = parse_lines(&compared.stdout);
     assert_eq!(verdicts(&rows), [["a", "same"], ["b", "only_old"], ["c", "only_new"]]);
     assert_eq!(compared.code, Some(5), "{compared:?}");
 }

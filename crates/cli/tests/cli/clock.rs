@@ -1,7 +1,7 @@
 //! `clock`: lists timing methods and prints their source code. The tests build the examples as the
 //! source code says, and run them.
 
-use crate::support::{answer, cyclescope, folder, has, json, number, value};
+use crate::support::{answer, cyclescope, folder, has, json, number, parse_lines, value};
 use cyclescope::clock::ALL_CLOCKS;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn only_the_source_code_is_printed() {
 /// The methods that a program can use here without preparation, with their listed facts.
 fn usable() -> Vec<Value> {
     let lines = run_clock(&["--json"]);
-    let all: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let all = parse_lines(&lines);
     let here = |one: &Value| one["available"] == true && one["clock"] != "rdpmc";
     all.into_iter().filter(here).collect()
 }

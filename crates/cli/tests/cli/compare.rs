@@ -1,6 +1,6 @@
 //! `compare`: two result files, or one with a published table.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, answer, cyclescope, folder, parse_lines};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -76,7 +76,7 @@ fn run_compare(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> (Value, Vec<Value>) {
     let answer = run_compare(&[&["--json"], arguments].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let mut lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let mut lines = parse_lines(&answer.stdout);
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1" && line["kind"] == "compare"));
     let differences = lines.split_off(1);
     assert_eq!(lines[0]["part"], "summary");
@@ -355,7 +355,7 @@ fn two_cores_are_compared_by_number() {
         assert!(answer.code == Some(code) && answer.stderr.contains(shown), "{words:?}: {answer:?}");
     }
     let lines = run_compare(&["--json", &a, &b]).stdout;
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&lines);
     assert_eq!(
         ["both", "only_b", "same", "differ", "verdict"].map(|name| lines[0][name].as_u64()),
         [3, 1, 1, 1, 1].map(Some)

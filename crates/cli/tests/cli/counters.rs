@@ -1,6 +1,6 @@
 //! `counters`, and `run --counters`, with events of the kernel, which need no hardware counter.
 
-use crate::support::{answer, cyclescope, json};
+use crate::support::{answer, cyclescope, json, parse_lines};
 use serde_json::Value;
 
 /// Whether this machine counts events of the kernel; a skipped test otherwise.
@@ -16,7 +16,7 @@ fn counts_kernel_events() -> bool {
 #[test]
 fn each_missing_event_has_its_reason_and_remedy() {
     let listed = answer(&mut cyclescope(&["counters", "list", "--all", "--json"])).stdout;
-    let lines: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&listed);
     let (events, summary) = lines.split_at(lines.len() - 1);
     assert!(events.len() > 50 && events.iter().all(|event| event["kind"] == "counter"));
     for event in events {

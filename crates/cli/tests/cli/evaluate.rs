@@ -1,6 +1,6 @@
 //! `evaluate`: the paper's figures to the last digit, evidence, names and errors.
 
-use crate::support::{Answer, answer, cyclescope, folder, forged, write_forged};
+use crate::support::{Answer, answer, cyclescope, folder, forged, of_kind, parse_lines, write_forged};
 use cyclescope::executor::Sample;
 use cyclescope::result::container::EvidenceContainer;
 use flate2::read::GzDecoder;
@@ -20,12 +20,7 @@ fn run_program(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
     let output = run_program(&[&["evaluate", "--json"], arguments].concat());
     assert_eq!(output.code, Some(code), "{}", output.stderr);
-    let text = output.stdout;
-    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
-}
-
-fn kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["kind"] == kind).collect()
+    parse_lines(&output.stdout)
 }
 
 /// The paper's `var_calc`, in 128 bits.
@@ -44,7 +39,7 @@ fn integer(value: &Value) -> u128 {
 fn every_method_has_all_its_lines() {
     let lines = lines(&SMALL, 0);
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
-    let methods = kind(&lines, "evaluate");
+    let methods = of_kind(&lines, "evaluate");
     let names: Vec<&Value> = methods.iter().map(|method| &method["clock"]).collect();
     assert_eq!(names, ["rdtsc", "lfence-rdtsc-lfence"]);
     for method in methods {
@@ -68,22 +63,22 @@ fn every_method_has_all_its_lines() {
         assert_eq!(method["overhead"]["unit"], "core_cycles");
         assert!(method["repro"].as_str().expect("text").starts_with("cyclescope evaluate"));
     }
-    let contamination = kind(&lines, "evaluate.contamination");
+    let contamination = of_kind(&lines, "evaluate.contamination");
     assert_eq!(contamination.len(), 10);
     for row in contamination {
         assert!(row["promised"].is_boolean() && row["cost"]["unit"] == "core_cycles", "{row}");
     }
-    assert_eq!(kind(&lines, "evaluate.resolution").len(), 2);
-    assert_eq!(kind(&lines, "evaluate.tsc").len(), 1);
-    assert_eq!(kind(&lines, "evaluate.verdict").len(), 1);
-    assert!(kind(&lines, "evaluate.ensemble").is_empty());
+    assert_eq!(of_kind(&lines, "evaluate.resolution").len(), 2);
+    assert_eq!(of_kind(&lines, "evaluate.tsc").len(), 1);
+    assert_eq!(of_kind(&lines, "evaluate.verdict").len(), 1);
+    assert!(of_kind(&lines, "evaluate.ensemble").is_empty());
 }
 
 #[test]
 fn totals_match_the_series() {
     let lines = lines(&[&SMALL[..], &["--series"]].concat(), 0);
-    for method in kind(&lines, "evaluate") {
-        let ensembles: Vec<&Value> = kind(&lines, "evaluate.ensemble")
+    for method in of_kind(&lines, "evaluate") {
+        let ensembles: Vec<&Value> = of_kind(&lines, "evaluate.ensemble")
             .into_iter()
             .filter(|ensemble| ensemble["clock"] == method["clock"])
             .collect();
@@ -101,7 +96,7 @@ fn totals_match_the_series() {
 fn every_line_of_a_method_names_its_executor() {
     let lines = lines(&["--quick", "--clock", "rdtsc", "--ensembles", "4", "--samples", "100", "--series"], 0);
     for of in ["evaluate", "evaluate.ensemble", "evaluate.resolution", "evaluate.contamination", "evaluate.verdict"] {
-        let lines = kind(&lines, of);
+        let lines = of_kind(&lines, of);
         assert!(!lines.is_empty() && lines.iter().all(|line| line["executor"] == "user"), "{of}");
     }
 }
@@ -197,7 +192,7 @@ fn integers_match_a_plain_computation_on_saved_samples() {
     let lines = lines(&[&SMALL[..], &evidence].concat(), 0);
     let batches = batches(&directory);
     assert_eq!(batches.len(), 2);
-    for (method, batches) in kind(&lines, "evaluate").into_iter().zip(batches) {
+    for (method, batches) in of_kind(&lines, "evaluate").into_iter().zip(batches) {
         let samples = integer(&method["samples_per_ensemble"]) as usize;
         let ensembles: Vec<_> = batches.iter().filter_map(|batch| batch.ensemble(samples)).collect();
         assert_eq!(ensembles.len(), 6);
@@ -237,9 +232,8 @@ fn evidence_reproduces_the_same_figures() {
     let first = lines(&[&SMALL[..], &["--evidence", path]].concat(), 0);
     let output = run_program(&["replay", "--json", path]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    let text = output.stdout;
-    let again: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert!(again == first && kind(&again, "evaluate.contamination").len() == 10);
+    let again = parse_lines(&output.stdout);
+    assert!(again == first && of_kind(&again, "evaluate.contamination").len() == 10);
     let words = run_program(&["replay", path]);
     assert!(words.code == Some(0) && words.stdout.contains("lfence-rdtsc-lfence"));
     for section in ["Machine", "Resolution", "Contamination", "Verdict"] {

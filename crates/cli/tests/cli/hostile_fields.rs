@@ -1,6 +1,6 @@
 //! Real files of every command with changed fields, given to the real program.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, answer, cyclescope, folder, parse_lines};
 use cyclescope_fuzz::{find_formula, find_terminal_command, mutate_real_file};
 use serde_json::Value;
 use std::fs;
@@ -128,7 +128,7 @@ fn renamed_rows_are_measured_again() {
         fs::write(&path, whole.lines().map(rename).collect::<String>()).expect("a file");
         let resumed = answer(&mut cyclescope(&["instr", "--json", "--resume", &path]));
         assert_eq!(resumed.code, Some(0), "{field}: {resumed:?}");
-        let lines: Vec<Value> = resumed.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines = parse_lines(&resumed.stdout);
         let rows: Vec<&Value> = lines.iter().filter(|line| line["kind"] == "instr").collect();
         let has = |mnemonic: &str| rows.iter().any(|row| row["mnemonic"] == mnemonic && row["encoding"] == "legacy");
         assert!(rows.len() == 2 && has("cqo") && has("cdq"), "{field}: {rows:?}");

@@ -1,7 +1,7 @@
 //! Hostile files and libraries are rejected clearly and in time, and leave nothing behind.
 
 use crate::evidence::keep;
-use crate::support::{Answer, answer, cyclescope, folder, forged, has};
+use crate::support::{Answer, answer, cyclescope, folder, forged, gone, has, within};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
@@ -298,25 +298,9 @@ fn leaving(folder: &Path, then: &str) -> (String, String) {
     (source, number)
 }
 
-/// What `found` returns within 20 s.
-fn within<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "not within 20 s");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn gone(number: &str) {
-    let process = fs::read_to_string(number).expect("a number");
-    within(|| {
-        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
-    });
+/// The process whose number is in a file.
+fn written_process(number: &str) -> i32 {
+    fs::read_to_string(number).expect("a file").trim().parse().expect("a number")
 }
 
 #[test]
@@ -329,7 +313,7 @@ fn processes_of_a_constructor_end_with_the_run() {
         let (source, number) = leaving(folder.path(), then);
         let answer = run_program(&["run", "--quick", "--c", &source]);
         assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{then}: {answer:?}");
-        gone(&number);
+        gone(written_process(&number));
     };
     // At once: most of their time is patience with a constructor that doesn't end.
     std::thread::scope(|scope| {
@@ -352,13 +336,13 @@ fn processes_of_a_constructor_end_with_an_interrupt() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
         command.args(["run", "--samples", "4", "--layouts", "1000", "--warm-up", "100000", "--c", &source]);
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
-        within(|| Path::new(&number).exists().then_some(()));
+        within(20, || Path::new(&number).exists().then_some(()));
         // SAFETY: takes no pointers; the process is a child that hasn't been reaped.
         assert_eq!(unsafe { libc::kill(running.id() as i32, signal) }, 0);
-        let status = within(|| running.try_wait().expect("a child"));
+        let status = within(20, || running.try_wait().expect("a child"));
         let expected = if signal == libc::SIGINT { (Some(130), None) } else { (None, Some(signal)) };
         assert_eq!((status.code(), status.signal()), expected);
-        gone(&number);
+        gone(written_process(&number));
     }
 }
 
@@ -394,7 +378,7 @@ fn misbehaving_compiler_is_killed() {
     assert!(left.code == Some(2) && left.stderr.contains("sh failed"), "{left:?}");
     let number = fs::read_to_string(path("number")).expect("a number");
     fs::write(path("number"), number.trim()).expect("a file");
-    gone(&path("number"));
+    gone(written_process(&path("number")));
 }
 
 #[test]

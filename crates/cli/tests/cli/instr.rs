@@ -1,6 +1,6 @@
 //! `instr`: tables, lists, exports and explanations.
 
-use crate::support::{Answer, answer, cyclescope, folder, value_if_any};
+use crate::support::{Answer, answer, cyclescope, folder, of_kind, parse_lines, value_if_any};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -12,13 +12,9 @@ fn run_instr(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let answer = run_instr(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&answer.stdout);
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
     lines
-}
-
-fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["kind"] == kind).collect()
 }
 
 fn keys(value: &Value) -> BTreeSet<&str> {
@@ -216,7 +212,7 @@ fn every_immediate_gets_a_row() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let whole = std::fs::read_to_string(&out).expect("a file");
     let rows = |text: &str| -> Vec<Value> {
-        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines = parse_lines(text);
         of_kind(&lines, "instr").into_iter().cloned().collect()
     };
     let mut named: Vec<[String; 3]> =

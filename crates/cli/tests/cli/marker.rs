@@ -1,6 +1,6 @@
 //! `marker`: tables, JSON, lists, plots and errors.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, answer, cyclescope, folder, of_kind, parse_lines};
 use serde_json::Value;
 
 fn run_marker(arguments: &[&str]) -> Answer {
@@ -11,13 +11,9 @@ fn run_marker(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let answer = run_marker(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&answer.stdout);
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
     lines
-}
-
-fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    lines.iter().filter(|line| line["kind"] == kind).collect()
 }
 
 /// Checks a quantity in core cycles, whose parts are ordered or null.
@@ -109,7 +105,7 @@ fn repro_repeats_the_measurement() {
     let words: Vec<&str> = ["--json"].into_iter().chain(words[2..].iter().map(String::as_str)).collect();
     let again = run_marker(&words);
     assert_eq!(again.code, Some(0), "{again:?}");
-    let again: Vec<Value> = again.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let again = parse_lines(&again.stdout);
     let names = |lines: &[Value]| -> Vec<String> {
         let name = |row: &&Value| ["design", "state", "context", "repro"].map(|part| row[part].to_string()).join(" ");
         of_kind(lines, "marker").iter().map(name).collect()

@@ -1,6 +1,6 @@
 //! Pasted text: what is read, what is refused, and how faults are explained.
 
-use crate::support::{answer, cyclescope, folder, has_for_part, json, refused};
+use crate::support::{answer, cyclescope, folder, has_for_part, json, parse_lines, refused};
 use serde_json::Value;
 
 const LISTING: &str = "0000000000000040 <square>:\n  40:\t0f af ff             \timul   %edi,%edi\n  \
@@ -57,7 +57,7 @@ fn show_prints_what_was_made_of_a_text() {
 fn regions_of_a_text_are_rows() {
     let answer = answer(cyclescope(&["run", "--quick", "--json", "-"]).write_stdin(LISTING));
     assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
-    let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&answer.stdout);
     let names: Vec<&Value> =
         lines.iter().filter(|line| line["kind"] == "run").map(|line| &line["point"]["name"]).collect();
     let mut names: Vec<&str> = names.into_iter().map(|name| name.as_str().expect("text")).collect();

@@ -1,6 +1,6 @@
 //! `run --sweep` and `run --from`: many points with one command.
 
-use crate::support::{Answer, Running, answer, cyclescope, folder, has, value};
+use crate::support::{Answer, Running, answer, cyclescope, folder, has, parse_lines, value};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -8,15 +8,11 @@ fn run_points(arguments: &[&str]) -> Answer {
     answer(cyclescope(&[&["run"], arguments].concat()).env("NO_COLOR", "1"))
 }
 
-fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
-
 /// The point lines of a command with `--json`.
 fn measured(arguments: &[&str]) -> Vec<Value> {
     let answer = run_points(&[&["--json"], arguments].concat());
     assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
-    let mut lines = lines(&answer.stdout);
+    let mut lines = parse_lines(&answer.stdout);
     assert_eq!(lines.remove(0)["kind"], "machine");
     lines.sort_by_key(|line| line["point"]["number"].as_u64());
     lines
@@ -77,7 +73,7 @@ fn words_are_points_in_their_order() {
     assert!(svg.contains("imul rax, rax, 3"), "{svg:.200}");
     // Resuming a complete file measures nothing.
     let resumed = run_points(&["--json", "--resume", &out]);
-    let mut lines = lines(&resumed.stdout);
+    let mut lines = parse_lines(&resumed.stdout);
     assert_eq!((resumed.code, lines.len()), (Some(0), 4), "{resumed:?}");
     lines.remove(0);
     lines.sort_by_key(|line| line["point"]["number"].as_u64());
@@ -97,7 +93,7 @@ fn each_point_reads_its_own_file() {
     let sweep = ["--quick", "--json", "--sweep", "N=1,2", "--file", &path("v{N}.s")];
     let measured = run_points(&sweep);
     let snippets: BTreeSet<String> =
-        lines(&measured.stdout).iter().filter_map(|line| Some(line["snippet"].as_str()?.to_string())).collect();
+        parse_lines(&measured.stdout).iter().filter_map(|line| Some(line["snippet"].as_str()?.to_string())).collect();
     assert_eq!(snippets, ["add rax, 2", "imul rax, rbx"].map(str::to_string).into(), "{measured:?}");
 }
 
@@ -201,7 +197,7 @@ fn failed_point_is_a_row_and_the_others_are_measured() {
     assert_eq!(lines[2]["point"]["name"], "ud2");
     let again = answer(&mut cyclescope(&["replay", "--json", &evidence]));
     assert_eq!(again.code, Some(0), "{again:?}");
-    let mut again = self::lines(&again.stdout);
+    let mut again = parse_lines(&again.stdout);
     again.remove(0);
     again.sort_by_key(|line| line["point"]["number"].as_u64());
     assert_eq!(again, lines);
@@ -276,7 +272,7 @@ fn misuse_is_rejected_with_a_remedy() {
     // Without a sweep, braces belong to assembly and other languages.
     assert_eq!(run_points(&["--quick", "vaddps zmm0{{k1}}, zmm0, zmm0"]).code, Some(2));
     let json = run_points(&["--json", "--sweep", "N=5..1", "nop"]);
-    assert_eq!(lines(&json.stdout)[0]["kind"], "error");
+    assert_eq!(parse_lines(&json.stdout)[0]["kind"], "error");
 }
 
 /// A sweep of some seconds.

@@ -1,7 +1,7 @@
 //! `--out` and `--resume` of `instr` and `uarch`: an interrupted command resumes, and its file has
 //! every result exactly once.
 
-use crate::support::{Answer, Running, answer, cyclescope, folder};
+use crate::support::{Answer, Running, answer, cyclescope, folder, parse_lines};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ fn content(path: &str) -> String {
 fn forms(path: &str) -> (BTreeSet<(String, String)>, bool) {
     let text = content(path);
     assert!(text.ends_with('\n'));
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
+    let lines = parse_lines(&text);
     assert_eq!(lines[0]["kind"], "machine");
     let forms: BTreeSet<(String, String)> = lines[1..]
         .iter()
@@ -71,7 +71,7 @@ fn file_truncated_anywhere_is_completed() {
         // Complete lines stay unchanged.
         let kept = whole[..cut].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
         assert_eq!(std::fs::read(&path).expect("a file")[..kept], whole[..kept], "{cut}");
-        let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines = parse_lines(&answer.stdout);
         let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
         assert_eq!([count("machine"), count("instr"), count("instr.summary")], [1, expected.len(), 1]);
         let resumed = whole[first..kept].iter().filter(|byte| **byte == b'\n').count();
@@ -190,7 +190,7 @@ const CORE: &[&str] = &["instruction_cache", "decode_rate", "decode_double", "lo
 /// The tests in a file in order, each once for all of its lines.
 fn tests(path: &str) -> Vec<String> {
     let text = content(path);
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&text);
     assert_eq!(lines[0]["kind"], "machine");
     let mut tests: Vec<String> = Vec::new();
     let mut rest = &lines[1..];

@@ -58,6 +58,16 @@ pub fn answer(command: &mut Command) -> Answer {
     answer
 }
 
+/// Lines of JSON.
+pub fn parse_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The lines of a kind.
+pub fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["kind"] == kind).collect()
+}
+
 /// Returns the single line that a command prints with `--json`.
 pub fn json(arguments: &[&str], codes: &[i32]) -> Value {
     // Directly after the command, because after `--` it wouldn't be an option.

@@ -1,6 +1,6 @@
 //! `uarch`: its output, its replay, and its errors for unknown names.
 
-use crate::support::{answer, cyclescope, folder, json};
+use crate::support::{answer, cyclescope, folder, json, parse_lines};
 use serde_json::Value;
 
 #[test]
@@ -49,7 +49,7 @@ fn every_record_is_printed_and_every_walk_is_plotted() {
     let arguments = ["uarch", "data_tlb", "--quick", "--out", &path("out"), "--plots", &path("plots")];
     let text = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
     let lines = std::fs::read_to_string(path("out")).expect("a file");
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines = parse_lines(&lines);
     let records: Vec<&Value> = lines.iter().filter(|line| line["kind"] == "uarch").collect();
     let page = text.stdout.split("\n\n").next().expect("a part");
     let rows = page.lines().filter(|line| line.starts_with("  data tlb")).count();
