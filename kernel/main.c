@@ -38,11 +38,14 @@ static_assert(sizeof(struct cyclescope_sample) == 16);
 static_assert(sizeof(struct cyclescope_outcome) == 88);
 static_assert(offsetof(struct cyclescope_outcome, ip_offset) == 40);
 static_assert(offsetof(struct cyclescope_outcome, tsc) == 64);
-static_assert(sizeof(struct cyclescope_run) == 200);
+static_assert(sizeof(struct cyclescope_event) == 40);
+static_assert(sizeof(struct cyclescope_event_trial) == 40);
+static_assert(sizeof(struct cyclescope_run) == 208);
 static_assert(offsetof(struct cyclescope_run, warm_up) == 56);
 static_assert(offsetof(struct cyclescope_run, seed) == 80);
 static_assert(offsetof(struct cyclescope_run, fills) == 104);
-static_assert(offsetof(struct cyclescope_run, outcome) == 112);
+static_assert(offsetof(struct cyclescope_run, event_list) == 112);
+static_assert(offsetof(struct cyclescope_run, outcome) == 120);
 
 /* Limits open files: each may hold a capsule of some 10 MiB and MOST_AREA_BYTES. */
 #define MOST_OPENED	8
@@ -303,6 +306,20 @@ static long set_areas(struct file *file, void __user *user)
 	return bad;
 }
 
+/* Has the lock of runs, because each event takes a counter from the others. */
+static long try_events(void __user *user)
+{
+	long answer = may_run();
+
+	if (answer)
+		return answer;
+	if (mutex_lock_interruptible(&one_run))
+		return -ERESTARTSYS;
+	answer = events_try(user);
+	mutex_unlock(&one_run);
+	return answer;
+}
+
 static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	switch (command) {
@@ -312,6 +329,8 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return run(file, (void __user *)argument);
 	case CYCLESCOPE_SET_AREAS:
 		return set_areas(file, (void __user *)argument);
+	case CYCLESCOPE_TRY_EVENTS:
+		return try_events((void __user *)argument);
 	default:
 		return markers_ioctl(file, command, (void __user *)argument);
 	}

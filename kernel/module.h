@@ -3,6 +3,7 @@
 #ifndef CYCLESCOPE_MODULE_H
 #define CYCLESCOPE_MODULE_H
 
+#include <linux/compiler.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
@@ -24,6 +25,8 @@
 /* Interrupts are off for an eighth more. The kernel's watchdogs allow 10 s, and
  * every other CPU may wait for this one. */
 #define LONGEST_DEADLINE_US	1000000
+
+struct perf_event;
 
 /* Read-only in the capsule; enter.S uses the offsets in capsule.h. */
 struct capsule_control {
@@ -214,6 +217,30 @@ void deadline_disarm(void);
 void deadline_slice_begins(void);
 /* Whether the deadline passed. */
 bool deadline_slice_ends(void);
+
+/* Performance events of a run. */
+struct run_events {
+	u32 count;
+	/* An event has lost its counter. */
+	bool lost;
+	struct perf_event *open[CYCLESCOPE_MOST_EVENTS];
+	/* Their counts at the two ends of the last slice, and in all slices that count. */
+	u64 before[CYCLESCOPE_MOST_EVENTS], after[CYCLESCOPE_MOST_EVENTS], counts[CYCLESCOPE_MOST_EVENTS];
+};
+
+/* Opens the events of a run; after an error too, events_close closes those that are open. May
+ * sleep. */
+int events_open(struct run_events *events, const struct cyclescope_run *run);
+void events_close(struct run_events *events);
+/* Around a slice, with interrupts off. */
+void events_slice_begins(struct run_events *events);
+void events_slice_ends(struct run_events *events);
+/* Adds the counts of the last slice. */
+void events_keep_slice(struct run_events *events);
+/* Copies the counts out; ENODATA if an event has lost its counter. May sleep. */
+int events_report(struct run_events *events, const struct cyclescope_run *run);
+/* Executes one TRY_EVENTS. */
+long events_try(void __user *user);
 
 /* Executes one RUN; the caller holds the device's lock. */
 long run_layout(struct capsule *capsule, struct cyclescope_run *run);

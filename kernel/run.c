@@ -47,8 +47,9 @@ struct slice {
 	bool over;
 	/* Something other than the measured code ended it. */
 	bool interrupted;
-	/* nmis_taken before the slice. */
+	/* nmis_taken before the slice, and whether one came outside the capsule. */
 	unsigned int nmis;
+	bool nmi_outside;
 	u64 tsc, aperf, mperf;
 };
 
@@ -129,7 +130,7 @@ static bool has_ldt_selector(void)
 
 static int check(const struct capsule *capsule, const struct cyclescope_run *run)
 {
-	if (run->flags & ~CYCLESCOPE_RUN_UNGUARDED || !run->delay || !run->total_ms || run->reserved)
+	if (run->flags & ~CYCLESCOPE_RUN_UNGUARDED || !run->delay || !run->total_ms || (run->events && run->warm_up))
 		return -EINVAL;
 	if (run->fills != capsule->area_count)
 		return -EINVAL;
@@ -247,9 +248,11 @@ static bool hand_on(struct capsule *capsule, const struct slice *slice)
 }
 
 /* One slice, if this is the requested CPU. */
-static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, struct slice *slice)
+static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, struct slice *slice,
+		     struct run_events *events)
 {
 	unsigned long flags;
+	unsigned int nmis;
 	int bad;
 
 	cpus_read_lock();
@@ -264,7 +267,11 @@ static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, 
 		bad = -ESTALE;
 	} else {
 		sync_core();
+		nmis = nmis_taken();
+		events_slice_begins(events);
 		enter(capsule, slice, run->slice_us);
+		events_slice_ends(events);
+		slice->nmi_outside = nmis_taken() != nmis;
 		slice->interrupted = hand_on(capsule, slice);
 	}
 	local_irq_restore(flags);
@@ -340,7 +347,17 @@ static bool cyclescope_note_end(const struct capsule *capsule, struct cyclescope
 	return true;
 }
 
-static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
+/* A slice that was interrupted has counts of a round that is not complete. */
+static void keep_counts(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice,
+			struct run_events *events, u64 from)
+{
+	if (!events->count || slice->interrupted || slice->nmi_outside)
+		return;
+	events_keep_slice(events);
+	run->outcome.counted_rounds += capsule->progress->round - from;
+}
+
+static int run_rounds(struct capsule *capsule, struct cyclescope_run *run, struct run_events *events)
 {
 	struct capsule_progress *progress = capsule->progress;
 	struct slice slice = {};
@@ -351,10 +368,12 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 	while (!over) {
 		progress->round = round;
 		progress->pending = 0;
-		bad = run_slice(capsule, run, &slice) ?: take_samples(capsule, run, round, &astray);
+		bad = run_slice(capsule, run, &slice, events) ?: take_samples(capsule, run, round, &astray);
 		if (bad)
 			return bad;
 		run->outcome.slices++;
+		if (!astray)
+			keep_counts(capsule, run, &slice, events, round);
 		/* A slice that is always interrupted never reaches its own deadline. A slice
 		 * that ended before its first round says nothing about the code: a virtual
 		 * machine was stopped, or the slice is too short. */
@@ -399,8 +418,23 @@ static void set_up(struct capsule *capsule, const struct cyclescope_run *run)
 	memset(capsule->stack, 0, STACK_BYTES);
 }
 
+/* Runs the rounds with the events open and the deadline armed. */
+static int run_watched(struct capsule *capsule, struct cyclescope_run *run, struct run_events *events)
+{
+	int bad;
+
+	cpus_read_lock();
+	bad = deadline_arm(run->cpu, run->deadline_us);
+	cpus_read_unlock();
+	if (!bad || (bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED))
+		bad = run_rounds(capsule, run, events);
+	deadline_disarm();
+	return bad;
+}
+
 long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 {
+	struct run_events events;
 	int bad;
 
 	bad = check(capsule, run) ?: put_code(capsule, run) ?: put_calls(capsule, run) ?: put_fills(capsule, run) ?:
@@ -410,12 +444,8 @@ long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))
 		return -EFAULT;
 	set_up(capsule, run);
-	cpus_read_lock();
-	bad = deadline_arm(run->cpu, run->deadline_us);
-	cpus_read_unlock();
-	if (!bad || (bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED))
-		bad = run_rounds(capsule, run);
-	deadline_disarm();
+	bad = events_open(&events, run) ?: run_watched(capsule, run, &events) ?: events_report(&events, run);
+	events_close(&events);
 	if (!bad && copy_to_user(u64_to_user_ptr(run->context), capsule->context, CYCLESCOPE_CONTEXT_BYTES))
 		bad = -EFAULT;
 	return bad;

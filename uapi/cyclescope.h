@@ -12,7 +12,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define CYCLESCOPE_VERSION 3
+#define CYCLESCOPE_VERSION 4
 
 /* Bytes of the page that holds a program's context. */
 #define CYCLESCOPE_CONTEXT_BYTES 4096
@@ -110,6 +110,39 @@ struct cyclescope_call {
 	__u64 loop_count;
 };
 
+/* Largest number of events that count at the same time. */
+#define CYCLESCOPE_MOST_EVENTS 8
+
+/* A performance event of ring 0: `type`, `config`, `config1` and `config2` of perf_event_open(2).
+ * Breakpoints are refused (EINVAL). */
+struct cyclescope_event {
+	__u32 type;
+	__u32 reserved;
+	__u64 config;
+	__u64 config1;
+	__u64 config2;
+	/* Output of RUN: its count in all rounds of cyclescope_outcome.counted_rounds. */
+	__u64 count;
+};
+
+/* Opens events one after another, on one CPU, until one does not count. Closes all of them. */
+struct cyclescope_event_trial {
+	__u32 size;
+	__u32 version;
+	/* 0: no flag is defined. */
+	__u32 flags;
+	__u32 cpu;
+	/* Number of events, at least 1. */
+	__u32 events;
+	/* Output: how many of them count at the same time, from the first one. */
+	__u32 fitting;
+	/* Output: the error number of the next one; EBUSY if it has no counter, 0 if there is none. */
+	__u32 error;
+	__u32 reserved;
+	/* struct cyclescope_event */
+	__u64 event_list;
+};
+
 /* One sample: the clock's raw readings. */
 struct cyclescope_sample {
 	__u64 start;
@@ -167,7 +200,9 @@ struct cyclescope_outcome {
 	/* Number of slices, and of rounds that ran again after an interrupt or NMI. */
 	__u32 slices;
 	__u32 repeated;
-	__u32 reserved;
+	/* Number of rounds in which the events were counted: those in slices that no interrupt or
+	 * NMI ended. 0 without events. */
+	__u32 counted_rounds;
 	/* Increments of TSC, APERF and MPERF in the slices. */
 	__u64 tsc;
 	__u64 aperf;
@@ -175,7 +210,8 @@ struct cyclescope_outcome {
 };
 
 /* One layout: programs, the calls of a round, the number of rounds. EACCES once the kernel is
- * locked down. */
+ * locked down. An event that can't be opened has its own error number, EBUSY if no counter is
+ * free; ENODATA if one loses its counter. */
 struct cyclescope_run {
 	__u32 size;
 	__u32 version;
@@ -212,7 +248,10 @@ struct cyclescope_run {
 	__u64 unread;
 	/* Number of fills: EINVAL unless it equals the number of the file's areas. */
 	__u32 fills;
-	__u32 reserved;
+	/* Number of events to count; EINVAL if there are some and an untimed round. */
+	__u32 events;
+	/* struct cyclescope_event, read and written. */
+	__u64 event_list;
 	struct cyclescope_outcome outcome;
 };
 
@@ -361,6 +400,7 @@ struct cyclescope_marker_run {
 #define CYCLESCOPE_GET_INFO _IOWR('y', 0x40, struct cyclescope_info)
 #define CYCLESCOPE_RUN _IOWR('y', 0x41, struct cyclescope_run)
 #define CYCLESCOPE_SET_AREAS _IOWR('y', 0x42, struct cyclescope_areas)
+#define CYCLESCOPE_TRY_EVENTS _IOWR('y', 0x43, struct cyclescope_event_trial)
 /* 0x50 to 0x5f are for markers. */
 #define CYCLESCOPE_MARKER_CODE _IOWR('y', 0x50, struct cyclescope_marker_code)
 #define CYCLESCOPE_MARKER_BYTES _IOWR('y', 0x51, struct cyclescope_marker_bytes)

@@ -14,7 +14,7 @@ reports_one_cpu() { [ "$(nproc)" -gt 1 ] || grep -q "rejected without --force" /
 check "doctor reports that the module is not loaded" doctor_says "module  *not loaded"
 check "and the effect of a single CPU" reports_one_cpu
 check "the module loads" insmod /modules/cyclescope.ko
-check "doctor reports that it is loaded" doctor_says "module  *loaded, version 3"
+check "doctor reports that it is loaded" doctor_says "module  *loaded, version 4"
 check "and the effect of a single CPU" reports_one_cpu
 check "its rate of the TSC" grep -q "its TSC rate .* MHz, by the kernel" /tmp/doctor
 check "a run reports the state that code changed" changed

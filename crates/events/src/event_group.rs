@@ -4,7 +4,7 @@
 //! ever an estimate from a share of the time.
 
 use super::event_code::{EventCode, MOST_TOGETHER};
-use super::event_refusal::{EventRefusal, reserved_error};
+use super::event_refusal::EventRefusal;
 use cyclescope_core::machine::Machine;
 use perf_event_open_sys as sys;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -91,7 +91,7 @@ impl EventGroup {
         let [number, enabled, running] = [words[0], words[1], words[2]];
         // A pinned group without counters is at its end of file.
         if read <= 0 || number as usize != self.events.len() || enabled != running {
-            return Err(reserved_error());
+            return Err(EventRefusal::from_lost_counter());
         }
         Ok(words[3..][..self.events.len()].to_vec())
     }

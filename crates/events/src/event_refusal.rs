@@ -52,15 +52,23 @@ impl EventRefusal {
         EventRefusal { event: name.to_string(), ..self }
     }
 
+    /// The refusal of an event whose counter something else holds.
+    pub fn from_lost_counter() -> EventRefusal {
+        let why = "something else holds the counters";
+        let remedy = "end the other user of counters, such as perf; the kernel's own one ends with `sudo sysctl \
+                      kernel.nmi_watchdog=0`";
+        EventRefusal::new(RefusalCause::ReservedByAnother, why, remedy)
+    }
+
     /// The refusal of an executor that counts no events.
     pub fn from_mode(executor: &str) -> EventRefusal {
         let why = format!("the executor {executor} counts no events");
         EventRefusal::new(RefusalCause::NotInThisMode, why, "use --executor user")
     }
 
-    /// Explains an error number of perf_event_open(2). `several`: other events count at the same
+    /// Explains an error number of perf_event_open(2), or of the kernel module. `several`: other events count at the same
     /// time.
-    pub(crate) fn from_errno(errno: i32, is_software: bool, several: bool, machine: &Machine) -> EventRefusal {
+    pub fn from_errno(errno: i32, is_software: bool, several: bool, machine: &Machine) -> EventRefusal {
         use RefusalCause::*;
         let has_pmu = ["cpu", "cpu_core"]
             .iter()
@@ -91,7 +99,7 @@ impl EventRefusal {
                 EventRefusal::new(NotOnThisCore, "this core has no such event", remedy)
             }
             libc::EACCES | libc::EPERM => explain_forbidden(machine),
-            libc::EBUSY => reserved_error(),
+            libc::EBUSY => EventRefusal::from_lost_counter(),
             libc::ENOSYS => {
                 let remedy = "start a kernel with CONFIG_PERF_EVENTS";
                 EventRefusal::new(NoPmu, "the kernel has no perf_event_open", remedy)
@@ -105,14 +113,6 @@ impl EventRefusal {
             }
         }
     }
-}
-
-/// A counter that something else holds.
-pub(crate) fn reserved_error() -> EventRefusal {
-    let why = "something else holds the counters";
-    let remedy = "end the other user of counters, such as perf; the kernel's own one ends with `sudo sysctl \
-                  kernel.nmi_watchdog=0`";
-    EventRefusal::new(RefusalCause::ReservedByAnother, why, remedy)
 }
 
 fn explain_forbidden(machine: &Machine) -> EventRefusal {

@@ -8,6 +8,7 @@ mod capabilities;
 mod executor;
 mod executor_list;
 mod fault;
+mod isolated_call;
 pub mod kernel;
 mod layout;
 mod lock;

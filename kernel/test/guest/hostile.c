@@ -27,7 +27,7 @@ static void values(void)
 	RUN(name, ~0ull, EFAULT), RUN(name, 0x7fffffffefff, EFAULT), RUN(name, 1, EFAULT)
 		RUN(size, 0, EINVAL), RUN(size, sizeof(struct cyclescope_run) - 1, EINVAL),
 		RUN(size, sizeof(struct cyclescope_run) + 8, EINVAL), RUN(size, ~0u, EINVAL),
-		RUN(version, 0, EINVAL), RUN(version, 2, EINVAL), RUN(version, 4, EINVAL), RUN(version, ~0u, EINVAL),
+		RUN(version, 0, EINVAL), RUN(version, CYCLESCOPE_VERSION - 1, EINVAL), RUN(version, CYCLESCOPE_VERSION + 1, EINVAL), RUN(version, ~0u, EINVAL),
 		RUN(flags, 2, EINVAL), RUN(flags, 4, EINVAL), RUN(flags, 1u << 31, EINVAL), RUN(flags, ~0u, EINVAL),
 		RUN(cpu, 0, ESTALE), RUN(cpu, 2, ESTALE), RUN(cpu, 5, ESTALE), RUN(cpu, 8191, ESTALE), RUN(cpu, 8192, ESTALE), RUN(cpu, ~0u, ESTALE),
 		RUN(pieces, 0, EINVAL), RUN(pieces, 1025, EINVAL), RUN(pieces, ~0u, EINVAL),
@@ -35,7 +35,7 @@ static void values(void)
 		RUN(rounds, 0, EINVAL), RUN(rounds, 1u << 31, EINVAL), RUN(rounds, ~0u, EINVAL),
 		RUN(warm_up, 1u << 31, EINVAL), RUN(warm_up, ~0u, EINVAL),
 		RUN(delay, 0, EINVAL), RUN(total_ms, 0, EINVAL), RUN(fills, 1, EINVAL), RUN(fills, ~0u, EINVAL),
-		RUN(reserved, 1, EINVAL),
+		RUN(events, 1, EFAULT), RUN(events, CYCLESCOPE_MOST_EVENTS + 1, EINVAL), RUN(events, ~0u, EINVAL),
 		RUN(slice_us, 0, EINVAL), RUN(slice_us, 20000, EINVAL), RUN(slice_us, ~0u, EINVAL),
 		RUN(deadline_us, 0, EINVAL), RUN(deadline_us, 1000, EINVAL), RUN(deadline_us, 1000001, EINVAL),
 		RUN(deadline_us, ~0u, EINVAL),
@@ -45,7 +45,7 @@ static void values(void)
 		PIECE(offset, ~0u, EINVAL), PIECE(offset, 0x3fffff, EINVAL),
 		CALL(offset, 0x400000, EINVAL), CALL(offset, ~0u, EINVAL), CALL(reserved, 1, EINVAL),
 		/* Valid, if odd. */
-		RUN(flags, 1, 0), RUN(seed, 0, 0), RUN(unread, 0, 0), RUN(fill_list, ~0ull, 0),
+		RUN(flags, 1, 0), RUN(seed, 0, 0), RUN(unread, 0, 0), RUN(fill_list, ~0ull, 0), RUN(event_list, ~0ull, 0),
 		PIECE(bytes, 0, 0), CALL(loop_count, ~0ull, 0), CALL(offset, 0x3fffff, 0), RUN(delay, ~0u, 0),
 		RUN(warm_up, MANY, 0),
 	};
@@ -70,7 +70,7 @@ static void values(void)
 static bool known(unsigned long command)
 {
 	return command == CYCLESCOPE_RUN || command == CYCLESCOPE_GET_INFO || command == CYCLESCOPE_SET_AREAS ||
-	       command == CYCLESCOPE_MARKER_CODE ||
+	       command == CYCLESCOPE_TRY_EVENTS || command == CYCLESCOPE_MARKER_CODE ||
 	       command == CYCLESCOPE_MARKER_BYTES || command == CYCLESCOPE_MARKER_SWITCH ||
 	       command == CYCLESCOPE_MARKER_RUN;
 }
@@ -425,9 +425,6 @@ static void wrong_areas(void)
 	request.run.fill_list = 16;
 	demand(answer(&request) == EFAULT, "no list of fills");
 	request.run.fill_list = (uintptr_t)fills;
-	request.run.reserved = 1;
-	demand(answer(&request) == EINVAL, "something reserved in a run");
-	request.run.reserved = 0;
 	demand(!answer(&request), "a valid run");
 	/* From the first area's end into the unmapped page. */
 	demand(good[1].address - good[0].address > PAGE, "areas lie apart");

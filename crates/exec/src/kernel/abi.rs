@@ -4,7 +4,7 @@ use crate::Sample;
 use std::mem::{offset_of, size_of};
 
 /// The version of the interface that this library speaks.
-pub(super) const INTERFACE_VERSION: u32 = 3;
+pub(super) const INTERFACE_VERSION: u32 = 4;
 /// Bytes of the page that holds a context.
 pub(super) const CONTEXT_BYTES: usize = 4096;
 /// Offset of the context in that page.
@@ -119,6 +119,33 @@ pub(super) struct ModuleCall {
     pub(super) loop_count: u64,
 }
 
+/// `struct cyclescope_event`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ModuleEvent {
+    pub(super) kind: u32,
+    pub(super) reserved: u32,
+    pub(super) config: u64,
+    pub(super) config1: u64,
+    pub(super) config2: u64,
+    pub(super) count: u64,
+}
+
+/// `struct cyclescope_event_trial`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ModuleEventTrial {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) cpu: u32,
+    pub(super) events: u32,
+    pub(super) fitting: u32,
+    pub(super) error: u32,
+    pub(super) reserved: u32,
+    pub(super) event_list: u64,
+}
+
 /// `struct cyclescope_outcome`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -134,7 +161,7 @@ pub(super) struct ModuleOutcome {
     pub(super) rounds_done: u32,
     pub(super) slices: u32,
     pub(super) repeated: u32,
-    pub(super) reserved: u32,
+    pub(super) counted_rounds: u32,
     pub(super) tsc: u64,
     pub(super) aperf: u64,
     pub(super) mperf: u64,
@@ -164,7 +191,8 @@ pub(super) struct ModuleRun {
     pub(super) fill_list: u64,
     pub(super) unread: u64,
     pub(super) fills: u32,
-    pub(super) reserved: u32,
+    pub(super) events: u32,
+    pub(super) event_list: u64,
     pub(super) outcome: ModuleOutcome,
 }
 
@@ -269,11 +297,14 @@ const _: () = {
     assert!(size_of::<ModuleOutcome>() == 88);
     assert!(offset_of!(ModuleOutcome, ip_offset) == 40);
     assert!(offset_of!(ModuleOutcome, tsc) == 64);
-    assert!(size_of::<ModuleRun>() == 200);
+    assert!(size_of::<ModuleEvent>() == 40);
+    assert!(size_of::<ModuleEventTrial>() == 40);
+    assert!(size_of::<ModuleRun>() == 208);
     assert!(offset_of!(ModuleRun, warm_up) == 56);
     assert!(offset_of!(ModuleRun, seed) == 80);
     assert!(offset_of!(ModuleRun, fills) == 104);
-    assert!(offset_of!(ModuleRun, outcome) == 112);
+    assert!(offset_of!(ModuleRun, event_list) == 112);
+    assert!(offset_of!(ModuleRun, outcome) == 120);
     assert!(size_of::<MarkerCode>() == 56);
     assert!(offset_of!(MarkerCode, name) == 16);
     assert!(offset_of!(MarkerCode, address) == 48);
@@ -297,6 +328,8 @@ pub(super) const GET_INFO: u64 = encode_ioctl(0x40, size_of::<ModuleProperties>(
 pub(super) const RUN: u64 = encode_ioctl(0x41, size_of::<ModuleRun>());
 /// `CYCLESCOPE_SET_AREAS`
 pub(super) const SET_AREAS: u64 = encode_ioctl(0x42, size_of::<ModuleAreaList>());
+/// `CYCLESCOPE_TRY_EVENTS`
+pub(super) const TRY_EVENTS: u64 = encode_ioctl(0x43, size_of::<ModuleEventTrial>());
 /// `CYCLESCOPE_MARKER_CODE`
 pub(super) const MARKER_CODE: u64 = encode_ioctl(0x50, size_of::<MarkerCode>());
 /// `CYCLESCOPE_MARKER_BYTES`

@@ -119,6 +119,22 @@ impl ModuleDevice {
         unsafe { self.call_device(abi::SET_AREAS, &mut list, "making memory areas in ring 0") }
     }
 
+    /// Opens events on a CPU and closes them again. Returns how many count at the same time, from the
+    /// first one, and the error number of the next one.
+    pub(super) fn try_events(&self, cpu: u32, events: &[abi::ModuleEvent]) -> Result<(usize, i32), RunError> {
+        let mut trial = abi::ModuleEventTrial {
+            size: size_of::<abi::ModuleEventTrial>() as u32,
+            version: abi::INTERFACE_VERSION,
+            cpu,
+            events: events.len() as u32,
+            event_list: events.as_ptr() as u64,
+            ..abi::ModuleEventTrial::default()
+        };
+        // SAFETY: the list is as long as its count says, and lives through the call, which only reads it.
+        unsafe { self.call_device(abi::TRY_EVENTS, &mut trial, "trying events in ring 0") }?;
+        Ok(((trial.fitting as usize).min(events.len()), trial.error as i32))
+    }
+
     /// Runs code once.
     ///
     /// # Safety

@@ -9,6 +9,7 @@ mod abi;
 mod allowed_code;
 mod areas;
 mod device;
+mod event_counting;
 mod exception;
 pub mod markers;
 pub mod refusal;
@@ -24,7 +25,7 @@ use super::{
     Batch, Capabilities, CounterAvailability, CounterProgress, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
     Layout, MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, real_time,
 };
-use abi::{CONTEXT_AT, CONTEXT_BYTES, ModuleCall, ModuleOutcome, ModulePiece, status};
+use abi::{CONTEXT_AT, CONTEXT_BYTES, ModuleCall, ModuleEvent, ModuleOutcome, ModulePiece, status};
 use allowed_code::AllowedCodeCache;
 use areas::KernelAreas;
 use cyclescope_code::context::{self, AREA_REGISTERS, CONSTANT_PART, ProgramContext};
@@ -34,7 +35,7 @@ use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_events::EventRefusal;
+use cyclescope_events::{EventCode, EventRefusal};
 use device::PinnedThread;
 use refusal::{JudgedCode, RefusalRules};
 use std::mem::size_of;
@@ -170,8 +171,14 @@ impl KernelExecutor {
         self.judgement.check_program(program, RefusalRules { lone_cpu })
     }
 
-    /// Runs one layout, until a point in time.
-    fn run_layout(&mut self, batch: &Batch, layout: &Layout, until: Instant) -> Result<Vec<Sample>, RunError> {
+    /// Runs one layout, until a point in time, and counts events.
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        until: Instant,
+        events: &mut [ModuleEvent],
+    ) -> Result<LayoutRun, RunError> {
         check_layout(batch, layout).map_err(RunError::BadBatch)?;
         sort_program_ranges(batch, layout, self.arena_len()).map_err(RunError::BadBatch)?;
         let left = until.saturating_duration_since(Instant::now()).as_millis();
@@ -224,6 +231,8 @@ impl KernelExecutor {
             seed: layout.seed,
             fill_list: fills.as_ptr() as u64,
             fills: fills.len() as u32,
+            events: events.len() as u32,
+            event_list: events.as_mut_ptr() as u64,
             unread,
             ..abi::ModuleRun::default()
         };
@@ -234,7 +243,7 @@ impl KernelExecutor {
         self.add_outcome(&run.outcome);
         self.check_outcome(batch, layout, &run.outcome)?;
         page.check_unchanged(unread, &context)?;
-        Ok(samples)
+        Ok(LayoutRun { samples, counted_rounds: run.outcome.counted_rounds })
     }
 
     fn add_outcome(&mut self, outcome: &ModuleOutcome) {
@@ -348,10 +357,8 @@ impl Executor for KernelExecutor {
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-        if !batch.events.is_empty() {
-            return Err(RunError::Unavailable(EventRefusal::from_mode(self.name()).into()));
-        }
         self.fault = None;
+        let events = self.prepare_events(&batch.events)?;
         batch.memory.check().map_err(RunError::BadBatch)?;
         batch.programs.iter().try_for_each(|program| self.check_program(program))?;
         let pinned = PinnedThread::pin(self.options.cpu)?;
@@ -360,7 +367,10 @@ impl Executor for KernelExecutor {
         let until = lock::end_of_deadline(batch_time_limit(batch));
         let result = self.areas.adopt_memory(&self.module, &batch.memory).and_then(|()| {
             batch.layouts.iter().try_for_each(|layout| {
-                let samples = self.run_layout(batch, layout, until)?;
+                let samples = match events.is_empty() {
+                    true => self.run_layout(batch, layout, until, &mut [])?.samples,
+                    false => self.count_layout(batch, layout, &events, until)?,
+                };
                 take(&samples);
                 Ok(())
             })
@@ -373,6 +383,10 @@ impl Executor for KernelExecutor {
 
     fn placed_areas(&self) -> Vec<PlacedArea> {
         self.areas.placed_areas()
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.try_events(codes)
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
@@ -404,6 +418,13 @@ impl Executor for KernelExecutor {
 /// endless code, which the module does by itself.
 fn batch_time_limit(batch: &Batch) -> Duration {
     batch.deadline.max(MIN_BATCH_LIMIT)
+}
+
+/// Results of a layout.
+struct LayoutRun {
+    samples: Vec<Sample>,
+    /// Rounds in which events were counted.
+    counted_rounds: u32,
 }
 
 /// The page with the context and canaries around it.

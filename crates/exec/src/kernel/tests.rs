@@ -10,6 +10,7 @@ use super::markers::{KernelProbe, KernelRuler, MarkerWorkload, ProbeGuard};
 use super::*;
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::kernel_module::KernelModule;
+use cyclescope_events::MOST_TOGETHER;
 use std::io;
 use std::process::Command;
 
@@ -92,6 +93,11 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("CYCLESCOPE_INFO_DEADLINE", abi::INFO_DEADLINE.into()),
         ("CYCLESCOPE_INFO_RUN", abi::INFO_RUN.into()),
         ("CYCLESCOPE_SET_AREAS", abi::SET_AREAS),
+        ("CYCLESCOPE_TRY_EVENTS", abi::TRY_EVENTS),
+        ("CYCLESCOPE_MOST_EVENTS", MOST_TOGETHER as u64),
+        ("sizeof(struct cyclescope_event)", size_of::<abi::ModuleEvent>() as u64),
+        ("sizeof(struct cyclescope_event_trial)", size_of::<abi::ModuleEventTrial>() as u64),
+        ("offsetof(struct cyclescope_event, type)", std::mem::offset_of!(abi::ModuleEvent, kind) as u64),
         ("CYCLESCOPE_FILL_WRITTEN", abi::FILL_WRITTEN.into()),
         ("CYCLESCOPE_FILL_ALL", abi::FILL_ALL.into()),
         ("sizeof(struct cyclescope_area)", size_of::<abi::ModuleArea>() as u64),
@@ -154,14 +160,16 @@ fn numbers() -> Vec<(&'static str, u64)> {
             most_areas most_pieces most_calls longest_slice_us longest_deadline_us;
         "area" abi::ModuleArea: bytes address;
         "areas" abi::ModuleAreaList: size version flags areas area_list;
+        "event" abi::ModuleEvent: reserved config config1 config2 count;
+        "event_trial" abi::ModuleEventTrial: size version flags cpu events fitting error reserved event_list;
         "fill" abi::ModuleFill: flags reserved content word;
         "piece" ModulePiece: offset bytes code;
         "call" ModuleCall: offset reserved loop_count;
         "sample" Sample: start end;
-        "outcome" ModuleOutcome: status vector error_code ip sp cr2 ip_offset changed rounds_done slices repeated reserved
-            tsc aperf mperf;
+        "outcome" ModuleOutcome: status vector error_code ip sp cr2 ip_offset changed rounds_done slices repeated
+            counted_rounds tsc aperf mperf;
         "run" ModuleRun: size version flags cpu pieces calls piece_list call_list context samples warm_up rounds delay
-            slice_us deadline_us total_ms seed fill_list unread fills reserved outcome;
+            slice_us deadline_us total_ms seed fill_list unread fills events event_list outcome;
         "marker_code" MarkerCode: size version code design name guard around placement bytes address;
         "marker_bytes" MarkerBytes: size version code bytes buffer;
         "marker_switch" MarkerSwitch: size version flags design probe;
@@ -173,9 +181,10 @@ fn numbers() -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn the_call_numbers_are_those_of_version_2() {
-    // _IOWR('y', 0x40, 80 bytes), _IOWR('y', 0x41, 200 bytes) and _IOWR('y', 0x42, 24 bytes).
-    assert_eq!((abi::GET_INFO, abi::RUN, abi::SET_AREAS), (0xc050_7940, 0xc0c8_7941, 0xc018_7942));
+fn the_call_numbers_are_those_of_version_4() {
+    // _IOWR('y', 0x40, 80 bytes), 0x41 with 208 bytes, 0x42 with 24 and 0x43 with 40.
+    let numbers = [abi::GET_INFO, abi::RUN, abi::SET_AREAS, abi::TRY_EVENTS];
+    assert_eq!(numbers, [0xc050_7940, 0xc0d0_7941, 0xc018_7942, 0xc028_7943]);
 }
 
 #[test]

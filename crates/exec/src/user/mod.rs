@@ -45,6 +45,7 @@ pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
 pub use faults::signal_name;
 pub use options::UserOptions;
 
+use super::isolated_call::{divide_count, isolate_call};
 use super::lock::{CpuLock, LockState};
 use super::{
     Batch, Capabilities, CodeProtection, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
@@ -403,12 +404,12 @@ impl UserExecutor {
         let (calls, events) = (batch.calls(), batch.events.len());
         let mut samples = vec![Sample::default(); batch.samples_per_layout()];
         for (number, call) in layout.round.iter().enumerate() {
-            let [untimed, counted] = worker_events::isolate_call(batch, layout, *call);
+            let [untimed, counted] = isolate_call(batch, layout, *call);
             self.run_chunk(&untimed, &WHOLE, patience)?;
             let before = self.events.read_counts()?;
             self.run_chunk(&counted, &WHOLE, patience)?;
             for (event, (before, after)) in before.into_iter().zip(self.events.read_counts()?).enumerate() {
-                let parts = worker_events::divide_count(before, after, batch.rounds as usize);
+                let parts = divide_count(before, after, batch.rounds as usize);
                 for (round, sample) in parts.enumerate() {
                     samples[(round * calls + number) * events + event] = sample;
                 }

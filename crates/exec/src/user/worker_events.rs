@@ -4,7 +4,6 @@
 //! events with RDPMC around each call, where the kernel allows that. Otherwise its caller reads them
 //! around a command that runs all rounds of one call, and divides the count among the rounds.
 
-use crate::{Batch, Layout, ProgramCall, Sample};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_events::{self as events, EventCode, EventGroup, EventRefusal, MOST_TOGETHER};
@@ -117,33 +116,4 @@ fn receive_descriptor(socket: i32) -> Result<OwnedFd, RunError> {
     }
 }
 
-/// The batches that run one call of a layout: in untimed rounds, and in those that are counted.
-pub(super) fn isolate_call(batch: &Batch, layout: &Layout, call: ProgramCall) -> [Batch; 2] {
-    let layouts = vec![Layout { round: vec![call], ..layout.clone() }];
-    let counted = Batch { layouts, events: Vec::new(), warm_up: 0, ..batch.clone() };
-    [Batch { warm_up: batch.warm_up, rounds: 1, ..counted.clone() }, counted]
-}
-
-/// Divides a count among rounds, as evenly as whole numbers allow.
-pub(super) fn divide_count(before: u64, after: u64, rounds: usize) -> impl Iterator<Item = Sample> {
-    let count = u128::from(after.wrapping_sub(before));
-    let reading = move |round: usize| before.wrapping_add((count * round as u128 / rounds as u128) as u64);
-    (0..rounds).map(move |round| Sample { start: reading(round), end: reading(round + 1) })
-}
-
 const _: () = assert!(size_of::<abi::perf_event_attr>() <= size_of::<[u64; EVENT_WORDS]>());
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_divided_count_is_complete() {
-        for (before, count, rounds) in [(5, 17, 4), (u64::MAX - 3, 10, 3), (0, 0, 2), (7, 2, 5)] {
-            let samples: Vec<Sample> = divide_count(before, before.wrapping_add(count), rounds).collect();
-            let parts: Vec<u64> = samples.iter().map(|sample| sample.end.wrapping_sub(sample.start)).collect();
-            assert_eq!((parts.len(), parts.iter().sum::<u64>()), (rounds, count));
-            assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1, "{parts:?}");
-        }
-    }
-}
