@@ -27,7 +27,8 @@ enum CountedTarget {
 }
 
 impl EventCode {
-    /// The attributes of the event; those of a group's leader differ.
+    /// The attributes of the event. A group's leader is pinned and disabled: an event that joins a
+    /// running group may count only from the next tick on (Linux 6.18).
     pub fn attributes(self, is_leader: bool) -> abi::perf_event_attr {
         let mut attributes = abi::perf_event_attr {
             size: size_of::<abi::perf_event_attr>() as u32,
@@ -45,6 +46,7 @@ impl EventCode {
         attributes.set_exclude_kernel((!self.kernel).into());
         attributes.set_exclude_hv(1);
         attributes.set_pinned(is_leader.into());
+        attributes.set_disabled(is_leader.into());
         attributes
     }
 }
@@ -131,10 +133,19 @@ fn open_group(codes: &[EventCode], target: CountedTarget, machine: &Machine) -> 
         // SAFETY: the attributes are a complete structure that the call only reads.
         let fd = unsafe { sys::perf_event_open(&mut attributes, pid, cpu, leader, abi::PERF_FLAG_FD_CLOEXEC.into()) };
         if fd < 0 {
-            return Err(EventRefusal::from_errno(last_errno(), code.is_software(), !events.is_empty(), machine));
+            return Err(match (last_errno(), target) {
+                (libc::EACCES | libc::EPERM, CountedTarget::Cpu(_)) => EventRefusal::from_forbidden_cpu(machine),
+                (errno, _) => EventRefusal::from_errno(errno, code.is_software(), !events.is_empty(), machine),
+            });
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
         events.push(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    if let Some(leader) = events.first() {
+        // SAFETY: the call starts the group and touches no memory.
+        if unsafe { sys::ioctls::ENABLE(leader.as_raw_fd(), 0) } < 0 {
+            return Err(EventRefusal::from_errno(last_errno(), codes[0].is_software(), false, machine));
+        }
     }
     Ok(EventGroup { events })
 }
@@ -185,6 +196,20 @@ mod tests {
         assert!(after[0] > before[0] && after[1] > before[1], "{before:?} {after:?}");
         assert_eq!(after[2], 0);
         assert_eq!(count_fitting(&codes, &machine), Ok((3, false)));
+    }
+
+    #[test]
+    fn all_events_of_a_group_count_from_the_start() {
+        let machine = Machine::detect();
+        let codes = ["page-faults", "dummy", "task-clock", "dummy", "task-clock"];
+        let codes = codes.map(|name| find_generic(name).expect("known"));
+        let Ok(group) = EventGroup::open_for_thread(&codes, &machine) else {
+            return cyclescope_skipped::report_skipped("events are forbidden here");
+        };
+        // Far less than a tick of the kernel's timer.
+        std::hint::black_box((0..10_000u64).fold(0, |sum, number| std::hint::black_box(sum ^ number)));
+        let counts = group.read_counts().expect("they count");
+        assert!(counts[2] > 0 && counts[4] > 0 && counts[2].abs_diff(counts[4]) < counts[2] / 2, "{counts:?}");
     }
 
     #[test]

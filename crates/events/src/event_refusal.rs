@@ -52,6 +52,19 @@ impl EventRefusal {
         EventRefusal { event: name.to_string(), ..self }
     }
 
+    /// The refusal to count all programs on a CPU, which takes more rights than counting one's own.
+    pub(crate) fn from_forbidden_cpu(machine: &Machine) -> EventRefusal {
+        let level = machine.files.read_number::<i32>("/proc/sys/kernel/perf_event_paranoid");
+        match level.known() {
+            Some(level) if *level > 0 => {
+                let why = format!("kernel.perf_event_paranoid is {level}, so only root counts all programs of a CPU");
+                let remedy = "run it as root, or: sudo sysctl kernel.perf_event_paranoid=0";
+                EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
+            }
+            _ => explain_forbidden(machine),
+        }
+    }
+
     /// The refusal of an event whose counter something else holds.
     pub fn from_lost_counter() -> EventRefusal {
         let why = "something else holds the counters";
@@ -181,6 +194,9 @@ mod tests {
         let (cause_of_filter, remedy) = cause(libc::EPERM, false, &bare);
         assert_eq!((cause_of_filter, remedy.contains("seccomp")), (RefusalCause::ParanoidLevel, true));
         assert_eq!(cause(libc::EBUSY, false, &with_pmu).0, RefusalCause::ReservedByAnother);
+        // Counting all programs takes another level than counting one's own.
+        let of_cpu = EventRefusal::from_forbidden_cpu(&with_pmu);
+        assert_eq!((of_cpu.cause, of_cpu.remedy.contains("=0")), (RefusalCause::ParanoidLevel, true));
         assert_eq!(EventRefusal::from_mode("kernel").cause, RefusalCause::NotInThisMode);
     }
 }

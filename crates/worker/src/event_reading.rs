@@ -23,20 +23,23 @@ pub mod page {
     pub const WIDTH_AT: usize = 48;
 }
 
+/// `PERF_EVENT_IOC_ENABLE` (Linux, `perf_event.h`).
+const ENABLE_EVENT: usize = 0x2400;
 /// `SOL_SOCKET` and `SCM_RIGHTS` (Linux, `socket.h`).
 const PASS_DESCRIPTOR: [i32; 2] = [1, 1];
 
-/// Opens the events, maps their pages, and sends their descriptors. The error is a system call's
-/// number and its error number.
+/// Opens the events, maps their pages, sends their descriptors, and starts the group: its leader is
+/// opened disabled, because an event that joins a running group may count only from the next tick
+/// on. The error is a system call's number and its error number.
 ///
 /// # Safety
 ///
 /// Only in the worker, before its sandbox is closed.
 pub unsafe fn open_events(setup: &WorkerSetup) -> Result<(), (i64, i32)> {
+    let failed = |call: i64, answer: isize| if answer < 0 { Err((call, -answer as i32)) } else { Ok(answer) };
     let whoever = usize::MAX;
     let mut leader = whoever;
     for number in 0..setup.event_count {
-        let failed = |call: i64, answer: isize| if answer < 0 { Err((call, -answer as i32)) } else { Ok(answer) };
         // SAFETY: the attributes are a complete structure that the call only reads. The mapping
         // replaces a page of the worker's view.
         unsafe {
@@ -53,6 +56,10 @@ pub unsafe fn open_events(setup: &WorkerSetup) -> Result<(), (i64, i32)> {
                 leader = fd;
             }
         }
+    }
+    if leader != whoever {
+        // SAFETY: the call starts the group and touches no memory.
+        failed(call::IOCTL, unsafe { stub::syscall(call::IOCTL, leader, ENABLE_EVENT, 0, 0, 0, 0) })?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ pub mod call {
     pub const RT_SIGACTION: i64 = 13;
     pub const RT_SIGPROCMASK: i64 = 14;
     pub const MADVISE: i64 = 28;
+    pub const IOCTL: i64 = 16;
     pub const SENDMSG: i64 = 46;
     pub const WAIT4: i64 = 61;
     pub const CHDIR: i64 = 80;
@@ -117,6 +118,7 @@ mod tests {
             (call::MUNMAP, libc::SYS_munmap),
             (call::RT_SIGACTION, libc::SYS_rt_sigaction),
             (call::RT_SIGPROCMASK, libc::SYS_rt_sigprocmask),
+            (call::IOCTL, libc::SYS_ioctl),
             (call::MADVISE, libc::SYS_madvise),
             (call::WAIT4, libc::SYS_wait4),
             (call::CHDIR, libc::SYS_chdir),

@@ -107,7 +107,7 @@ pub(super) fn write_setup(
 
 /// The name of a system call of the set-up.
 pub(super) fn setup_call_name(number: i64) -> Option<&'static str> {
-    const NAMES: [(i64, &str); 20] = [
+    const NAMES: [(i64, &str); 21] = [
         (call::PRCTL, "prctl"),
         (call::ARCH_PRCTL, "arch_prctl"),
         (call::GETPPID, "getppid"),
@@ -126,6 +126,7 @@ pub(super) fn setup_call_name(number: i64) -> Option<&'static str> {
         (call::RT_SIGPROCMASK, "rt_sigprocmask"),
         (call::SECCOMP, "seccomp"),
         (call::PERF_EVENT_OPEN, "perf_event_open"),
+        (call::IOCTL, "ioctl"),
         (call::MMAP, "mmap"),
         (call::SENDMSG, "sendmsg"),
     ];
