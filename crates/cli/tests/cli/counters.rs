@@ -2,6 +2,9 @@
 
 use crate::support::{answer, cyclescope, json, parse_lines};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether this machine counts events of the kernel; a skipped test otherwise.
 fn counts_kernel_events() -> bool {
@@ -64,21 +67,11 @@ fn run_counts_events_of_the_kernel() {
 
 #[test]
 fn counting_of_other_programs_starts_and_stops() {
-    if !counts_kernel_events() {
+    let test = ResidentTest::new();
+    if !counts_kernel_events() || !test.starts("task-clock,page-faults") {
         return;
     }
-    let home = tempfile::tempdir().expect("a folder");
-    let run = |arguments: &[&str]| {
-        let mut command = cyclescope(&[&["counters"], arguments].concat());
-        answer(command.env("XDG_RUNTIME_DIR", home.path()))
-    };
-    let started = run(&["start", "task-clock,page-faults", "--json"]);
-    match started.code {
-        Some(0) => {}
-        // Another test or user counts, or only root may count other programs.
-        Some(2 | 3) => return cyclescope_skipped::report_skipped(started.stdout.trim()),
-        _ => panic!("{started:?}"),
-    }
+    let run = |arguments: &[&str]| answer(&mut test.command(arguments));
     let again = run(&["start", "task-clock"]);
     let value = |answer: &str| {
         let line: Value = serde_json::from_str(answer.lines().next().expect("a line")).expect("JSON");
@@ -89,4 +82,87 @@ fn counting_of_other_programs_starts_and_stops() {
     let stopped = run(&["stop", "--json"]);
     assert!(value(&stopped.stdout) > first, "{stopped:?}");
     assert_eq!((again.code, run(&["status"]).code), (Some(2), Some(2)));
+}
+
+/// Starts and stops of counters, in a directory of their own unless the user is root.
+struct ResidentTest {
+    home: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl ResidentTest {
+    /// Waits for other tests, because root has one process for counters.
+    fn new() -> ResidentTest {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        ResidentTest { home: tempfile::tempdir().expect("a folder"), _alone: alone }
+    }
+
+    /// The number of the process that holds the counters.
+    fn process(&self) -> i32 {
+        // SAFETY: it only returns a number.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        let directory = if is_root { "/run".into() } else { self.home.path().to_path_buf() };
+        let mut stream = UnixStream::connect(directory.join("cyclescope/counters.sock")).expect("it answers");
+        stream.write_all(b"status").expect("a request");
+        stream.shutdown(std::net::Shutdown::Write).expect("its end");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        answer["process"].as_i64().expect("a number") as i32
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = cyclescope(&[&["counters"], arguments].concat());
+        command.env("XDG_RUNTIME_DIR", self.home.path());
+        command
+    }
+
+    /// Whether counters of this name start here; a skipped test otherwise.
+    fn starts(&self, name: &str) -> bool {
+        let started = answer(&mut self.command(&["start", name, "--json"]));
+        match started.code {
+            Some(0) => true,
+            // Another test or user counts, or only root may count other programs.
+            Some(2 | 3) => {
+                cyclescope_skipped::report_skipped(started.stdout.trim());
+                false
+            }
+            _ => panic!("{started:?}"),
+        }
+    }
+}
+
+#[test]
+fn counters_start_again_after_their_process_was_killed() {
+    let test = ResidentTest::new();
+    if !counts_kernel_events() || !test.starts("task-clock") {
+        return;
+    }
+    // SAFETY: a signal touches no memory.
+    assert_eq!(unsafe { libc::kill(test.process(), libc::SIGKILL) }, 0);
+    let begun = std::time::Instant::now();
+    while answer(&mut test.command(&["status"])).code != Some(2) && begun.elapsed().as_secs() < 10 {}
+    assert_eq!(answer(&mut test.command(&["stop"])).code, Some(2));
+    assert!(test.starts("task-clock"));
+    assert_eq!(answer(&mut test.command(&["stop"])).code, Some(0));
+}
+
+#[test]
+fn of_several_starts_at_once_one_counts() {
+    let test = ResidentTest::new();
+    if !counts_kernel_events() || !test.starts("task-clock") {
+        return;
+    }
+    assert_eq!(answer(&mut test.command(&["stop"])).code, Some(0));
+    let starts: Vec<_> = (0..4).map(|_| test.command(&["start", "task-clock", "--json"])).collect();
+    let codes: Vec<Option<i32>> = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            starts.into_iter().map(|mut start| scope.spawn(move || answer(&mut start).code)).collect();
+        running.into_iter().map(|start| start.join().expect("it ends")).collect()
+    });
+    assert_eq!(answer(&mut test.command(&["stop"])).code, Some(0));
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+    assert!(codes.iter().all(|code| matches!(code, Some(0 | 2))), "{codes:?}");
+    assert_eq!(answer(&mut test.command(&["stop"])).code, Some(2));
 }

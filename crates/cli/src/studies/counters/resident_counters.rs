@@ -13,6 +13,7 @@ use cyclescope::events::EventGroup;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::DirBuilderExt;
@@ -25,6 +26,14 @@ use std::time::{Duration, Instant};
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// How long a request may take to arrive.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the process answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct ResidentAnswer {
+    /// Its number, so that one that starts it recognizes it.
+    process: u32,
+    counts: Vec<CpuCount>,
+}
 
 /// The count of an event on a CPU, kind `counters.count`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,7 +102,7 @@ pub(super) fn start_counting(
 ) -> Result<u8, Failure> {
     let path = socket_path()?;
     if ask_resident(&path, "status").is_ok() {
-        return Err(Failure::usage("counters are counting already", Some("end them first: cyclescope counters stop")));
+        return Err(already_counting());
     }
     // What the process could not open, this one reports.
     let opened = open_counters(common, list, file)?.len();
@@ -111,9 +120,18 @@ pub(super) fn start_counting(
         .spawn()
         .map_err(|error| Failure::from_system("starting the process that holds the counters", &error))?;
     let begun = Instant::now();
-    while ask_resident(&path, "status").is_err() {
+    loop {
+        let answer = ask_resident(&path, "status");
+        if answer.as_ref().is_ok_and(|answer| answer.process == child.id()) {
+            break;
+        }
         let ended = child.try_wait().map_err(|error| Failure::from_system("waiting for it", &error))?;
+        // Another start was first.
+        if ended.is_some() && answer.is_ok() {
+            return Err(already_counting());
+        }
         if ended.is_some() || begun.elapsed() > START_LIMIT {
+            let _ = child.kill();
             let remedy = "run it again; `cyclescope counters list` tells which events count";
             return Err(Failure::internal("the process that holds the counters did not start").with_remedy(remedy));
         }
@@ -126,16 +144,31 @@ pub(super) fn start_counting(
     print_counts("status", output)
 }
 
+fn already_counting() -> Failure {
+    Failure::usage("counters are counting already", Some("end them first: cyclescope counters stop"))
+}
+
+/// Takes the lock that one process has as long as it lives, however it ends.
+fn lock_for_resident(path: &Path) -> Result<File, Failure> {
+    let path = path.with_extension("lock");
+    let failed = |error: &io::Error| Failure::from_system(format!("locking {}", path.display()), error);
+    let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(|error| failed(&error))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(already_counting()),
+        Err(errno) => Err(failed(&errno.into())),
+    }
+}
+
 /// Holds the events until it is asked to stop.
 pub(super) fn hold_counters(common: &CommonArgs, list: &str, file: Option<&Path>) -> Result<u8, Failure> {
     let path = socket_path()?;
+    let _lock = lock_for_resident(&path)?;
     let open = open_counters(common, list, file)?;
     // A terminal that closes ends no other session.
     let _ = rustix::process::setsid();
-    if ask_resident(&path, "status").is_err() {
-        // The socket of a process that was killed.
-        let _ = std::fs::remove_file(&path);
-    }
+    // The socket of a process that was killed.
+    let _ = std::fs::remove_file(&path);
     let failed = |error: &io::Error| Failure::from_system(format!("answering on {}", path.display()), error);
     let listener = UnixListener::bind(&path).map_err(|error| failed(&error))?;
     loop {
@@ -160,12 +193,12 @@ fn answer_client(mut stream: UnixStream, open: &[OpenCounter]) -> io::Result<boo
         value: one.group.read_counts().ok().map(|counts| counts[0]),
     };
     let counts: Vec<CpuCount> = open.iter().map(count).collect();
-    stream.write_all(&serde_json::to_vec(&counts)?)?;
+    stream.write_all(&serde_json::to_vec(&ResidentAnswer { process: std::process::id(), counts })?)?;
     Ok(request == "stop")
 }
 
-/// Sends a request and returns the counts.
-fn ask_resident(path: &Path, request: &str) -> io::Result<Vec<CpuCount>> {
+/// Sends a request and returns the answer.
+fn ask_resident(path: &Path, request: &str) -> io::Result<ResidentAnswer> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(REQUEST_LIMIT))?;
     stream.write_all(request.as_bytes())?;
@@ -177,7 +210,7 @@ fn ask_resident(path: &Path, request: &str) -> io::Result<Vec<CpuCount>> {
 
 /// Prints the counts since `start`; `stop` ends the counting.
 pub(super) fn print_counts(request: &str, output: &mut Output) -> Result<u8, Failure> {
-    let counts = ask_resident(&socket_path()?, request).map_err(|_| {
+    let ResidentAnswer { counts, .. } = ask_resident(&socket_path()?, request).map_err(|_| {
         let remedy = "start them: cyclescope counters start cycles,instructions";
         Failure::usage("no counters are counting", Some(remedy))
     })?;
