@@ -1,22 +1,26 @@
-//! Counts instructions of a loop, or nanoseconds where this machine shows no counters.
+//! Counts core cycles and instructions of a loop, or what the kernel counts where this machine shows
+//! no counters.
 
 #[cfg(target_os = "linux")]
-fn main() -> std::io::Result<()> {
-    use cyclescope_clock::EventCounter;
+fn main() -> Result<(), cyclescope_clock::CounterError> {
+    use cyclescope_clock::{CountedEvent, EventCounters};
 
-    let (what, counter) = match EventCounter::open(EventCounter::HARDWARE, 1) {
-        Ok(counter) => ("instructions", counter),
+    let (what, counters) = match EventCounters::open([CountedEvent::CYCLES, CountedEvent::INSTRUCTIONS]) {
+        Ok(counters) => (["core cycles", "instructions"], counters),
         Err(error) => {
-            println!("no instructions: {error}");
-            ("ns of the thread", EventCounter::open(EventCounter::SOFTWARE, 1)?)
+            println!("no core cycles and instructions: {error}");
+            let events = [CountedEvent::TASK_CLOCK, CountedEvent::PAGE_FAULTS];
+            (["ns of the thread", "page faults"], EventCounters::open(events)?)
         }
     };
-    let before = counter.read()?;
+    let before = counters.read()?;
     let sum = (0..100_000u64).fold(0, |sum, number| cyclescope_clock::hide(sum ^ number));
     cyclescope_clock::keep(sum);
-    let counted = counter.read()?.since(before);
+    let counted = counters.read()?.since(&before);
     let moved = if counted.has_moved { ", on two CPUs" } else { "" };
-    println!("{} {what}{moved}", counted.count);
+    for (what, count) in what.iter().zip(counted.counts) {
+        println!("{count} {what}{moved}");
+    }
     Ok(())
 }
 

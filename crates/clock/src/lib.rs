@@ -59,7 +59,7 @@ mod at_end;
 #[cfg(feature = "std")]
 mod cycle_clock;
 #[cfg(all(feature = "std", target_os = "linux"))]
-mod event_counter;
+mod event_counters;
 #[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
@@ -82,7 +82,9 @@ pub use cpu::{Feature, Missing};
 #[cfg(feature = "std")]
 pub use cycle_clock::{Begun, CycleClock, Span};
 #[cfg(all(feature = "std", target_os = "linux"))]
-pub use event_counter::{CounterDifference, CounterReading, EventCounter, read_cpu_number};
+pub use event_counters::{
+    CountedEvent, CounterDifference, CounterError, CounterReading, EventCounters, read_cpu_number,
+};
 pub use pair::{Counts, Pair, hide, keep};
 #[cfg(feature = "std")]
 pub use region::{Region, Timed};
