@@ -82,6 +82,38 @@ END
     grep -q '^parse  *1 ' "$base/region.txt"
 }
 
+# Pairs that tell their CPU, and counters, in C and in Rust.
+document_counters() {
+    local pair counters rust library
+    pair=$(own_snippet 'struct cyclescope_cpu_reading began = cyclescope_rdtscp_lfence_start_on_cpu();') &&
+        counters=$(own_snippet 'int error = cyclescope_counters_open(&counters, events, 2);') &&
+        rust=$(own_snippet 'let counters = EventCounters::open([CountedEvent::CYCLES, CountedEvent::INSTRUCTIONS])?;') || return 1
+    run_c c++ <<END || return 1
+#include "cyclescope_counter.h"
+#include <cstdio>
+static uint64_t fnv(const char *text, int length) { uint64_t hash = 0; while (length > 0) hash = (hash ^ text[--length]) * 3; return hash; }
+int main()
+{
+    const char *text = "text";
+    int length = 4;
+    uint64_t hash, ticks = 1;
+    $counters
+    if (cyclescope_has_rdtscp()) { $pair }
+    return ticks == 0;
+}
+END
+    "$cargo" build --quiet --offline --manifest-path "$base/document-region/Cargo.toml" || return 1
+    library=$(ls -t "$base"/debug/deps/libcyclescope_clock-*.rlib | head -n 1)
+    rustc --edition 2024 --extern cyclescope_clock="$library" -L "$base/debug/deps" -o "$base/document-counters" - <<END || return 1
+use cyclescope_clock::{CountedEvent, CounterError, EventCounters};
+fn fnv(text: &str) -> u64 { text.bytes().fold(0, |hash, byte| (hash ^ u64::from(byte)) * 3) }
+#[expect(unused_assignments, unused_variables)]
+fn count(text: &str) -> Result<u64, CounterError> { let mut hash = 0; $rust Ok(hash) }
+fn main() { match count("text") { Ok(_) | Err(CounterError::NoCounter | CounterError::Forbidden) => {} Err(error) => panic!("{error}") } }
+END
+    "$base/document-counters"
+}
+
 # Lines that an example must have. A part of a line before an ellipsis is enough.
 document_examples() {
     local first file line
@@ -103,5 +135,5 @@ END
 
 documents() {
     command -v "${CXX:-c++}" >/dev/null || { left_out "${CXX:-c++} is not installed"; return; }
-    document_timer && document_ruler && document_loop && document_region && document_examples
+    document_timer && document_ruler && document_loop && document_region && document_counters && document_examples
 }

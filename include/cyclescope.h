@@ -8,6 +8,13 @@
  *     ... the code ...
  *     uint64_t ticks = cyclescope_lfence_rdtsc_lfence_end() - start;
  *
+ * Methods with RDTSCP on both sides also have functions whose readings tell the CPU:
+ *
+ *     struct cyclescope_cpu_reading start = cyclescope_rdtscp_lfence_start_on_cpu();
+ *     ... the code ...
+ *     struct cyclescope_cpu_reading end = cyclescope_rdtscp_lfence_end_on_cpu();
+ *     if (cyclescope_on_one_cpu(start, end)) ticks = end.clock - start.clock;
+ *
  * The compiler never moves accesses to memory that other code can reach across a reading. It may
  * move computations in registers, and in local variables without pointers to them, into or out of
  * the pair. To prevent that, use CYCLESCOPE_HIDE on the inputs of the code, after the start, and
@@ -169,6 +176,19 @@ template <class type> __attribute__((always_inline)) static inline void cyclesco
 #endif
 #endif
 #endif
+
+/* A reading with the number of its CPU, as RDTSCP returns it from IA32_TSC_AUX. Linux puts the CPU
+   into the low 12 bits, and its NUMA node above. */
+struct cyclescope_cpu_reading {
+    uint64_t clock;
+    uint32_t cpu;
+};
+
+/* Whether both readings are of one CPU. If not, the difference of two TSCs is in their difference. */
+static inline int cyclescope_on_one_cpu(struct cyclescope_cpu_reading start, struct cyclescope_cpu_reading end)
+{
+    return start.cpu == end.cpu;
+}
 
 #if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)
 /*
@@ -750,6 +770,64 @@ CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_end(void)
 #endif
 }
 
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_start_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    _mm_mfence();
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_mfence_rdtscp_lfence_end_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    _mm_mfence();
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
 /*
  * `rdpmc`: counts core cycles directly, if perf events give user mode a counter.
  *
@@ -953,6 +1031,56 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_end(void)
 #endif
 }
 
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_start_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_end_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
 /*
  * `rdtscp-cpuid`: fully fenced, but the first CPUID is inside the measured interval.
  *
@@ -1021,6 +1149,74 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_end(void)
 #endif
 }
 
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_start_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+    int leaf[4];
+
+    reading = __rdtscp(&auxiliary);
+    __cpuid(leaf, 0);
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high, rbx;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* stores the reading */
+        "{mov %%ecx, %3|mov %3, ecx}\n\t"    /* the number of the CPU */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx), "=m"(reading.cpu)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_cpuid_end_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+    int leaf[4];
+
+    reading = __rdtscp(&auxiliary);
+    __cpuid(leaf, 0);
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high, rbx;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* stores the reading */
+        "{mov %%ecx, %3|mov %3, ecx}\n\t"    /* the number of the CPU */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx), "=m"(reading.cpu)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
 /*
  * `rdtscp-lfence`: fully fenced; RDTSCP waits for earlier code, LFENCE delays later code.
  *
@@ -1075,6 +1271,60 @@ CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_lfence_end(void)
         :
         : "rcx", "memory");
     return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_start_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
+#endif
+}
+
+CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_rdtscp_lfence_end_on_cpu(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    struct cyclescope_cpu_reading whole;
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    whole.clock = reading;
+    whole.cpu = auxiliary;
+    return whole;
+#else
+    uint64_t low, high;
+    struct cyclescope_cpu_reading reading;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high), "=c"(reading.cpu)
+        :
+        : "memory");
+    reading.clock = high << 32 | low;
+    return reading;
 #endif
 }
 

@@ -8,6 +8,7 @@
 
 use crate::calibration::{Calibration, Scale};
 use crate::chain::{BLOCK, multiplications};
+use crate::cpu::CpuNumberReader;
 use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
@@ -32,6 +33,7 @@ use std::vec::Vec;
 pub struct CycleClock {
     calibration: Calibration,
     ruler: Cell<Option<Ruler>>,
+    cpu_reader: CpuNumberReader,
 }
 
 /// The beginning of a span.
@@ -53,6 +55,9 @@ pub struct Span {
     pub scales: [Scale; 2],
     /// Whether the core's clock changed: the two rulers differ by more than 1 %.
     pub moved: bool,
+    /// Whether the span ended on another CPU than it began on, so that the difference of two TSCs is
+    /// in it. Known on processors with RDPID.
+    pub migrated: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +71,7 @@ struct Ruler {
 struct Prepared {
     scale: Scale,
     mark: Mark,
+    cpu: u32,
 }
 
 impl Default for CycleClock {
@@ -77,7 +83,8 @@ impl Default for CycleClock {
 impl CycleClock {
     /// Calibrates the pair of readings, in some milliseconds.
     pub fn new() -> CycleClock {
-        CycleClock { calibration: Calibration::measure::<Method>(), ruler: Cell::new(None) }
+        let calibration = Calibration::measure::<Method>();
+        CycleClock { calibration, ruler: Cell::new(None), cpu_reader: CpuNumberReader::detect() }
     }
 
     /// Problems of this machine for such a clock; usually none.
@@ -117,12 +124,13 @@ impl CycleClock {
 
     #[inline(never)]
     fn prepare(&self) -> Prepared {
-        Prepared { scale: self.scale(), mark: Mark::before() }
+        Prepared { scale: self.scale(), mark: Mark::before(), cpu: self.cpu_reader.read() }
     }
 
     #[inline(never)]
     fn ended(&self, begun: Begun, now: u64) -> Span {
-        let Begun { prepared: Prepared { scale: before, mark }, tick } = begun;
+        let Begun { prepared: Prepared { scale: before, mark, cpu }, tick } = begun;
+        let migrated = self.cpu_reader.read() != cpu;
         let share = mark.share_to(Mark::behind());
         let after = self.scale();
         let passed = now.wrapping_sub(tick);
@@ -134,6 +142,7 @@ impl CycleClock {
             ticks,
             scales: [before, after],
             moved: (after.cycles / before.cycles - 1.0).abs() > MOVED,
+            migrated,
         }
     }
 

@@ -85,7 +85,7 @@ pub use cycle_clock::{Begun, CycleClock, Span};
 pub use event_counters::{
     CountedEvent, CounterDifference, CounterError, CounterReading, EventCounters, read_cpu_number,
 };
-pub use pair::{Counts, Pair, hide, keep};
+pub use pair::{Counts, CpuPair, CpuReading, Pair, hide, keep};
 #[cfg(feature = "std")]
 pub use region::{Region, Timed};
 #[cfg(feature = "std")]

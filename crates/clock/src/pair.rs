@@ -46,6 +46,45 @@ pub trait Pair {
     }
 }
 
+/// A reading with the number of its CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuReading {
+    /// The reading.
+    pub clock: u64,
+    /// What RDTSCP returns from IA32_TSC_AUX. Linux puts the CPU into the low 12 bits, and its NUMA
+    /// node above.
+    pub cpu: u32,
+}
+
+impl CpuReading {
+    /// The difference to an earlier reading; `None` if that one is of another CPU, because the
+    /// difference of two TSCs would be in it.
+    #[inline(always)]
+    pub fn since(self, before: CpuReading) -> Option<u64> {
+        (self.cpu == before.cpu).then_some(self.clock.wrapping_sub(before.clock))
+    }
+}
+
+/// A timing method with RDTSCP on both sides, whose readings tell their CPU.
+///
+/// ```no_run
+/// use cyclescope_clock::{CpuPair, pairs::RdtscpLfence as Clock};
+///
+/// let started = Clock::start_on_cpu();
+/// // the measured code
+/// match Clock::end_on_cpu().since(started) {
+///     Some(ticks) => println!("{ticks} ticks"),
+///     None => println!("moved to another CPU"),
+/// }
+/// ```
+pub trait CpuPair: Pair {
+    /// The reading before the measured code.
+    fn start_on_cpu() -> CpuReading;
+
+    /// The reading after the measured code.
+    fn end_on_cpu() -> CpuReading;
+}
+
 /// Hides a value from the compiler's analysis, in a register. [`core::hint::black_box`] does the
 /// same for any type, with a store and a load.
 #[inline(always)]

@@ -3,7 +3,7 @@
 //! Generated from those of the library by its test `generated_files_match_the_methods`.
 
 use crate::cpu::Feature;
-use crate::pair::{Counts, Pair};
+use crate::pair::{Counts, CpuPair, CpuReading, Pair};
 use core::arch::asm;
 
 #[cfg(target_os = "linux")]
@@ -608,6 +608,46 @@ impl Pair for MfenceRdtscpLfence {
     }
 }
 
+impl CpuPair for MfenceRdtscpLfence {
+    #[inline(always)]
+    fn start_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "mfence",                    // earlier loads and stores are globally visible
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "lfence",                    // earlier instructions have executed, later ones wait
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+
+    #[inline(always)]
+    fn end_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "mfence",                    // earlier loads and stores are globally visible
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "lfence",                    // earlier instructions have executed, later ones wait
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+}
+
 /// `rdpmc`: counts core cycles directly, if perf events give user mode a counter.
 ///
 /// Readings count core cycles.
@@ -823,6 +863,42 @@ impl Pair for Rdtscp {
     }
 }
 
+impl CpuPair for Rdtscp {
+    #[inline(always)]
+    fn start_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+
+    #[inline(always)]
+    fn end_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+}
+
 /// `rdtscp-cpuid`: fully fenced, but the first CPUID is inside the measured interval.
 ///
 /// Readings count TSC ticks.
@@ -894,6 +970,64 @@ impl Pair for RdtscpCpuid {
     }
 }
 
+impl CpuPair for RdtscpCpuid {
+    #[inline(always)]
+    fn start_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "mov {rbx}, rbx",            // the compiler needs RBX
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "mov esi, eax",
+                "mov edi, edx",              // stores the reading
+                "mov r8d, ecx",              // the number of the CPU
+                "mov eax, 0",
+                "cpuid",                     // everything earlier is done, stores too; later code waits
+                "mov rbx, {rbx}",
+                rbx = out(reg) _,
+                out("rsi") low,
+                out("rdi") high,
+                out("r8d") cpu,
+                out("rax") _,
+                out("rcx") _,
+                out("rdx") _,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+
+    #[inline(always)]
+    fn end_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "mov {rbx}, rbx",            // the compiler needs RBX
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "mov esi, eax",
+                "mov edi, edx",              // stores the reading
+                "mov r8d, ecx",              // the number of the CPU
+                "mov eax, 0",
+                "cpuid",                     // everything earlier is done, stores too; later code waits
+                "mov rbx, {rbx}",
+                rbx = out(reg) _,
+                out("rsi") low,
+                out("rdi") high,
+                out("r8d") cpu,
+                out("rax") _,
+                out("rcx") _,
+                out("rdx") _,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+}
+
 /// `rdtscp-lfence`: fully fenced; RDTSCP waits for earlier code, LFENCE delays later code.
 ///
 /// Readings count TSC ticks.
@@ -947,6 +1081,44 @@ impl Pair for RdtscpLfence {
             );
         }
         (high << 32) | low
+    }
+}
+
+impl CpuPair for RdtscpLfence {
+    #[inline(always)]
+    fn start_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "lfence",                    // earlier instructions have executed, later ones wait
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
+    }
+
+    #[inline(always)]
+    fn end_on_cpu() -> CpuReading {
+        let (low, high): (u64, u64);
+        let cpu: u32;
+        // SAFETY: this reads a clock, and lists the registers that it changes.
+        unsafe {
+            asm!(
+                "rdtscp",                    // reads the TSC into EDX:EAX when earlier instructions have executed
+                "lfence",                    // earlier instructions have executed, later ones wait
+                out("rax") low,
+                out("rdx") high,
+                out("ecx") cpu,
+                options(nostack),
+            );
+        }
+        CpuReading { clock: (high << 32) | low, cpu }
     }
 }
 

@@ -40,6 +40,9 @@ const TRIALS: usize = 11;
 /// [`Report::execution`](crate::Report::execution) was 3 to 5 % less than what the system's clock
 /// says, and 12 to 16 % more beside load on the same CPU.
 ///
+/// An execution that ends on another CPU than it began on has the difference of two TSCs in it. Such
+/// executions are counted ([`Row::migrated`](crate::Row::migrated)) where the processor has RDPID.
+///
 /// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
 /// Don't use them in a signal handler or a child of `fork` either: they may wait for a lock
 /// forever. Time in which the thread waits or does not run is counted as if it ran.
@@ -173,6 +176,7 @@ impl ExecutionStart {
     fn ended(&self, started: u64, now: u64) -> bool {
         let ticks = now.wrapping_sub(started);
         let nested = thread::thread(|thread| {
+            thread.check_cpu(self.region, self.counts);
             // The clock of another CPU may be behind.
             let kept = ticks <= u64::MAX / 2;
             if kept {

@@ -54,6 +54,9 @@ pub struct Row {
     pub quantiles: [CoreCycles; 6],
     /// Most cycles of one execution.
     pub most: CoreCycles,
+    /// Executions that began on one CPU and ended on another: the difference of two TSCs is in their
+    /// cycles. Known on processors with RDPID; elsewhere 0.
+    pub migrated: u64,
     /// Possible problems.
     pub caveats: Vec<Caveat>,
 }
@@ -68,6 +71,9 @@ pub enum Caveat {
     Beyond(f64),
     /// The core's clock changed by more than 1 % around this share of the executions.
     ClockMoved(f64),
+    /// This number of executions ended on another CPU than they began on. Their cycles have the
+    /// difference of two TSCs in them.
+    Migrated(u64),
     /// The clock's step is this many core cycles, and an execution takes fewer than twenty steps.
     Coarse(f64),
     /// CPUID reports no TSC with a fixed rate on this CPU.
@@ -177,6 +183,7 @@ impl Row {
             (cycles.count < FEW, Caveat::FewExecutions),
             (beyond > SOME, Caveat::Beyond(beyond)),
             (moved > SOME, Caveat::ClockMoved(moved)),
+            (kept.migrated > 0, Caveat::Migrated(kept.migrated)),
             (value < STEPS * step && calibration.step.0 > 1.0, Caveat::Coarse(step)),
         ];
         Row {
@@ -188,6 +195,7 @@ impl Row {
             mean: CoreCycles(cycles.sum / number),
             quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|share| CoreCycles(quantile(share))),
             most: CoreCycles(cycles.most),
+            migrated: kept.migrated,
             caveats: those_that_hold(caveats).chain(Caveat::of_machine(calibration)).collect(),
         }
     }
@@ -216,6 +224,10 @@ impl fmt::Display for Caveat {
             Caveat::Beyond(share) => write!(formatter, "{:.0} % far beyond the others", percent(share)),
             Caveat::ClockMoved(share) => {
                 write!(formatter, "the core clock changed around {:.0} %", percent(share))
+            }
+            Caveat::Migrated(1) => formatter.write_str("1 execution ended on another CPU than it began on"),
+            Caveat::Migrated(number) => {
+                write!(formatter, "{number} executions ended on another CPU than they began on")
             }
             Caveat::Coarse(step) => write!(formatter, "the clock moves by {step:.0} core cycles at a time"),
             Caveat::NoFixedRate => formatter.write_str("this CPU's TSC may not count at a fixed rate"),

@@ -2,6 +2,7 @@
 //! ruler.
 
 use crate::calibration::{Calibration, Scale, time_of_each};
+use crate::cpu::CpuNumberReader;
 use crate::histogram::Histogram;
 use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading};
 use crate::pair::Pair;
@@ -57,6 +58,8 @@ pub(crate) struct Kept {
     pub direct: u64,
     /// Executions between differing readings of the ruler.
     pub moved: u64,
+    /// Executions that began on one CPU and ended on another.
+    pub migrated: u64,
     /// Sum of the ruler's spread over executions.
     pub spread: f64,
     /// Sum of the squares of the numbers of executions between two readings of the ruler. Their
@@ -112,6 +115,8 @@ pub(crate) struct ThreadCounts {
     away: u64,
     /// The stack pointer where the innermost execution has begun.
     frame: u64,
+    /// The number of the CPU.
+    cpu: u32,
 }
 
 /// One in the upper half of a count.
@@ -135,6 +140,7 @@ pub(crate) struct Thread {
     quickest: Cell<u64>,
     /// Whether readings are being converted.
     busy: Cell<bool>,
+    cpu_reader: CpuNumberReader,
 }
 
 thread_local! {
@@ -158,6 +164,16 @@ pub(crate) fn thread<T>(call: impl FnOnce(&Thread) -> T) -> Option<T> {
 #[cold]
 pub(crate) fn lose() {
     global().lost.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts an execution that began on one CPU and ended on another.
+#[cold]
+#[inline(never)]
+fn count_migrated(region: u32) {
+    let place = (region as usize).wrapping_sub(1);
+    if let Some(region) = locked(&global().regions).get_mut(place) {
+        region.migrated += 1;
+    }
 }
 
 pub(crate) fn global() -> &'static Global {
@@ -223,6 +239,7 @@ impl Thread {
             read: Cell::new(0),
             quickest: Cell::new(u64::MAX),
             busy: Cell::new(false),
+            cpu_reader: CpuNumberReader::detect(),
         }
     }
 
@@ -234,6 +251,7 @@ impl Thread {
             nested: self.nested.get(),
             away: self.away.get(),
             frame: self.frame.get(),
+            cpu: 0,
         }
     }
 
@@ -241,9 +259,17 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn enter(&self, frame: u64) -> ThreadCounts {
         self.depth.set(self.depth.get().wrapping_add(1));
-        let counts = self.counts();
+        let counts = ThreadCounts { cpu: self.cpu_reader.read(), ..self.counts() };
         self.frame.set(frame);
         counts
+    }
+
+    /// Notes it if an execution that began with these counts has moved to another CPU.
+    #[inline(always)]
+    pub(crate) fn check_cpu(&self, region: u32, before: ThreadCounts) {
+        if self.cpu_reader.read() != before.cpu {
+            count_migrated(region);
+        }
     }
 
     /// Counts an execution as ended; returns whether it was in another one. If that one is in
@@ -367,7 +393,7 @@ impl Thread {
     /// Measures what an execution adds to one around it, by a program. The list of readings must be
     /// empty.
     fn measure_overhead(&self, practice: Practice, calibration: &Calibration, scale: &Scale) -> PracticeReading {
-        let ThreadCounts { ended, nested, away, frame } = self.counts();
+        let ThreadCounts { ended, nested, away, frame, .. } = self.counts();
         let (due, depth, call) = (self.due.replace(u64::MAX), self.depth.replace(1), self.call.replace(0));
         let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
         rounds.fill_with(|| {

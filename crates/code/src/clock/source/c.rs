@@ -46,28 +46,46 @@ const SYSTEM_INCLUDES: &str = "#include <stdint.h>\n#include <time.h>\n#ifndef C
 fn fill_words(clock: &Clock, include: &'static str, counter: &'static str, nothing: &'static str) -> TemplateWords {
     let (parameter, argument) = if clock.reads_counter() { (counter, "counter") } else { (nothing, "") };
     let [start, end] = ClockSide::BOTH
-        .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { function_body(clock, side) });
+        .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { reading_body(clock, side) });
     TemplateWords { include, parameter, argument, start, end }
 }
 
-/// Body of a function: one assembly statement, which the compiler keeps together and in place.
-fn function_body(clock: &Clock, side: ClockSide) -> String {
-    let wiring = RegisterWiring::new(clock, side);
+fn reading_body(clock: &Clock, side: ClockSide) -> String {
+    function_body(clock, side, &RegisterWiring::new(clock, side)) + "    return high << 32 | low;\n"
+}
+
+/// Body of a function that returns the number of its CPU too.
+#[cfg(test)]
+pub(super) fn cpu_reading_body(clock: &Clock, side: ClockSide) -> String {
+    let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side));
+    body + "    reading.clock = high << 32 | low;\n    return reading;\n"
+}
+
+/// Body of a function without its last line: one assembly statement, which the compiler keeps
+/// together and in place.
+fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> String {
     let mut text = String::from("    uint64_t low, high");
-    text.push_str(if wiring.keeps_rbx { ", rbx;\n\n" } else { ";\n\n" });
+    text.push_str(if wiring.keeps_rbx { ", rbx;\n" } else { ";\n" });
+    text.push_str(if wiring.keeps_cpu { "    struct cyclescope_cpu_reading reading;\n\n" } else { "\n" });
     text.push_str("    __asm__ __volatile__(\n");
-    for SourceLine { text: line, remark } in assembly_lines(clock.side_steps(side), &wiring) {
+    for SourceLine { text: line, remark } in assembly_lines(clock.side_steps(side), wiring) {
         let line = format!("        \"{line}\\n\\t\"");
         text.push_str(&if remark.is_empty() { line + "\n" } else { format!("{line:<44} /* {remark} */\n") });
     }
     let early = if wiring.is_moved || wiring.keeps_rbx { "=&" } else { "=" };
     let [low, high] = wiring.reading.map(constraint_letter);
     text.push_str(&format!("        : \"{early}{low}\"(low), \"{early}{high}\"(high)"));
-    text.push_str(if wiring.keeps_rbx { ", \"=&r\"(rbx)\n" } else { "\n" });
+    text.push_str(if wiring.keeps_rbx { ", \"=&r\"(rbx)" } else { "" });
+    text.push_str(match (wiring.keeps_cpu, wiring.is_moved) {
+        (false, _) => "\n",
+        (true, false) => ", \"=c\"(reading.cpu)\n",
+        // A register could be RBX, which CPUID changes meanwhile.
+        (true, true) => ", \"=m\"(reading.cpu)\n",
+    });
     text.push_str(if wiring.takes_counter { "        : \"c\"(counter)\n" } else { "        :\n" });
     let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", register_name(*register)));
     text.push_str(&format!("        : {}\"memory\");\n", clobbers.collect::<String>()));
-    text + "    return high << 32 | low;\n"
+    text
 }
 
 /// Lines of one statement, for compilers that emit either syntax.
@@ -82,6 +100,12 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
         match step {
             ClockStep::Store if wiring.is_moved => {
                 all.extend([moved(EAX, &low, ""), moved(EDX, &high, step.describe_effect())]);
+                if wiring.keeps_cpu {
+                    // The operand after the reading and RBX.
+                    let number = 2 + usize::from(wiring.keeps_rbx);
+                    let text = format!("{{mov %%ecx, %{number}|mov %{number}, ecx}}");
+                    all.push(SourceLine { text, remark: "the number of the CPU" });
+                }
             }
             step => all.extend(in_both_syntaxes(*step)),
         }

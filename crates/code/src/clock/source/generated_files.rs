@@ -2,7 +2,7 @@
 //! timing methods. A test fails if one of the files differs.
 
 use super::language::TemplateWords;
-use super::{C_GUARDS, LANGUAGES, clock_identifier, list_conditions};
+use super::{C_GUARDS, LANGUAGES, c, clock_identifier, list_conditions, rust};
 use crate::clock::{ALL_CLOCKS, Clock, ClockSide, ClockStep};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 //! Generated from those of the library by its test `generated_files_match_the_methods`.
 
 use crate::cpu::Feature;
-use crate::pair::{Counts, Pair};
+use crate::pair::{Counts, CpuPair, CpuReading, Pair};
 use core::arch::asm;
 ";
 
@@ -24,9 +24,14 @@ fn pairs_file() -> String {
     HEAD.to_string() + &user.map(rust_pair).collect::<String>()
 }
 
+/// Whether both readings tell their CPU.
+fn reads_cpu(clock: &Clock) -> bool {
+    ClockSide::BOTH.iter().all(|side| clock.side_steps(*side).contains(&ClockStep::Rdtscp))
+}
+
 fn rust_pair(clock: &Clock) -> String {
-    let rust = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
-    let TemplateWords { include, parameter, start, end, .. } = (rust.words)(clock);
+    let language = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
+    let TemplateWords { include, parameter, start, end, .. } = (language.words)(clock);
     let indented =
         |text: &str| text.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect::<String>();
     let [start, end] = [start, end].map(|body| indented(&body));
@@ -55,7 +60,15 @@ fn rust_pair(clock: &Clock) -> String {
          const NEEDS: &'static [Feature] = &[{needs}];\n",
         clock.name
     );
-    format!("{head}{system}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""))
+    let pair = format!("{head}{system}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""));
+    if !reads_cpu(clock) {
+        return pair;
+    }
+    let [start, end] = ClockSide::BOTH.map(|side| indented(&rust::cpu_reading_body(clock, side)));
+    let function =
+        |name: &str, body: &str| format!("    #[inline(always)]\n    fn {name}() -> CpuReading {{\n{body}    }}\n");
+    let functions = [function("start_on_cpu", &start), function("end_on_cpu", &end)].join("\n");
+    format!("{pair}\nimpl CpuPair for {name} {{\n{functions}}}\n")
 }
 
 /// Name of a method as a Rust type.
@@ -146,6 +159,22 @@ fn c_pair(clock: &Clock) -> String {
             format!("\nCYCLESCOPE_INLINE uint64_t cyclescope_{name}_{side}({parameter})\n{{\n{body}}}\n")
         })
         .collect();
+    let with_cpu: String = [("start", ClockSide::Start), ("end", ClockSide::End)]
+        .into_iter()
+        .filter(|_| reads_cpu(clock))
+        .map(|(side, of)| {
+            let others = intrinsics_body(clock, of).expect("they have RDTSCP").replace(
+                "    return reading;\n",
+                "    whole.clock = reading;\n    whole.cpu = auxiliary;\n    return whole;\n",
+            );
+            let others = format!("    struct cyclescope_cpu_reading whole;\n{others}");
+            let body =
+                format!("#ifdef CYCLESCOPE_INTRINSICS\n{others}#else\n{}#endif\n", c::cpu_reading_body(clock, of));
+            let head = format!("CYCLESCOPE_INLINE struct cyclescope_cpu_reading cyclescope_{name}_{side}_on_cpu(void)");
+            format!("\n{head}\n{{\n{body}}}\n")
+        })
+        .collect();
+    let functions = functions + &with_cpu;
     let condition = match (clock.calls_system(), intrinsics_body(clock, ClockSide::Start)) {
         (true, _) => "#if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)\n",
         (_, None) => "#ifndef CYCLESCOPE_INTRINSICS\n",

@@ -17,7 +17,7 @@ pub(super) const RUST: SourceLanguage = SourceLanguage {
         let include = if clock.calls_system() { SYSTEM_DECLARATIONS } else { "" };
         let (parameter, argument) = if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
         let [start, end] = ClockSide::BOTH
-            .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { function_body(clock, side) });
+            .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { reading_body(clock, side) });
         TemplateWords { include, parameter, argument, start, end }
     },
 };
@@ -38,8 +38,19 @@ unsafe extern \"C\" {
 }
 ";
 
-fn function_body(clock: &Clock, side: ClockSide) -> String {
-    let wiring = RegisterWiring::new(clock, side);
+fn reading_body(clock: &Clock, side: ClockSide) -> String {
+    function_body(clock, side, &RegisterWiring::new(clock, side)) + "    (high << 32) | low\n"
+}
+
+/// Body of a function that returns the number of its CPU too.
+#[cfg(test)]
+pub(super) fn cpu_reading_body(clock: &Clock, side: ClockSide) -> String {
+    let body = function_body(clock, side, &RegisterWiring::with_cpu(clock, side));
+    body + "    CpuReading { clock: (high << 32) | low, cpu }\n"
+}
+
+/// Body of a function without its result.
+fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> String {
     let mut all: Vec<SourceLine> = Vec::new();
     if wiring.keeps_rbx {
         all.push(SourceLine { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX" });
@@ -50,6 +61,9 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
                 let [low, high] = wiring.reading.map(|register| register_name(register.full_register32()));
                 all.push(SourceLine { text: format!("mov {low}, eax"), remark: "" });
                 all.push(SourceLine { text: format!("mov {high}, edx"), remark: step.describe_effect() });
+                if wiring.keeps_cpu {
+                    all.push(SourceLine { text: "mov r8d, ecx".to_string(), remark: "the number of the CPU" });
+                }
             }
             step => all.extend(step_lines(*step, SourceSyntax::Intel)),
         }
@@ -58,6 +72,7 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
         all.push(SourceLine { text: "mov rbx, {rbx}".to_string(), remark: "" });
     }
     let mut text = String::from("    let (low, high): (u64, u64);\n");
+    text.push_str(if wiring.keeps_cpu { "    let cpu: u32;\n" } else { "" });
     text.push_str(
         "    // SAFETY: this reads a clock, and lists the registers that it changes.\n    unsafe {\n        asm!(\n",
     );
@@ -74,10 +89,14 @@ fn function_body(clock: &Clock, side: ClockSide) -> String {
     for (register, to) in wiring.reading.iter().zip(["low", "high"]) {
         text.push_str(&format!("            out(\"{}\") {to},\n", register_name(*register)));
     }
+    if wiring.keeps_cpu {
+        let place = if wiring.is_moved { "out(\"r8d\")" } else { "out(\"ecx\")" };
+        text.push_str(&format!("            {place} cpu,\n"));
+    }
     for register in &wiring.clobbers {
         text.push_str(&format!("            out(\"{}\") _,\n", register_name(*register)));
     }
-    text + "            options(nostack),\n        );\n    }\n    (high << 32) | low\n"
+    text + "            options(nostack),\n        );\n    }\n"
 }
 
 /// Body of a function that calls the system.

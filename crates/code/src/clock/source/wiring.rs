@@ -16,11 +16,23 @@ pub(super) struct RegisterWiring {
     pub(super) keeps_rbx: bool,
     /// Whether a counter's number is passed in ECX.
     pub(super) takes_counter: bool,
+    /// Whether the number of the CPU is returned too, as RDTSCP reads it into ECX.
+    pub(super) keeps_cpu: bool,
     /// Other registers that change.
     pub(super) clobbers: Vec<Register>,
 }
 
 impl RegisterWiring {
+    /// The wiring of a side whose reading has the number of its CPU.
+    #[cfg(test)]
+    pub(super) fn with_cpu(clock: &Clock, side: ClockSide) -> RegisterWiring {
+        let mut wiring = RegisterWiring::new(clock, side);
+        wiring.keeps_cpu = true;
+        // The number stays there unless later steps change the register.
+        wiring.clobbers.retain(|register| wiring.is_moved || *register != RCX);
+        wiring
+    }
+
     pub(super) fn new(clock: &Clock, side: ClockSide) -> RegisterWiring {
         let steps = clock.side_steps(side);
         let store = steps.iter().position(|step| *step == ClockStep::Store).expect("each side stores one reading");
@@ -33,6 +45,6 @@ impl RegisterWiring {
         clobbers.retain(|register| *register != RBX && !reading.contains(register));
         // RDPMC does not change ECX.
         clobbers.retain(|register| !(takes_counter && *register == RCX));
-        RegisterWiring { reading, is_moved, keeps_rbx, takes_counter, clobbers }
+        RegisterWiring { reading, is_moved, keeps_rbx, takes_counter, keeps_cpu: false, clobbers }
     }
 }
