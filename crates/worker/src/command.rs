@@ -132,6 +132,8 @@ pub const FENCE_CONTEXT: u32 = 3;
 pub const FENCE_READING: u32 = 4;
 /// Not a fence: the core-cycles counter, or an event, was on no hardware counter.
 pub const FENCE_COUNTER: u32 = 5;
+/// Not a fence: a round began on one CPU and ended on another.
+pub const FENCE_CPU: u32 = 6;
 
 /// Bytes of the context's page, and of the status's page.
 pub const FENCED_PAGE: usize = 4096;

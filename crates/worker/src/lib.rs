@@ -15,6 +15,7 @@ pub mod caller_tie;
 pub mod command;
 pub mod context;
 pub mod counter;
+pub mod cpu_number;
 pub mod ending;
 pub mod event_reading;
 pub mod faults;

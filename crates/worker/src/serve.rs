@@ -5,10 +5,11 @@
 //! storage.
 
 use super::command::{
-    FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, ReadingPair, SharedPointers, WorkerCall, WorkerCommand,
-    WorkerLayout, outcome,
+    FENCE_CONTEXT, FENCE_COUNTER, FENCE_CPU, FENCE_READING, LAYOUTS_AT, ReadingPair, SharedPointers, WorkerCall,
+    WorkerCommand, WorkerLayout, outcome,
 };
 use super::context::{CONSTANT_PART, ProgramContext};
+use super::cpu_number::read_cpu_number;
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit_process, finish_command, report_failure, status_pointer};
 use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
 use super::sandbox::{self, SetupFailure};
@@ -240,6 +241,7 @@ unsafe fn run_layout(
     // A state of zero would stay zero.
     let mut random = seed | 1;
     let warm_up = u64::from(command.warm_up);
+    let cpu = read_cpu_number();
     for round in 0..warm_up + u64::from(command.rounds) {
         for call in 0..command.calls as usize {
             random ^= random << 13;
@@ -286,6 +288,9 @@ unsafe fn run_layout(
                     samples = samples.add(1);
                 }
             }
+        }
+        if read_cpu_number() != cpu {
+            return Err(FENCE_CPU);
         }
     }
     Ok(())

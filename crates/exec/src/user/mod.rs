@@ -62,7 +62,9 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_events::{self as events, EventCode, EventRefusal};
-use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
+use cyclescope_worker::command::{
+    FENCE_COUNTER, FENCE_CPU, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome,
+};
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
 use launch::StartFailure;
@@ -441,6 +443,11 @@ impl UserExecutor {
             let why = "something took it away while the code ran";
             let remedy = "another run uses it; wait until it has ended";
             return Err(RunError::from_harness("keeping the counters", why, remedy));
+        }
+        if answer.outcome == outcome::FENCE && answer.detail == FENCE_CPU {
+            let why = "something moved it to another CPU between two readings";
+            let remedy = "change neither the affinity nor the cpuset of this program, and measure again";
+            return Err(RunError::from_harness("keeping the code on its CPU", why, remedy));
         }
         if answer.outcome == outcome::FENCE {
             let fence = FENCES.get(answer.detail as usize).copied().unwrap_or("the status block");

@@ -716,3 +716,38 @@ fn more_events_than_count_together_are_refused() {
     assert!(error.is_harness_failure() || matches!(error, RunError::Unavailable(_)), "{error}");
     assert_still_runs(&mut user);
 }
+
+#[test]
+fn a_worker_that_is_moved_to_another_cpu_returns_no_readings() {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    let [first, second, ..] = cpus[..] else { return cyclescope_skipped::report_skipped("there is one CPU") };
+    let mut user = one_worker(false);
+    let batch = batch_of(once(&[0x90]), 1, 100_000);
+    user.run(&batch).expect("a worker that stays where it is");
+    let pid = rustix::process::Pid::from_raw(user.worker.as_ref().expect("it runs").pid()).expect("a number");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for cpu in [first, second].into_iter().cycle() {
+                let mut set = rustix::thread::CpuSet::new();
+                set.set(cpu);
+                // The worker ends with its first error.
+                if is_over.load(std::sync::atomic::Ordering::Relaxed)
+                    || rustix::thread::sched_setaffinity(Some(pid), &set).is_err()
+                {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let error = (0..200).find_map(|_| user.run(&batch).err());
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        error
+    });
+    match error {
+        Some(RunError::Machinery { why, .. }) => assert!(why.contains("another CPU"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_still_runs(&mut user);
+}
