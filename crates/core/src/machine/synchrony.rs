@@ -41,8 +41,21 @@ pub struct TscSynchrony {
     pub pairs: Vec<CpuComparison>,
     /// Allowed CPUs that were not compared.
     pub untested: Vec<u32>,
+    /// Whether RDTSCP tells the CPUs apart; `None` without RDTSCP, or if a CPU did not answer.
+    #[serde(default)]
+    pub numbers: Option<CpuNumbers>,
     /// Duration in seconds.
     pub seconds: f64,
+}
+
+/// The numbers that RDTSCP returns beside the time, from IA32_TSC_AUX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuNumbers {
+    /// CPUs on which it was executed.
+    pub cpus: usize,
+    /// Those whose number in the low 12 bits was the system's (Linux, `segment.h`,
+    /// `VDSO_CPUNODE_BITS`).
+    pub right: usize,
 }
 
 /// Comparison with one other CPU.
@@ -75,6 +88,8 @@ const BLOCKS_PER_CPU: std::ops::RangeInclusive<u128> = 8..=16;
 const BLOCK_TIME: Duration = Duration::from_millis(10);
 /// Exchanges per block. A block takes one or two milliseconds, long enough for some fast exchanges.
 const BLOCK_EXCHANGES: usize = 4000;
+/// Time in which all CPUs must return their number.
+const NUMBERS_TIME: Duration = Duration::from_millis(100);
 /// Pairs of reads that show the step within a few milliseconds.
 const STEP_PAIRS: usize = 30_000;
 /// Assumed step if it is unknown: the largest detectable one ([`super::tsc_step`]).
@@ -116,6 +131,7 @@ pub fn measure_synchrony(machine: &Machine, step: Option<f64>, time: Duration) -
     let mut logs: Vec<ExchangeLog> = cpus.iter().map(|&cpu| ExchangeLog { cpu, ..ExchangeLog::default() }).collect();
     // SAFETY: `require` has made sure that the TSC can be read, and `reading` that this way exists.
     unsafe { exchange_all(target.cpu, reading, &mut logs, time.saturating_sub(started.elapsed())) };
+    let all = [&[target.cpu], &cpus[..]].concat();
     Fact::Known(TscSynchrony {
         cpu: target.cpu,
         reading,
@@ -123,6 +139,7 @@ pub fn measure_synchrony(machine: &Machine, step: Option<f64>, time: Duration) -
         step_known: known_step.is_some(),
         pairs: logs.into_iter().map(|log| log.into_comparison(step)).collect(),
         untested,
+        numbers: machine.features.has_rdtscp().then(|| read_cpu_numbers(&all)).flatten(),
         seconds: started.elapsed().as_secs_f64(),
     })
 }
@@ -178,6 +195,23 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [ExchangeLog], 
             }
         }
     }
+}
+
+/// Executes RDTSCP on each of these CPUs.
+fn read_cpu_numbers(cpus: &[u32]) -> Option<CpuNumbers> {
+    let job = |cpu: &u32| -> (u32, pinned_jobs::PinnedJob<u32>) {
+        let read = |_: &pinned_jobs::JobLimit| {
+            let mut number = 0;
+            // SAFETY: the caller has made sure that the CPU has the instruction and that the TSC can be
+            // read; it writes the number.
+            unsafe { std::arch::x86_64::__rdtscp(&raw mut number) };
+            number & 0xfff
+        };
+        (*cpu, Box::new(read))
+    };
+    let numbers = pinned_jobs::run_on_cpus(cpus.iter().map(job).collect(), Instant::now() + NUMBERS_TIME).ok()?;
+    let right = numbers.iter().zip(cpus).filter(|(number, cpu)| number == cpu).count();
+    Some(CpuNumbers { cpus: cpus.len(), right })
 }
 
 /// Measures the step on the target CPU.

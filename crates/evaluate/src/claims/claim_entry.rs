@@ -61,6 +61,8 @@ pub(super) enum ClaimTest {
     LfenceWaits,
     /// The core clock differs from the TSC's.
     Asynchronous,
+    /// RDTSCP returns the number of the CPU.
+    TellsCpu,
     /// No experiment here decides it, for this reason.
     Untested { why: &'static str },
 }

@@ -119,6 +119,7 @@ fn run_claim_test(test: &ClaimTest, seen: &ClaimEvidence) -> ClaimJudgement {
         ClaimTest::StepIsSteady => tsc_claims::judge_steady_step(seen),
         ClaimTest::LfenceWaits => tsc_claims::judge_lfence(seen),
         ClaimTest::Asynchronous => tsc_claims::judge_asynchrony(seen),
+        ClaimTest::TellsCpu => tsc_claims::judge_cpu_numbers(seen),
         ClaimTest::Untested { why } => Err(format!("it is not tested: {why}")),
     };
     judged.unwrap_or_else(|why| ClaimJudgement::new_undecided(&why))

@@ -54,6 +54,16 @@ pub(super) const CLAIMS: &[ClaimEntry] = &[
         test: ClaimTest::ConstantVariance { method: FIRST_METHOD, constant: false },
     },
     ClaimEntry {
+        id: "paper-rdtscp-tells-cpu",
+        document: ClaimDocument::Paper,
+        section: "3.2",
+        quote: "the value of the CPU id is stored into the ECX register",
+        text: "RDTSCP returns the number of the CPU, so that a pair across two CPUs can be noticed",
+        ours: true,
+        criterion: "holds: each CPU returned the system's number for it; fails: one returned another number",
+        test: ClaimTest::TellsCpu,
+    },
+    ClaimEntry {
         id: "paper-rdtscp-waits",
         document: ClaimDocument::Paper,
         section: "3.2",

@@ -16,9 +16,11 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::core_series::{CoreClockSample, CoreSeries};
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::machine::machine_parameters::MachineParameters;
+use cyclescope_core::machine::synchrony::{CpuNumbers, TscSynchrony};
 use cyclescope_core::machine::timing_costs::{LfenceProof, TimingCosts};
 use cyclescope_core::machine::tsc::TscParameters;
 use cyclescope_core::machine::tsc_calibration::TscCalibration;
+use cyclescope_core::machine::tsc_read::TscRead;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::{Hertz, Unit};
@@ -346,4 +348,26 @@ fn only_rows_that_a_claim_depends_on_are_remeasured() {
     );
     assert_eq!(open(&narrow, "rdtscp"), [ContaminationFault::StoresNotDrained]);
     assert!(open(&wide, "rdpru").is_empty());
+}
+
+#[test]
+fn rdtscp_tells_the_cpu_if_each_has_its_own_number() {
+    let judge = |numbers| {
+        let synchrony = TscSynchrony {
+            cpu: 1,
+            reading: TscRead::Rdtscp,
+            step_ticks: STEP as f64,
+            step_known: true,
+            pairs: Vec::new(),
+            untested: Vec::new(),
+            numbers,
+            seconds: 1.0,
+        };
+        let facts = TimingFacts { synchrony: Fact::Known(synchrony), ..facts() };
+        let claims = judge_claims(&ClaimEvidence { methods: &[], not_run: &[], stand_in: None, facts: &facts });
+        holds(&claims, "paper-rdtscp-tells-cpu")
+    };
+    assert_eq!(judge(Some(CpuNumbers { cpus: 4, right: 4 })), Some(true));
+    assert_eq!(judge(Some(CpuNumbers { cpus: 4, right: 3 })), Some(false));
+    assert_eq!(judge(None), None);
 }

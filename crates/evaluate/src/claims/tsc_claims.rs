@@ -74,3 +74,15 @@ pub(super) fn judge_asynchrony(seen: &ClaimEvidence) -> ClaimResult {
     };
     Ok(ClaimJudgement::from_figures(holds, figures))
 }
+
+/// Judges whether RDTSCP returns the number of the CPU.
+pub(super) fn judge_cpu_numbers(seen: &ClaimEvidence) -> ClaimResult {
+    let synchrony = &seen.facts.synchrony;
+    let synchrony = synchrony.known().ok_or_else(|| synchrony.why().unwrap_or_default().to_string())?;
+    let numbers = synchrony.numbers.ok_or("there is no RDTSCP, or a CPU did not answer")?;
+    let figures = vec![
+        ClaimFigure::new_exact("CPUs", numbers.cpus as f64, Unit::Count),
+        ClaimFigure::new_exact("CPUs with their own number", numbers.right as f64, Unit::Count),
+    ];
+    Ok(ClaimJudgement::from_figures(Some(numbers.right == numbers.cpus), figures))
+}

@@ -190,6 +190,11 @@ fn the_cpus_of_this_machine_are_compared_or_give_a_reason() {
     };
     let text = serde_json::to_string(&found).unwrap();
     assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+    match found.numbers {
+        // Linux writes each CPU's number.
+        Some(CpuNumbers { cpus, right }) => assert_eq!((cpus, right), (1 + found.pairs.len(), cpus)),
+        None => cyclescope_skipped::report_left_out("RDTSCP, or a CPU, does not answer"),
+    }
     for pair in &found.pairs {
         match &pair.comparison {
             Fact::Unknown(why) => cyclescope_skipped::report_left_out(format_args!("CPU {}: {why}", pair.cpu)),
