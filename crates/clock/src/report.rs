@@ -55,7 +55,8 @@ pub struct Row {
     /// Most cycles of one execution.
     pub most: CoreCycles,
     /// Executions that began on one CPU and ended on another: the difference of two TSCs is in their
-    /// cycles. Known on processors with RDPID; elsewhere 0.
+    /// cycles. Known on processors with RDPID; elsewhere 0. The first one of a thread may have moved
+    /// before it began.
     pub migrated: u64,
     /// Possible problems.
     pub caveats: Vec<Caveat>,

@@ -141,6 +141,11 @@ pub(crate) struct Thread {
     /// Whether readings are being converted.
     busy: Cell<bool>,
     cpu_reader: CpuNumberReader,
+    /// The CPU on which the last execution has ended.
+    cpu: Cell<u32>,
+    /// Whether the thread has been on two CPUs. Then each execution reads the CPU on which it begins:
+    /// that takes 5 core cycles, because a fence waits for it (Zen 5).
+    is_moving: Cell<bool>,
 }
 
 thread_local! {
@@ -227,6 +232,7 @@ impl Thread {
             number: AtomicUsize::new(0),
             consumed: Mutex::default(),
         });
+        let cpu_reader = CpuNumberReader::detect();
         Thread {
             shared,
             ended: Cell::new(0),
@@ -239,7 +245,9 @@ impl Thread {
             read: Cell::new(0),
             quickest: Cell::new(u64::MAX),
             busy: Cell::new(false),
-            cpu_reader: CpuNumberReader::detect(),
+            cpu_reader,
+            cpu: Cell::new(cpu_reader.read()),
+            is_moving: Cell::new(false),
         }
     }
 
@@ -259,15 +267,20 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn enter(&self, frame: u64) -> ThreadCounts {
         self.depth.set(self.depth.get().wrapping_add(1));
-        let counts = ThreadCounts { cpu: self.cpu_reader.read(), ..self.counts() };
+        let cpu = if self.is_moving.get() { self.cpu_reader.read() } else { self.cpu.get() };
+        let counts = ThreadCounts { cpu, ..self.counts() };
         self.frame.set(frame);
         counts
     }
 
-    /// Notes it if an execution that began with these counts has moved to another CPU.
+    /// Notes it if an execution that began with these counts has moved to another CPU. The first one
+    /// of a thread may have moved before it began.
     #[inline(always)]
     pub(crate) fn check_cpu(&self, region: u32, before: ThreadCounts) {
-        if self.cpu_reader.read() != before.cpu {
+        let cpu = self.cpu_reader.read();
+        if cpu != before.cpu {
+            self.cpu.set(cpu);
+            self.is_moving.set(true);
             count_migrated(region);
         }
     }
