@@ -4,7 +4,7 @@
 plan 12
 
 kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
-# Each event left open would take more than a KiB; 5000 runs fail with two of them open.
+# An event takes more than a KiB, and each time 1000 runs fail with two of them open.
 leaves_nothing() {
 	local before
 	counters failing || return 1
@@ -12,7 +12,7 @@ leaves_nothing() {
 		before=$(kib Slab)
 		counters failing || return 1
 		sleep 1
-		[ $(($(kib Slab) - before)) -le 1500 ] && return
+		[ $(($(kib Slab) - before)) -le 1000 ] && return
 	done
 	return 1
 }
