@@ -112,7 +112,7 @@ impl ResidentTest {
         answer["process"].as_i64().expect("a number") as i32
     }
 
-    fn command(&self, arguments: &[&str]) -> std::process::Command {
+    fn command(&self, arguments: &[&str]) -> assert_cmd::Command {
         let mut command = cyclescope(&[&["counters"], arguments].concat());
         command.env("XDG_RUNTIME_DIR", self.home.path());
         command

@@ -121,13 +121,12 @@ pub(super) fn start_counting(
         .map_err(|error| Failure::from_system("starting the process that holds the counters", &error))?;
     let begun = Instant::now();
     loop {
-        let answer = ask_resident(&path, "status");
-        if answer.as_ref().is_ok_and(|answer| answer.process == child.id()) {
+        if ask_resident(&path, "status").is_ok_and(|answer| answer.process == child.id()) {
             break;
         }
         let ended = child.try_wait().map_err(|error| Failure::from_system("waiting for it", &error))?;
-        // Another start was first.
-        if ended.is_some() && answer.is_ok() {
+        // Another start was first, and has the lock.
+        if ended.is_some_and(|status| status.code() == Some(i32::from(exit::USAGE))) {
             return Err(already_counting());
         }
         if ended.is_some() || begun.elapsed() > START_LIMIT {
@@ -148,15 +147,24 @@ fn already_counting() -> Failure {
     Failure::usage("counters are counting already", Some("end them first: cyclescope counters stop"))
 }
 
-/// Takes the lock that one process has as long as it lives, however it ends.
-fn lock_for_resident(path: &Path) -> Result<File, Failure> {
-    let path = path.with_extension("lock");
+/// Takes the lock that one process has as long as it lives, however it ends. One that is about to
+/// end still has it for a moment, and answers no more.
+fn lock_for_resident(socket: &Path) -> Result<File, Failure> {
+    let path = socket.with_extension("lock");
     let failed = |error: &io::Error| Failure::from_system(format!("locking {}", path.display()), error);
     let file = File::options().write(true).create(true).truncate(false).open(&path).map_err(|error| failed(&error))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(already_counting()),
-        Err(errno) => Err(failed(&errno.into())),
+    let begun = Instant::now();
+    loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                if ask_resident(socket, "status").is_ok() || begun.elapsed() > REQUEST_LIMIT {
+                    return Err(already_counting());
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(errno) => return Err(failed(&errno.into())),
+        }
     }
 }
 
