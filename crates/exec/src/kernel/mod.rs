@@ -37,6 +37,7 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_events::{EventCode, EventRefusal};
 use device::PinnedThread;
+use event_counting::CountedCpu;
 use refusal::{JudgedCode, RefusalRules};
 use std::mem::size_of;
 use std::time::{Duration, Instant};
@@ -164,6 +165,10 @@ impl KernelExecutor {
             changed: 0,
             judgement: AllowedCodeCache::default(),
         })
+    }
+
+    fn counted_cpu(&self) -> CountedCpu<'_> {
+        CountedCpu { module: &self.module, cpu: self.options.cpu, machine: &self.machine }
     }
 
     fn check_program(&mut self, program: &Program) -> Result<(), RunError> {
@@ -358,7 +363,7 @@ impl Executor for KernelExecutor {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
-        let events = self.prepare_events(&batch.events)?;
+        let events = self.counted_cpu().prepare_events(&batch.events)?;
         batch.memory.check().map_err(RunError::BadBatch)?;
         batch.programs.iter().try_for_each(|program| self.check_program(program))?;
         let pinned = PinnedThread::pin(self.options.cpu)?;
@@ -369,7 +374,9 @@ impl Executor for KernelExecutor {
             batch.layouts.iter().try_for_each(|layout| {
                 let samples = match events.is_empty() {
                     true => self.run_layout(batch, layout, until, &mut [])?.samples,
-                    false => self.count_layout(batch, layout, &events, until)?,
+                    false => event_counting::count_layout(batch, layout, &events, &mut |one, events| {
+                        self.run_layout(one, &one.layouts[0], until, events).map(|run| run.counted_rounds)
+                    })?,
                 };
                 take(&samples);
                 Ok(())
@@ -386,7 +393,7 @@ impl Executor for KernelExecutor {
     }
 
     fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
-        self.try_events(codes)
+        self.counted_cpu().try_events(codes)
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
