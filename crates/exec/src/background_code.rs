@@ -4,10 +4,14 @@
 //! per batch. Its readings and the usual duration of a call give the share of the time in which the
 //! code ran. A cost measured under background load means nothing without that share. Time in which
 //! another run of this library uses that CPU does not count.
+//!
+//! A ruler, if the caller has one, is read in each round before the code, so that the code's own time
+//! can be converted to core cycles of its CPU.
 
 use super::offer::OpenOptions;
 use super::thread_end::join_within;
-use super::{Batch, DEFAULT_DELAY, Layout, PlacedProgram, ProgramCall, Sample, remote};
+use super::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample, remote};
+use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopPlan, Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
@@ -21,10 +25,14 @@ use std::time::Duration;
 
 /// Copies of the code per iteration, so that the loop's own cost is small.
 const COPIES_PER_ITERATION: usize = 8;
-/// Smallest duration of a call in units of the clock, about half a millisecond, and the calls of a
-/// batch.
+/// Smallest duration of a call in units of the clock, about half a millisecond.
 const MIN_CALL_UNITS: u64 = 1_000_000;
-const MAX_BATCH_ROUNDS: u32 = 48;
+/// Calls of the code in a round, some milliseconds, and the rounds of a batch.
+const CALLS_PER_ROUND: usize = 12;
+const ROUNDS_PER_BATCH: u32 = 4;
+/// The largest number of rounds whose readings are kept. A longer run keeps every second one, then
+/// every fourth, and so on.
+const KEPT_ROUNDS_MOST: usize = 8192;
 /// Time limit of a batch, far above one iteration of any code that ends soon.
 const BATCH_DEADLINE: Duration = Duration::from_secs(2);
 /// Time until the first call, and from the request to the end: another run may hold the CPU for half
@@ -33,6 +41,7 @@ const FIRST_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest number of iterations of a call.
 const MAX_ITERATIONS: u64 = 1 << 24;
+const PAGE: usize = 4096;
 
 /// Background load on another CPU. It ends when this is dropped.
 #[derive(Debug)]
@@ -43,8 +52,43 @@ pub struct BackgroundCode {
     thread: Option<JoinHandle<Result<LoadOutcome, RunError>>>,
 }
 
+/// Code to run as background load.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// The code.
+    pub snippet: Snippet,
+    /// Its memory, which may share parts with other executors; `None` for the standard memory.
+    pub memory: Option<ProgramMemory>,
+    /// Options of its executor.
+    pub options: OpenOptions,
+    /// Builds what is read in each round besides.
+    pub ruler: Option<fn(&Clock) -> LoadRuler>,
+}
+
+/// Programs that are read once a round, before the code, and their places.
+#[derive(Debug, Clone, Default)]
+pub struct LoadRuler {
+    /// The programs.
+    pub programs: Vec<Program>,
+    /// Their places, and the end of the last one.
+    pub code: Vec<PlacedProgram>,
+    /// The first byte behind them.
+    pub end: usize,
+    /// Their calls.
+    pub calls: Vec<ProgramCall>,
+}
+
+/// Readings of a round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadRound {
+    /// Durations of the ruler's calls, in raw units of the clock.
+    pub ruler: Vec<f64>,
+    /// The usual time of a copy of the code, with its share of the loop, in raw units.
+    pub copy: f64,
+}
+
 /// What background load did.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadOutcome {
     /// The share of the time since its first call in which it ran, 0 to 1. The rest is the
     /// executor's time between batches, and other programs on its CPU.
@@ -52,6 +96,16 @@ pub struct LoadOutcome {
     /// The usual time of a copy in TSC ticks, with its share of the loop; `None` if its clock counts
     /// something else.
     pub ticks: Option<f64>,
+    /// Copies of the code in a call.
+    pub copies: f64,
+    /// The rounds, or an even selection of them.
+    pub rounds: Vec<LoadRound>,
+}
+
+impl From<Snippet> for LoadPlan {
+    fn from(snippet: Snippet) -> LoadPlan {
+        LoadPlan { snippet, memory: None, options: OpenOptions::default(), ruler: None }
+    }
 }
 
 impl BackgroundCode {
@@ -61,25 +115,12 @@ impl BackgroundCode {
     ///
     /// If there is no executor for that CPU, or if the code faults, does not end, or can't run in a
     /// loop.
-    pub fn start(snippet: &Snippet, cpu: u32) -> Result<BackgroundCode, RunError> {
-        BackgroundCode::spawn_thread(snippet, None, cpu)
-    }
-
-    /// Starts the code with this memory, which may share parts with other executors.
-    ///
-    /// # Errors
-    ///
-    /// See [`BackgroundCode::start`].
-    pub fn start_with_memory(snippet: &Snippet, memory: ProgramMemory, cpu: u32) -> Result<BackgroundCode, RunError> {
-        BackgroundCode::spawn_thread(snippet, Some(memory), cpu)
-    }
-
-    fn spawn_thread(snippet: &Snippet, memory: Option<ProgramMemory>, cpu: u32) -> Result<BackgroundCode, RunError> {
+    pub fn start(plan: LoadPlan, cpu: u32) -> Result<BackgroundCode, RunError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (started, begun) = channel();
         let thread = {
-            let (snippet, stop) = (snippet.clone(), stop.clone());
-            let work = move || run_until_stopped(&snippet, memory, cpu, &stop, &started);
+            let stop = stop.clone();
+            let work = move || run_until_stopped(plan, cpu, &stop, &started);
             std::thread::Builder::new().name(format!("load on CPU {cpu}")).spawn(work)
         };
         let thread = thread.map_err(|error| RunError::from_io("starting a thread", &error))?;
@@ -135,49 +176,102 @@ impl Drop for BackgroundCode {
     }
 }
 
+/// The programs of a load, and its calls.
+struct LoadBatches {
+    programs: Vec<Program>,
+    layout: Layout,
+    memory: ProgramMemory,
+    /// Calls of the ruler in a round.
+    ruler_calls: usize,
+    /// Iterations of the code's loop in a call.
+    count: u64,
+}
+
+impl LoadBatches {
+    fn new(plan: LoadPlan, clock: &'static Clock, avx: bool) -> LoadBatches {
+        let LoadPlan { snippet, memory, options, ruler } = plan;
+        let outline = snippet.outline(avx);
+        // The load has no cost that flags from the loop's counter, or moving addresses, could change.
+        // A function keeps the register that counts.
+        let looped = snippet.loop_plan_with_moves().ok().filter(|_| !options.functions).unwrap_or(LoopPlan::PLAIN);
+        let recipe = ProgramRecipe {
+            world: outline.world,
+            init: snippet.init(),
+            looped: Some(looped),
+            ..ProgramRecipe::with_loop(clock, snippet.code(), COPIES_PER_ITERATION)
+        };
+        let standard = || ProgramMemory::standard(outline.world.element, outline.touches_memory);
+        let memory = memory.unwrap_or_else(standard);
+        let LoadRuler { mut programs, mut code, end, calls } = ruler.map_or_else(LoadRuler::default, |new| new(clock));
+        code.push(PlacedProgram { program: programs.len(), offset: end.next_multiple_of(PAGE) as u32 });
+        programs.push(recipe.build());
+        let (ruler_calls, data) = (calls.len(), vec![0; memory.areas.len()]);
+        let layout = Layout { code, round: calls, data, seed: 0 };
+        LoadBatches { programs, layout, memory, ruler_calls, count: 1 }
+    }
+
+    /// A batch of rounds with this number of calls of the code.
+    fn build_batch(&self, calls: usize, rounds: u32) -> Batch {
+        let mut layout = Layout { seed: self.count, ..self.layout.clone() };
+        let call = ProgramCall { place: layout.code.len() - 1, loop_count: self.count };
+        layout.round.extend(vec![call; calls]);
+        Batch {
+            programs: self.programs.clone(),
+            warm_up: 0,
+            rounds,
+            layouts: vec![layout],
+            memory: self.memory.clone(),
+            delay: DEFAULT_DELAY,
+            events: Vec::new(),
+            deadline: BATCH_DEADLINE,
+        }
+    }
+
+    /// Doubles the iterations until a call takes long enough, and returns its duration.
+    fn lengthen_calls(&mut self, executor: &mut dyn Executor) -> Result<u64, RunError> {
+        let mut call = 0;
+        while call < MIN_CALL_UNITS && self.count < MAX_ITERATIONS {
+            let samples = executor.run(&self.build_batch(1, 1))?;
+            call = median_duration(&samples[self.ruler_calls..]);
+            if call < MIN_CALL_UNITS {
+                self.count *= 2;
+            }
+        }
+        Ok(call)
+    }
+}
+
 /// Runs the code until `stop` is set.
 fn run_until_stopped(
-    snippet: &Snippet,
-    memory: Option<ProgramMemory>,
+    plan: LoadPlan,
     cpu: u32,
     stop: &AtomicBool,
     started: &Sender<()>,
 ) -> Result<LoadOutcome, RunError> {
-    let (mut executor, clock) = remote::open_on_cpu(cpu, &OpenOptions::default())?;
-    let outline = snippet.outline(executor.machine().features.has(iced_x86::CpuidFeature::AVX));
-    // The load has no cost that flags from the loop's counter, or moving addresses, could change.
-    let looped = snippet.loop_plan_with_moves().unwrap_or(LoopPlan::PLAIN);
-    let recipe = ProgramRecipe {
-        world: outline.world,
-        init: snippet.init(),
-        looped: Some(looped),
-        ..ProgramRecipe::with_loop(clock, snippet.code(), COPIES_PER_ITERATION)
-    };
-    let memory = memory.unwrap_or_else(|| ProgramMemory::standard(outline.world.element, outline.touches_memory));
-    let (program, mut count) = (recipe.build(), 1);
-    // Doubles the iterations until a call takes long enough.
-    let mut call = 0;
-    while call < MIN_CALL_UNITS && count < MAX_ITERATIONS {
-        let samples = executor.run(&build_batch(&program, &memory, count, 1))?;
-        call = median_duration(&samples);
-        if call < MIN_CALL_UNITS {
-            count *= 2;
-        }
-    }
-    // Fewer rounds where one iteration is longer than a call should be, so that batches stay
-    // equally long.
-    let rounds = (u64::from(MAX_BATCH_ROUNDS) * MIN_CALL_UNITS / call.max(MIN_CALL_UNITS)).max(1) as u32;
-    let batch = build_batch(&program, &memory, count, rounds);
+    let (mut executor, clock) = remote::open_on_cpu(cpu, &plan.options)?;
+    let mut load = LoadBatches::new(plan, clock, executor.machine().features.has(iced_x86::CpuidFeature::AVX));
+    let call = load.lengthen_calls(executor.as_mut())?;
+    // Fewer calls where one iteration is longer than a call should be, so that batches stay equally
+    // long.
+    let most = CALLS_PER_ROUND as u64 * u64::from(ROUNDS_PER_BATCH);
+    let all = (most * MIN_CALL_UNITS / call.max(MIN_CALL_UNITS)).max(1) as usize;
+    let calls = all.min(CALLS_PER_ROUND);
+    let batch = load.build_batch(calls, (all / calls) as u32);
+    let copies = (load.count as usize * COPIES_PER_ITERATION) as f64;
     let mut unreported = Some(started);
     let (mut ran, mut first, mut last) = (0, None, 0);
-    let mut durations = Vec::new();
+    let mut kept = KeptRounds { rounds: Vec::new(), stride: 1, seen: 0 };
     while !stop.load(Ordering::Acquire) || unreported.is_some() {
         let samples = executor.run(&batch)?;
         // Other programs on that CPU lengthen calls, which is not this code's time.
         if executor.had_exclusive_cpu().known() != Some(&false) {
-            let usual = median_duration(&samples);
-            ran += usual * samples.len() as u64;
-            durations.push(usual);
+            for round in samples.chunks_exact(load.ruler_calls + calls) {
+                let (ruler, code) = round.split_at(load.ruler_calls);
+                let usual = median_duration(code);
+                ran += usual * code.len() as u64;
+                let ruler = ruler.iter().map(|sample| sample.end.saturating_sub(sample.start) as f64).collect();
+                kept.push(LoadRound { ruler, copy: usual as f64 / copies });
+            }
         }
         first = first.or(samples.first().map(|sample| sample.start));
         last = samples.last().map_or(last, |sample| sample.end);
@@ -186,10 +280,34 @@ fn run_until_stopped(
     }
     let whole = last.saturating_sub(first.unwrap_or(last));
     let share = if whole > 0 { (ran as f64 / whole as f64).min(1.0) } else { 0.0 };
-    let copies = (count as usize * COPIES_PER_ITERATION) as f64;
-    durations.sort_unstable();
-    let usual = durations.get(durations.len() / 2).filter(|_| clock.counts == Unit::TscTicks);
-    Ok(LoadOutcome { share, ticks: usual.map(|usual| *usual as f64 / copies) })
+    let mut times: Vec<f64> = kept.rounds.iter().map(|round| round.copy).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    let ticks = times.get(times.len() / 2).copied().filter(|_| clock.counts == Unit::TscTicks);
+    Ok(LoadOutcome { share, ticks, copies, rounds: kept.rounds })
+}
+
+/// An even selection of rounds: every round, or every `stride`-th.
+struct KeptRounds {
+    rounds: Vec<LoadRound>,
+    stride: usize,
+    seen: usize,
+}
+
+impl KeptRounds {
+    fn push(&mut self, round: LoadRound) {
+        if self.seen % self.stride == 0 {
+            self.rounds.push(round);
+        }
+        self.seen += 1;
+        if self.rounds.len() > KEPT_ROUNDS_MOST {
+            self.stride *= 2;
+            let mut number = 0;
+            self.rounds.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+        }
+    }
 }
 
 /// The usual duration of a call.
@@ -197,26 +315,6 @@ fn median_duration(samples: &[Sample]) -> u64 {
     let mut calls: Vec<u64> = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).collect();
     calls.sort_unstable();
     calls.get(calls.len() / 2).copied().unwrap_or_default()
-}
-
-/// Calls of the program's loop.
-fn build_batch(program: &Program, memory: &ProgramMemory, count: u64, rounds: u32) -> Batch {
-    let layout = Layout {
-        code: vec![PlacedProgram { program: 0, offset: 0 }],
-        round: vec![ProgramCall { place: 0, loop_count: count }],
-        data: vec![0; memory.areas.len()],
-        seed: count,
-    };
-    Batch {
-        programs: vec![program.clone()],
-        warm_up: 0,
-        rounds,
-        layouts: vec![layout],
-        memory: memory.clone(),
-        delay: DEFAULT_DELAY,
-        events: Vec::new(),
-        deadline: BATCH_DEADLINE,
-    }
 }
 
 #[cfg(test)]
@@ -232,6 +330,21 @@ mod tests {
         machine.target.filter(|_| usable).map(|target| target.cpu)
     }
 
+    fn plan(text: &str) -> LoadPlan {
+        Snippet::parse(text).unwrap().into()
+    }
+
+    #[test]
+    fn kept_rounds_cover_a_run_of_any_length() {
+        let mut kept = KeptRounds { rounds: Vec::new(), stride: 1, seen: 0 };
+        let all = 5 * KEPT_ROUNDS_MOST;
+        for number in 0..all {
+            kept.push(LoadRound { ruler: Vec::new(), copy: number as f64 });
+        }
+        let numbers: Vec<usize> = kept.rounds.iter().map(|round| round.copy as usize).collect();
+        assert_eq!(numbers, (0..all).step_by(8).collect::<Vec<_>>());
+    }
+
     #[test]
     fn an_interrupted_call_counts_with_the_usual_duration() {
         let calls = [10, 11, 10, 5000, 10].map(|took| Sample { start: 7, end: 7 + took });
@@ -245,7 +358,7 @@ mod tests {
     fn code_runs_until_it_is_stopped() {
         let Some(cpu) = cpu() else { return };
         for text in ["add rax, rbx", "mov rbx, [r14]; mov [r14 + 8], rbx"] {
-            let run = || BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap().stop().unwrap().share;
+            let run = || BackgroundCode::start(plan(text), cpu).unwrap().stop().unwrap().share;
             // Time in which another run uses that CPU does not count.
             let share = (0..RUNS_MOST).map(|_| run()).find(|share| *share != 0.0);
             assert!(share.is_some_and(|share| share > 0.0 && share <= 1.0), "{text}: {share:?}");
@@ -255,7 +368,7 @@ mod tests {
     #[test]
     fn code_that_cannot_run_is_an_error_at_once() {
         let Some(cpu) = cpu() else { return };
-        let start = |text, cpu| BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap_err().to_string();
+        let start = |text, cpu| BackgroundCode::start(plan(text), cpu).unwrap_err().to_string();
         assert!(start("ud2", cpu).contains("SIGILL"));
         assert!(start("1: jmp 1b", cpu).contains("did not end"));
         assert!(start("nop", 1_000_000).contains("CPU 1000000"));

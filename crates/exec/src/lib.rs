@@ -20,7 +20,7 @@ mod secret;
 mod thread_end;
 pub mod user;
 
-pub use background_code::{BackgroundCode, LoadOutcome};
+pub use background_code::{BackgroundCode, LoadOutcome, LoadPlan, LoadRound, LoadRuler};
 pub use batch::{Batch, CounterProgress, DEFAULT_DELAY, ObtainedPages, PlacedArea, Sample};
 pub use capabilities::{
     Capabilities, CounterAvailability, ExecutorMemory, MissingCapability, PrivilegeRing, TimingOrigin,

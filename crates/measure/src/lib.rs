@@ -15,6 +15,7 @@ mod cost_judgement;
 pub mod estimate;
 mod event_counts;
 mod layouts;
+mod load_cost;
 mod measurement_progress;
 mod measurement_session;
 pub mod modes;
@@ -34,6 +35,7 @@ mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
 pub use event_counts::{EventPass, count_events, plan_event_passes};
+pub use load_cost::{build_load_ruler, read_load_cost};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{COPIES_PRECISION, LengthenBy, Plan, Precision};
 pub use plan_limits::CODE_MOST;

@@ -30,7 +30,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::tsc_calibration::TscStopwatch;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::{Hertz, Unit};
-use cyclescope_exec::{BackgroundCode, ExecutorOpener, LockState, failing_opener};
+use cyclescope_exec::{BackgroundCode, ExecutorOpener, LoadPlan, LockState, failing_opener};
 use cyclescope_measure::Plan;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
@@ -230,10 +230,7 @@ impl BackgroundCpus for ReplayableCpus<'_> {
         answers.ask_machine(|| {
             let copy = Snippet::parse(load.text).expect("the tests' instructions are assembly");
             let snippet = Snippet::new(copy.code().repeat(load.copies), Vec::new(), load.text);
-            *running = Some(match memory {
-                Some(memory) => BackgroundCode::start_with_memory(&snippet, memory, cpu)?,
-                None => BackgroundCode::start(&snippet, cpu)?,
-            });
+            *running = Some(BackgroundCode::start(LoadPlan { memory, ..LoadPlan::from(snippet) }, cpu)?);
             Ok(())
         })
     }

@@ -1,8 +1,9 @@
 //! Code of background load: assembly, or what the words of a `cyclescope run` name.
 
 use crate::args::{RunArgs, parse_run_words};
-use crate::input::library::FunctionLibrary;
+use crate::input::call_parameters::CallParameters;
 use crate::input::source::{self, parse_checked};
+use crate::input::target::{FunctionLibraries, LoadTarget};
 use crate::output::Failure;
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
@@ -12,12 +13,34 @@ use std::ffi::OsString;
 /// Words that begin a command as background load. No assembly begins with them.
 pub const RUN_WORDS: &str = "run ";
 
-/// Parses a snippet that can run in a loop on this machine.
-pub fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
-    let snippet = match text.trim_start().strip_prefix(RUN_WORDS) {
-        Some(words) => read_run_snippet(words, machine)?,
-        None => Snippet::new(parse_checked(text, machine)?.bytes().to_vec(), Vec::new(), text),
+/// Code of a load.
+pub enum LoadCode {
+    /// A snippet.
+    Snippet(Snippet),
+    /// A call of the function of the library with this number.
+    Call(usize, Box<CallParameters>),
+}
+
+/// Reads code that can run in a loop on this machine. Libraries with its functions are added;
+/// `seed` determines random contents of their buffers.
+pub fn read_load_code(
+    text: &str,
+    machine: &Machine,
+    libraries: &mut FunctionLibraries,
+    seed: u64,
+) -> Result<LoadCode, Failure> {
+    let code = match text.trim_start().strip_prefix(RUN_WORDS) {
+        Some(words) => read_run_code(words, machine, libraries, seed)?,
+        None => LoadCode::Snippet(Snippet::new(parse_checked(text, machine)?.bytes().to_vec(), Vec::new(), text)),
     };
+    if let LoadCode::Snippet(snippet) = &code {
+        require_loop(snippet)?;
+    }
+    Ok(code)
+}
+
+/// Fails if a snippet can't run in a loop.
+fn require_loop(snippet: &Snippet) -> Result<(), Failure> {
     if snippet.code().is_empty() {
         let remedy = "name one that has, such as `nop`";
         return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
@@ -29,15 +52,17 @@ pub fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Fail
         let text = format!("the snippet of --beside uses R15, which must count its loop, because {obstacle}");
         return Err(Failure::usage(text, Some("use another register than R15")));
     }
-    Ok(snippet)
+    Ok(())
 }
 
 /// Options of `run` that say what code is, by their fields.
-const CODE_OPTIONS: [&str; 14] = [
+const CODE_OPTIONS: [&str; 21] = [
     "snippet",
     "file",
     "hex",
     "c",
+    "lib",
+    "elf",
     "init",
     "syntax",
     "assembler",
@@ -48,10 +73,20 @@ const CODE_OPTIONS: [&str; 14] = [
     "cflags",
     "cc",
     "setup",
+    "serialize",
+    "values",
+    "buffer",
+    "contents",
+    "stack",
 ];
 
-/// Reads the code that the words of a `cyclescope run` name: a snippet, or a region of C code.
-fn read_run_snippet(words: &str, machine: &Machine) -> Result<Snippet, Failure> {
+/// Reads the code that the words of a `cyclescope run` name: a snippet, a region of C code, or a call.
+fn read_run_code(
+    words: &str,
+    machine: &Machine,
+    libraries: &mut FunctionLibraries,
+    seed: u64,
+) -> Result<LoadCode, Failure> {
     let remedy = "write it as in --beside 'run --file load.s', or name assembly alone";
     let words = shlex::split(words).ok_or_else(|| Failure::usage("--beside has an unclosed quote", Some(remedy)))?;
     let words = ["cyclescope", RUN_WORDS.trim_end()].into_iter().map(String::from).chain(words);
@@ -81,19 +116,14 @@ fn read_run_snippet(words: &str, machine: &Machine) -> Result<Snippet, Failure> 
         return Err(refused(&format!("--{}", field.replace('_', "-"))));
     }
     let args = require_no_stdin(&args)?;
-    let Some(mut library) = FunctionLibrary::find_or_compile(args, &[])? else {
-        return Ok(source::build_snippet(args, || Ok(machine.clone()))?.0.join_setup());
-    };
-    let folder = library.folder.take();
-    let region = library.find_region(args, folder.as_ref())?.ok_or_else(|| {
-        let remedy = "wrap the code that shall run in CYCLESCOPE_BODY(...)";
-        Failure::usage(
-            "the C file of --beside marks no region, and a load is a loop of code, not of calls",
-            Some(remedy),
-        )
-    })?;
-    source::check_machine_code(&region, machine)?;
-    Ok(region)
+    match libraries.find_load(args, seed)? {
+        None => Ok(LoadCode::Snippet(source::build_snippet(args, || Ok(machine.clone()))?.0.join_setup())),
+        Some(LoadTarget::Region(region)) => {
+            source::check_machine_code(&region, machine)?;
+            Ok(LoadCode::Snippet(region))
+        }
+        Some(LoadTarget::Call(library, calling)) => Ok(LoadCode::Call(library, calling)),
+    }
 }
 
 /// Fails if the code is to come from standard input, which the measured code may need.

@@ -251,7 +251,28 @@ impl LibraryOptions {
     }
 }
 
+/// What background load does with a library.
+pub enum LoadTarget {
+    /// It runs the region that `CYCLESCOPE_BODY` marks.
+    Region(Snippet),
+    /// It calls the function of the library with this number.
+    Call(usize, Box<CallParameters>),
+}
+
 impl FunctionLibraries {
+    /// The region or call that these options name; `None` if they name no library. `seed` determines
+    /// random contents.
+    pub fn find_load(&mut self, args: &RunArgs, seed: u64) -> Result<Option<LoadTarget>, Failure> {
+        let Some(number) = self.find_or_add(args, find_callbacks(args, None))? else { return Ok(None) };
+        let named = &self.all[number];
+        if let Some(region) = &named.region {
+            require_call(args)?;
+            return Ok(Some(LoadTarget::Region(region.clone())));
+        }
+        let request = named.request_call(args, (named, args))?;
+        Ok(Some(LoadTarget::Call(number, Box::new(CallParameters::new(&[request], seed)?))))
+    }
+
     /// The number of the library that the options name, compiled if necessary; `None` if they name
     /// none. `callbacks` are the values of its arguments that name functions, or may.
     fn find_or_add(&mut self, args: &RunArgs, callbacks: Vec<ArgValue>) -> Result<Option<usize>, Failure> {

@@ -5,11 +5,12 @@
 //! tables and pictures, and its exit code. Everything else is here.
 
 use crate::args::{CommonArgs, ExportArgs};
+use crate::input::target::LoadedFunction;
 use crate::output::exporter::Exporter;
 use crate::output::report::{Picture, ResultReport, tabulate_lines};
 use crate::output::{Failure, JSON_EXPORTER, Output, TEXT_EXPORTER, print_warning};
 use crate::process::interrupt;
-use crate::session::background_load::{self, BackgroundLoad};
+use crate::session::background_load::{self, BackgroundLoad, PlannedLoads};
 use crate::session::evidence::{EvidenceDirectory, evidence_failure};
 use crate::session::executor::warn_if_cpu_shared;
 use crate::session::follower::{FollowResult, Follower, StudyFiles};
@@ -49,6 +50,11 @@ pub trait StudyView {
     /// The exit code of the result.
     fn exit_code(&self, _study: &Self::Study) -> u8 {
         exit::DONE
+    }
+
+    /// Writes what follows a completed measurement.
+    fn write_rest(&self, _study: &Self::Study, _output: &mut Output) -> Result<(), Failure> {
+        Ok(())
     }
 
     /// Converts the error that ended the study to a failure.
@@ -91,21 +97,35 @@ impl<'a> StudyOrder<'a> {
     }
 }
 
-/// Measures and reports. Returns the exit code.
+/// Measures and reports. Returns the exit code. If the background load calls functions, all of this
+/// happens in a process that has loaded them, and the study here stays as it was.
 pub fn drive_study<V: StudyView>(
     view: &V,
     study: &mut V::Study,
-    order: StudyOrder,
+    mut order: StudyOrder,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let StudyOrder { machine, repro, place, file, printed, exports, background_load } = order;
+    let background_load = std::mem::take(&mut order.background_load);
+    background_load
+        .load_and_run(output.is_json(), |planned, loaded| measure_study(view, study, order, (planned, loaded), output))
+}
+
+/// Measures and reports, with this background load and its loaded functions.
+fn measure_study<V: StudyView>(
+    view: &V,
+    study: &mut V::Study,
+    order: StudyOrder,
+    (planned_loads, loaded): (PlannedLoads, &[LoadedFunction]),
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let StudyOrder { machine, repro, place, file, printed, exports, .. } = order;
     let printed = if output.is_json() { &JSON_EXPORTER } else { printed.unwrap_or(&TEXT_EXPORTER) };
     exports.prepare_paths()?;
     let evidence = place.as_ref().map(|place| begin_evidence(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(MachineAnswers::live, MachineAnswers::recording_to);
     let (kept, wanted) = (StudyFiles { evidence: evidence.clone(), place: place.as_ref(), file }, !exports.is_empty());
     let mut follower = Follower::new(output, printed, kept, wanted);
-    let running_load = background_load.start()?;
+    let running_load = planned_loads.start(loaded)?;
     let ended = study.measure(&answers, &mut follower);
     let loads = running_load.stop();
     let FollowResult { unprinted, failure, lines } = follower.finish(ended.is_ok());
@@ -131,6 +151,7 @@ pub fn drive_study<V: StudyView>(
     let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(evidence_failure));
     let loads = loads.and_then(|records| background_load::print_loads(&records, output).and_then(|()| output.flush()));
     exported.and(drawn).and(kept).and(printed).and(loads)?;
+    view.write_rest(study, output)?;
     Ok(view.exit_code(study))
 }
 

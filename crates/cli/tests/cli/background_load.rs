@@ -60,7 +60,7 @@ fn unavailable_cpus_are_rejected_before_measuring() {
     for (arguments, named) in [
         (&["run", "nop", "--beside-cpu", "0"][..], "more --beside-cpu than --beside"),
         (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], "can't run this snippet"),
-        (&many, "CPUs are available for them"),
+        (&many, "available for them"),
         (&["doctor", "--beside", "nop"], "nothing is measured"),
         (&["doctor", "--beside-cpu", "1"], "more --beside-cpu than --beside"),
         (&["uarch", "--list", "--beside", "nop"], "nothing is measured"),
@@ -118,19 +118,26 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
     };
     let data = path("data.s", "section .data\nx: dd 1, 2\nsection .text\nmov eax, [x]\n");
     let c = path("f.c", "void f(double *p) { double x = *p; CYCLESCOPE_BODY({ x = x * 1.5; CYCLESCOPE_KEEP(x); }) }");
+    let function = path("g.c", "long g(long *p, long n) { for (long i = 0; i < n; i++) p[i]++; return p[0]; }");
     let mut loads = vec![
         "addq %rbx, %rax".to_string(),
         "run --syntax att 'addq %rbx, %rax'".to_string(),
         "run --hex '48 01 d8'".to_string(),
         format!("run --file {data} --init 'xor ecx, ecx'"),
     ];
-    loads.extend(has_for_part("cc").then(|| format!("run --c {c}")));
+    if has_for_part("cc") {
+        loads.push(format!("run --c {c}"));
+        loads.push(format!("run --c {function} --call 'g(buffer, 100)' --buffer 64K"));
+    }
     loads.extend(has_for_part("nasm").then(|| "run --assembler nasm 'times 3 nop'".to_string()));
     for load in &loads {
         let lines = lines_with(&["nop", "--beside", load]);
         let beside = lines.last().expect("a line");
         assert_eq!(beside["kind"], "beside", "{load}");
         assert!(beside["ticks"].as_f64().is_some_and(|ticks| ticks > 0.0), "{load}: {beside}");
+        let cost = ["low", "value", "high"].map(|part| beside["cost"][part].as_f64().unwrap_or(f64::NAN));
+        assert!(cost.is_sorted() && cost[0] > 0.0, "{load}: {beside}");
+        assert_eq!(beside["cost"]["unit"], "core_cycles", "{load}");
     }
 }
 
@@ -139,10 +146,6 @@ fn code_that_is_no_load_is_refused() {
     if !two_cpus() {
         return;
     }
-    let files = folder();
-    let plain = files.path().join("plain.c");
-    std::fs::write(&plain, "void f(double *p) { *p += 1; }").expect("a file");
-    let plain = format!("run --c {}", plain.display());
     for (load, named) in [
         ("run nop --cpu 0", "takes no --cpu"),
         ("run nop --layouts 4", "takes no --layouts"),
@@ -152,12 +155,58 @@ fn code_that_is_no_load_is_refused() {
         ("run -", "no standard input"),
         ("run --nonsense", "in --beside"),
         ("run --file /nowhere", "/nowhere"),
-        (&plain, "marks no region"),
     ] {
         let output = answer(&mut cyclescope(&["run", "nop", "--quick", "--beside", load]));
         assert_eq!(output.code, Some(2), "{load}: {output:?}");
         assert!(output.stderr.contains(named) && output.stderr.contains("help: "), "{load}: {output:?}");
     }
+}
+
+#[test]
+fn load_is_reported_in_core_cycles_of_its_own_cpu() {
+    if !two_cpus() {
+        return;
+    }
+    // The same code on both sides, each by its own ruler. Other work may lengthen one of them, so one
+    // of several tries is enough.
+    let cost = |record: &Value| record["cost"]["value"].as_f64();
+    let agrees = |_| {
+        let lines = lines_with(&["imul rax, rax", "--beside", "imul rax, rax"]);
+        let run = lines.iter().find(|line| line["kind"] == "run").and_then(cost)?;
+        Some(cost(lines.last()?)? / run)
+    };
+    let ratios: Vec<f64> = (0..5).filter_map(agrees).collect();
+    assert!(ratios.is_empty() || ratios.iter().any(|ratio| (ratio - 1.0).abs() < 0.1), "{ratios:?}");
+}
+
+#[test]
+fn functions_as_load_are_refused_like_those_that_are_measured() {
+    if !two_cpus() || !has("cc") {
+        return;
+    }
+    let files = folder();
+    let path = files.path().join("f.c");
+    let text = "#include <stdlib.h>\nlong f(long *p) { return *p; } void g(void) { abort(); }";
+    std::fs::write(&path, text).expect("a file");
+    let load = |call: &str| format!("run --c {} --call '{call}'", path.display());
+    for (call, options, code, named) in [
+        ("g()", &[][..], 4, "background load"),
+        ("f(1, 2)", &[], 2, "f"),
+        ("missing()", &[], 2, "no function `missing`"),
+        ("f(buffer)", &["--beside-shared"], 2, "memory of its own"),
+    ] {
+        let output = answer(cyclescope(&["run", "nop", "--quick", "--beside", &load(call)]).args(options));
+        assert_eq!(output.code, Some(code), "{call}: {output:?}");
+        assert!(output.stderr.contains(named) && output.stdout.is_empty(), "{call}: {output:?}");
+    }
+    // Every command takes it, and a file that is written at the end is complete.
+    let elf = files.path().join("program");
+    let written = ["run", "nop", "--quick", "--beside", &load("f(buffer)"), "--write-elf"];
+    let output = answer(cyclescope(&written).arg(&elf));
+    assert!(matches!(output.code, Some(0 | 5)) && elf.exists(), "{output:?}");
+    let output = answer(&mut cyclescope(&["uarch", "copy_rate", "--quick", "--beside", &load("f(buffer)")]));
+    assert!(matches!(output.code, Some(0 | 5)), "{output:?}");
+    assert!(output.stdout.contains("Background load: `run --c "), "{output:?}");
 }
 
 #[test]

@@ -54,18 +54,18 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
         let study = study.with_variant_names(names).with_advice_texts(source::read_advice_texts(args));
         let study = study.with_raw_readings(args.counts).with_counters(counters.clone());
         let mut study = study.with_both_figures(true);
-        let code = drive_study(&RunView, &mut study, order, output)?;
-        if let (Some(written), Some(record)) = (&written, &study.record) {
-            written.write(record, output)?;
-        }
-        Ok(code)
+        drive_study(&RunView { written }, &mut study, order, output)
     })
 }
 
 /// How `run` presents its result.
-struct RunView;
+#[derive(Default)]
+struct RunView<'a> {
+    /// The timed program to write as a file.
+    written: Option<TimedProgram<'a>>,
+}
 
-impl StudyView for RunView {
+impl StudyView for RunView<'_> {
     type Study = RunStudy;
 
     fn print_text(&self, study: &RunStudy, output: &mut Output) -> Result<(), Failure> {
@@ -75,6 +75,13 @@ impl StudyView for RunView {
     fn exit_code(&self, study: &RunStudy) -> u8 {
         let short = study.record.as_ref().is_some_and(|record| record.falls_short());
         if short { exit::FELL_SHORT } else { exit::DONE }
+    }
+
+    fn write_rest(&self, study: &RunStudy, output: &mut Output) -> Result<(), Failure> {
+        match (&self.written, &study.record) {
+            (Some(written), Some(record)) => written.write(record, output),
+            _ => Ok(()),
+        }
     }
 
     fn to_failure(&self, study: &RunStudy, error: Error) -> Failure {
@@ -128,7 +135,7 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
 
 /// Recomputes a run from its evidence.
 pub fn replay_run(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay_study(&RunView, container, output)
+    replay_study::replay_study(&RunView::default(), container, output)
 }
 
 /// Measures again on this machine what evidence describes, and returns the exit code.
@@ -177,7 +184,7 @@ pub fn measure_again(
     let order = StudyOrder::new(common, &machine, &repro)?;
     let study = study.with_variant_names(kept.variant_names().to_vec()).with_counters(kept.counters().cloned());
     let mut study = study.with_raw_readings(kept.wants_raw_readings()).with_both_figures(kept.wants_both_figures());
-    drive_study(&RunView, &mut study, order, output)
+    drive_study(&RunView::default(), &mut study, order, output)
 }
 
 /// Fails if the executor can run this snippet on no machine.
