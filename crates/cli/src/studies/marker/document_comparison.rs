@@ -121,7 +121,8 @@ fn explain_conclusion(conclusion: &TestedConclusion) -> String {
         .iter()
         .map(|figure| {
             let Some(value) = figure.ours.value else { return format!("{}: unknown", figure.what) };
-            format!("{} {value:.3} (document {})", figure.what, figure.published)
+            let published = figure.published.map_or(String::new(), |published| format!(" (document {published})"));
+            format!("{} {value:.3}{published}", figure.what)
         })
         .collect();
     if !conclusion.other_speeds.is_empty() {
