@@ -62,6 +62,9 @@ impl SamplingShape {
     }
 }
 
+/// Number of durations that are kept in order: as many as the notes on RDTSC(P) list.
+const FIRST_DURATIONS: usize = 1000;
+
 /// Summary of a method's samples.
 #[derive(Debug, Clone)]
 pub struct SampledEnsembles {
@@ -71,6 +74,8 @@ pub struct SampledEnsembles {
     pub ensembles: Vec<Ensemble>,
     /// The trimmed part of each ensemble. An ensemble without a valid ruler is missing.
     pub trimmed: Vec<TrimmedEnsemble>,
+    /// The first durations in the order of their measurement, without those that ran backwards.
+    pub first_durations: Vec<u64>,
     /// All samples: exact below 32 768 raw units, four digits above.
     pub histogram: Histogram<u64>,
     /// Duration of the sampling, in seconds.
@@ -90,6 +95,7 @@ impl EnsembleReader {
             shape,
             ensembles: Vec::new(),
             trimmed: Vec::new(),
+            first_durations: Vec::new(),
             histogram: Histogram::new(4).expect("four digits are allowed"),
             seconds: 0.0,
         };
@@ -106,6 +112,12 @@ impl EnsembleReader {
             let (own, ruler) = round.split_at(block);
             let own = &own[..own.len().min(missing)];
             missing -= own.len();
+            let wanted = FIRST_DURATIONS.saturating_sub(self.sampled.first_durations.len());
+            if wanted > 0 {
+                let durations = own.iter().map(|sample| sample.end.wrapping_sub(sample.start));
+                let sane = durations.filter(|duration| *duration < INSANE_DURATION);
+                self.sampled.first_durations.extend(sane.take(wanted));
+            }
             let durations = self.tally.count_durations(own);
             ensemble.add_durations(durations);
             blocks.add_block(durations, ruler, &scale, self.sampled.ensembles.len());

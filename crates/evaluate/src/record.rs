@@ -88,6 +88,8 @@ pub struct EvaluateRecord {
     pub shared_ensembles: usize,
     /// Samples that ended before they began. No figure includes them.
     pub backwards: u64,
+    /// The first thousand samples in the order of their measurement, in raw units.
+    pub first_samples: Vec<u64>,
     /// Cost of an empty pair in core cycles, over layouts.
     pub overhead: Quantity,
     /// Standard deviation of the overhead between ensembles, in core cycles.
@@ -173,6 +175,7 @@ impl EvaluateRecord {
             outlying_share: trimmed.map(|summary| summary.outlying_share),
             shared_ensembles: trimmed.map_or(0, |summary| summary.shared),
             backwards: method.count_backwards(),
+            first_samples: method.sampled.first_durations.clone(),
             overhead: method
                 .overhead
                 .map_or(Quantity::refused(Unit::CoreCycles), |overhead| Quantity::new(overhead, Unit::CoreCycles)),

@@ -1,5 +1,5 @@
 //! `--series` as text: a line for each ensemble and for each length of the staircases, as the
-//! paper's module logs them.
+//! paper's module logs them, and the first readings in order, as the notes on RDTSC(P) print them.
 
 use crate::output::{Failure, Output};
 use cyclescope::study::evaluate::ensemble::Ensemble;
@@ -14,6 +14,9 @@ pub fn print_series(found: &Evaluation, output: &mut Output) -> Result<(), Failu
         for (number, ensemble) in ensembles.enumerate() {
             output.write_line(format_ensemble(number, ensemble))?;
         }
+        if let Some(method) = &method.method {
+            output.write_line(format_readings(&method.sampled.first_durations))?;
+        }
         for stairs in &method.resolution.staircases {
             let what = match stairs.body {
                 StaircaseBody::Adds => "dependent additions",
@@ -27,6 +30,12 @@ pub fn print_series(found: &Evaluation, output: &mut Output) -> Result<(), Failu
         output.write_line("")?;
     }
     Ok(())
+}
+
+/// Readings in the order of their measurement.
+fn format_readings(durations: &[u64]) -> String {
+    let durations: Vec<String> = durations.iter().map(u64::to_string).collect();
+    format!("overheads: {}", durations.join(" "))
 }
 
 /// Section 3.1.2 of the paper: its `loop_size` is the number of the ensemble, whose code is empty.
@@ -56,5 +65,6 @@ mod tests {
         assert_eq!(format_length(7, &readings), expected);
         let none = "loop_size:0 >>>> variance(cycles): 0; max_deviation: 0 ;min time: none";
         assert_eq!(format_ensemble(0, &Ensemble::default()), none);
+        assert_eq!(format_readings(&[76, 76, 114, 76]), "overheads: 76 76 114 76");
     }
 }
