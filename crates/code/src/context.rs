@@ -100,6 +100,7 @@ pub fn fresh_context(element: FloatElement) -> ProgramContext {
         gpr,
         mask: [u64::MAX; 8],
         vector: std::array::from_fn(|number| [element.register_word(number as u64); 8]),
+        memcpy: 0,
     }
 }
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Batch {
         self.rounds as usize * self.calls() * self.events.len().max(1)
     }
 
-    /// Whether a clock of any program calls a function of the C library.
+    /// Whether any program calls a function of the C library, or its clock does.
     pub fn calls_library(&self) -> bool {
         self.programs.iter().any(Program::calls_library)
     }

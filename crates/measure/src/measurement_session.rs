@@ -231,15 +231,11 @@ fn choose_loop_length(
 
 fn make_recipe<'a>(snippet: &'a Snippet, plan: &Plan, outline: SnippetOutline, copies: usize) -> ProgramRecipe<'a> {
     ProgramRecipe {
-        clock: plan.clock,
         world: outline.world,
         init: snippet.init(),
         snippet: snippet.code(),
         copies,
-        looped: None,
         cold: plan.cold,
-        following: &[],
-        edit: None,
-        lead: 0,
+        ..ProgramRecipe::empty(plan.clock)
     }
 }

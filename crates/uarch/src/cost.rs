@@ -226,7 +226,8 @@ impl StepLoop {
     pub(super) fn build_program(&self, plan: &Plan) -> Program {
         let outline = Snippet::new(self.body.clone(), self.init.clone(), "").outline(plan.avx);
         let recipe = ProgramRecipe::with_loop(plan.clock, &self.body, 1);
-        ProgramRecipe { world: outline.world, init: &self.init, following: &self.following, ..recipe }.build()
+        let StepLoop { init, following, calls_memcpy, .. } = self;
+        ProgramRecipe { world: outline.world, init, following, calls_memcpy: *calls_memcpy, ..recipe }.build()
     }
 
     /// Number of steps by which the longer call exceeds the shorter one.

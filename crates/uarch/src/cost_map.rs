@@ -38,7 +38,14 @@ pub(super) fn run_cost_map(
             records.push(record(TestVerdict::new(VerdictKind::None, "this CPU has no such instructions")));
             continue;
         }
-        let places = measure_places(core, map, row)?;
+        let places = match measure_places(core, map, row) {
+            Err(RunError::Unavailable(reason)) => {
+                let why = format!("{}: {}", reason.what, reason.why);
+                records.push(record(TestVerdict::new(VerdictKind::Unclear, why)));
+                continue;
+            }
+            places => places?,
+        };
         let mut record = record(judge_places(map, &places));
         record.places =
             places.into_iter().map(|MeasuredPlace { place, cost, .. }| PlaceRecord { place, cost }).collect();
@@ -202,6 +209,29 @@ mod tests {
         let costs: Vec<Option<f64>> =
             (0..4).map(|number| measure_agreed_cost(&mut core, &MAP, &WALKS, number).unwrap().0).collect();
         assert_eq!(costs, [Some(5.0), None, Some(5.0), None]);
+    }
+
+    #[test]
+    fn what_an_executor_lacks_is_the_reason_for_no_number() {
+        use crate::spec::Experiment;
+        use cyclescope_core::error::Unavailable;
+        /// An executor without a library.
+        struct Lacking;
+        impl MeasureCosts for Lacking {
+            fn measure_cost(&mut self, _: &ProgramFamily, _: usize) -> Result<Option<CostPoint>, RunError> {
+                let text = |text: &str| text.to_string();
+                let (what, why, remedy) = (text("the library"), text("it is not there"), text("go elsewhere"));
+                Err(RunError::Unavailable(Unavailable { what, why, remedy }))
+            }
+        }
+        let test = crate::test_list::find_test("library_copy_offsets");
+        let Experiment::CostMap(asked) = &test.experiment else { panic!("it is a map") };
+        let records = super::run_cost_map(&mut Lacking, test, asked, &|_| true).expect("the study goes on");
+        assert_eq!(records.len(), asked.rows.len());
+        for record in records {
+            assert_eq!((record.verdict, record.value.value), (VerdictKind::Unclear, None));
+            assert!(record.why.contains("the library: it is not there"), "{}", record.why);
+        }
     }
 
     #[test]

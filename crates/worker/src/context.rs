@@ -37,6 +37,8 @@ pub struct ProgramContext {
     pub mask: [u64; 8],
     /// Vector registers at the snippet's entry.
     pub vector: [[u64; 8]; 32],
+    /// Address of the system's `memcpy`, for programs that call it.
+    pub memcpy: u64,
 }
 
 /// The part of a context that no program writes. Padding follows.

@@ -58,6 +58,8 @@ pub struct ProgramRecipe<'a> {
     pub following: &'a [u8],
     /// A clock step to omit or repeat.
     pub edit: Option<StepEdit>,
+    /// Whether R13 holds the address of the system's `memcpy` at the snippet's entry.
+    pub calls_memcpy: bool,
 }
 
 /// Machine code that makes one sample per call.
@@ -97,6 +99,7 @@ impl ProgramRecipe<'_> {
             lead: 0,
             following: &[],
             edit: None,
+            calls_memcpy: false,
         }
     }
 
@@ -112,6 +115,7 @@ impl ProgramRecipe<'_> {
     ///     mov  [return_rsp], rsp
     ///     (vector, mask and x87 state at entry)
     ///     mov  rax … r15, [gpr]      ; the snippet's registers; RSP last
+    ///     mov  r13, [memcpy]         ; if it calls it
     ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     (init)
     ///     mov  r15, [loop_count]     ; with a loop, which may have another counter
@@ -174,7 +178,7 @@ impl ProgramRecipe<'_> {
             lead: self.lead,
             cold: self.cold,
             following: self.following.to_vec(),
-            library: self.clock.calls_system(),
+            library: self.clock.calls_system() || self.calls_memcpy,
             counts: self.clock.counts,
         }
     }
@@ -206,6 +210,9 @@ impl ProgramRecipe<'_> {
         for number in (0..16).filter(|number| *number != RSP_NUMBER).chain([RSP_NUMBER]) {
             let register = Register::RAX + number as u32;
             emitter.load_field(Code::Mov_r64_rm64, register, offset_of!(ProgramContext, gpr) + 8 * number);
+        }
+        if self.calls_memcpy {
+            emitter.load_field(Code::Mov_r64_rm64, Register::R13, offset_of!(ProgramContext, memcpy));
         }
         // After the loads. With flags from before them, `cmovz` chains took 2 cycles per link
         // instead of 1 (Raptor Cove).
@@ -360,7 +367,7 @@ impl Program {
         &self.bytes
     }
 
-    /// Whether its clock calls a function of the C library.
+    /// Whether it calls a function of the C library, or its clock does.
     pub fn calls_library(&self) -> bool {
         self.library
     }
@@ -454,6 +461,20 @@ mod tests {
         let body = program.body_range().start as u64;
         let first = instructions.iter().position(|instruction| instruction.ip() == body).unwrap();
         (instructions, first)
+    }
+
+    #[test]
+    fn a_program_that_copies_gets_the_address_of_the_function() {
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        let program = |calls_memcpy| ProgramRecipe { calls_memcpy, ..ProgramRecipe::empty(clock) }.build();
+        let [with, without] = [true, false].map(program);
+        assert_eq!((with.calls_library(), without.calls_library()), (true, false));
+        let decoder = iced_x86::Decoder::new(64, with.code(), iced_x86::DecoderOptions::NONE);
+        let loads: Vec<_> = decoder.into_iter().filter(|one| one.op0_register() == Register::R13).collect();
+        // The pushes and pops of R13 have no memory operand of the context.
+        let field = NOMINAL_CONTEXT as u64 + offset_of!(ProgramContext, memcpy) as u64;
+        assert!(loads.iter().any(|load| load.code() == Code::Mov_r64_rm64 && load.ip_rel_memory_address() == field));
+        assert_eq!(with.len(), without.len() + 7, "nothing else differs");
     }
 
     #[test]

@@ -199,6 +199,13 @@ impl KernelExecutor {
             };
             return Err(RunError::Unavailable(error));
         }
+        if batch.calls_library() {
+            return Err(RunError::Unavailable(Unavailable {
+                what: "a function of the system's library in ring 0".to_string(),
+                why: "it is not mapped there".to_string(),
+                remedy: "measure it in user mode".to_string(),
+            }));
+        }
         let unread = super::draw_secret()?;
         let context = self.build_context(batch, layout);
         let mut page = ContextPage::new(unread, &context);

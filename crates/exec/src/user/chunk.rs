@@ -91,6 +91,7 @@ impl LayoutChunk {
         let mut context = context::fresh_context(batch.memory.vectors);
         context.eviction = regions.worker_address(view::EVICTION_AT);
         context.clock_gettime = libc::clock_gettime as *const () as u64;
+        context.memcpy = libc::memcpy as *const () as u64;
         let addresses = areas.addresses();
         let command = regions.command_pointer();
         // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no

@@ -45,6 +45,7 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
             areas: vec![kept(MemoryArea::new(bytes, table), 14), cell],
             ..ProgramMemory::default()
         },
+        calls_memcpy: false,
     }
 }
 

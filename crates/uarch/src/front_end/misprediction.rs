@@ -34,7 +34,8 @@ pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
         ..MemoryArea::new(STACK, AreaFill::Image(Vec::new()))
     };
     let memory = ProgramMemory { areas: vec![cell, stack], ..ProgramMemory::default() };
-    StepLoop { init, body, following: assemble("mov [r13], rbp"), steps_per_iteration: 1, iterations, memory }
+    let following = assemble("mov [r13], rbp");
+    StepLoop { init, body, following, steps_per_iteration: 1, iterations, memory, calls_memcpy: false }
 }
 
 /// Bytes of a stack.

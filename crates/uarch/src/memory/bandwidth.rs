@@ -98,6 +98,7 @@ fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, a
         steps_per_iteration: BLOCK / LINE,
         iterations: (CALL / BLOCK) as u64,
         memory: ProgramMemory { areas: vec![kept(memory, 14), kept(cell, 13)], ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

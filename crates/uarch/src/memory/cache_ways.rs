@@ -71,6 +71,7 @@ fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
         steps_per_iteration: LOADS,
         iterations: ITERATIONS,
         memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

@@ -8,6 +8,8 @@ use iced_x86::CpuidFeature::{AVX, AVX512F};
 const CALL: usize = 64 << 10;
 /// The largest number of copies of the shorter call.
 const COPIES: usize = 256;
+/// Copies of this size take milliseconds, so that the shorter call has only one.
+const LONG: usize = 32 << 20;
 /// Loads and stores per iteration of a copy loop.
 const TOGETHER: usize = 4;
 /// Copies of less than a line per iteration: with one copy, the loop's own instructions would
@@ -27,10 +29,12 @@ enum CopyMethod {
     /// Overlapping registers of this many bytes at the start and the end, as libraries copy few
     /// bytes.
     Ends(usize),
+    /// The system's function, in R13.
+    Library,
 }
 
 /// The methods; programs refer to them by index.
-const METHODS: [CopyMethod; 9] = [
+const METHODS: [CopyMethod; 10] = [
     CopyMethod::Repeat(1),
     CopyMethod::Repeat(8),
     CopyMethod::Registers(8),
@@ -40,7 +44,10 @@ const METHODS: [CopyMethod; 9] = [
     CopyMethod::Past(16),
     CopyMethod::Ends(16),
     CopyMethod::Ends(32),
+    CopyMethod::Library,
 ];
+/// The index of the system's function.
+const LIBRARY: usize = 9;
 
 impl CopyMethod {
     /// Text that copies this many bytes from RSI to RDI.
@@ -57,6 +64,7 @@ impl CopyMethod {
                 };
                 format!("{}; {}", each(load_text, "rsi"), each(store_text, "rdi"))
             }
+            CopyMethod::Library => format!("mov edx, {bytes}; call r13"),
         }
     }
 }
@@ -84,6 +92,7 @@ const HALVED: usize = 128 << 10;
 fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usize) -> StepLoop {
     let page = PAGE_BYTES as usize;
     let parts = if bytes < HALVED { 1 } else { places };
+    let least = if bytes < LONG { 2 } else { 1 };
     let bytes = bytes / parts;
     let part = bytes.next_multiple_of(page) + page;
     let copy = |place: usize| {
@@ -94,11 +103,13 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     };
     let times = if bytes < LINE { AGAIN } else { 1 };
     let all: Vec<String> = (0..places * times).map(|number| copy(number % places)).collect();
-    let iterations = (CALL / bytes / places).clamp(2, COPIES) as u64;
-    let pages = (2 * places * part / page + 1) as u64;
+    let iterations = (CALL / bytes / places).clamp(least, COPIES) as u64;
+    // The last page is the stack of a called function.
+    let pages = (2 * places * part / page + 2) as u64;
     StepLoop {
-        init: assemble("cld"),
+        init: assemble(&format!("cld; lea rsp, [r14 + {}]", pages * PAGE_BYTES)),
         iterations,
+        calls_memcpy: matches!(method, CopyMethod::Library),
         ..loop_in_pages(assemble(&all.join("; ")), places * times / parts, pages)
     }
 }
@@ -133,6 +144,8 @@ const ENDS_16: &[ProgramVariant] = &copies(7, 0);
 const ENDS_16_UNALIGNED: &[ProgramVariant] = &copies(7, 1);
 const ENDS_32: &[ProgramVariant] = &copies(8, 0);
 const ENDS_32_UNALIGNED: &[ProgramVariant] = &copies(8, 1);
+const BY_LIBRARY: &[ProgramVariant] = &copies(LIBRARY, 0);
+const BY_LIBRARY_UNALIGNED: &[ProgramVariant] = &copies(LIBRARY, 1);
 
 const fn copy_row(
     name: &'static str,
@@ -186,6 +199,54 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             tolerance: 2.0,
             tolerance_share: 0.08,
+        }),
+    },
+    TestSpec {
+        name: "library_copy_offsets",
+        about: "what the C library's memcpy of 1 KiB takes, by the byte of a line that it begins at",
+        definition: "core cycles of a call of the C library's memcpy that copies 1 KiB in the nearest cache, whose \
+                 source or target begins at this byte of a line, the other one at a line's begin; the number is the \
+                 least cost",
+        source: FOG_TEST_PROGRAMS,
+        answers: &["memcpy", "testmemcpyalign"],
+        part: TestedPart::Memory,
+        experiment: Experiment::CostMap(CostMapSpec {
+            rows: &[offset_row("source", LIBRARY, 0, &[]), offset_row("target", LIBRARY, 1, &[])],
+            tolerance: 2.0,
+            tolerance_share: 0.08,
+        }),
+    },
+    TestSpec {
+        name: "library_copies",
+        about: "how many bytes the C library's memcpy copies in a cycle, by size and alignment",
+        definition: "bytes that the C library's memcpy copies in a core cycle, over and over from the same places, \
+                 with its call; without alignment the source is one byte past a line's begin, and the target three",
+        source: FOG_TEST_PROGRAMS,
+        answers: &["memcpy", "testmemcpyalign"],
+        part: TestedPart::Memory,
+        experiment: Experiment::Rates(RatesSpec {
+            bytes_per_n: 8,
+            tolerance_share: 0.1,
+            ..RatesSpec::new(
+                Unit::BytesPerCycle,
+                &[
+                    copy_row("1_byte", 1, BY_LIBRARY, &[]),
+                    copy_row("8_bytes", 8, BY_LIBRARY, &[]),
+                    copy_row("24_bytes", 24, BY_LIBRARY, &[]),
+                    copy_row("64_bytes", 64, BY_LIBRARY, &[]),
+                    copy_row("256_bytes", 256, BY_LIBRARY, &[]),
+                    copy_row("1_KiB", 1 << 10, BY_LIBRARY, &[]),
+                    copy_row("4_KiB", 4 << 10, BY_LIBRARY, &[]),
+                    copy_row("32_KiB", 32 << 10, BY_LIBRARY, &[]),
+                    copy_row("256_KiB", 256 << 10, BY_LIBRARY, &[]),
+                    copy_row("8_MiB", 8 << 20, BY_LIBRARY, &[]).in_shared_memory(),
+                    copy_row("64_MiB", 64 << 20, BY_LIBRARY, &[]),
+                    copy_row("64_bytes_unaligned", 64, BY_LIBRARY_UNALIGNED, &[]),
+                    copy_row("1_KiB_unaligned", 1 << 10, BY_LIBRARY_UNALIGNED, &[]),
+                    copy_row("4_KiB_unaligned", 4 << 10, BY_LIBRARY_UNALIGNED, &[]),
+                    copy_row("256_KiB_unaligned", 256 << 10, BY_LIBRARY_UNALIGNED, &[]),
+                ],
+            )
         }),
     },
     TestSpec {

@@ -71,6 +71,7 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
         steps_per_iteration: BLOCK / NUMBER,
         iterations: (CALL / BLOCK).max(half / BLOCK) as u64,
         memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

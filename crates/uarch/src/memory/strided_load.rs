@@ -50,6 +50,7 @@ fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLo
         steps_per_iteration: loads,
         iterations: number as u64,
         memory: ProgramMemory { areas, ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

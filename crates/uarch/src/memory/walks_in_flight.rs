@@ -82,6 +82,7 @@ fn walk_batches(number: usize, how: WalkBatch) -> StepLoop {
         steps_per_iteration: 1,
         iterations: BATCHES,
         memory: ProgramMemory { areas, ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

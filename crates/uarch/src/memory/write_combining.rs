@@ -42,6 +42,7 @@ fn nontemporal_stores(lines: usize, apart: usize) -> StepLoop {
         steps_per_iteration: lines,
         iterations: LINES.div_ceil(lines) as u64,
         memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

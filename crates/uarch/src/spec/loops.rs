@@ -54,6 +54,7 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
         steps_per_iteration: CHASE_LOADS,
         iterations: CHASE_ITERATIONS,
         memory: ProgramMemory { areas, ..ProgramMemory::default() },
+        calls_memcpy: false,
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct StepLoop {
     pub iterations: u64,
     /// The memory that the loop uses.
     pub memory: ProgramMemory,
+    /// Whether R13 holds the address of the system's `memcpy`.
+    pub calls_memcpy: bool,
 }
 
 /// The longest text whose code is kept: some instructions. Programs consist of few such texts,
@@ -49,7 +51,15 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
 pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
     let iterations = (STEPS / steps).max(ITERATIONS_LEAST) as u64;
     let memory = ProgramMemory::standard(FloatElement::default(), false);
-    StepLoop { init: Vec::new(), body, following: Vec::new(), steps_per_iteration: steps, iterations, memory }
+    StepLoop {
+        init: Vec::new(),
+        body,
+        following: Vec::new(),
+        steps_per_iteration: steps,
+        iterations,
+        memory,
+        calls_memcpy: false,
+    }
 }
 
 /// Steps of the shorter call of code without memory.

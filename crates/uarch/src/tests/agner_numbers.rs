@@ -49,8 +49,25 @@ const NUMBERS: &[(&str, &[&str])] = &[
             "partial_registers.high_8_bits",
         ],
     ),
-    ("memcpy", &["copy_methods.rep_movsb.1_byte", "copy_methods.rep_movsb.8_MiB", "copy_methods.by_32_bytes.8_MiB"]),
-    ("testmemcpyalign", &["copy_offsets.rep_movsb.source", "copy_offsets.by_32_bytes.target"]),
+    (
+        "memcpy",
+        &[
+            "copy_methods.rep_movsb.1_byte",
+            "copy_methods.rep_movsb.8_MiB",
+            "copy_methods.by_32_bytes.8_MiB",
+            "library_copies.1_byte",
+            "library_copies.64_MiB",
+        ],
+    ),
+    (
+        "testmemcpyalign",
+        &[
+            "copy_offsets.rep_movsb.source",
+            "copy_offsets.by_32_bytes.target",
+            "library_copy_offsets.source",
+            "library_copy_offsets.target",
+        ],
+    ),
     ("branch", &["counted_loops", "direction_predictor.1.size"]),
     ("xor", &["dependency_breaking.cmp_64", "dependency_breaking.xor_64"]),
     ("fused_branch", &["macro_fusion.dec_equal", "macro_fusion.dec_carry"]),
