@@ -50,8 +50,11 @@ impl InputKind {
             // All instruction forms with their operands take 1 MB; 100 000 samples take 10 MB.
             InputKind::List | InputKind::Source | InputKind::Samples => 16 << 20,
             // The facts of the largest study, all instruction forms, take 2 MB.
-            InputKind::Manifest | InputKind::Journal => 64 << 20,
-            InputKind::Results | InputKind::Evidence | InputKind::Code | InputKind::Contents => MOST_FILE_BYTES,
+            InputKind::Manifest => 64 << 20,
+            // A pass over all instruction forms takes 100 MB.
+            InputKind::Journal | InputKind::Results | InputKind::Evidence | InputKind::Code | InputKind::Contents => {
+                MOST_FILE_BYTES
+            }
         }
     }
 }

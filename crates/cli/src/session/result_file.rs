@@ -30,6 +30,8 @@ pub struct ResultFile {
     /// Bytes of a first line that was written before any result.
     head: u64,
     journal: Option<File>,
+    /// Bytes in the journal.
+    journal_length: u64,
     /// The command that writes the file.
     command: &'static str,
     /// Identifies the study in the journal.
@@ -136,6 +138,7 @@ impl ResultFile {
             created: create,
             head: 0,
             journal: None,
+            journal_length: 0,
             command,
             session: Value::Null,
             announced: false,
@@ -188,7 +191,8 @@ impl ResultFile {
         Ok(())
     }
 
-    /// Saves a part of an incomplete line to the journal.
+    /// Saves a part of an incomplete line to the journal, unless the journal would grow longer than
+    /// [`ResultFile::read_journal`] reads. After an interruption, what it lacks is measured again.
     pub fn append_part(&mut self, part: &str) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
@@ -196,8 +200,13 @@ impl ResultFile {
             let file = File::create_new(self.journal_path()).map_err(|error| self.write_failure(&error))?;
             bytes = to_json_line(&JournalHead::new(self.session.clone()));
             self.journal = Some(file);
+            self.journal_length = 0;
         }
         bytes.extend(format!("{part}\n").into_bytes());
+        if self.journal_length + bytes.len() as u64 > InputKind::Journal.most_bytes() {
+            return Ok(());
+        }
+        self.journal_length += bytes.len() as u64;
         let written = self.journal.as_mut().map_or(Ok(()), |journal| journal.write_all(&bytes));
         written.map_err(|error| self.write_failure(&error))
     }
@@ -222,7 +231,7 @@ impl ResultFile {
             return Ok(Vec::new());
         }
         journal.set_len(whole as u64).map_err(|error| self.write_failure(&error))?;
-        self.journal = Some(journal);
+        (self.journal, self.journal_length) = (Some(journal), whole as u64);
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
@@ -365,6 +374,20 @@ mod tests {
         let journal = file.journal_path();
         file.remove_journal().unwrap();
         assert!(!journal.exists());
+        file.remove_journal().unwrap();
+    }
+
+    #[test]
+    fn a_journal_stays_short_enough_to_be_read_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = created(&folder.path().join("a.jsonl")).unwrap();
+        file.append_part("1").unwrap();
+        let length = file.journal_path().metadata().unwrap().len();
+        file.journal_length = InputKind::Journal.most_bytes() - 2;
+        file.append_part("2").unwrap();
+        assert_eq!(file.journal_path().metadata().unwrap().len(), length + 2, "it fits");
+        file.append_part("3").unwrap();
+        assert_eq!(file.journal_path().metadata().unwrap().len(), length + 2, "it does not fit");
         file.remove_journal().unwrap();
     }
 
