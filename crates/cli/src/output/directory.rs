@@ -3,6 +3,11 @@
 use std::io;
 use std::path::Path;
 
+/// Bytes that are free on the disk of a directory, if the system reports them.
+pub fn read_free_bytes(directory: &Path) -> Option<u64> {
+    rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail * disk.f_frsize)
+}
+
 /// Creates a directory if it is missing. Its parent must exist, so that a misspelt path doesn't
 /// create a whole tree.
 pub fn make_directory(directory: &Path) -> io::Result<()> {

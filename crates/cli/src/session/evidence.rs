@@ -2,7 +2,7 @@
 
 use crate::args::CommonArgs;
 use crate::output::Failure;
-use crate::output::directory::make_directory;
+use crate::output::directory::{make_directory, read_free_bytes};
 use cyclescope::machine::Machine;
 use cyclescope::result::container::{EvidenceOrigin, EvidenceRecorder, remove_unfinished};
 use std::cell::Cell;
@@ -37,9 +37,8 @@ const SPARE_BYTES: u64 = 64 << 20;
 impl<'a> EvidenceDirectory<'a> {
     /// Fails if little disk space is left. Space that the system doesn't report counts as enough.
     pub fn require_space(&self) -> io::Result<()> {
-        let free = rustix::fs::statvfs(self.directory).map(|disk| disk.f_bavail * disk.f_frsize);
-        match free {
-            Ok(free) if free < SPARE_BYTES => {
+        match read_free_bytes(self.directory) {
+            Some(free) if free < SPARE_BYTES => {
                 let left = format!("only {} MB are left on the disk", free >> 20);
                 Err(io::Error::new(io::ErrorKind::StorageFull, left))
             }

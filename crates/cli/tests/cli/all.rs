@@ -2,8 +2,11 @@
 
 use super::support::{Running, answer, cyclescope, folder, gone, within};
 use serde_json::{Value, json};
+use std::ffi::CString;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 /// Makes a directory in which these steps are left out.
 fn begin(directory: &Path, left_out: &[&str]) {
@@ -65,13 +68,48 @@ fn an_interrupt_ends_the_step_and_keeps_its_results() {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).ok()?;
         children.split_whitespace().next()?.parse::<i32>().ok()
     });
-    let (status, _) = running.signal(libc::SIGINT);
+    let second = answer(&mut cyclescope(&["all", directory.to_str().expect("text"), "--quick"]));
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert!(second.stderr.contains("another cyclescope is writing to") && second.stderr.contains("help: wait"));
+    let (status, errors) = running.signal(libc::SIGINT);
     assert_eq!(status.code(), Some(130), "{status:?}");
+    assert!(errors.contains("repeat the same command to continue"), "{errors}");
     gone(child);
     let kept = std::fs::read_to_string(&file).expect("a file");
     assert!(kept.ends_with('\n') && kept.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
     let ledger = std::fs::read_to_string(directory.join("all.json")).expect("a file");
     assert!(!ledger.contains("\"uarch\""), "{ledger}");
+}
+
+#[test]
+fn a_full_disk_ends_it_with_a_remedy() {
+    let folder = folder();
+    let place = CString::new(folder.path().to_str().expect("text")).expect("no NUL");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    command.arg("all").arg(folder.path().join("results")).arg("--quick");
+    // Room for the ledger, and not for the report of doctor.
+    let small = move || {
+        let (kind, size) = (c"tmpfs".as_ptr(), c"size=16k".as_ptr());
+        // SAFETY: the strings outlive the calls, which change only the new process.
+        let mounted = unsafe {
+            libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) == 0
+                && libc::mount(c"none".as_ptr(), place.as_ptr(), kind, 0, size.cast()) == 0
+        };
+        if mounted { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(small) };
+    let Ok(output) = command.output() else {
+        cyclescope_skipped::report_skipped(format_args!("this system lets no user mount anything"));
+        return;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("doctor failed, and the disk of ") && errors.contains("repeat the same command"),
+        "{errors}"
+    );
+    assert!(!errors.contains("the other commands go on"), "{errors}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::args::{AllArgs, CommonArgs};
 use crate::output::directory::make_directory;
 use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
+use crate::process::interrupt;
 use crate::studies::report::write_report;
 use cyclescope::record::exit;
 use measuring_step::STEPS;
@@ -35,6 +36,7 @@ pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Resu
         Failure::usage(format!("can't use {}: {error}", args.dir.display()), Some(remedy))
     })?;
     let mut ledger = StepLedger::open(&args.dir, common)?;
+    interrupt::set_interrupt_text(Some("interrupted; repeat the same command to continue".to_string()));
     for step in STEPS {
         if ledger.is_done(step.name) {
             continue;
@@ -42,6 +44,7 @@ pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Resu
         let outcome = run_step(step, common, &args.dir)?;
         ledger.record(outcome)?;
     }
+    interrupt::set_interrupt_text(None);
     write_page(&args.dir, &ledger)?;
     if let Some(pack) = &args.pack {
         archive::write_archive(pack, &args.dir, &ledger)?;

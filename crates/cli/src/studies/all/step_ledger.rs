@@ -6,7 +6,10 @@ use crate::output::Failure;
 use crate::output::table_file::write_whole_file;
 use cyclescope::input::{self, InputKind};
 use cyclescope::record::SCHEMA;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// The name of the file.
@@ -50,6 +53,8 @@ pub struct StepOutcome {
 pub struct StepLedger {
     path: PathBuf,
     content: LedgerContent,
+    /// The locked directory, if its file system has locks.
+    _lock: Option<OwnedFd>,
 }
 
 /// The file's content.
@@ -63,8 +68,10 @@ struct LedgerContent {
 }
 
 impl StepLedger {
-    /// Opens the ledger of a directory. A directory without one must be empty.
+    /// Opens the ledger of a directory, which no other `all` may use until this one ends. A directory
+    /// without a ledger must be empty.
     pub fn open(directory: &Path, common: &CommonArgs) -> Result<StepLedger, Failure> {
+        let lock = lock_directory(directory)?;
         let path = directory.join(FILE_NAME);
         let new = LedgerContent {
             schema: SCHEMA.to_string(),
@@ -80,7 +87,7 @@ impl StepLedger {
                 let text = format!("{} has files, and none of them is {FILE_NAME}", directory.display());
                 return Err(Failure::usage(text, Some("name a new or empty directory, or one that `all` wrote")));
             }
-            let ledger = StepLedger { path, content: new };
+            let ledger = StepLedger { path, content: new, _lock: lock };
             ledger.write()?;
             return Ok(ledger);
         }
@@ -98,7 +105,7 @@ impl StepLedger {
             let remedy = format!("continue with cyclescope all{quick}{cpu}, or name a new directory");
             return Err(Failure::usage(text, Some(&remedy)));
         }
-        Ok(StepLedger { path, content })
+        Ok(StepLedger { path, content, _lock: lock })
     }
 
     /// Whether a step is done, or can't be done here.
@@ -131,5 +138,22 @@ impl StepLedger {
             let remedy = "free some space, and make the directory writable; then repeat the command";
             Failure::from_writing(format!("can't write {}", self.path.display()), &error, remedy)
         })
+    }
+}
+
+/// Locks a directory until the descriptor is closed.
+fn lock_directory(directory: &Path) -> Result<Option<OwnedFd>, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty()).map_err(std::io::Error::from);
+    let opened =
+        opened.map_err(|error| Failure::from_system(format!("opening {} failed", directory.display()), &error))?;
+    match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::WOULDBLOCK) => {
+            let text = format!("another cyclescope is writing to {}", directory.display());
+            Err(Failure::usage(text, Some("wait until it ends, or name another directory")))
+        }
+        // The file system has no locks, so that another run can't be noticed.
+        Err(_) => Ok(None),
     }
 }

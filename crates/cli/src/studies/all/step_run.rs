@@ -3,6 +3,7 @@
 use super::measuring_step::MeasuringStep;
 use super::step_ledger::{StepOutcome, StepState};
 use crate::args::CommonArgs;
+use crate::output::directory::read_free_bytes;
 use crate::output::{Failure, print_warning};
 use crate::process::child_start::start_child;
 use crate::process::child_watch::{ChildEvent, ChildWatch, stopped_failure};
@@ -11,6 +12,7 @@ use crate::process::interrupt::{HeldSignals, ProcessGroup};
 use cyclescope::input::{self, InputKind};
 use cyclescope::record::exit;
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Longest run of a step.
 const STEP_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// A disk with less room counts as full if a command failed: the others would measure and then fail.
+const SPACE_LEAST: u64 = 1 << 20;
 
 /// Runs a step. An error is one of the files; how the command ended is in the outcome.
 pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> Result<StepOutcome, Failure> {
@@ -31,11 +35,15 @@ pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> 
             "free some space, and repeat the command",
         )
     };
-    let output = std::fs::File::create(&printed).map_err(|error| failed(&error))?;
     let mut command = build_command(step, common, &file)?;
+    // A command that writes its file prints the same lines, of which only an error matters.
+    let output = match step.resumes {
+        true => Stdio::piped(),
+        false => std::fs::File::create(&printed).map_err(|error| failed(&error))?.into(),
+    };
     command.stdin(Stdio::null()).stdout(output);
     let begun = Instant::now();
-    let status = run_to_end(&mut command, step.name)?;
+    let (status, last_line) = run_to_end(&mut command, step.name)?;
     let code = status.code();
     let mut outcome = StepOutcome {
         name: step.name.to_string(),
@@ -47,20 +55,30 @@ pub fn run_step(step: &MeasuringStep, common: &CommonArgs, directory: &Path) -> 
     };
     // Too noisy a figure is a result, and says so.
     let is_done = matches!(code, Some(code) if [exit::DONE, exit::FELL_SHORT].map(i32::from).contains(&code));
-    if is_done && !step.resumes {
-        std::fs::rename(&printed, &file).map_err(|error| failed(&error))?;
+    if is_done {
+        if !step.resumes {
+            std::fs::rename(&printed, &file).map_err(|error| failed(&error))?;
+        }
         return Ok(outcome);
     }
-    if !is_done {
-        outcome.state = if code == Some(exit::UNAVAILABLE.into()) { StepState::LeftOut } else { StepState::Failed };
-        outcome.why = Some(read_reason(&printed).unwrap_or_else(|| format!("{} ended with {status}", step.name)));
-        // A file to resume stays, and the archive has what it holds.
-        outcome.file = outcome.file.filter(|_| step.resumes && file.exists());
-        if outcome.state == StepState::Failed {
-            print_warning(&format!("{} failed; the other commands go on", step.name));
-        }
+    let last_line = if step.resumes { last_line } else { read_last_line(&printed) };
+    outcome.state = if code == Some(exit::UNAVAILABLE.into()) { StepState::LeftOut } else { StepState::Failed };
+    let reason = last_line.as_deref().and_then(read_reason);
+    outcome.why = Some(reason.unwrap_or_else(|| format!("{} ended with {status}", step.name)));
+    // A file to resume stays, and the archive has what it holds.
+    outcome.file = outcome.file.filter(|_| step.resumes && file.exists());
+    // Before what the command printed is removed.
+    let is_full = read_free_bytes(directory).is_some_and(|free| free < SPACE_LEAST);
+    if !step.resumes {
+        std::fs::remove_file(&printed).map_err(|error| failed(&error))?;
     }
-    std::fs::remove_file(&printed).map_err(|error| failed(&error))?;
+    if outcome.state == StepState::Failed && is_full {
+        let text = format!("{} failed, and the disk of {} is full", step.name, directory.display());
+        return Err(Failure::internal(text).with_remedy("free some space, and repeat the same command to continue"));
+    }
+    if outcome.state == StepState::Failed {
+        print_warning(&format!("{} failed; the other commands go on", step.name));
+    }
     Ok(outcome)
 }
 
@@ -92,9 +110,9 @@ fn build_command(step: &MeasuringStep, common: &CommonArgs, file: &Path) -> Resu
     Ok(command)
 }
 
-/// Runs a command until it ends. A signal that ends this program ends the command first, which then
-/// completes its file.
-fn run_to_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> {
+/// Runs a command until it ends, and returns the last line that it printed to a pipe. A signal that
+/// ends this program ends the command first, which then completes its file.
+fn run_to_end(command: &mut Command, name: &str) -> Result<(ExitStatus, Option<Vec<u8>>), Failure> {
     let held = HeldSignals::new();
     let (parent, released) = (std::process::id(), held.unblock_in_child());
     // SAFETY: the closure only does what is allowed between fork and exec.
@@ -111,6 +129,7 @@ fn run_to_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> 
         child.map_err(|error| external_tool::start_failure(&error, &format!("the command {name}"), remedy))?;
     let group = ProcessGroup::from_forked_leader(child.id() as i32);
     drop(held);
+    let printed = child.stdout.take().map(|stdout| std::thread::spawn(move || keep_last_line(stdout)));
     let mut watch = ChildWatch::new(child.id() as i32);
     let event = watch.wait(Some(Instant::now() + STEP_LIMIT), &[]);
     // The child isn't reaped yet, so no other process can have its process group number.
@@ -122,15 +141,23 @@ fn run_to_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> 
     let system = |error: std::io::Error| Failure::from_system(format!("waiting for {name} failed"), &error);
     match event.map_err(system)? {
         ChildEvent::Stopped(state) => Err(stopped_failure(name, state)),
-        _ => status.map_err(system),
+        _ => Ok((status.map_err(system)?, printed.and_then(|printed| printed.join().ok().flatten()))),
     }
 }
 
+/// Reads to the end.
+fn keep_last_line(printed: impl Read) -> Option<Vec<u8>> {
+    BufReader::new(printed).split(b'\n').map_while(Result::ok).last()
+}
+
+/// The last line of a file.
+fn read_last_line(printed: &Path) -> Option<Vec<u8>> {
+    keep_last_line(&input::read_input(printed, InputKind::Results).ok()?[..])
+}
+
 /// The reason in the error line that a command printed last.
-fn read_reason(printed: &Path) -> Option<String> {
-    let bytes = input::read_input(printed, InputKind::Results).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let line: Value = serde_json::from_str(text.lines().last()?).ok()?;
+fn read_reason(line: &[u8]) -> Option<String> {
+    let line: Value = serde_json::from_slice(line).ok()?;
     let is_error = line["kind"] == "error";
     let part = |name: &str| line[name].as_str().filter(|_| is_error);
     let remedy = part("remedy").map_or(String::new(), |remedy| format!(" ({remedy})"));
