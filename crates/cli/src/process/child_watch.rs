@@ -67,20 +67,22 @@ impl ChildWatch {
     }
 
     /// Whether the child has ended.
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> io::Result<bool> {
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: the structure outlives the call, which fills it if the child has ended.
         unsafe {
-            let failed = libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), options) != 0;
-            failed || info.assume_init().si_pid() != 0
+            match libc::waitid(libc::P_PID, self.pid as libc::id_t, info.as_mut_ptr(), options) {
+                0 => Ok(info.assume_init().si_pid() != 0),
+                _ => Err(io::Error::last_os_error()),
+            }
         }
     }
 
     /// Waits until the child ends, one of these descriptors is ready, or the time is over.
     pub fn wait(&mut self, until: Option<Instant>, others: &[BorrowedFd]) -> io::Result<ChildEvent> {
         loop {
-            if self.has_ended() {
+            if self.has_ended()? {
                 return Ok(ChildEvent::Ended);
             }
             let interval = if self.end.is_some() { CHECK_INTERVAL } else { POLL_INTERVAL };
@@ -99,7 +101,7 @@ impl ChildWatch {
             }
             let others = ready.len() - usize::from(self.end.is_some());
             if ready[..others].iter().any(|other| !other.revents().is_empty()) {
-                return Ok(if self.has_ended() { ChildEvent::Ended } else { ChildEvent::Ready });
+                return Ok(if self.has_ended()? { ChildEvent::Ended } else { ChildEvent::Ready });
             }
             if self.checked.elapsed() >= CHECK_INTERVAL {
                 self.checked = Instant::now();
@@ -110,14 +112,15 @@ impl ChildWatch {
         }
     }
 
-    /// Waits for a child that was killed. It is not reaped.
+    /// Waits for a child that was killed. It is not reaped. If the system refuses to tell, it counts
+    /// as ended.
     ///
     /// # Errors
     ///
     /// If the kernel does not end it.
     pub fn wait_for_killed(&mut self) -> io::Result<()> {
         let until = Instant::now() + END_TIMEOUT;
-        while !self.has_ended() {
+        while matches!(self.has_ended(), Ok(false)) {
             if Instant::now() >= until {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "it was killed and does not end"));
             }

@@ -17,6 +17,7 @@ use cyclescope::executor::draw_secret;
 use cyclescope::executor::user::signal_name;
 use cyclescope::process_state::ProcessState;
 use cyclescope::record::{ErrorRecord, exit};
+use rustix::time::{ClockId, DynamicClockId};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -128,7 +129,7 @@ pub fn run_isolated<Loaded>(
                 ChildMessage::Stopped(state) => Err(stopped_failure("the library's process", state)),
                 ChildMessage::Refused(errno) => {
                     let doing = "hearing from the library's process";
-                    Err(RunError::from_system_call(doing, "recvfrom or poll", errno).into())
+                    Err(RunError::from_system_call(doing, "recvfrom, poll or waitid", errno).into())
                 }
                 ChildMessage::Late => Err(library_failure(
                     "hang",
@@ -237,7 +238,9 @@ const FILE_BYTES_MOST: u64 = 256 << 20;
 impl LoadingLimits {
     /// Limits CPU time from now on to this length, and memory and file sizes.
     fn new(cpu: Duration) -> LoadingLimits {
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).tv_sec as u64;
+        // A process that was just forked has used none.
+        let used = rustix::time::clock_gettime_dynamic(DynamicClockId::Known(ClockId::ProcessCPUTime));
+        let used = used.map_or(0, |used| used.tv_sec as u64);
         let most = [
             (libc::RLIMIT_CPU, used + cpu.as_secs() + 1),
             (libc::RLIMIT_DATA, MEMORY_BYTES_MOST),
