@@ -35,6 +35,7 @@ use cyclescope_core::machine::tsc::TscFacts;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
+use cyclescope_events::detect_counters;
 use cyclescope_exec::{Capabilities, CodeProtection, Executor};
 use cyclescope_measure::rounds::RulerRounds;
 use serde::{Deserialize, Serialize};
@@ -143,7 +144,7 @@ pub fn examine(machine: &Machine, means: ExaminationInputs) -> Diagnosis {
     let started = ExaminationTimer::start(machine);
     let runnable = count_runnable(&machine.files, cpu);
     let before = NoiseCounts::read(&machine.files, cpu);
-    let counters = CounterFacts::detect(&machine.features, &machine.files);
+    let counters = detect_counters(machine);
     let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
     let tsc = match machine.tsc.require() {
         Err(refused) => Fact::unknown(refused.why),

@@ -4,10 +4,10 @@
 //! ever an estimate from a share of the time.
 
 use super::event_code::{EventCode, MOST_TOGETHER};
-use super::event_refusal::EventRefusal;
+use super::event_page::EventPage;
+use super::event_refusal::{EventRefusal, OpenAttempt};
 use cyclescope_core::machine::Machine;
 use perf_event_open_sys as sys;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use sys::bindings as abi;
 
@@ -101,23 +101,12 @@ impl EventGroup {
     /// Whether user mode can read all events with RDPMC: the kernel allows it, and each event is on a
     /// hardware counter.
     pub fn allows_rdpmc(&self) -> bool {
-        self.events.iter().all(|event| {
-            let bytes = rustix::param::page_size();
-            // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
-            let Ok(page) = (unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, event, 0) })
-            else {
-                return false;
-            };
-            // SAFETY: the page begins with this structure. The capability bits are one view of a
-            // union of plain integers. No reference is left when it is unmapped.
-            unsafe {
-                let seen = page.cast::<abi::perf_event_mmap_page>();
-                let allowed = (*seen).__bindgen_anon_1.__bindgen_anon_1.cap_user_rdpmc() == 1;
-                let on_counter = std::ptr::addr_of!((*seen).index).read_volatile() != 0;
-                let _ = munmap(page, bytes);
-                allowed && on_counter
-            }
-        })
+        self.read_pages().all(|page| page.is_some_and(|page| page.allows_rdpmc && page.is_on_counter))
+    }
+
+    /// The page of each event; `None` where it can't be mapped.
+    pub(crate) fn read_pages(&self) -> impl Iterator<Item = Option<EventPage>> {
+        self.events.iter().map(EventPage::read)
     }
 }
 
@@ -127,16 +116,15 @@ fn open_group(codes: &[EventCode], target: CountedTarget, machine: &Machine) -> 
         CountedTarget::ThisThread => (0, -1),
         CountedTarget::Cpu(cpu) => (-1, cpu as i32),
     };
+    let counts_all = target != CountedTarget::ThisThread;
+    let attempt = |code: EventCode, is_further: bool| OpenAttempt { code, is_further, counts_all };
     for code in codes {
         let leader = events.first().map_or(-1, AsRawFd::as_raw_fd);
         let mut attributes = code.attributes(events.is_empty());
         // SAFETY: the attributes are a complete structure that the call only reads.
         let fd = unsafe { sys::perf_event_open(&mut attributes, pid, cpu, leader, abi::PERF_FLAG_FD_CLOEXEC.into()) };
         if fd < 0 {
-            return Err(match (last_errno(), target) {
-                (libc::EACCES | libc::EPERM, CountedTarget::Cpu(_)) => EventRefusal::from_forbidden_cpu(machine),
-                (errno, _) => EventRefusal::from_errno(errno, code.is_software(), !events.is_empty(), machine),
-            });
+            return Err(EventRefusal::from_errno(last_errno(), attempt(*code, !events.is_empty()), machine));
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
         events.push(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -144,7 +132,7 @@ fn open_group(codes: &[EventCode], target: CountedTarget, machine: &Machine) -> 
     if let Some(leader) = events.first() {
         // SAFETY: the call starts the group and touches no memory.
         if unsafe { sys::ioctls::ENABLE(leader.as_raw_fd(), 0) } < 0 {
-            return Err(EventRefusal::from_errno(last_errno(), codes[0].is_software(), false, machine));
+            return Err(EventRefusal::from_errno(last_errno(), attempt(codes[0], false), machine));
         }
     }
     Ok(EventGroup { events })

@@ -1,5 +1,6 @@
 //! Why an event can't be counted, and what helps.
 
+use super::event_code::EventCode;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ pub enum RefusalCause {
     HiddenByHypervisor,
     /// The system forbids it.
     ParanoidLevel,
+    /// The kernel counts it, but user mode may not read it with RDPMC.
+    RdpmcOff,
     /// More events than counters.
     TooManyEvents,
     /// No event has this name.
@@ -26,6 +29,47 @@ pub enum RefusalCause {
     ReservedByAnother,
     /// Any other error of the kernel.
     KernelError,
+}
+
+impl RefusalCause {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusalCause::NoPmu => "no_pmu",
+            RefusalCause::HiddenByHypervisor => "hidden_by_hypervisor",
+            RefusalCause::ParanoidLevel => "paranoid_level",
+            RefusalCause::RdpmcOff => "rdpmc_off",
+            RefusalCause::TooManyEvents => "too_many_events",
+            RefusalCause::UnknownName => "unknown_name",
+            RefusalCause::NotOnThisCore => "not_on_this_core",
+            RefusalCause::NotInThisMode => "not_in_this_mode",
+            RefusalCause::ReservedByAnother => "reserved_by_another",
+            RefusalCause::KernelError => "kernel_error",
+        }
+    }
+}
+
+/// A call of perf_event_open(2) that failed.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenAttempt {
+    /// The event.
+    pub code: EventCode,
+    /// Whether other events count at the same time.
+    pub is_further: bool,
+    /// Whether it was to count all programs of a CPU.
+    pub counts_all: bool,
+}
+
+impl OpenAttempt {
+    /// The highest `kernel.perf_event_paranoid` that allows it (Linux, sysctl/kernel.rst). Above 2,
+    /// some distributions forbid ordinary users every use.
+    fn highest_level(self) -> i32 {
+        match (self.counts_all, self.code.kernel) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        }
+    }
 }
 
 /// An event that can't be counted.
@@ -52,19 +96,6 @@ impl EventRefusal {
         EventRefusal { event: name.to_string(), ..self }
     }
 
-    /// The refusal to count all programs on a CPU, which takes more rights than counting one's own.
-    pub(crate) fn from_forbidden_cpu(machine: &Machine) -> EventRefusal {
-        let level = machine.files.read_number::<i32>("/proc/sys/kernel/perf_event_paranoid");
-        match level.known() {
-            Some(level) if *level > 0 => {
-                let why = format!("kernel.perf_event_paranoid is {level}, so only root counts all programs of a CPU");
-                let remedy = "run it as root, or: sudo sysctl kernel.perf_event_paranoid=0";
-                EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
-            }
-            _ => explain_forbidden(machine),
-        }
-    }
-
     /// The refusal of an event whose counter something else holds.
     pub fn from_lost_counter() -> EventRefusal {
         let why = "something else holds the counters";
@@ -79,31 +110,28 @@ impl EventRefusal {
         EventRefusal::new(RefusalCause::NotInThisMode, why, "use --executor user")
     }
 
-    /// Explains an error number of perf_event_open(2), or of the kernel module. `several`: other events count at the same
-    /// time.
-    pub fn from_errno(errno: i32, is_software: bool, several: bool, machine: &Machine) -> EventRefusal {
+    /// Explains an error number of perf_event_open(2), or of the kernel module.
+    pub fn from_errno(errno: i32, attempt: OpenAttempt, machine: &Machine) -> EventRefusal {
         use RefusalCause::*;
         let has_pmu = ["cpu", "cpu_core"]
             .iter()
             .any(|unit| machine.files.path(&format!("/sys/bus/event_source/devices/{unit}")).exists());
         match errno {
-            libc::EINVAL | libc::ENOSPC if several => {
+            libc::EINVAL | libc::ENOSPC if attempt.is_further => {
                 EventRefusal::new(TooManyEvents, "there are more events than counters", "name fewer events")
             }
-            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if is_software => {
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if attempt.code.is_software() => {
                 EventRefusal::new(NotOnThisCore, "the kernel has no such event", "see `cyclescope counters list`")
             }
             libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if !has_pmu => match &machine.hypervisor {
                 Some(hypervisor) => {
                     let why = format!("the hypervisor, {}, hides the counters from this machine", hypervisor.name);
-                    let remedy = "turn on the virtual PMU (QEMU: -cpu host,pmu=on; clouds: a metal instance), or count \
-                                  an event of the kernel, such as page-faults";
+                    let remedy = "turn on the virtual PMU (QEMU: -cpu host,pmu=on; clouds: a metal instance)";
                     EventRefusal::new(HiddenByHypervisor, why, remedy)
                 }
                 None => {
                     let why = "the kernel found no performance monitoring unit";
-                    let remedy = "start a kernel with perf events for this processor, or count an event of the kernel, \
-                                  such as page-faults";
+                    let remedy = "start a kernel with perf events for this processor";
                     EventRefusal::new(NoPmu, why, remedy)
                 }
             },
@@ -111,7 +139,7 @@ impl EventRefusal {
                 let remedy = "see `cyclescope counters list --all` for the events of this core";
                 EventRefusal::new(NotOnThisCore, "this core has no such event", remedy)
             }
-            libc::EACCES | libc::EPERM => explain_forbidden(machine),
+            libc::EACCES | libc::EPERM => explain_forbidden(attempt, machine),
             libc::EBUSY => EventRefusal::from_lost_counter(),
             libc::ENOSYS => {
                 let remedy = "start a kernel with CONFIG_PERF_EVENTS";
@@ -128,12 +156,12 @@ impl EventRefusal {
     }
 }
 
-fn explain_forbidden(machine: &Machine) -> EventRefusal {
+fn explain_forbidden(attempt: OpenAttempt, machine: &Machine) -> EventRefusal {
     let level = machine.files.read_number::<i32>("/proc/sys/kernel/perf_event_paranoid");
     match level.known() {
-        Some(level) if *level > 1 => {
+        Some(level) if *level > attempt.highest_level() => {
             let why = format!("kernel.perf_event_paranoid is {level}");
-            let remedy = "sudo sysctl kernel.perf_event_paranoid=1";
+            let remedy = format!("run it as root, or: sudo sysctl kernel.perf_event_paranoid={}", attempt.highest_level().min(1));
             EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
         }
         _ => {
@@ -158,8 +186,9 @@ mod tests {
     use cyclescope_core::machine::fact::SystemFiles;
     use cyclescope_core::machine::processor::Hypervisor;
 
-    fn cause(errno: i32, several: bool, machine: &Machine) -> (RefusalCause, String) {
-        let EventRefusal { cause, remedy, .. } = EventRefusal::from_errno(errno, false, several, machine);
+    fn cause(errno: i32, is_further: bool, machine: &Machine) -> (RefusalCause, String) {
+        let attempt = OpenAttempt { code: EventCode::core_cycles(), is_further, counts_all: false };
+        let EventRefusal { cause, remedy, .. } = EventRefusal::from_errno(errno, attempt, machine);
         assert!(!remedy.is_empty());
         (cause, remedy)
     }
@@ -179,6 +208,41 @@ mod tests {
     }
 
     #[test]
+    fn a_level_forbids_what_the_kernel_says() {
+        let explain = |level: &str, code: EventCode, counts_all: bool| {
+            let (_root, machine) = machine_with(&[("proc/sys/kernel/perf_event_paranoid", level)], true);
+            let attempt = OpenAttempt { code, is_further: false, counts_all };
+            EventRefusal::from_errno(libc::EACCES, attempt, &machine)
+        };
+        let user = EventCode::core_cycles();
+        // Level 2 allows events of user code, so that something else forbids them.
+        assert!(explain("2", user, false).why.contains("seccomp"));
+        assert!(explain("2", user.with_scope(true, true), false).why.contains("paranoid is 2"));
+        assert!(explain("1", user.with_scope(true, true), false).why.contains("seccomp"));
+        let all = explain("1", user, true);
+        assert!(all.why.contains("paranoid is 1") && all.remedy.ends_with("paranoid=0"), "{all:?}");
+    }
+
+    #[test]
+    fn causes_have_their_names_of_json() {
+        use RefusalCause::*;
+        for cause in [
+            NoPmu,
+            HiddenByHypervisor,
+            ParanoidLevel,
+            RdpmcOff,
+            TooManyEvents,
+            UnknownName,
+            NotOnThisCore,
+            NotInThisMode,
+            ReservedByAnother,
+            KernelError,
+        ] {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+        }
+    }
+
+    #[test]
     fn each_cause_of_a_refusal_is_told_apart() {
         let (_root, bare) = machine_with(&[], false);
         let (_root, hidden) = machine_with(&[], true);
@@ -195,7 +259,8 @@ mod tests {
         assert_eq!((cause_of_filter, remedy.contains("seccomp")), (RefusalCause::ParanoidLevel, true));
         assert_eq!(cause(libc::EBUSY, false, &with_pmu).0, RefusalCause::ReservedByAnother);
         // Counting all programs takes another level than counting one's own.
-        let of_cpu = EventRefusal::from_forbidden_cpu(&with_pmu);
+        let attempt = OpenAttempt { code: EventCode::core_cycles(), is_further: false, counts_all: true };
+        let of_cpu = EventRefusal::from_errno(libc::EACCES, attempt, &with_pmu);
         assert_eq!((of_cpu.cause, of_cpu.remedy.contains("=0")), (RefusalCause::ParanoidLevel, true));
         assert_eq!(EventRefusal::from_mode("kernel").cause, RefusalCause::NotInThisMode);
     }

@@ -6,18 +6,21 @@
 
 #![warn(unreachable_pub)]
 
+mod counter_facts;
 mod event_catalog;
 mod event_code;
 mod event_field;
 mod event_group;
 mod event_list;
+mod event_page;
 mod event_refusal;
 mod event_table;
 mod generic_events;
 
+pub use counter_facts::{detect_counters, require_rdpmc};
 pub use event_catalog::{CatalogEntry, EventCatalog};
 pub use event_code::{EventCode, MOST_TOGETHER, NamedEvent};
 pub use event_group::{EventGroup, count_fitting};
 pub use event_list::{CounterColumn, CounterRequest};
-pub use event_refusal::{EventRefusal, RefusalCause};
+pub use event_refusal::{EventRefusal, OpenAttempt, RefusalCause};
 pub use event_table::{EventTable, TableError};

@@ -8,9 +8,9 @@
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::counters::require_rdpmc;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::unit::Unit;
+use cyclescope_events::require_rdpmc;
 use serde::{Deserialize, Serialize};
 
 /// The privilege level that code runs at.
@@ -129,7 +129,7 @@ impl Capabilities {
             machine.tsc.require()?;
         }
         if clock.reads_counter() && self.cycle_counter == CounterAvailability::AskSystem {
-            require_rdpmc(&machine.features, &machine.files)?;
+            require_rdpmc(machine).map_err(|refusal| unavailable(&refusal.why, &refusal.remedy))?;
         }
         machine
             .features

@@ -177,7 +177,7 @@ impl CpuFeatures {
     }
 
     /// Why the feature cannot be used; `None` if it can.
-    pub(crate) fn why_not(&self, feature: CpuidFeature) -> Option<&'static str> {
+    pub fn why_not(&self, feature: CpuidFeature) -> Option<&'static str> {
         self.support[feature as usize].err()
     }
 

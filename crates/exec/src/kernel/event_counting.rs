@@ -9,7 +9,7 @@ use crate::isolated_call::{divide_count, isolate_call};
 use crate::{Batch, Layout, Sample};
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
-use cyclescope_events::{EventCode, EventRefusal, MOST_TOGETHER, RefusalCause};
+use cyclescope_events::{EventCode, EventRefusal, OpenAttempt, MOST_TOGETHER, RefusalCause};
 
 /// How often a call runs again whose slices were all interrupted.
 const MOST_ATTEMPTS: usize = 8;
@@ -41,7 +41,10 @@ impl CountedCpu<'_> {
             EventRefusal::new(RefusalCause::NotInThisMode, error.to_string(), remedy)
         })?;
         match (tried, codes.first()) {
-            ((0, errno), Some(first)) => Err(EventRefusal::from_errno(errno, first.is_software(), false, self.machine)),
+            ((0, errno), Some(code)) => {
+                let attempt = OpenAttempt { code: *code, is_further: false, counts_all: false };
+                Err(EventRefusal::from_errno(errno, attempt, self.machine))
+            }
             ((fitting, _), _) => Ok(fitting),
         }
     }

@@ -40,8 +40,9 @@ pub(super) fn check_counters(evidence: &FindingEvidence) -> Option<MachineFindin
             MachineFinding::ok("counters", "core cycles can be counted and read with RDPMC")
         }
         Fact::Known(_) => {
-            MachineFinding::advice("counters", "core cycles can be counted, but RDPMC is off in user mode")
-                .with_remedy("echo 1 | sudo tee /sys/bus/event_source/devices/cpu*/rdpmc")
+            let finding =
+                MachineFinding::advice("counters", "core cycles can be counted, but RDPMC is off in user mode");
+            MachineFinding { remedy: counters.remedy.clone(), ..finding }
         }
         Fact::Unknown(why) => {
             let finding = MachineFinding::advice(
