@@ -12,44 +12,16 @@ use super::estimate::LayoutData;
 use super::measurement_session::MeasurementSession;
 use super::plan::Plan;
 use super::question::CostQuestion;
+use super::schedule::Schedule;
+use crate::contrast::Contrast;
+use crate::ruler::LayoutSamples;
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{self, Interval};
-use cyclescope_events::{EventCode, EventRefusal, NamedEvent};
+use cyclescope_events::EventCode;
 use cyclescope_exec::Executor;
-use serde::{Deserialize, Serialize};
 
 /// Layouts of each pass.
-const LAYOUTS: usize = 8;
-
-/// Events that are counted at the same time, by their index in the request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EventPass(Vec<usize>);
-
-impl EventPass {
-    /// The indices.
-    pub fn events(&self) -> &[usize] {
-        &self.0
-    }
-}
-
-/// Distributes events to as few passes as an executor allows, found by trying. Events of the kernel
-/// come last, because they are read in another way.
-///
-/// # Errors
-///
-/// If the executor does not count one of them. The refusal has its name.
-pub fn plan_event_passes(executor: &dyn Executor, events: &[NamedEvent]) -> Result<Vec<EventPass>, EventRefusal> {
-    let mut waiting: Vec<usize> = (0..events.len()).collect();
-    waiting.sort_by_key(|event| events[*event].code.is_software());
-    let mut passes = Vec::new();
-    while let Some(first) = waiting.first() {
-        let codes: Vec<EventCode> = waiting.iter().map(|event| events[*event].code).collect();
-        let fitting = executor.count_fitting(&codes).map_err(|refusal| refusal.of_event(&events[*first].name))?;
-        passes.push(EventPass(waiting.drain(..fitting.clamp(1, codes.len())).collect()));
-    }
-    Ok(passes)
-}
+pub const COUNTED_LAYOUTS: usize = 8;
 
 /// Counts the events of one pass for a finished measurement. Returns a count per copy for each event,
 /// for each cost of the question.
@@ -68,16 +40,48 @@ pub fn count_events(
     let mut session = MeasurementSession::new(executor, question, plan, watch)?;
     let mut acquisition = Acquisition { layouts: Vec::new(), ..acquisition.clone() };
     let mut layouts: Vec<Vec<LayoutData>> = vec![Vec::new(); codes.len()];
-    for _ in 0..LAYOUTS {
+    for _ in 0..COUNTED_LAYOUTS {
         for (event, layout) in session.count_layout(&mut acquisition, codes)?.into_iter().enumerate() {
             layouts[event].push(layout);
         }
     }
     let count = |layouts: &Vec<LayoutData>, cost| {
         let counts: Vec<f64> = layouts.iter().map(|layout| layout.raw_cost(&acquisition.shape, cost)).collect();
-        statistics::t_interval(&counts, plan.confidence)
-            .unwrap_or_else(|| Interval::with_margin(statistics::mean(&counts), f64::INFINITY))
+        estimate_count(&counts, plan.confidence)
     };
     let costs = question.costs().iter();
     Ok(costs.map(|cost| layouts.iter().map(|layouts| count(layouts, cost)).collect()).collect())
+}
+
+/// Counts the events of one pass in the layouts of a schedule. `contrasts` gives the contrasts of the
+/// layout with a number, as many for each layout. Returns the count of each event for each of them.
+///
+/// # Errors
+///
+/// If the code fails, or the events lose their counters.
+pub fn count_contrasts(
+    executor: &mut dyn Executor,
+    schedule: &Schedule,
+    contrasts: &dyn Fn(usize) -> Vec<Contrast>,
+    confidence: f64,
+    codes: &[EventCode],
+) -> Result<Vec<Vec<Interval>>, RunError> {
+    let counted = schedule.count(executor, codes)?;
+    let means = |layouts: &Vec<LayoutSamples>| layouts.iter().map(LayoutSamples::mean_round).collect();
+    let means: Vec<Vec<Vec<f64>>> = counted.iter().map(means).collect();
+    let layouts = counted.first().map_or(0, Vec::len);
+    let by_layout: Vec<Vec<Contrast>> = (0..layouts).map(contrasts).collect();
+    let count = |contrast: usize, means: &[Vec<f64>]| {
+        let counts: Vec<f64> =
+            by_layout.iter().zip(means).map(|(contrasts, means)| contrasts[contrast].evaluate(means)).collect();
+        estimate_count(&counts, confidence)
+    };
+    let contrasts = 0..by_layout.first().map_or(0, Vec::len);
+    Ok(contrasts.map(|contrast| means.iter().map(|means| count(contrast, means)).collect()).collect())
+}
+
+/// The count of a layout, and how far layouts differ.
+fn estimate_count(layouts: &[f64], confidence: f64) -> Interval {
+    statistics::t_interval(layouts, confidence)
+        .unwrap_or_else(|| Interval::with_margin(statistics::mean(layouts), f64::INFINITY))
 }

@@ -14,6 +14,7 @@ pub mod contrast;
 mod cost_judgement;
 pub mod estimate;
 mod event_counts;
+mod event_plan;
 mod layouts;
 mod load_cost;
 mod measurement_progress;
@@ -34,7 +35,8 @@ pub mod study;
 mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
-pub use event_counts::{EventPass, count_events, plan_event_passes};
+pub use event_counts::{COUNTED_LAYOUTS, count_contrasts, count_events};
+pub use event_plan::{EventPass, EventPlan, plan_event_passes};
 pub use load_cost::{build_load_ruler, read_load_cost};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{COPIES_PRECISION, LengthenBy, Plan, Precision};

@@ -2,7 +2,6 @@
 
 #![warn(unreachable_pub)]
 
-mod event_columns;
 pub mod points;
 mod setup_advice;
 pub mod study;

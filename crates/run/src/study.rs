@@ -1,6 +1,5 @@
 //! The study of `run`: one snippet, or a function call minus an empty call.
 
-use super::event_columns::PlannedCounts;
 use super::setup_advice::{adapt_advice, adapt_advice_of_error};
 use super::subject::{SavedSubject, SubjectCosts};
 use super::variant_comparison::{further_caveats, rank_variants};
@@ -10,7 +9,7 @@ use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
-use cyclescope_events::CounterRequest;
+use cyclescope_events::{CounterRequest, EventCode};
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::CaveatKind;
@@ -20,8 +19,8 @@ use cyclescope_measure::result::record::{CallRecord, Quantity, RegionRecord, Run
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
-    Acquisition, CODE_MOST, CostFormula, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, require_room,
-    take_raw_readings,
+    Acquisition, CODE_MOST, CostFormula, CostQuestion, EventPlan, LengthenBy, MeasurementProgress, Plan, Precision,
+    count_events, require_room, take_raw_readings,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -392,8 +391,8 @@ impl RunStudy {
         for instances in question.snippets() {
             require_room(plan, &instances[0], executor.arena_len())?;
         }
-        let planned = self.plan.counters.as_ref();
-        let planned = planned.map(|request| PlannedCounts::plan(request, executor, answers)).transpose()?;
+        let events = self.plan.counters.as_ref();
+        let events = events.map(|request| EventPlan::new(request, executor, answers)).transpose()?;
         let headline = self.measure_headline(&question, executor, answers, follow)?;
         let HeadlineRuns { runs, plan, obstacle } = &headline;
         let facts = |run: usize| {
@@ -443,8 +442,10 @@ impl RunStudy {
                 record.caveats.extend(check_front_end(&record, snippets[0].outline(false).instructions));
             }
         }
-        if let Some(planned) = planned {
-            planned.count(executor, &question, plan, &runs[0], &mut record)?;
+        if let Some(events) = events {
+            let acquisition = &runs[0].measurement.acquisition;
+            let mut count_pass = |codes: &[EventCode]| count_events(executor, &question, plan, acquisition, codes);
+            record.assign_counts(events.count(question.costs().len(), &mut count_pass)?.swap_remove(0));
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;

@@ -5,10 +5,10 @@ use crate::result::quantity::Quantity;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_events::CounterColumn;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// An event's count per copy, or the ratio of two.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterRecord {
     /// The name that the user gave it.
     pub name: String,
@@ -18,8 +18,19 @@ pub struct CounterRecord {
     /// Number of the pass that counted it, from 1; of a ratio the later one.
     pub pass: usize,
     /// Why it has no value.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
+}
+
+/// The events that a subject causes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedEvents {
+    /// The columns of the request.
+    pub counters: Vec<CounterRecord>,
+    /// Number of passes that counted them.
+    pub passes: usize,
+    /// The count of core cycles, where it is readable.
+    pub cycles: Option<Quantity>,
 }
 
 /// The count of one event, or why it is lost.

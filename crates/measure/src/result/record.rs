@@ -4,7 +4,7 @@ use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
 pub use crate::result::call_record::CallRecord;
 use crate::result::caveat::{Caveat, fall_short};
-use crate::result::counter_record::CounterRecord;
+use crate::result::counter_record::{CountedEvents, CounterRecord, compare_counted_cycles};
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
 use cyclescope_code::program::ColdStart;
@@ -250,6 +250,15 @@ impl RunRecord {
         for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
             *quantity = quantity.at_least_zero();
         }
+    }
+
+    /// Assigns the events that a copy causes, and compares its core cycles with the cost.
+    pub fn assign_counts(&mut self, counted: CountedEvents) {
+        let CountedEvents { counters, passes, cycles } = counted;
+        self.caveats.extend(cycles.as_ref().and_then(|cycles| compare_counted_cycles(cycles, &self.cost)));
+        self.counters = counters;
+        self.counter_passes = Some(passes);
+        self.counted_cycles = cycles;
     }
 
     /// Assigns the cost of a function call to throughput or latency, and the cost of the comparison

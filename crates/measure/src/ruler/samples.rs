@@ -46,6 +46,12 @@ impl LayoutSamples {
         self.rounds().map(move |round| round[call])
     }
 
+    /// The mean of each call over all rounds.
+    pub(crate) fn mean_round(&self) -> Vec<f64> {
+        let rounds = self.rounds().len() as f64;
+        (0..self.columns).map(|call| self.column(call).sum::<f64>() / rounds).collect()
+    }
+
     /// Calls in a round.
     pub fn columns(&self) -> usize {
         self.columns
