@@ -170,12 +170,14 @@ fn keep_busy(
 
 /// Widths of rounds inside one undisturbed sample.
 fn widths_inside_samples(widths: &TimedWidths, busy: &[Sample]) -> Vec<f64> {
-    if busy.is_empty() {
+    let length = raw_duration;
+    let undisturbed = || busy.iter().filter(|sample| length(sample).is_finite());
+    let mut lengths: Vec<f64> = undisturbed().map(length).collect();
+    if lengths.is_empty() {
         return Vec::new();
     }
-    let length = raw_duration;
-    let most = INTERRUPTED_FACTOR * median(&mut busy.iter().map(length).collect::<Vec<_>>());
-    let whole: Vec<&Sample> = busy.iter().filter(|sample| length(sample) <= most).collect();
+    let most = INTERRUPTED_FACTOR * median(&mut lengths);
+    let whole: Vec<&Sample> = undisturbed().filter(|sample| length(sample) <= most).collect();
     let is_inside = |&&(start, end, _): &&(u64, u64, f64)| {
         // The samples are in chronological order.
         let next = whole.partition_point(|sample| sample.end < end);

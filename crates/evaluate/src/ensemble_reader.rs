@@ -158,7 +158,8 @@ impl DurationTally {
 
     /// Durations with their counts. Those far from the shortest come first, each listed separately.
     fn count_durations(&mut self, samples: &[Sample]) -> &[DurationCount] {
-        let raw = |sample: &Sample| sample.end.wrapping_sub(sample.start);
+        // Interruptions are among what an evaluation finds out.
+        let raw = Sample::whole_duration;
         let base = samples.iter().map(raw).min().unwrap_or(0);
         self.found.clear();
         let mut widest = 0;

@@ -139,7 +139,7 @@ impl<'a> PairSampler<'a> {
                 let started = executor.now();
                 let samples = schedule.run(executor)?;
                 least = least.min(executor.now().saturating_sub(started).as_secs_f64());
-                let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
+                let raw = |round: &[Sample]| round[0].whole_duration() as f64;
                 pairs.extend(samples.chunks_exact(block + RULERS).map(raw));
             }
             // The untimed warm-up block counts as well.

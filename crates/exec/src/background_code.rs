@@ -273,8 +273,8 @@ fn run_until_stopped(
                 kept.push(LoadRound { ruler, copy: usual as f64 / copies });
             }
         }
-        first = first.or(samples.first().map(|sample| sample.start));
-        last = samples.last().map_or(last, |sample| sample.end);
+        first = first.or(samples.first().map(|sample| sample.moments()[0]));
+        last = samples.last().map_or(last, |sample| sample.moments()[1]);
         // The starter may be gone.
         unreported.take().map(|started| started.send(()));
     }
@@ -312,7 +312,7 @@ impl KeptRounds {
 
 /// The usual duration of a call.
 fn median_duration(samples: &[Sample]) -> u64 {
-    let mut calls: Vec<u64> = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).collect();
+    let mut calls: Vec<u64> = samples.iter().map(Sample::whole_duration).collect();
     calls.sort_unstable();
     calls.get(calls.len() / 2).copied().unwrap_or_default()
 }

@@ -53,7 +53,8 @@ impl Batch {
     }
 }
 
-/// One sample: the raw readings before and after a body.
+/// One sample: the raw readings before and after a body. Those of a call during which other threads
+/// ran for long are exchanged, so that it has no duration: see [`Sample::exchange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[repr(C)]
 pub struct Sample {
@@ -61,6 +62,29 @@ pub struct Sample {
     pub start: u64,
     /// Reading after the body.
     pub end: u64,
+}
+
+/// A clock that is read out of order runs back by less, in raw units. An interrupted call takes
+/// longer, in all clocks that count while other threads run.
+const BACKWARDS_MOST: u64 = 1 << 16;
+
+impl Sample {
+    /// The sample of an interrupted call: the same readings, the later one first. Where a duration
+    /// is asked for, it has none. Where the moments count, both are there.
+    pub fn exchange(self) -> Sample {
+        Sample { start: self.end, end: self.start }
+    }
+
+    /// The duration in raw units, also of an interrupted call. It wraps if the clock ran backwards.
+    pub fn whole_duration(&self) -> u64 {
+        let back = self.start.saturating_sub(self.end);
+        if back > BACKWARDS_MOST { back } else { self.end.wrapping_sub(self.start) }
+    }
+
+    /// The first and the last moment, also of an interrupted call.
+    pub fn moments(&self) -> [u64; 2] {
+        [self.start.min(self.end), self.start.max(self.end)]
+    }
 }
 
 /// A memory area that programs used.
@@ -112,5 +136,21 @@ impl CounterProgress {
             aperf: self.aperf.wrapping_add(other.aperf),
             mperf: self.mperf.wrapping_add(other.mperf),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_call_keeps_its_moments() {
+        let sample = Sample { start: 1_000, end: 4_000_000 };
+        let interrupted = sample.exchange();
+        assert!(interrupted.end.checked_sub(interrupted.start).is_none());
+        assert_eq!((interrupted.whole_duration(), interrupted.moments()), (3_999_000, [1_000, 4_000_000]));
+        assert_eq!(sample.whole_duration(), 3_999_000);
+        // A clock that was read out of order.
+        assert_eq!(Sample { start: 8, end: 5 }.whole_duration(), u64::MAX - 2);
     }
 }

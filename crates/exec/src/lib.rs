@@ -25,6 +25,7 @@ pub use batch::{Batch, CounterProgress, DEFAULT_DELAY, ObtainedPages, PlacedArea
 pub use capabilities::{
     Capabilities, CounterAvailability, ExecutorMemory, MissingCapability, PrivilegeRing, TimingOrigin,
 };
+pub use cyclescope_worker::interruption::is_interrupted;
 pub use executor::Executor;
 pub use executor::real_time;
 pub use executor_list::{DEFAULT_OFFER, EXECUTOR_OFFERS};

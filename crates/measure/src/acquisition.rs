@@ -43,6 +43,11 @@ pub struct Acquisition {
 const HIDDEN_CYCLES: f64 = 4.0;
 
 impl Acquisition {
+    /// Rounds in which other programs ran during a call for long.
+    pub fn interrupted_rounds(&self) -> usize {
+        self.layouts.iter().map(|layout| layout.samples.interrupted_rounds()).sum()
+    }
+
     /// Whether a loop's branch may hide its copies: an iteration takes as long as the branch,
     /// however little the copies need. The estimate is the cost of the only snippet.
     pub fn may_hide_copies(&self, estimate: &CostEstimate) -> bool {

@@ -21,6 +21,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{Interval, trimmed_interval};
+use cyclescope_events::EventCode;
 use cyclescope_exec::{Executor, ProgramCall, Sample};
 
 /// Approximate iterations of the chains. The ruler's part of a round takes some 6 µs, well below a
@@ -118,17 +119,43 @@ impl RulerRounds {
         rounds: u32,
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
-        let arena = executor.arena_len();
-        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
-        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
-        let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
-        let schedule = Schedule::with_layouts(self.programs.clone(), pace, planned);
+        let (schedule, loops) = self.build_schedule(executor.arena_len(), layouts, rounds, random)?;
         let samples = schedule.run(executor)?;
         let times = schedule.split_by_layout(&samples);
         let times = times.map(|layout| layout.chunks_exact(self.calls_per_round()).map(round_ends).collect());
         let layouts = schedule.sort_by_column(&samples).into_iter().zip(times).zip(loops);
         let step = self.step;
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
+    }
+
+    /// Counts an event in this number of layouts, each with this number of rounds. The figures are
+    /// counts instead of raw units.
+    pub fn count(
+        &self,
+        executor: &mut dyn Executor,
+        event: EventCode,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<Vec<LayoutReading>, RunError> {
+        let (schedule, loops) = self.build_schedule(executor.arena_len(), layouts, rounds, random)?;
+        let counts = schedule.count(executor, &[event])?.swap_remove(0);
+        let read = |(samples, loops)| LayoutRounds { loops, samples, times: Vec::new(), step: self.step }.read();
+        Ok(counts.into_iter().zip(loops).filter_map(read).collect())
+    }
+
+    /// Plans layouts of these rounds. Returns the iterations of their chains too.
+    fn build_schedule(
+        &self,
+        arena: usize,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<(Schedule, Vec<u64>), RunError> {
+        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
+        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
+        let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
+        Ok((Schedule::with_layouts(self.programs.clone(), pace, planned), loops))
     }
 
     /// Measures `layouts` layouts of `rounds` rounds. Leaves out layouts with a busy sibling if
@@ -173,8 +200,8 @@ impl RulerRounds {
 
 /// The start of the first call and the end of the last one.
 fn round_ends(round: &[Sample]) -> [u64; 2] {
-    let (starts, ends) = (round.iter().map(|sample| sample.start), round.iter().map(|sample| sample.end));
-    [starts.min(), ends.max()].map(Option::unwrap_or_default)
+    let moments = || round.iter().map(Sample::moments);
+    [moments().map(|[first, _]| first).min(), moments().map(|[_, last]| last).max()].map(Option::unwrap_or_default)
 }
 
 impl LayoutRounds {

@@ -319,6 +319,7 @@ impl RunOutcome {
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
             dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
+            interrupted: self.measurement.acquisition.interrupted_rounds(),
             ruler: estimate.as_ref().map(|estimate| self.ruler_record(estimate, acquisition.shape.imul_latency)),
             aperf: AperfComparison::from_measurement(&self.measurement, facts.plan.clock)
                 .map(|aperf| aperf.to_record(self.tsc.map(|[_, rate, _]| rate))),

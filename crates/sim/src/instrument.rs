@@ -4,11 +4,20 @@
 use super::scenario::{Scenario, SimulatedNoise};
 use super::timeline::{self, SimulatedWorkKind, Timeline};
 use cyclescope_core::random::{Random, mix_seeds};
-use cyclescope_exec::Sample;
+use cyclescope_exec::{Sample, is_interrupted};
 use std::time::Duration;
 
 /// Smallest number of ticks between two calls: return, store of the sample, next call.
 const CALL_GAP: f64 = 60.0;
+
+/// What a program's timing method reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SimulatedCounter {
+    /// The TSC.
+    Tsc,
+    /// The counter of core cycles, in user mode.
+    CoreCycles,
+}
 
 /// A machine's time, and the clock that reads it.
 #[derive(Debug, Clone)]
@@ -57,18 +66,28 @@ impl SimulatedInstrument {
         fixed: f64,
         body: f64,
         kind: SimulatedWorkKind,
+        counter: SimulatedCounter,
         delays: &mut Random,
     ) -> Sample {
         let scenario = &self.scenario;
         self.timeline.pass_time(CALL_GAP + scenario.delay * delays.uniform(), scenario);
+        let before = [self.timeline.now(), self.timeline.ticks_away()];
+        let cycles = self.timeline.cycles_worked();
         let start = self.read_tsc();
         let fixed = fixed + self.draw_noise(kind) * self.timeline.speed();
         let scenario = &self.scenario;
         self.timeline.run_work(fixed.max(0.0), SimulatedWorkKind::Fixed, scenario);
         self.timeline.run_work(body, kind, scenario);
         let end = self.read_tsc().max(start);
+        let [elapsed, away] = [self.timeline.now() - before[0], self.timeline.ticks_away() - before[1]];
+        let in_ns = |ticks: f64| (1e9 * ticks / self.scenario.hertz) as u64;
+        let interrupted = is_interrupted(elapsed as u64, in_ns(elapsed), in_ns(elapsed - away));
         self.timeline.pass_time(self.scenario.jitter, &self.scenario);
-        Sample { start, end }
+        let sample = match counter {
+            SimulatedCounter::Tsc => Sample { start, end },
+            SimulatedCounter::CoreCycles => Sample { start: cycles as u64, end: self.timeline.cycles_worked() as u64 },
+        };
+        if interrupted { sample.exchange() } else { sample }
     }
 
     /// Reads the TSC.

@@ -37,19 +37,20 @@ pub use simulated_pmu::{SimulatedEvent, SimulatedPmu};
 
 use cost::PlacedBody;
 use cyclescope_code::context::AREA_REGISTERS;
+use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::machine::machine_parameters::MachineParameters;
 use cyclescope_core::machine::tsc::TscParameters;
 use cyclescope_core::random::{Random, mix_seeds};
-use cyclescope_core::unit::Hertz;
+use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::{
     Batch, Capabilities, CounterAvailability, Executor, ExecutorMemory, Layout, PlacedArea, PrivilegeRing, Sample,
     TimingOrigin,
 };
-use instrument::SimulatedInstrument;
+use instrument::{SimulatedCounter, SimulatedInstrument};
 use simulated_pmu::RunningPmu;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -134,7 +135,22 @@ impl SimulatedExecutor {
         self.instrument.scenario()
     }
 
-    fn call_body(&mut self, body: &mut PlacedBody, loop_count: u64, delays: &mut Random) -> Sample {
+    /// What a program's timing method reads: the counter of core cycles if it asks for it and the
+    /// machine has one.
+    fn counter_of(&self, program: &Program) -> SimulatedCounter {
+        match program.counts() {
+            Unit::CoreCycles if self.pmu.counts_cycles() => SimulatedCounter::CoreCycles,
+            _ => SimulatedCounter::Tsc,
+        }
+    }
+
+    fn call_body(
+        &mut self,
+        body: &mut PlacedBody,
+        loop_count: u64,
+        counter: SimulatedCounter,
+        delays: &mut Random,
+    ) -> Sample {
         let scenario = self.instrument.scenario();
         let mut fixed = scenario.overhead + body.boundary;
         if body.calls < scenario.training.calls {
@@ -143,7 +159,7 @@ impl SimulatedExecutor {
             body.calls += 1;
         }
         let cycles = body.body_cycles(scenario, loop_count) * self.cost_factor(body, loop_count);
-        self.instrument.sample_call(fixed, cycles, body.kind, delays)
+        self.instrument.sample_call(fixed, cycles, body.kind, counter, delays)
     }
 
     /// The share of its usual cost that a body has in this worker on this machine.
@@ -164,7 +180,8 @@ impl SimulatedExecutor {
         let mut delays = Random::new(layout.seed);
         for round in 0..batch.warm_up + batch.rounds {
             for call in &layout.round {
-                let sample = self.call_body(&mut bodies[call.place], call.loop_count, &mut delays);
+                let counter = self.counter_of(&batch.programs[layout.code[call.place].program]);
+                let sample = self.call_body(&mut bodies[call.place], call.loop_count, counter, &mut delays);
                 if round >= batch.warm_up {
                     samples.push(sample);
                 }

@@ -61,6 +61,8 @@ pub struct Scenario {
     pub interrupts: SimulatedGaps,
     /// Time that the hypervisor gives to other machines.
     pub steal: SimulatedGaps,
+    /// Turns of other programs on the same CPU, which the thread's processor time tells.
+    pub preemption: SimulatedGaps,
     /// Disturbances of ruler calls alone.
     pub ruler_hits: SimulatedHits,
     /// A busy sibling on the same core.
@@ -221,6 +223,7 @@ impl Default for Scenario {
             frequency: SimulatedFrequency::default(),
             interrupts: SimulatedGaps::default(),
             steal: SimulatedGaps::default(),
+            preemption: SimulatedGaps::default(),
             ruler_hits: SimulatedHits::default(),
             sibling: None,
             noise: SimulatedNoise::None,

@@ -70,6 +70,11 @@ impl RunningPmu {
         RunningPmu { pmu, batches: 0, counts }
     }
 
+    /// Whether there is a counter of core cycles for programs to read.
+    pub(crate) fn counts_cycles(&self) -> bool {
+        self.count_fitting(&[EventCode::core_cycles()]).is_ok()
+    }
+
     fn find_event(&self, code: EventCode) -> Option<usize> {
         self.pmu.events.iter().position(|event| event.code == code)
     }

@@ -41,10 +41,17 @@ enum TimelineEvent {
     Sibling,
     Interrupt,
     Steal,
+    Preemption,
 }
 
-const EVENTS: [TimelineEvent; 5] =
-    [TimelineEvent::Drift, TimelineEvent::Jump, TimelineEvent::Sibling, TimelineEvent::Interrupt, TimelineEvent::Steal];
+const EVENTS: [TimelineEvent; 6] = [
+    TimelineEvent::Drift,
+    TimelineEvent::Jump,
+    TimelineEvent::Sibling,
+    TimelineEvent::Interrupt,
+    TimelineEvent::Steal,
+    TimelineEvent::Preemption,
+];
 
 /// The simulated machine's time and its time-dependent state.
 #[derive(Debug, Clone)]
@@ -57,6 +64,10 @@ pub(super) struct Timeline {
     drift: f64,
     jump: f64,
     sibling_busy: bool,
+    /// Ticks that other programs ran on this CPU.
+    away: f64,
+    /// Core cycles of work.
+    cycles: f64,
     /// Core cycles per tick at this time.
     speed: f64,
     random: Random,
@@ -73,6 +84,8 @@ impl Timeline {
             drift: 1.0,
             jump: 1.0,
             sibling_busy: false,
+            away: 0.0,
+            cycles: 0.0,
             speed: scenario.ratio,
             random,
         };
@@ -88,6 +101,16 @@ impl Timeline {
 
     pub(super) fn now(&self) -> f64 {
         self.now
+    }
+
+    /// Ticks that other programs ran on this CPU.
+    pub(super) fn ticks_away(&self) -> f64 {
+        self.away
+    }
+
+    /// Core cycles of all work, which no gap adds to.
+    pub(super) fn cycles_worked(&self) -> f64 {
+        self.cycles
     }
 
     /// Core cycles per tick at this time.
@@ -112,11 +135,13 @@ impl Timeline {
             let rate = self.speed / self.slowdown(kind, scenario);
             let end = self.now + left / rate;
             if end <= self.next {
+                self.cycles += (end - self.now) * self.speed;
                 self.now = end;
                 return;
             }
             let worked = (self.next - self.now).max(0.0);
             left -= worked * rate;
+            self.cycles += worked * self.speed;
             self.now += worked;
             self.handle_event(scenario);
         }
@@ -149,6 +174,11 @@ impl Timeline {
             TimelineEvent::Sibling => self.sibling_busy = !self.sibling_busy,
             TimelineEvent::Interrupt => self.now += draw_length(scenario.interrupts.ticks, &mut self.random),
             TimelineEvent::Steal => self.now += draw_length(scenario.steal.ticks, &mut self.random),
+            TimelineEvent::Preemption => {
+                let turn = draw_length(scenario.preemption.ticks, &mut self.random);
+                self.now += turn;
+                self.away += turn;
+            }
         }
         self.speed = scenario.ratio * self.drift * self.jump;
         self.due[event as usize] = self.now + self.pause_before(event, scenario);
@@ -163,6 +193,7 @@ impl Timeline {
             TimelineEvent::Jump => 1.0 / scenario.frequency.jump_rate,
             TimelineEvent::Interrupt => mean_pause(scenario.interrupts),
             TimelineEvent::Steal => mean_pause(scenario.steal),
+            TimelineEvent::Preemption => mean_pause(scenario.preemption),
             TimelineEvent::Sibling => match scenario.sibling {
                 None => f64::INFINITY,
                 Some(sibling) if self.sibling_busy => sibling.busy,

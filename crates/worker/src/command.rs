@@ -154,13 +154,17 @@ pub struct SharedPointers {
     pub samples: *mut u8,
 }
 
+/// The bit of [`ReadingPair::end`] that says that other threads ran during the call for long. No
+/// clock of any machine is so far.
+pub const INTERRUPTED: u64 = 1 << 63;
+
 /// Two raw readings: before and after a body.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ReadingPair {
     /// The reading before the body.
     pub start: u64,
-    /// The reading after the body.
+    /// The reading after the body, perhaps with [`INTERRUPTED`].
     pub end: u64,
 }
 

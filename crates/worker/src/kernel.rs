@@ -28,6 +28,7 @@ pub mod call {
     pub const CHROOT: i64 = 161;
     pub const FUTEX: i64 = 202;
     pub const SCHED_SETAFFINITY: i64 = 203;
+    pub const CLOCK_GETTIME: i64 = 228;
     pub const EXIT_GROUP: i64 = 231;
     pub const OPENAT: i64 = 257;
     pub const PERF_EVENT_OPEN: i64 = 298;
@@ -98,6 +99,8 @@ numbers! { usize:
     WAIT_ALL = 0x4000_0000;
     O_RDONLY = 0;
     O_WRONLY = 1;
+    CLOCK_MONOTONIC = 1;
+    CLOCK_THREAD_CPUTIME_ID = 3;
 }
 
 /// `AT_FDCWD`: names are relative to the current folder.
@@ -134,6 +137,7 @@ mod tests {
             (call::CHROOT, libc::SYS_chroot),
             (call::FUTEX, libc::SYS_futex),
             (call::SCHED_SETAFFINITY, libc::SYS_sched_setaffinity),
+            (call::CLOCK_GETTIME, libc::SYS_clock_gettime),
             (call::EXIT_GROUP, libc::SYS_exit_group),
             (call::OPENAT, libc::SYS_openat),
             (call::PERF_EVENT_OPEN, libc::SYS_perf_event_open),
@@ -200,6 +204,8 @@ mod tests {
             (WAIT_ALL, libc::__WALL.into()),
             (O_RDONLY, libc::O_RDONLY.into()),
             (O_WRONLY, libc::O_WRONLY.into()),
+            (CLOCK_MONOTONIC, libc::CLOCK_MONOTONIC.into()),
+            (CLOCK_THREAD_CPUTIME_ID, libc::CLOCK_THREAD_CPUTIME_ID.into()),
             (AT_FDCWD, libc::AT_FDCWD.into()),
         ];
         for (ours, theirs) in unsigned {

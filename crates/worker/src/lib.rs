@@ -21,6 +21,7 @@ pub mod event_reading;
 pub mod faults;
 #[cfg(not(image))]
 pub mod image;
+pub mod interruption;
 pub mod kernel;
 pub mod memory;
 pub mod rights;

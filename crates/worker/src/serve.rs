@@ -5,12 +5,13 @@
 //! storage.
 
 use super::command::{
-    FENCE_CONTEXT, FENCE_COUNTER, FENCE_CPU, FENCE_READING, LAYOUTS_AT, ReadingPair, SharedPointers, WorkerCall,
-    WorkerCommand, WorkerLayout, outcome,
+    FENCE_CONTEXT, FENCE_COUNTER, FENCE_CPU, FENCE_READING, INTERRUPTED, LAYOUTS_AT, ReadingPair, SharedPointers,
+    WorkerCall, WorkerCommand, WorkerLayout, outcome,
 };
 use super::context::{CONSTANT_PART, ProgramContext};
 use super::cpu_number::read_cpu_number;
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit_process, finish_command, report_failure, status_pointer};
+use super::interruption::InterruptionWatch;
 use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
 use super::sandbox::{self, SetupFailure};
 use super::setup::WorkerSetup;
@@ -242,6 +243,8 @@ unsafe fn run_layout(
     let mut random = seed | 1;
     let warm_up = u64::from(command.warm_up);
     let cpu = read_cpu_number();
+    // SAFETY: this process is the worker.
+    let mut watch = unsafe { InterruptionWatch::start() };
     for round in 0..warm_up + u64::from(command.rounds) {
         for call in 0..command.calls as usize {
             random ^= random << 13;
@@ -277,14 +280,16 @@ unsafe fn run_layout(
                     }
                     continue;
                 }
+                watch.begin_call();
                 stub::call_program(call.entry, delay + 1, restored);
+                let mark = if watch.end_call() { INTERRUPTED } else { 0 };
                 let start = ptr::addr_of!((*context).start).read_volatile();
                 let end = ptr::addr_of!((*context).end).read_volatile();
                 if start == unwritten || end == unwritten {
                     return Err(FENCE_READING);
                 }
                 if round >= warm_up {
-                    samples.write_volatile(ReadingPair { start, end });
+                    samples.write_volatile(ReadingPair { start, end: end | mark });
                     samples = samples.add(1);
                 }
             }

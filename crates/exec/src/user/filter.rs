@@ -1,7 +1,7 @@
 //! The filter of the worker's system calls.
 //!
 //! It allows these calls, and only from one instruction of the harness: to wait for a word of
-//! memory and to wake a waiter (`futex`), to drop pages (`madvise`), and to end. In a copy of this
+//! memory and to wake a waiter (`futex`), to drop pages (`madvise`), to read two clocks, and to end. In a copy of this
 //! process, `clock_gettime` may come from anywhere, because the vDSO falls back to it. If functions
 //! may allocate, they may map, move and unmap private anonymous memory from anywhere, without code
 //! and at addresses that the kernel chooses. They may also wake waiters of their own process, which
@@ -16,6 +16,7 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const NUMBER_AT: u32 = 0;
 const ARCH_AT: u32 = 4;
 const ADDRESS_AT: u32 = 8;
+const FIRST_ARGUMENT_AT: u32 = 16;
 const SECOND_ARGUMENT_AT: u32 = 24;
 const THIRD_ARGUMENT_AT: u32 = 32;
 const FOURTH_ARGUMENT_AT: u32 = 40;
@@ -31,6 +32,8 @@ enum FilterTarget {
     Origin,
     /// The check of a futex operation.
     Waiting,
+    /// The check of the clock that is read.
+    Timing,
     /// The check of `madvise`'s advice.
     Advising,
     /// The check of a new mapping.
@@ -94,6 +97,7 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
         FilterStep(EQUAL, (allowed >> 32) as u32, [FilterTarget::Next, FilterTarget::Trap]),
         load_step(NUMBER_AT),
         call_step(libc::SYS_futex, FilterTarget::Waiting),
+        call_step(libc::SYS_clock_gettime, FilterTarget::Timing),
         call_step(libc::SYS_exit_group, FilterTarget::Allow),
         FilterStep(EQUAL, libc::SYS_madvise as u32, [FilterTarget::Advising, FilterTarget::Trap]),
     ]);
@@ -102,6 +106,12 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
         load_step(SECOND_ARGUMENT_AT),
         FilterStep(EQUAL, libc::FUTEX_WAIT as u32, [FilterTarget::Allow, FilterTarget::Next]),
         FilterStep(EQUAL, libc::FUTEX_WAKE as u32, [FilterTarget::Allow, FilterTarget::Trap]),
+    ]);
+    let timing = steps.len();
+    steps.extend([
+        load_step(FIRST_ARGUMENT_AT),
+        FilterStep(EQUAL, libc::CLOCK_MONOTONIC as u32, [FilterTarget::Allow, FilterTarget::Next]),
+        FilterStep(EQUAL, libc::CLOCK_THREAD_CPUTIME_ID as u32, [FilterTarget::Allow, FilterTarget::Trap]),
     ]);
     let advising = steps.len();
     steps.extend([
@@ -132,6 +142,7 @@ pub(super) fn build_filter(copy: bool, heap: bool) -> Vec<sock_filter> {
         FilterTarget::Allow => trap + 1,
         FilterTarget::Origin => origin,
         FilterTarget::Waiting => waiting,
+        FilterTarget::Timing => timing,
         FilterTarget::Advising => advising,
         FilterTarget::Mapping => mapping,
         FilterTarget::Moving => moving,

@@ -63,7 +63,7 @@ use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_events::{self as events, EventCode, EventRefusal};
 use cyclescope_worker::command::{
-    FENCE_COUNTER, FENCE_CPU, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome,
+    FENCE_COUNTER, FENCE_CPU, FENCES, INTERRUPTED, WorkerAnswer, WorkerCommand, WorkerStatus, outcome,
 };
 use cyclescope_worker::sandbox::BarrierErrors;
 use cyclescope_worker::{sandbox, view};
@@ -341,6 +341,10 @@ impl UserExecutor {
             self.worker = None;
         }
         self.origin = origin;
+        if self.worker.is_none() && batch.events.is_empty() {
+            // A new worker that only times code opens none.
+            self.events = WorkerEvents::default();
+        }
         self.ensure_worker()?;
         self.ran = codes;
         Ok(())
@@ -383,10 +387,14 @@ impl UserExecutor {
             return Err(describe_failure(failure, end, batch.deadline));
         }
         let window = window.close();
-        let readings = self.regions.copy_samples(samples);
+        let mut readings = self.regions.copy_samples(samples);
         self.check_answer(batch, chunk, samples, canary)?;
         match batch.events.is_empty() {
-            true => window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?,
+            true => {
+                let interrupted = take_interruptions(&mut readings);
+                window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?;
+                interrupted.into_iter().for_each(|index| readings[index] = readings[index].exchange());
+            }
             false => window.check_counts(&readings)?,
         }
         self.worker = Some(worker);
@@ -461,6 +469,17 @@ impl UserExecutor {
             None => Ok(()),
         }
     }
+}
+
+/// Removes the marks of interrupted calls, and returns their indices.
+fn take_interruptions(readings: &mut [Sample]) -> Vec<usize> {
+    let marked = readings.iter_mut().enumerate().filter(|(_, sample)| sample.end & INTERRUPTED != 0);
+    marked
+        .map(|(index, sample)| {
+            sample.end &= !INTERRUPTED;
+            index
+        })
+        .collect()
 }
 
 /// The error where a worker is needed and none exists.

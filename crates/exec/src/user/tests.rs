@@ -14,7 +14,9 @@ use cyclescope_events::EventCode;
 use cyclescope_worker::command::{FENCED_AT, FENCES};
 use cyclescope_worker::view;
 use std::mem::offset_of;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 pub(super) fn spawn() -> UserExecutor {
     spawn_with(UserOptions::default())
@@ -565,7 +567,8 @@ fn only_the_system_calls_of_the_harness_are_allowed() {
     let word = user.regions.worker_address(view::STATUS_AT + 64);
     let wake = system_call(libc::SYS_futex, [word, libc::FUTEX_WAKE as u64, 1]);
     let drop = system_call(libc::SYS_madvise, [page, 4096, libc::MADV_DONTNEED as u64]);
-    for call in [wake, drop] {
+    let read = |clock: i32| system_call(libc::SYS_clock_gettime, [clock as u64, page, 0]);
+    for call in [wake, drop, read(libc::CLOCK_MONOTONIC), read(libc::CLOCK_THREAD_CPUTIME_ID)] {
         assert_eq!(run(&mut user, &call).map(|samples| samples.len()), Ok(1));
     }
     let futex = |operation: i32| system_call(libc::SYS_futex, [word, operation as u64, 1]);
@@ -578,7 +581,7 @@ fn only_the_system_calls_of_the_harness_are_allowed() {
         advice(HWPOISON + 1),
         advice(libc::MADV_REMOVE),
         advice(libc::MADV_DOFORK),
-        system_call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, page, 0]),
+        read(libc::CLOCK_REALTIME),
         system_call(libc::SYS_mmap, [0, 4096, libc::PROT_READ as u64]),
     ];
     for call in refused {
@@ -750,4 +753,55 @@ fn a_worker_that_is_moved_to_another_cpu_returns_no_readings() {
         other => panic!("{other:?}"),
     }
     assert_still_runs(&mut user);
+}
+
+/// A thread that uses a CPU until it is dropped, or for ten seconds.
+struct BusyThread {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl BusyThread {
+    fn start_on(cpu: usize) -> BusyThread {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut own = rustix::thread::CpuSet::new();
+            own.set(cpu);
+            rustix::thread::sched_setaffinity(None, &own).expect("an allowed CPU");
+            let until = Instant::now() + Duration::from_secs(10);
+            while !seen.load(Ordering::Relaxed) && Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        });
+        BusyThread { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for BusyThread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().into_iter().for_each(|thread| thread.join().expect("it ends"));
+    }
+}
+
+#[test]
+fn long_calls_beside_another_program_have_no_duration() {
+    let mut user = spawn();
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("the clock exists");
+    // Chains of a hundred `imul rax, rax`, some 60 ms a call.
+    let imul = [0x48, 0x0f, 0xaf, 0xc0];
+    let program = ProgramRecipe::with_loop(clock, &imul, 100).build();
+    let mut batch = batch_of(program, 1, 4);
+    batch.layouts[0].round[0].loop_count = 800_000;
+    let interrupted = |samples: &[Sample]| samples.iter().filter(|sample| sample.end < sample.start).count();
+    let busy = BusyThread::start_on(user.options.cpu);
+    let beside = user.run(&batch).expect("it runs");
+    drop(busy);
+    assert!(interrupted(&beside) > 0, "{beside:?}");
+    assert!(beside.iter().all(|sample| sample.whole_duration() > 1 << 20), "{beside:?}");
+    // Short calls are left to filters of outliers.
+    batch.layouts[0].round[0].loop_count = 1;
+    let mut calm = || (0..40).any(|_| interrupted(&user.run(&batch).expect("it runs")) == 0);
+    assert!(calm());
 }

@@ -337,6 +337,10 @@ impl<'a> ProgramTimer<'a> {
                 let bend = Contrast::slope_between([middle, long], 2.0 * copies)
                     .minus(&Contrast::slope_between([short, middle], copies))
                     .evaluate(ticks);
+                if !(cycles.is_finite() && bend.is_finite()) {
+                    // A call was interrupted.
+                    continue;
+                }
                 let [first, second, whole] = [0, 1, 2]
                     .map(|call| (ticks[at + 2 + call] - overhead * moment) / (CALL_LENGTHS[call] as f64 * copies));
                 let start = START_CYCLES * moment / (CALL_LENGTHS[2] as f64 * copies);

@@ -46,6 +46,8 @@ pub enum CaveatKind {
     ReturnedAtOnce,
     /// The machine is emulated: its cycles are not those of a real core.
     Emulated,
+    /// Other programs ran during many calls.
+    Interrupted,
     /// Many rounds were disturbed.
     Noisy,
 }
@@ -78,6 +80,9 @@ impl CaveatKind {
             CaveatKind::NotTrained => "let the function free what it takes, or prepare each call with --setup",
             CaveatKind::ReturnedAtOnce => {
                 "check the arguments and their order, as in --call 'crc32(0, buffer, size)', and what the function returns"
+            }
+            CaveatKind::Interrupted => {
+                "give shorter calls with a smaller --loop or --unroll, or take a quieter CPU with --cpu"
             }
             CaveatKind::Noisy => "take a quieter CPU with --cpu",
         })
@@ -149,6 +154,11 @@ pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<C
         return unsteady.collect();
     }
     let Some(estimate) = &measurement.estimate else {
+        let layouts = &measurement.acquisition.layouts;
+        let rounds = layouts.iter().map(|layout| layout.samples.rounds().len()).sum();
+        if let Some(caveat) = check_interruptions(measurement.acquisition.interrupted_rounds(), rounds) {
+            return vec![caveat];
+        }
         let text = "fewer than two layouts had undisturbed rounds".to_string();
         return vec![Caveat { code: CaveatKind::Noisy, text }];
     };
@@ -163,7 +173,8 @@ pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<C
         check_rulers(estimate),
         check_sibling(estimate),
         check_frequency(estimate),
-        check_dropped_rounds(estimate),
+        check_interruptions(measurement.acquisition.interrupted_rounds(), estimate.kept + estimate.dropped),
+        check_dropped_rounds(measurement, estimate),
     ];
     unsteady.chain(found.into_iter().flatten()).collect()
 }
@@ -359,8 +370,19 @@ fn check_frequency(estimate: &CostEstimate) -> Option<Caveat> {
     new_caveat(CaveatKind::FrequencyMoved, text)
 }
 
-fn check_dropped_rounds(estimate: &CostEstimate) -> Option<Caveat> {
-    let share = estimate.dropped as f64 / (estimate.kept + estimate.dropped) as f64;
+/// The rounds with an interrupted call are not used. Few of them are no news.
+fn check_interruptions(interrupted: usize, rounds: usize) -> Option<Caveat> {
+    if interrupted as f64 <= DROPPED_SHARE * rounds as f64 {
+        return None;
+    }
+    let text = format!("other programs ran during calls of {interrupted} of {rounds} rounds, which were not used");
+    new_caveat(CaveatKind::Interrupted, text)
+}
+
+fn check_dropped_rounds(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
+    // Interrupted rounds have their own caveat.
+    let others = estimate.dropped.saturating_sub(measurement.acquisition.interrupted_rounds());
+    let share = others as f64 / (estimate.kept + estimate.dropped) as f64;
     if share <= DROPPED_SHARE {
         return None;
     }

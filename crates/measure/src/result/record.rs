@@ -155,6 +155,8 @@ pub struct RunRecord {
     pub samples: usize,
     /// Rounds not used: disturbed ones, and those of layouts that are left out.
     pub dropped: usize,
+    /// Rounds not used because other programs ran during a call for long.
+    pub interrupted: usize,
     /// Figures of the ruler.
     pub ruler: Option<RulerRecord>,
     /// Comparison with APERF; null if it was not read.

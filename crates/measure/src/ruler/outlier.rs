@@ -22,7 +22,7 @@ const CLOCK_WANDER: f64 = 0.0005;
 /// a layout).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// Lower quartile of each group. If each of twelve calls is disturbed with a probability of
+    /// Lower quartile of each group; NaN if it has no finite duration. If each of twelve calls is disturbed with a probability of
     /// 0.3, more than half are disturbed once in twenty times, and more than three quarters once in
     /// twenty thousand.
     pub bases: Vec<f64>,
@@ -35,22 +35,24 @@ pub struct Outliers {
 }
 
 impl Outliers {
-    /// Finds the outliers in nonempty groups of durations, in raw units of a clock with this step.
-    /// Groups may differ only by their positions.
-    ///
-    /// # Panics
-    ///
-    /// Without groups, or if a group is empty.
+    /// Finds the outliers in groups of durations, in raw units of a clock with this step. Groups may
+    /// differ only by their positions. Infinite durations are those of calls that say nothing.
     pub(crate) fn from_groups(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
-        let bases: Vec<f64> = groups.iter_mut().map(|group| quantiles(group, [0.25])[0]).collect();
+        groups.iter_mut().for_each(|group| group.retain(|duration| duration.is_finite()));
+        let base = |group: &mut Vec<f64>| if group.is_empty() { f64::NAN } else { quantiles(group, [0.25])[0] };
+        let bases: Vec<f64> = groups.iter_mut().map(base).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
         for (group, base) in groups.iter().zip(&bases) {
             residuals.extend(group.iter().map(|duration| duration - base));
         }
+        if residuals.is_empty() {
+            return Outliers { bases, reach: 0.0, hits: 0, time: 0.0 };
+        }
         let [quarter, middle, _] = quartiles(&mut residuals);
         // From the lower half alone: disturbances lengthen durations, and may be frequent.
         let range = 2.0 * (middle - quarter);
-        let typical = cyclescope_core::statistics::mean(&bases);
+        let known: Vec<f64> = bases.iter().copied().filter(|base| base.is_finite()).collect();
+        let typical = cyclescope_core::statistics::mean(&known);
         let reach = range / 2.0 + OUTLIER_RANGES * range.max(step).max(CLOCK_WANDER * typical);
         let hits = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
         Outliers { bases, reach, hits, time: typical * residuals.len() as f64 }
@@ -118,6 +120,16 @@ mod tests {
         assert_eq!((outliers.bases[0], outliers.bases[1]), (1001.0, 101.0));
         assert!(outliers.reach >= 6.0 && outliers.reach < 298.0, "{outliers:?}");
         assert_eq!((outliers.hits, outliers.time), (1, 80.0 * 551.0));
+    }
+
+    #[test]
+    fn interrupted_calls_are_no_durations() {
+        let group: Vec<f64> = (0..8).map(|n| 100.0 + f64::from(n % 2)).chain([f64::INFINITY; 9]).collect();
+        let outliers = Outliers::from_groups(vec![group, vec![f64::INFINITY; 3]], 1.0);
+        assert!(outliers.bases[0] == 100.0 && outliers.bases[1].is_nan(), "{outliers:?}");
+        assert!(outliers.reach < 10.0 && outliers.hits == 0 && outliers.time < 1000.0, "{outliers:?}");
+        let none = Outliers::from_groups(vec![vec![f64::INFINITY; 3]], 1.0);
+        assert!(none.bases[0].is_nan() && (none.hits, none.time) == (0, 0.0), "{none:?}");
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub struct LayoutSamples {
     durations: Vec<f64>,
 }
 
-/// Duration of a call in raw units. If the call ends before it starts, as when a migration reset
-/// the counter, it is infinite, so that every filter drops it.
+/// Duration of a call in raw units. If the call ends before it starts, because other threads
+/// interrupted it or a migration reset the counter, it is infinite, so that every filter drops it.
 pub fn raw_duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
@@ -44,6 +44,11 @@ impl LayoutSamples {
     /// The durations of one call over all rounds.
     pub fn column(&self, call: usize) -> impl Iterator<Item = f64> + '_ {
         self.rounds().map(move |round| round[call])
+    }
+
+    /// Rounds with a call that was interrupted, or has no duration for another reason.
+    pub(crate) fn interrupted_rounds(&self) -> usize {
+        self.rounds().filter(|round| round.iter().any(|duration| duration.is_infinite())).count()
     }
 
     /// The mean of each call over all rounds.
@@ -82,5 +87,6 @@ mod tests {
     fn a_reading_that_runs_backwards_is_infinite() {
         let layout = LayoutSamples::new(&[Sample { start: 9, end: 3 }], &[0]);
         assert_eq!(layout.column(0).next(), Some(f64::INFINITY));
+        assert_eq!(layout.interrupted_rounds(), 1);
     }
 }

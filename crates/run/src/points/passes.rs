@@ -49,6 +49,7 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
         layouts: first.layouts + second.layouts,
         samples: first.samples + second.samples,
         dropped: first.dropped + second.dropped,
+        interrupted: first.interrupted + second.interrupted,
         modes: if first.modes.is_empty() { second.modes } else { first.modes },
         trained: first.trained.or(second.trained),
         elapsed_s: first.elapsed_s + second.elapsed_s,

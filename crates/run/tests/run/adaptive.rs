@@ -9,8 +9,8 @@ use cyclescope_measure::{
     measure_with_progress, modes,
 };
 use cyclescope_sim::{
-    Scenario, SimulatedBuffer, SimulatedExecutor, SimulatedFault, SimulatedFrequency, SimulatedLayoutEffects,
-    SimulatedLearning, SimulatedMode, SimulatedTraining,
+    Scenario, SimulatedBuffer, SimulatedExecutor, SimulatedFault, SimulatedFrequency, SimulatedGaps,
+    SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedTraining,
 };
 use std::time::Duration;
 
@@ -330,4 +330,42 @@ fn faults_are_returned() {
     let scenario = Scenario { fault, ..Scenario::default() };
     let result = measure_cost(&mut SimulatedExecutor::new(scenario, 7), &snippet(), &plan());
     assert_eq!(result.map(|_| ()), Err(error));
+}
+
+/// Turns of 3 ms of another program, between turns of the same mean length.
+fn beside_another_program() -> Scenario {
+    Scenario { preemption: SimulatedGaps { rate: 1.0 / 7.8e6, ticks: 7.8e6 }, ..Scenario::default() }
+}
+
+#[test]
+fn calls_longer_than_a_turn_of_the_scheduler_give_no_number() {
+    let long = Plan {
+        unit: Some(100),
+        loop_count: Some(1_000_000),
+        rounds: 4,
+        rounds_least: 4,
+        layouts: 2,
+        layouts_most: 2,
+        ..plan()
+    };
+    let alone = run(Scenario::default(), &long);
+    assert!(alone.estimate.as_ref().unwrap().cost.contains(3.07), "{:?}", alone.estimate);
+    assert_eq!(alone.acquisition.interrupted_rounds(), 0);
+    let beside = run(beside_another_program(), &long);
+    assert_eq!(codes(&beside), [CaveatKind::Interrupted], "{:?}", beside.estimate);
+    assert!(beside.estimate.is_none());
+}
+
+#[test]
+fn interrupted_calls_are_left_out_where_others_remain() {
+    // A round takes 0.9 ms, so that one in four is interrupted.
+    let middle = Plan { unit: Some(100), loop_count: Some(1_000), rounds: 24, rounds_least: 24, ..plan() };
+    let beside = run(beside_another_program(), &middle);
+    let cost = beside.estimate.as_ref().unwrap().cost;
+    assert!(cost.contains(3.07) && cost.half_width() < 0.02, "{cost:?}");
+    assert!(beside.acquisition.interrupted_rounds() > 0);
+    let short = run(beside_another_program(), &plan());
+    let cost = short.estimate.as_ref().unwrap().cost;
+    assert!(cost.contains(3.07) && cost.half_width() < 0.05, "{cost:?}");
+    assert!(!codes(&short).contains(&CaveatKind::Interrupted));
 }

@@ -34,7 +34,7 @@ pub use dispatch::SimulatedDispatch;
 pub use model::CoreModel;
 pub use regime::{RegimeClass, SimulatedRegime};
 
-use super::instrument::SimulatedInstrument;
+use super::instrument::{SimulatedCounter, SimulatedInstrument};
 use super::scenario::{Scenario, SimulatedMode};
 use super::simulated_pmu::{RunningPmu, SimulatedPmu};
 use super::timeline::SimulatedWorkKind;
@@ -175,7 +175,8 @@ impl SimulatedCore {
                     Some(dispatch) => dispatch.factor_in_round(*at_good_place, round),
                     None => 1.0,
                 };
-                let sample = self.instrument.sample_call(fixed, *cycles * factor, *kind, &mut delays);
+                let sample =
+                    self.instrument.sample_call(fixed, *cycles * factor, *kind, SimulatedCounter::Tsc, &mut delays);
                 if round >= batch.warm_up {
                     samples.push(sample);
                 }
