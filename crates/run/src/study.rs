@@ -445,7 +445,7 @@ impl RunStudy {
         if let Some(events) = events {
             let acquisition = &runs[0].measurement.acquisition;
             let mut count_pass = |codes: &[EventCode]| count_events(executor, &question, plan, acquisition, codes);
-            record.assign_counts(events.count(question.costs().len(), &mut count_pass)?.swap_remove(0));
+            record.assign_counts(events.count(question.costs().len(), &mut count_pass)?);
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;

@@ -59,6 +59,7 @@ pub(super) fn rank_variants(runs: &[RunOutcome], records: &[RunRecord], names: &
             }),
             verdict: pair.map(|pair| verdicts[pair]),
             rank: has_cost(variant).then(|| rank_variant(variant, &pairs, &verdicts)),
+            counters: Vec::new(),
         }
     });
     ranked.collect()

@@ -47,7 +47,7 @@ pub enum CountersAction {
 pub struct EventArgs {
     /// Also count these events per copy: names, sets such as @default, and ratios such as
     /// uops/cycles, separated by commas; see `cyclescope counters list`
-    #[arg(help_heading = "Counters", long, value_name = "EVENTS", conflicts_with = "cold")]
+    #[arg(help_heading = "Counters", long, value_name = "EVENTS")]
     pub counters: Option<String>,
     /// Read more events and sets for --counters from this file
     #[arg(help_heading = "Counters", long, value_name = "FILE", requires = "counters")]

@@ -66,6 +66,34 @@ fn run_counts_events_of_the_kernel() {
 }
 
 #[test]
+fn every_output_has_the_counts() {
+    if !counts_kernel_events() {
+        return;
+    }
+    let output = |arguments: &[&str]| {
+        let answer = answer(&mut cyclescope(&[&["run", "--quick", "--counters", "dummy"], arguments].concat()));
+        assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+        answer.stdout
+    };
+    let sweep = ["--sweep", "N=1..2", "add rax, {N}"];
+    assert!(output(&sweep).contains("dummy"));
+    let table = output(&[&["--csv", "-"][..], &sweep].concat());
+    assert!(table.lines().next().is_some_and(|heading| heading.ends_with(",dummy,dummy_low,dummy_high")), "{table}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let evidence = folder.path().join("evidence");
+    let evidence = evidence.to_str().expect("text");
+    let lines = output(&["--json", "--evidence", evidence, "--versus", "imul rbx, rbx", "imul rax, rax"]);
+    let line: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
+    assert_eq!((&line["counters"][0]["value"], &line["versus"]["counters"][0]["value"]), (&0.0.into(), &0.0.into()));
+    let replayed = answer(&mut cyclescope(&["replay", evidence, "--json"]));
+    assert!(matches!(replayed.code, Some(0 | 5)) && replayed.stdout.contains(r#""counters""#), "{replayed:?}");
+    let cold = json(&["run", "--quick", "--cold", "data", "--counters", "dummy", "nop"], &[0, 5]);
+    assert_eq!(cold["counters"][0]["value"], 0.0, "{cold}");
+    let refused = json(&["run", "--cold", "code", "--counters", "dummy", "nop"], &[2]);
+    assert!(refused["text"].as_str().is_some_and(|text| text.contains("--counters needs code")), "{refused}");
+}
+
+#[test]
 fn counting_of_other_programs_starts_and_stops() {
     let test = ResidentTest::new();
     if !counts_kernel_events() || !test.starts("task-clock,page-faults") {

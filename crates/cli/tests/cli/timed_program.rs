@@ -65,7 +65,7 @@ fn programs_that_cannot_be_written_are_refused_at_once() {
     for (options, code, words) in [
         (&["--versus", "nop", "nop"][..], 2, "cannot be used with"),
         (&["--sweep", "N=1..2", "mov eax, {N}"], 2, "cannot be used with"),
-        (&["f:\n nop\n ret\ng:\n nop\n ret\n"], 2, "of one snippet"),
+        (&["f:\n nop\n ret\ng:\n nop\n ret\n"], 2, "needs one snippet"),
         (&["--clock", "clock-gettime", "nop"], 3, "need the C library"),
         (&["--executor", "kernel", "nop"], 2, "user mode"),
     ] {

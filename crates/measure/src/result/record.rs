@@ -254,9 +254,17 @@ impl RunRecord {
         }
     }
 
-    /// Assigns the events that a copy causes, and compares its core cycles with the cost.
-    pub fn assign_counts(&mut self, counted: CountedEvents) {
-        let CountedEvents { counters, passes, cycles } = counted;
+    /// Assigns the events that a copy of each variant causes, and compares the first one's core
+    /// cycles with its cost.
+    pub fn assign_counts(&mut self, counted: Vec<CountedEvents>) {
+        let others = self.versus.iter_mut().map(|versus| &mut versus.counters);
+        for (own, counted) in others.zip(counted.iter().skip(1)) {
+            own.clone_from(&counted.counters);
+        }
+        for (variant, counted) in self.variants.iter_mut().zip(&counted) {
+            variant.counters.clone_from(&counted.counters);
+        }
+        let Some(CountedEvents { counters, passes, cycles }) = counted.into_iter().next() else { return };
         self.caveats.extend(cycles.as_ref().and_then(|cycles| compare_counted_cycles(cycles, &self.cost)));
         self.counters = counters;
         self.counter_passes = Some(passes);

@@ -1,5 +1,6 @@
 //! Compares variants measured in the same rounds: difference, ratio, verdict and rank.
 
+use super::counter_record::CounterRecord;
 use super::quantity::Quantity;
 use cyclescope_core::unit::Unit;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct VariantComparison {
     pub ratio: CostRatio,
     /// The verdict, at a confidence level of 99 %.
     pub verdict: VariantVerdict,
+    /// Its counts of events per copy, if asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
 }
 
 /// One of several variants, how it compares with the first, and its rank.
@@ -58,6 +62,9 @@ pub struct RankedVariant {
     pub verdict: Option<VariantVerdict>,
     /// One more than the number of variants that are found to be faster; `None` without a cost.
     pub rank: Option<usize>,
+    /// Counts of events per copy, if asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
 }
 
 impl RankedVariant {
@@ -70,6 +77,7 @@ impl RankedVariant {
             difference: self.difference.unwrap_or(Quantity::refused(Unit::CoreCycles)),
             ratio: self.ratio.unwrap_or(CostRatio::REFUSED),
             verdict: self.verdict.unwrap_or(VariantVerdict::Unclear),
+            counters: self.counters.clone(),
         }
     }
 }

@@ -15,7 +15,7 @@ mod study;
 
 pub use point::{OtherVariant, PointLabel, PointRow, PointVariant, RunPoint};
 pub use points_session::PointsSession;
-pub use points_table::tabulate_points;
+pub use points_table::{counter_names, tabulate_points};
 pub use snippet_list::{ListedSnippet, read_list};
 pub use study::INFO;
 pub use study::{ExplainFailure, NAME, PointRun, PointsStudy, ResumedPoints, failure_fields};

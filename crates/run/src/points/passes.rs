@@ -2,6 +2,7 @@
 
 use cyclescope_core::random::Random;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::result::record::{Quantity, RunRecord};
 use cyclescope_measure::result::variant_comparison::{CostRatio, RankedVariant, VariantComparison, VariantVerdict};
 
@@ -54,6 +55,8 @@ pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
         trained: first.trained.or(second.trained),
         elapsed_s: first.elapsed_s + second.elapsed_s,
         setup_cost: combine_if_both(first.setup_cost, second.setup_cost),
+        counters: combine_counters([&first.counters, &second.counters]),
+        counted_cycles: combine_if_both(first.counted_cycles, second.counted_cycles),
         caveats,
         ..first
     };
@@ -68,6 +71,7 @@ fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> V
         difference: combine_quantities([first.difference, second.difference]),
         ratio: combine_ratios([first.ratio, second.ratio]),
         verdict: combine_verdicts([(first.verdict, first.difference), (second.verdict, second.difference)]),
+        counters: combine_counters([&first.counters, &second.counters]),
         ..first
     }
 }
@@ -89,10 +93,21 @@ fn combine_rankings(rankings: [Vec<RankedVariant>; 2]) -> Vec<RankedVariant> {
                 [false, true] => second.rank,
                 _ => [first.rank, second.rank].into_iter().flatten().min(),
             },
+            counters: combine_counters([&first.counters, &second.counters]),
             ..first
         }
     };
     first.into_iter().zip(second).map(combine).collect()
+}
+
+/// Combines the counts of both passes. If one has lost an event, the other's counts.
+fn combine_counters([first, second]: [&[CounterRecord]; 2]) -> Vec<CounterRecord> {
+    let combine = |(first, second): (&CounterRecord, &CounterRecord)| {
+        let quantity = combine_quantities([first.quantity, second.quantity]);
+        let lost = first.lost.clone().filter(|_| quantity.value.is_none());
+        CounterRecord { quantity, lost, ..first.clone() }
+    };
+    first.iter().zip(second).map(combine).collect()
 }
 
 fn combine_ratios(ratios: [CostRatio; 2]) -> CostRatio {
@@ -223,6 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_one_pass_lost_has_the_count_of_the_other() {
+        use cyclescope_core::statistics::Interval;
+        use cyclescope_core::unit::Unit;
+        let counter = |count: Result<f64, &str>| {
+            let quantity = count.map(|value| Quantity::new(Interval::with_margin(value, 0.5), Unit::Count));
+            let quantity = quantity.unwrap_or(Quantity::refused(Unit::Count));
+            CounterRecord { name: "uops".to_string(), quantity, pass: 1, lost: count.err().map(str::to_string) }
+        };
+        let combined = |passes: [Result<f64, &str>; 2]| {
+            let [first, second] = passes.map(|count| [counter(count)]);
+            let CounterRecord { quantity, lost, .. } = combine_counters([&first, &second]).remove(0);
+            (quantity.value, lost)
+        };
+        assert_eq!(combined([Ok(2.0), Ok(3.0)]), (Some(2.5), None));
+        assert_eq!(combined([Err("taken"), Ok(3.0)]), (Some(3.0), None));
+        assert_eq!(combined([Err("taken"), Err("again")]), (None, Some("taken".to_string())));
+    }
+
+    #[test]
     fn a_pass_without_a_number_leaves_the_verdict_to_the_other() {
         use VariantVerdict::*;
         use cyclescope_core::statistics::Interval;
@@ -243,6 +277,7 @@ mod tests {
             ratio: None,
             verdict: None,
             rank,
+            counters: Vec::new(),
         };
         let ranks = |passes: [[Option<usize>; 2]; 2]| {
             let ranking = |ranks: [Option<usize>; 2]| {

@@ -2,6 +2,7 @@
 
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::result::record::{Quantity, exit};
 use cyclescope_measure::result::variant_comparison::{CostRatio, VariantVerdict};
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,9 @@ pub struct PointRow {
     pub throughput: Option<Quantity>,
     /// Cost of a function call that waits for the last one.
     pub latency: Option<Quantity>,
+    /// Counts of events per copy.
+    #[serde(default)]
+    pub counters: Vec<CounterRecord>,
     /// Caveats of the result.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
@@ -104,6 +108,9 @@ pub struct OtherVariant {
     pub ratio: CostRatio,
     /// How it compares with the first.
     pub verdict: VariantVerdict,
+    /// Counts of events per copy.
+    #[serde(default)]
+    pub counters: Vec<CounterRecord>,
 }
 
 /// One of the variants of a point.
@@ -121,6 +128,9 @@ pub struct PointVariant {
     pub verdict: Option<VariantVerdict>,
     /// Its rank, from 1.
     pub rank: Option<usize>,
+    /// Counts of events per copy.
+    #[serde(default)]
+    pub counters: Vec<CounterRecord>,
 }
 
 impl PointVariant {

@@ -1,6 +1,7 @@
 //! Points as a table with one row per point.
 
 use super::point::{PointLabel, PointRow, PointVariant};
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::study::text_table::{TextTable, format_figure, format_quantity, json_word};
 
 /// Columns of every table after the one that names the point, in core cycles and nanoseconds per
@@ -28,12 +29,16 @@ pub fn tabulate_points<'a>(rows: impl Iterator<Item = &'a PointRow> + Clone) -> 
     let calls = if called { &CALL_COLUMNS[..] } else { &[] };
     let versus = if compared { &VARIANT_COLUMNS[..] } else { &[] };
     let ranking = if ranked { &RANKING_COLUMNS[..] } else { &[] };
+    let names = counter_names(rows.clone());
+    let of_counters = |prefix: &str| counter_columns(prefix, &names);
+    let counters = [of_counters(""), if compared { of_counters("versus_") } else { Vec::new() }].concat();
+    let counters: Vec<&str> = counters.iter().map(String::as_str).collect();
     let snippet = if listed { &["snippet"][..] } else { &[] };
-    let columns = [&[naming.unwrap_or("name")], &COST_COLUMNS[..], calls, versus, ranking, snippet];
+    let columns = [&[naming.unwrap_or("name")], &COST_COLUMNS[..], calls, versus, ranking, &counters[..], snippet];
     let mut table = TextTable::new(columns.concat());
     for row in rows {
         if ranked {
-            table.rows.extend(ranking_rows(row));
+            table.rows.extend(ranking_rows(row, &names));
             continue;
         }
         let mut record = row_fields(row);
@@ -43,17 +48,38 @@ pub fn tabulate_points<'a>(rows: impl Iterator<Item = &'a PointRow> + Clone) -> 
         if compared {
             record.extend(variant_fields(row));
         }
+        record.extend(counter_fields(&row.counters, &names));
+        if compared {
+            record.extend(counter_fields(row.versus.as_ref().map_or(&[][..], |versus| &versus.counters[..]), &names));
+        }
         record.extend(listed.then(|| row.snippet.clone().unwrap_or_default()));
         table.rows.push(record);
     }
     table
 }
 
+/// The names of the events and ratios that any point has.
+pub fn counter_names<'a>(mut rows: impl Iterator<Item = &'a PointRow>) -> Vec<&'a str> {
+    let counters = rows.find_map(|row| (!row.counters.is_empty()).then_some(&row.counters));
+    counters.into_iter().flatten().map(|counter| counter.name.as_str()).collect()
+}
+
+/// Columns of events: the count and the ends of its interval.
+fn counter_columns(prefix: &str, names: &[&str]) -> Vec<String> {
+    names.iter().flat_map(|name| ["", "_low", "_high"].map(|end| format!("{prefix}{name}{end}"))).collect()
+}
+
+/// The fields of events; empty for a point without counts.
+fn counter_fields(counters: &[CounterRecord], names: &[&str]) -> Vec<String> {
+    let find = |name: &&str| counters.iter().find(|counter| counter.name == *name);
+    names.iter().flat_map(|name| format_quantity(find(name).map(|counter| &counter.quantity))).collect()
+}
+
 /// A row for each ranked variant of a point; one row if it failed.
-fn ranking_rows(row: &PointRow) -> Vec<Vec<String>> {
+fn ranking_rows(row: &PointRow, names: &[&str]) -> Vec<Vec<String>> {
     let empty = || [const { String::new() }; RANKING_COLUMNS.len()].to_vec();
     if row.variants.is_empty() {
-        return vec![[row_fields(row), empty()].concat()];
+        return vec![[row_fields(row), empty(), counter_fields(&row.counters, names)].concat()];
     }
     let variant_row = |(number, variant): (usize, &PointVariant)| {
         // Only the first variant has a time and caveats.
@@ -65,6 +91,7 @@ fn ranking_rows(row: &PointRow) -> Vec<Vec<String>> {
         let ratio = variant.ratio.map(|ratio| [ratio.value, ratio.low, ratio.high]);
         fields.extend(ratio.unwrap_or_default().map(format_figure));
         fields.push(variant.verdict.map(json_word).unwrap_or_default());
+        fields.extend(counter_fields(&variant.counters, names));
         fields
     };
     row.variants.iter().enumerate().map(variant_row).collect()

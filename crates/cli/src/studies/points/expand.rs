@@ -31,21 +31,6 @@ pub struct PointRequest {
 
 /// Expands these options, which hold the first value of a sweep; `words` are those of the command.
 pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
-    if args.counts {
-        let remedy = "leave --counts out, or measure one of them alone";
-        return Err(Failure::usage("--counts prints the readings of one snippet, and there are several", Some(remedy)));
-    }
-    if args.events.counters.is_some() {
-        let remedy = "leave --counters out, or measure one of them alone";
-        return Err(Failure::usage("--counters counts events of one snippet, and there are several", Some(remedy)));
-    }
-    if args.write_elf.is_some() {
-        let remedy = "leave --write-elf out, or paste one of them alone";
-        return Err(Failure::usage(
-            "--write-elf writes the program of one snippet, and there are several",
-            Some(remedy),
-        ));
-    }
     match (&args.points.sweep, args.list()) {
         (Some(_), Some(_)) => {
             let remedy = "leave out --from or --sweep";

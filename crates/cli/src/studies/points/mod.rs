@@ -21,6 +21,7 @@ use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
 use crate::session::resume::ResumedFile;
 use crate::studies::run;
+use crate::studies::run::option_needs::{CommandSubject, require_needs};
 use cyclescope::error::Error;
 use cyclescope::record::{ErrorRecord, exit};
 use cyclescope::result::container::{EvidenceContainer, to_json_value};
@@ -59,6 +60,7 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
     exports.check_paths()?;
     let seed = common.chosen_seed();
     let common = &CommonArgs { seed: Some(seed), ..common.clone() };
+    require_needs(common, args, CommandSubject { has_points: true, ..CommandSubject::default() })?;
     let asked = expand::expand_points(args, words)?;
     let mut libraries = FunctionLibraries::default();
     let (prepared, machine) = prepare_points(common, asked, &mut libraries)?;

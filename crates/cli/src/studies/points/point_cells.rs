@@ -5,6 +5,7 @@ use crate::output::footnotes::Footnotes;
 use crate::output::report_words::format_quantity;
 use crate::output::wrap_text;
 use cyclescope::caveat::Caveat;
+use cyclescope::result::counter_record::CounterRecord;
 use cyclescope::study::points::{PointLabel, PointRow};
 
 /// Width of a name.
@@ -27,6 +28,12 @@ pub fn format_cost(row: &PointRow) -> String {
         (None, None) => "no number".to_string(),
         (None, Some(_)) => "failed".to_string(),
     }
+}
+
+/// The counts with these names.
+pub fn counter_cells(counters: &[CounterRecord], names: &[&str]) -> Vec<String> {
+    let find = |name: &&str| counters.iter().find(|counter| counter.name == *name);
+    names.iter().map(|name| find(name).map_or("-".to_string(), |counter| format_quantity(&counter.quantity))).collect()
 }
 
 /// The footnote marks of a row: why it has no result, or its caveats, each with advice.

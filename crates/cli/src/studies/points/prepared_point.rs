@@ -3,10 +3,13 @@
 use super::expand::PointRequest;
 use crate::args::CommonArgs;
 use crate::args::repro;
+use crate::input::event_request::read_request;
 use crate::input::target::{FoundTarget, FunctionLibraries, LoadedFunction, RunTarget};
 use crate::output::Failure;
 use crate::session::evidence;
 use crate::studies::run;
+use crate::studies::run::option_needs::{CommandSubject, require_needs};
+use cyclescope::events::CounterRequest;
 use cyclescope::machine::Machine;
 use cyclescope::record::{ErrorRecord, exit};
 use cyclescope::run::RunRequest;
@@ -28,6 +31,8 @@ pub struct ReadyPoint {
     pub target: RunTarget,
     /// The names of its variants.
     names: Vec<String>,
+    /// The events to count.
+    counters: Option<CounterRequest>,
     /// The texts of the command that advice repeats.
     advice: AdviceTexts,
     /// The command that measures this point alone.
@@ -43,9 +48,10 @@ impl PreparedPoint {
         loaded: &[LoadedFunction],
     ) -> Result<(PointLabel, PointRun), Failure> {
         let course = match &self.ready {
-            Ok(ReadyPoint { request, target, names, advice, repro }) => {
+            Ok(ReadyPoint { request, target, names, counters, advice, repro }) => {
                 let study = run::build_study(common, machine, (target, loaded), request, repro)?;
-                Ok(Box::new(study.with_variant_names(names.clone()).with_advice_texts(advice.clone())))
+                let study = study.with_variant_names(names.clone()).with_advice_texts(advice.clone());
+                Ok(Box::new(study.with_counters(counters.clone())))
             }
             Err(refused) => Err(failure_fields(refused).map_err(evidence::evidence_failure)?),
         };
@@ -74,11 +80,14 @@ pub fn prepare_points(
             let request = run::build_request(common, &args)?;
             let FoundTarget { target, names, machine, .. } =
                 RunTarget::find_target(common, &args, request.seed, libraries, machine)?;
+            let is_function = !matches!(target, RunTarget::Snippets(_));
+            require_needs(common, &args, CommandSubject { has_points: true, is_function })?;
             run::require_runnable(common, &target)?;
+            let counters = read_request(&args.events, &machine)?;
             // All points use the same CPU, including those of a resumed file.
             let common = CommonArgs { cpu: Some(machine.target_cpu()), ..common.clone() };
             let repro = repro::format_repro(run::NAME, &args, &common, request.seed);
-            Ok(ReadyPoint { request, target, names, advice: advice.clone(), repro })
+            Ok(ReadyPoint { request, target, names, counters, advice: advice.clone(), repro })
         };
         let ready = match ready() {
             Ok(ready) => Ok(ready),

@@ -1,6 +1,6 @@
 //! Prints points as text.
 
-use super::point_cells::{footnote_marks, format_cost, point_name};
+use super::point_cells::{counter_cells, footnote_marks, format_cost, point_name};
 use super::ranking_table::tabulate_variants;
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
@@ -8,7 +8,7 @@ use crate::output::report_words::{format_count, format_quantity};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use crate::studies::run::ranking::{RANK_MEANING, verdict_word};
 use comfy_table::{CellAlignment, Table};
-use cyclescope::study::points::{PointLabel, PointRow, PointsStudy};
+use cyclescope::study::points::{PointLabel, PointRow, PointsStudy, counter_names};
 
 /// Width of the notes.
 const NOTES_WIDTH: usize = 16;
@@ -52,6 +52,8 @@ fn tabulate_costs(naming: &str, rows: &[&PointRow], notes: &mut Footnotes) -> Ta
         (false, true) => vec![each.as_str(), "ns"],
         (false, false) => vec!["ns"],
     });
+    let counters = counter_names(rows.iter().copied());
+    heading.extend(&counters);
     heading.push("notes");
     let mut lines = new_table(&heading);
     let last = lines.column_mut(heading.len() - 1).expect("it has a heading");
@@ -69,6 +71,7 @@ fn tabulate_costs(naming: &str, rows: &[&PointRow], notes: &mut Footnotes) -> Ta
                 cells.push(row.time.and_then(|time| time.value).map_or("-".to_string(), format_digits));
             }
         }
+        cells.extend(counter_cells(&row.counters, &counters));
         cells.push(wrap_text(&footnote_marks(row, notes), NOTES_WIDTH).join("\n"));
         lines.add_row(cells);
     }

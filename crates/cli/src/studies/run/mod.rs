@@ -1,6 +1,7 @@
 //! `cyclescope run`: measures the cost of a snippet or a function.
 
 mod cost_text;
+pub mod option_needs;
 pub mod ranking;
 mod report;
 mod timed_program;
@@ -27,6 +28,7 @@ use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::RunStudy;
+use option_needs::{CommandSubject, require_needs};
 use report::print_report;
 use std::path::Path;
 use std::time::Duration;
@@ -40,11 +42,16 @@ pub fn measure_target(common: &CommonArgs, args: &RunArgs, output: &mut Output) 
     let mut libraries = FunctionLibraries::default();
     let FoundTarget { target, names, machine } =
         RunTarget::find_target(common, args, request.seed, &mut libraries, || common.detect_machine())?;
+    let is_function = !matches!(target, RunTarget::Snippets(_));
+    require_needs(common, args, CommandSubject { has_points: false, is_function })?;
     require_runnable(common, &target)?;
     let counters = read_request(&args.events, &machine)?;
-    let snippets = if let RunTarget::Snippets(snippets) = &target { Some(&snippets[..]) } else { None };
-    let written =
-        args.write_elf.as_deref().map(|path| TimedProgram::prepare(path, common, snippets, &machine)).transpose()?;
+    let written = match (&args.write_elf, &target) {
+        (Some(path), RunTarget::Snippets(snippets)) => {
+            Some(TimedProgram::prepare(path, common, &snippets[0], &machine)?)
+        }
+        _ => None,
+    };
     let repro = repro::format_repro(NAME, args, common, request.seed);
     // Everything is validated before the library's constructors run.
     let exports = args.points.exports.clone();
@@ -206,10 +213,6 @@ pub fn build_study(
     let memory = call.map(|with| with.program_memory()).or(region.map(|region| region.memory.clone()));
     let shared = match target {
         RunTarget::Snippets(snippets) if common.beside_shared => Some(shared_memory(&snippets[0], machine)),
-        _ if common.beside_shared => {
-            let remedy = "leave --beside-shared out, or measure its instructions as a snippet";
-            return Err(Failure::usage("a function or a region of a run has memory of its own", Some(remedy)));
-        }
         _ => None,
     };
     let shared = shared.map(|memory| RunRequest { memory: Some(memory), ..request.clone() });

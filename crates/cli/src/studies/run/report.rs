@@ -7,6 +7,7 @@ use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
 use cyclescope::record::{CallRecord, Quantity, RegionLoop, RegionRecord, RunRecord, SerializedBy, TrainingRecord};
+use cyclescope::result::counter_record::CounterRecord;
 use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
 /// Prints a result.
@@ -83,9 +84,26 @@ fn describe_region(region: &RegionRecord) -> String {
 /// Prints the counts of events.
 fn print_counters(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     let Some(passes) = record.counter_passes else { return Ok(()) };
+    let versus = record.versus.iter().map(|versus| (None, versus.snippet.as_str(), &versus.counters));
+    let further = record.variants.iter().skip(1);
+    let further = further.map(|variant| (variant.name.as_deref(), variant.snippet.as_str(), &variant.counters));
+    let others: Vec<_> = if record.variants.is_empty() { versus.collect() } else { further.collect() };
+    print_counts(&record.counters, passes, output)?;
+    for (name, snippet, counters) in others {
+        output.write_line("")?;
+        for line in wrap_text(&shorten_snippet(&escape_controls(name.unwrap_or(snippet))), WIDTH - 2) {
+            output.write_line(format!("  {line}"))?;
+        }
+        print_counts(counters, passes, output)?;
+    }
+    Ok(())
+}
+
+/// Prints the counts of one variant.
+fn print_counts(counters: &[CounterRecord], passes: usize, output: &mut Output) -> Result<(), Failure> {
     output.write_line("")?;
-    let widest = record.counters.iter().map(|counter| counter.name.chars().count()).max().unwrap_or(0);
-    for counter in &record.counters {
+    let widest = counters.iter().map(|counter| counter.name.chars().count()).max().unwrap_or(0);
+    for counter in counters {
         let value = format_interval(&counter.quantity).unwrap_or_else(|| "no number".to_string());
         let pass = if passes > 1 { format!("pass {}", counter.pass) } else { String::new() };
         let note = counter.lost.clone().unwrap_or(pass);

@@ -26,22 +26,14 @@ pub struct TimedProgram<'a> {
 }
 
 impl<'a> TimedProgram<'a> {
-    /// Checks early that the program of these snippets can be written.
+    /// Checks early that the program of this snippet can be written.
     pub fn prepare(
         path: &'a Path,
         common: &CommonArgs,
-        snippets: Option<&[Snippet]>,
+        snippet: &Snippet,
         machine: &Machine,
     ) -> Result<TimedProgram<'a>, Failure> {
-        if !common.offer().is_default() {
-            let remedy = "leave out --executor, or --write-elf";
-            return Err(Failure::usage("--write-elf writes a program for user mode", Some(remedy)));
-        }
         common.one_clock()?.map_or(Ok(()), require_own_readings)?;
-        let Some([snippet, ..]) = snippets else {
-            let remedy = "build the function with -g, and run it in the debugger itself";
-            return Err(Failure::usage("--write-elf writes snippets, not functions", Some(remedy)));
-        };
         require_writable(path)?;
         let avx = machine.features.has(iced_x86::CpuidFeature::AVX);
         Ok(TimedProgram { path, snippet: snippet.join_setup(), avx })
