@@ -447,6 +447,9 @@ impl RunStudy {
             let mut count_pass = |codes: &[EventCode]| count_events(executor, &question, plan, acquisition, codes);
             record.assign_counts(events.count(question.costs().len(), &mut count_pass)?);
         }
+        if !record.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree) {
+            record.caveats.extend(answers.find_caveat());
+        }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
             record.counts = Some(take_raw_readings(executor, &question, plan, acquisition)?);

@@ -47,6 +47,11 @@ pub trait StudyView {
         Vec::new()
     }
 
+    /// Whether the text of the result has its caveats.
+    fn prints_caveats(&self) -> bool {
+        false
+    }
+
     /// The exit code of the result.
     fn exit_code(&self, _study: &Self::Study) -> u8 {
         exit::DONE
@@ -124,13 +129,16 @@ fn measure_study<V: StudyView>(
     let evidence = place.as_ref().map(|place| begin_evidence(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(MachineAnswers::live, MachineAnswers::recording_to);
     let (kept, wanted) = (StudyFiles { evidence: evidence.clone(), place: place.as_ref(), file }, !exports.is_empty());
-    let mut follower = Follower::new(output, printed, kept, wanted);
+    let mut follower = Follower::new(output, &answers, printed, kept, wanted);
     let running_load = planned_loads.start(loaded)?;
     let ended = study.measure(&answers, &mut follower);
     let loads = running_load.stop();
     let FollowResult { unprinted, failure, lines } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_if_cpu_shared(lock, machine.target_cpu());
+    }
+    if let Some(caveat) = answers.find_caveat().filter(|_| !view.prints_caveats()) {
+        print_warning(&caveat.text);
     }
     // A study that ended early reports its completed part.
     let report = StudyReport { view, study: &*study, machine: &machine.cpu.name(), lines: &lines };

@@ -7,6 +7,7 @@ use crate::session::evidence;
 use crate::session::evidence::EvidenceDirectory;
 use crate::session::progress::ProgressDisplay;
 use crate::session::result_file::ResultFile;
+use cyclescope::result::answers::MachineAnswers;
 use cyclescope::result::container::{ContainerWriter, EvidenceRecorder};
 use cyclescope::study::{RecordRole, ResultRecord, StudyFollower, StudyProgress as Standing};
 use serde_json::Value;
@@ -20,6 +21,7 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 /// Receives a study's records, prints them, and writes evidence and the result file.
 pub struct Follower<'a> {
     output: &'a mut Output,
+    answers: &'a MachineAnswers,
     printed: &'a dyn Exporter,
     kept: StudyFiles<'a>,
     /// When the evidence was last made readable.
@@ -59,13 +61,14 @@ impl<'a> Follower<'a> {
     /// are requested.
     pub fn new(
         output: &'a mut Output,
+        answers: &'a MachineAnswers,
         printed: &'a dyn Exporter,
         kept: StudyFiles<'a>,
         collects: bool,
     ) -> Follower<'a> {
         let files = collects || kept.evidence.is_some() || kept.file.is_some();
         let (checked, ended) = (Instant::now(), FollowResult::default());
-        Follower { output, printed, kept, checked, collects, files, progress: None, ended }
+        Follower { output, answers, printed, kept, checked, collects, files, progress: None, ended }
     }
 
     /// Ends the study's files. A complete study leaves nothing to resume.
@@ -153,7 +156,7 @@ impl<'a> Follower<'a> {
 
 impl StudyFollower for Follower<'_> {
     fn accept_record(&mut self, record: ResultRecord) -> ControlFlow<()> {
-        let result = self.keep_record(&record);
+        let result = self.keep_record(&record.with_caveat_of(self.answers));
         self.stop_on_failure(result)
     }
 
@@ -184,7 +187,8 @@ mod tests {
             let file = ResultFile::create(&folder.path().join("a"), "instr", true).unwrap();
             let mut output = Output::new(false);
             let kept = StudyFiles { file: Some(file), ..StudyFiles::default() };
-            let mut follower = Follower::new(&mut output, &TEXT_EXPORTER, kept, false);
+            let answers = MachineAnswers::live();
+            let mut follower = Follower::new(&mut output, &answers, &TEXT_EXPORTER, kept, false);
             assert!(follower.accept_record(ResultRecord::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
             assert!(follower.save_part(&|| "1".to_string()).is_continue());
             follower.finish(complete);

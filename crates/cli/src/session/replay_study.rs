@@ -22,6 +22,7 @@ pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, outpu
         differing: Vec::new(),
         finished,
         failure: None,
+        answers: &answers,
         output,
     };
     let ended = study.measure(&answers, &mut again);
@@ -73,6 +74,7 @@ struct ReplayComparison<'a> {
     /// Whether the study is complete.
     finished: bool,
     failure: Option<Failure>,
+    answers: &'a MachineAnswers,
     output: &'a mut Output,
 }
 
@@ -92,7 +94,7 @@ impl ReplayComparison<'_> {
 
 impl StudyFollower for ReplayComparison<'_> {
     fn accept_record(&mut self, record: ResultRecord) -> ControlFlow<()> {
-        match self.compare_record(&record) {
+        match self.compare_record(&record.with_caveat_of(self.answers)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(failure) => {
                 self.failure = Some(failure);

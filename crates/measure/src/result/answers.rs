@@ -5,17 +5,24 @@
 //! all its inputs from here is deterministic over its evidence, so a replay computes the same
 //! result.
 
+use super::caveat::Caveat;
 use super::container::{ContainerError, EvidenceContainer, EvidenceRecorder, StudyEvent, to_json_value};
+use super::counter_check::CounterCheck;
 use super::recording::{ExecutorFacts, RecordingExecutor};
 use super::replaying::{RecordedAnswers, ReplayingExecutor};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_exec::{Executor, Sample};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Source of the answers.
-pub struct MachineAnswers(AnswerSource);
+pub struct MachineAnswers {
+    source: AnswerSource,
+    /// The caveat of all results, if a counter and the ruler disagree.
+    caveat: RefCell<Option<Caveat>>,
+}
 
 enum AnswerSource {
     Live,
@@ -26,12 +33,16 @@ enum AnswerSource {
 impl MachineAnswers {
     /// This machine.
     pub fn live() -> MachineAnswers {
-        MachineAnswers(AnswerSource::Live)
+        MachineAnswers::from_source(AnswerSource::Live)
     }
 
     /// This machine, with every answer recorded.
     pub fn recording_to(evidence: Rc<EvidenceRecorder>) -> MachineAnswers {
-        MachineAnswers(AnswerSource::Recording(evidence))
+        MachineAnswers::from_source(AnswerSource::Recording(evidence))
+    }
+
+    fn from_source(source: AnswerSource) -> MachineAnswers {
+        MachineAnswers { source, caveat: RefCell::new(None) }
     }
 
     /// Answers from a container.
@@ -40,13 +51,13 @@ impl MachineAnswers {
     ///
     /// If its readings are damaged.
     pub fn from_container(container: &EvidenceContainer) -> Result<MachineAnswers, ContainerError> {
-        Ok(MachineAnswers(AnswerSource::Replaying(Rc::new(RecordedAnswers::new(container)?))))
+        Ok(MachineAnswers::from_source(AnswerSource::Replaying(Rc::new(RecordedAnswers::new(container)?))))
     }
 
     /// Reports wrong evidence. A replay that fails here has not reached the end of its evidence.
     pub fn damage_error(&self, how: impl Into<String>) -> RunError {
         let error = RunError::Replay { how: how.into() };
-        match &self.0 {
+        match &self.source {
             AnswerSource::Replaying(recorded) => recorded.end_with(error),
             _ => error,
         }
@@ -54,7 +65,7 @@ impl MachineAnswers {
 
     /// Whether every recorded answer has been given. Live answers never end.
     pub fn is_exhausted(&self) -> bool {
-        match &self.0 {
+        match &self.source {
             AnswerSource::Replaying(recorded) => recorded.is_exhausted(),
             _ => false,
         }
@@ -63,10 +74,23 @@ impl MachineAnswers {
     /// What of the evidence is not what the study built or asked for, once its result is complete.
     /// Live answers do not differ.
     pub fn find_differences(&self) -> Vec<&'static str> {
-        match &self.0 {
+        match &self.source {
             AnswerSource::Replaying(recorded) => recorded.find_differences(),
             _ => Vec::new(),
         }
+    }
+
+    /// The caveat of all results, if the counter of core cycles of an opened executor disagrees with
+    /// the ruler.
+    pub fn find_caveat(&self) -> Option<Caveat> {
+        self.caveat.borrow().clone()
+    }
+
+    /// Keeps the caveat of an executor.
+    fn note_check(&self, check: Option<CounterCheck>) {
+        let found = check.and_then(|check| check.find_caveat());
+        let mut caveat = self.caveat.borrow_mut();
+        *caveat = found.or(caveat.take());
     }
 
     /// Returns an executor: a new one from `open`, or a replaying one if the answers are recorded.
@@ -78,15 +102,21 @@ impl MachineAnswers {
         &self,
         open: impl FnOnce() -> Result<Box<dyn Executor>, Error>,
     ) -> Result<Box<dyn Executor>, Error> {
-        match &self.0 {
-            AnswerSource::Live => open(),
+        match &self.source {
+            AnswerSource::Live => {
+                let mut executor = open()?;
+                self.note_check(CounterCheck::run(executor.as_mut())?);
+                Ok(executor)
+            }
             AnswerSource::Recording(evidence) => {
-                let executor = open()?;
-                self.ask_machine(|| Ok::<_, Error>(ExecutorFacts::from_executor(executor.as_ref())))?;
+                let mut executor = open()?;
+                let facts = self.ask_machine(|| ExecutorFacts::from_executor(executor.as_mut()))?;
+                self.note_check(facts.counter);
                 Ok(Box::new(RecordingExecutor::new(executor, evidence.clone())))
             }
             AnswerSource::Replaying(recorded) => {
                 let facts: ExecutorFacts = self.ask_machine(|| Err::<_, Error>(unasked_error()))?;
+                self.note_check(facts.counter);
                 Ok(Box::new(ReplayingExecutor::new(recorded.clone(), facts)))
             }
         }
@@ -102,7 +132,7 @@ impl MachineAnswers {
         &self,
         ask: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        match &self.0 {
+        match &self.source {
             AnswerSource::Live => ask(),
             AnswerSource::Recording(evidence) => {
                 let answer = evidence.without_recording(ask)?;
@@ -134,7 +164,7 @@ impl MachineAnswers {
         count: usize,
         ask: impl FnOnce() -> Result<Vec<Sample>, RunError>,
     ) -> Result<Vec<Sample>, RunError> {
-        match &self.0 {
+        match &self.source {
             AnswerSource::Live => ask(),
             AnswerSource::Recording(evidence) => {
                 let samples = ask()?;

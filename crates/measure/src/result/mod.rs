@@ -9,6 +9,7 @@ pub mod aperf;
 mod call_record;
 pub mod caveat;
 pub mod container;
+mod counter_check;
 pub mod counter_record;
 pub mod front_end;
 pub mod quantity;

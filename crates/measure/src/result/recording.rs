@@ -7,6 +7,7 @@
 //! [`answers`](super::answers).
 
 use super::container::{BatchEvent, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
+use super::counter_check::CounterCheck;
 use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
@@ -34,18 +35,27 @@ pub(super) struct ExecutorFacts {
     pub(super) arena_len: usize,
     /// Its state before the first batch.
     pub(super) before: ExecutorState,
+    /// The counter of core cycles beside the ruler, where it is readable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) counter: Option<CounterCheck>,
 }
 
 impl ExecutorFacts {
-    /// Reads the facts of an executor.
-    pub(super) fn from_executor(executor: &dyn Executor) -> ExecutorFacts {
-        ExecutorFacts {
+    /// Finds out the facts of an executor.
+    ///
+    /// # Errors
+    ///
+    /// If it fails to count.
+    pub(super) fn from_executor(executor: &mut dyn Executor) -> Result<ExecutorFacts, RunError> {
+        let counter = CounterCheck::run(executor)?;
+        Ok(ExecutorFacts {
             name: executor.name().to_string(),
             ring: executor.capabilities().ring,
             timing: executor.capabilities().timing,
             arena_len: executor.arena_len(),
             before: read_state(executor),
-        }
+            counter,
+        })
     }
 }
 

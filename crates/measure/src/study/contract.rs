@@ -8,6 +8,7 @@
 //! result files: the command line's `session/driver.rs` and `session/replay_study.rs`.
 
 use crate::result::answers::MachineAnswers;
+use crate::result::caveat::Caveat;
 use crate::result::container::{ContainerError, EvidenceContainer};
 use crate::result::record::SchemaLine;
 use cyclescope_core::error::{Error, RunError, Unavailable};
@@ -83,6 +84,32 @@ impl ResultRecord {
     pub fn new<T: Serialize>(kind: &'static str, content: &T) -> ResultRecord {
         let line = serde_json::to_string(&SchemaLine::new(kind, content)).expect("records are plain data");
         ResultRecord { kind, line, role: RecordRole::Part }
+    }
+
+    /// The same line with the caveat of all results, if the answers have one.
+    pub fn with_caveat_of(self, answers: &MachineAnswers) -> ResultRecord {
+        match answers.find_caveat() {
+            Some(caveat) => self.with_caveat(&caveat),
+            None => self,
+        }
+    }
+
+    /// The same line with a caveat of all results. A line that has one of its kind keeps that, and a
+    /// machine or a failure has none.
+    ///
+    /// # Panics
+    ///
+    /// Never: records are JSON objects.
+    fn with_caveat(self, caveat: &Caveat) -> ResultRecord {
+        if matches!(self.kind, "machine" | "error") {
+            return self;
+        }
+        let mut line: Value = serde_json::from_str(&self.line).expect("records are JSON");
+        let own = serde_json::to_value(caveat).expect("a caveat is plain data");
+        let known = line["caveats"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let has_kind = known.iter().any(|known| known["code"] == own["code"]);
+        line["caveats"] = known.into_iter().chain((!has_kind).then_some(own)).collect();
+        ResultRecord { line: line.to_string(), ..self }
     }
 
     /// A part from the result file, with the fields that it has there.
@@ -186,5 +213,30 @@ pub fn check_stop(flow: ControlFlow<()>) -> Result<(), StopReason> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(StopReason::Requested),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::caveat::CaveatKind;
+    use serde_json::json;
+
+    #[test]
+    fn a_caveat_of_all_results_is_in_each_line_once() {
+        let caveat = |code, text: &str| Caveat { code, text: text.to_string() };
+        let of_all = caveat(CaveatKind::RulersDisagree, "the counter");
+        let caveats = |kind, content: &Value| {
+            let record = ResultRecord::new(kind, content).with_caveat(&of_all);
+            let line: Value = serde_json::from_str(&record.line).expect("JSON");
+            assert_eq!((line["kind"].as_str(), &line["a"]), (Some(kind), &content["a"]));
+            line["caveats"].clone()
+        };
+        assert_eq!(caveats("row", &json!({"a": 1})), json!([of_all]));
+        let own = caveat(CaveatKind::Noisy, "own");
+        assert_eq!(caveats("row", &json!({"a": 1, "caveats": [own]})), json!([own, of_all]));
+        let same = caveat(CaveatKind::RulersDisagree, "own");
+        assert_eq!(caveats("row", &json!({"a": 1, "caveats": [same]})), json!([same]));
+        assert!(caveats("machine", &json!({"a": 1})).is_null());
     }
 }

@@ -120,6 +120,10 @@ impl StudyView for PointsView {
         plots::draw_sweep(study, machine, self.geometric)
     }
 
+    fn prints_caveats(&self) -> bool {
+        true
+    }
+
     fn exit_code(&self, study: &PointsStudy) -> u8 {
         if study.rows().any(|row| row.measured_cost().is_some()) {
             return exit::DONE;

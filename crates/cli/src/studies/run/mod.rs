@@ -79,6 +79,10 @@ impl StudyView for RunView<'_> {
         study.record.as_ref().map_or(Ok(()), |record| print_report(record, output))
     }
 
+    fn prints_caveats(&self) -> bool {
+        true
+    }
+
     fn exit_code(&self, study: &RunStudy) -> u8 {
         let short = study.record.as_ref().is_some_and(|record| record.falls_short());
         if short { exit::FELL_SHORT } else { exit::DONE }
