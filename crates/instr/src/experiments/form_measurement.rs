@@ -198,8 +198,7 @@ impl FormMeasurement<'_> {
             for (place, at) in group.into_iter().enumerate() {
                 let (index, timed) = &mut open[at];
                 let layouts: Vec<&ProgramTiming> = timings.iter().map(|layout| &layout[place]).collect();
-                let costs: Vec<f64> = layouts.iter().map(|timing| layout_cost(timing)).collect();
-                let longer = self.choose_loops(*index, timed, least_finite(&costs));
+                let longer = self.choose_loops(*index, timed, self.find_least_cost(*index, &layouts));
                 if longer > SHORT_FACTOR * timed.loops {
                     timed.loops = longer;
                     continue;
@@ -208,6 +207,18 @@ impl FormMeasurement<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The least cost of an experiment's program in these layouts, as its reading would have it.
+    fn find_least_cost(&self, index: usize, layouts: &[&ProgramTiming]) -> f64 {
+        let mut reading = ProgramReading::default();
+        layouts.iter().for_each(|timing| self.add_layout(index, timing, &mut reading));
+        let figures = reading.cycles.iter().chain(&reading.shared).copied();
+        let least = find_least_possible(figures);
+        match least.is_finite() {
+            true => least,
+            false => find_least_possible(layouts.iter().map(|timing| layout_cost(timing))),
+        }
     }
 
     /// Iterations of the shortest call of an experiment's program, given its cost per instance.
@@ -465,9 +476,10 @@ fn is_uneven(cycles: f64) -> bool {
     cycles < SEARCHED_BELOW && (1..=SIMPLE_DENOMINATOR).all(is_far)
 }
 
-/// The least finite figure. Infinite without any.
-fn least_finite(figures: &[f64]) -> f64 {
-    figures.iter().copied().filter(|figure| figure.is_finite()).fold(f64::INFINITY, f64::min)
+/// The least of these figures that a program may have. Infinite without any: a disturbed short call
+/// makes a difference negative.
+fn find_least_possible(figures: impl Iterator<Item = f64>) -> f64 {
+    figures.filter(|figure| *figure > 0.0 && figure.is_finite()).fold(f64::INFINITY, f64::min)
 }
 
 /// Whether a slow form can do without an experiment.
@@ -577,6 +589,23 @@ mod tests {
         let (alternating, others): (Vec<usize>, Vec<usize>) = (0..plan.experiments.len()).partition(is_alternating);
         let loops = |index: usize| form.choose_loops(index, &timed, 10.0) as f64;
         assert!((loops(alternating[0]) / loops(others[0]) - ALTERNATING_FACTOR).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_disturbed_short_call_does_not_hide_that_calls_are_short() {
+        let (plan, timer) = (plan_imul(), new_timer());
+        let form = FormMeasurement::without_slots(&timer, SurveyEffort::FULL, &plan, &[]);
+        let is_rate = |one: &FormExperiment| one.meaning.is_throughput();
+        let index = plan.experiments.iter().position(is_rate).unwrap();
+        let layout = |cycles: &[f64]| ProgramTiming {
+            cycles: cycles.to_vec(),
+            bend: cycles.iter().map(|cycles| cycles - 1.0).collect(),
+            whole: vec![1.0; cycles.len()],
+            floor: vec![0.8; cycles.len()],
+            ..ProgramTiming::default()
+        };
+        let layouts = [layout(&[-70.0, 1.0, -65.0]), layout(&[1.0, 1.0, 60.0])];
+        assert_eq!(form.find_least_cost(index, &layouts.iter().collect::<Vec<_>>()), 1.0);
     }
 
     #[test]
