@@ -1,15 +1,17 @@
 //! From the times of bodies with instances and fillers to the number of dispatch slots.
 //!
 //! No core runs a body faster than its slots permit, and some lose slots between groups. So the
-//! fastest body proves an upper bound. It is the number if two kinds of fillers, each in two
-//! numbers, come to the same whole number: then nothing but the slots limits them.
+//! fastest body proves an upper bound. It is the number if two kinds of fillers come to the same
+//! whole number, one of them in two numbers: then nothing but the slots limits them.
+//!
+//! What disturbs a layout makes it slower. So a body counts by its lowest layouts that agree. A faster
+//! layout of one body is an accident only if many other bodies have none.
 
 use super::filler_curves::FillerCurves;
-use super::modes::find_lowest_mode;
 use super::slot_reading::SlotReading;
 use crate::bodies::slot_body::SlotShape;
 use crate::bodies::slot_filler::SlotFiller;
-use cyclescope_core::statistics::Interval;
+use cyclescope_core::statistics::{Interval, mean};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -20,6 +22,12 @@ const ERROR_SLOTS: f64 = 0.25;
 const ERROR_SHARE: f64 = 0.004;
 /// Slots per instance that a core may lose between groups while its number is still certain.
 const LOST_SLOTS: f64 = 0.75;
+/// A least figure further away from its whole number is between two of them.
+const BETWEEN_SLOTS: f64 = 0.5;
+/// A layout that is faster than the number by this many slots is a doubt.
+const DOUBT_SLOTS: f64 = 0.5;
+/// One body with a doubt among this many is an accident of the instrument.
+const BODIES_PER_ACCIDENT: usize = 5;
 /// A large number holds if it falls by less than this share of the fillers that are added. If something
 /// other than the slots limits a body, it falls by all of them.
 const FALL_SHARE: f64 = 0.5;
@@ -45,26 +53,59 @@ pub enum SlotVerdict {
     Unclear,
 }
 
-/// Slots per period of a body with these times, without its fillers.
-fn count_beside_fillers(shape: SlotShape, cycles: &[f64], curves: &FillerCurves) -> Option<Interval> {
-    let curve = curves.fastest()?;
-    let taken = find_lowest_mode(cycles)?;
-    let slots = |cycles: f64| curve.count_slots(cycles) / shape.copies as f64 - shape.fillers as f64;
-    Some(Interval { value: slots(taken.value), low: slots(taken.low), high: slots(taken.high) })
+/// Slots per period of a body in each layout, without its fillers, in ascending order.
+fn count_beside_fillers(shape: SlotShape, cycles: &[f64], curves: &FillerCurves) -> Vec<f64> {
+    let Some(curve) = curves.fastest() else { return Vec::new() };
+    let slots = |cycles: &f64| curve.count_slots(*cycles) / shape.copies as f64 - shape.fillers as f64;
+    let mut slots: Vec<f64> = cycles.iter().map(slots).collect();
+    slots.sort_by(f64::total_cmp);
+    slots
 }
 
-/// Slots of an instance by each reading. What an instance needs takes the least of all controls: they
-/// too can only lose slots. `None` without figures.
-pub(crate) fn estimate_all_slots(curves: &FillerCurves, readings: &[SlotReading]) -> Vec<Option<Interval>> {
-    let controls =
-        readings.iter().filter_map(|reading| count_beside_fillers(reading.shape, reading.control.as_ref()?, curves));
-    let extra = controls.map(|slots| slots.value).min_by(f64::total_cmp);
-    let estimate = |reading: &SlotReading| {
-        let extra = if reading.control.is_some() { extra? } else { 0.0 };
-        let Interval { value, low, high } = count_beside_fillers(reading.shape, &reading.cycles, curves)?;
-        Some(Interval { value: value - extra, low: low - extra, high: high - extra })
+/// Slots by which a body with this many fillers after an instance may seem faster than it is.
+fn find_error(fillers: usize) -> f64 {
+    ERROR_SLOTS.max(ERROR_SHARE * fillers as f64)
+}
+
+/// The lowest layouts that agree. Without two of them, the lowest alone. `None` without layouts.
+fn find_lowest_agreed(slots: &[f64], error: f64) -> Option<Interval> {
+    let agreed = slots.windows(2).position(|pair| pair[1] - pair[0] <= error);
+    let start = agreed.unwrap_or(0);
+    let low = *slots.get(start)?;
+    let members: Vec<f64> = slots[start..].iter().copied().take_while(|slots| *slots <= low + error).collect();
+    Some(Interval { value: mean(&members), low, high: *members.last()? })
+}
+
+/// Slots of an instance in each layout of each reading, in ascending order. What an instance needs takes
+/// the least of all controls: they too can only lose slots.
+fn count_all_layouts(curves: &FillerCurves, readings: &[SlotReading]) -> Vec<Vec<f64>> {
+    let control = |reading: &SlotReading| {
+        let slots = count_beside_fillers(reading.shape, reading.control.as_ref()?, curves);
+        Some(find_lowest_agreed(&slots, find_error(reading.shape.fillers))?.value)
     };
-    readings.iter().map(estimate).collect()
+    let extra = readings.iter().filter_map(control).min_by(f64::total_cmp);
+    let count = |reading: &SlotReading| {
+        let extra = if reading.control.is_some() { extra } else { Some(0.0) };
+        let slots = count_beside_fillers(reading.shape, &reading.cycles, curves);
+        extra.map_or(Vec::new(), |extra| slots.into_iter().map(|slots| slots - extra).collect())
+    };
+    readings.iter().map(count).collect()
+}
+
+/// Slots of an instance by each reading. `None` without figures.
+pub(crate) fn estimate_all_slots(curves: &FillerCurves, readings: &[SlotReading]) -> Vec<Option<f64>> {
+    let layouts = count_all_layouts(curves, readings);
+    let estimate = |(reading, slots): (&SlotReading, &Vec<f64>)| {
+        find_lowest_agreed(slots, find_error(reading.shape.fillers)).map(|slots| slots.value)
+    };
+    readings.iter().zip(&layouts).map(estimate).collect()
+}
+
+/// Whether more bodies than accidents explain have a layout that is faster than this number of slots.
+fn has_doubts(layouts: &[Vec<f64>], whole: usize) -> bool {
+    let fastest = || layouts.iter().filter_map(|slots| slots.first());
+    let doubts = fastest().filter(|slots| **slots < whole as f64 - DOUBT_SLOTS).count();
+    doubts * BODIES_PER_ACCIDENT > fastest().count()
 }
 
 /// The number of slots, and how certain it is.
@@ -72,7 +113,7 @@ pub(crate) fn estimate_all_slots(curves: &FillerCurves, readings: &[SlotReading]
 pub(crate) struct SlotJudgement {
     /// The verdict.
     pub verdict: SlotVerdict,
-    /// The least figure, with an interval that includes those that agree with it.
+    /// The least confirmed figure, with an interval that includes those that agree with it.
     pub slots: Interval,
     /// The whole number that the least figure means.
     pub whole: usize,
@@ -86,21 +127,27 @@ impl SlotJudgement {
     /// Judges all readings of a form. `None` without any.
     pub(crate) fn from_readings(curves: &FillerCurves, readings: &[SlotReading]) -> Option<SlotJudgement> {
         let group = curves.width()?.round().max(1.0) as usize;
-        let figures = readings.iter().zip(estimate_all_slots(curves, readings));
-        let figures: Vec<(&SlotReading, Interval)> =
-            figures.filter_map(|(reading, slots)| Some((reading, slots?))).collect();
+        let layouts = count_all_layouts(curves, readings);
+        let lowest = readings.iter().zip(&layouts).filter_map(|(reading, slots)| {
+            Some((reading, find_lowest_agreed(slots, find_error(reading.shape.fillers))?))
+        });
+        let figures: Vec<(&SlotReading, Interval)> = lowest.collect();
         let (fillers, least) = find_confirmed_least(&figures)?;
-        let error = ERROR_SLOTS.max(ERROR_SHARE * fillers as f64);
-        let whole = (least.value + error).floor().max(0.0) as usize;
+        let error = find_error(fillers);
+        // Between fillers, an instance has no neighbour to share a slot with.
+        let whole = (least.value + error).floor().max(1.0) as usize;
         let is_near = |slots: &Interval| slots.value <= whole as f64 + LOST_SLOTS;
         let near: Vec<&(&SlotReading, Interval)> = figures.iter().filter(|(_, slots)| is_near(slots)).collect();
-        let agrees = |filler: &SlotFiller| {
-            let counts = near.iter().filter(|(reading, _)| reading.shape.filler == *filler);
-            counts.map(|(reading, _)| reading.shape.fillers).collect::<BTreeSet<usize>>().len() > 1
+        let count_numbers = |filler: SlotFiller| {
+            let counts = near.iter().filter(|(reading, _)| reading.shape.filler == filler);
+            counts.map(|(reading, _)| reading.shape.fillers).collect::<BTreeSet<usize>>().len()
         };
-        let agreeing: Vec<SlotFiller> = SlotFiller::ALL.into_iter().filter(agrees).collect();
+        let agreeing: Vec<SlotFiller> =
+            SlotFiller::ALL.into_iter().filter(|filler| count_numbers(*filler) > 0).collect();
+        let agrees = agreeing.len() > 1 && agreeing.iter().any(|filler| count_numbers(*filler) > 1);
         let is_large = whole > SMALL_SLOTS;
-        let holding = || SlotFiller::ALL.into_iter().filter(|filler| holds_with_fillers(&figures, *filler));
+        let kinds = figures.iter().map(|(reading, _)| reading.shape.filler).collect::<BTreeSet<SlotFiller>>().len();
+        let holds = kinds > 1 && SlotFiller::ALL.into_iter().any(|filler| holds_with_fillers(&figures, filler));
         let counted = near.iter().filter(|(reading, _)| agreeing.contains(&reading.shape.filler));
         let ends = counted.fold(least, |all, (_, slots)| Interval {
             low: all.low.min(slots.low),
@@ -111,26 +158,27 @@ impl SlotJudgement {
         let may_fill = (GROUP_LEAST..=SMALL_SLOTS).contains(&whole);
         let is_grouped = second_loss.is_some_and(|lost| may_fill && lost >= GROUP_SHARE * (group - 1) as f64);
         let needs_group_test = may_fill && second_loss.is_none();
-        let verdict = match agreeing.len() {
-            _ if is_grouped => SlotVerdict::Microcoded,
-            _ if is_large && holding().count() > 1 => SlotVerdict::Microcoded,
-            _ if is_large => SlotVerdict::Upper,
-            2.. if least.value < -error => SlotVerdict::Unclear,
-            2.. if !needs_group_test => SlotVerdict::Exact,
-            _ => SlotVerdict::Upper,
+        let is_between = (least.value - whole as f64).abs() > BETWEEN_SLOTS;
+        let verdict = match () {
+            () if agrees && least.value < -error => SlotVerdict::Unclear,
+            () if has_doubts(&layouts, whole) => SlotVerdict::Upper,
+            () if is_grouped || is_large && holds => SlotVerdict::Microcoded,
+            () if is_large || !agrees || is_between => SlotVerdict::Upper,
+            () if !needs_group_test => SlotVerdict::Exact,
+            () => SlotVerdict::Upper,
         };
         Some(SlotJudgement { verdict, slots: ends, whole, agreeing, needs_group_test })
     }
 }
 
-/// The least figure that another one confirms, and its number of fillers. A single one may be an
+/// The least figure that a lower one confirms, and its number of fillers. A single one may be an
 /// accident of the instrument.
 fn find_confirmed_least(figures: &[(&SlotReading, Interval)]) -> Option<(usize, Interval)> {
     let number = |(reading, slots): &(&SlotReading, Interval)| (reading.shape.fillers, *slots);
     let mut slots: Vec<(usize, Interval)> = figures.iter().map(number).collect();
     slots.sort_by(|one, other| one.1.value.total_cmp(&other.1.value));
     let confirmed = slots.windows(2).find(|pair| pair[1].1.value - pair[0].1.value <= ERROR_SLOTS);
-    confirmed.map_or(slots.first(), <[(usize, Interval)]>::first).copied()
+    confirmed.map_or(slots.get(1).or(slots.first()), <[(usize, Interval)]>::last).copied()
 }
 
 /// Whether a number stays about the same with more fillers of this kind.
@@ -188,12 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn two_fillers_in_two_numbers_make_it_exact() {
+    fn two_fillers_and_two_numbers_make_it_exact() {
         let agreed = judge(&all_with([15, 23], [1.02, 1.3]));
         assert_eq!((agreed.verdict, agreed.whole), (SlotVerdict::Exact, 1));
         assert!(agreed.slots.low < 1.03 && agreed.slots.high > 1.29, "{:?}", agreed.slots);
         let apart = judge(&all_with([15, 23], [1.0, 2.0]));
         assert_eq!((apart.verdict, apart.whole), (SlotVerdict::Upper, 1));
+        let three = all_with([15, 23], [1.02, 1.3]);
+        assert_eq!(judge(&three[..3]).verdict, SlotVerdict::Exact, "one of the kinds has two numbers");
         let one_number = judge(&[reading(SlotFiller::ZeroIdiom, 15, 1.0), reading(SlotFiller::Blend, 15, 1.0)]);
         assert_eq!(one_number.verdict, SlotVerdict::Upper, "a fixed number of fillers proves no slope");
         assert_eq!(SlotJudgement::from_readings(&curves(), &[]), None);
@@ -218,6 +268,33 @@ mod tests {
     }
 
     #[test]
+    fn disturbed_layouts_do_not_hide_faster_ones() {
+        let with_layouts = |layouts: &[f64]| {
+            let mut readings = all_with([15, 23], [1.0, 1.0]);
+            for one in &mut readings {
+                one.cycles = layouts
+                    .iter()
+                    .map(|slots| reading(one.shape.filler, one.shape.fillers, *slots).cycles[0])
+                    .collect();
+            }
+            judge(&readings)
+        };
+        let disturbed = with_layouts(&[0.98, 1.02, 4.1]);
+        assert_eq!((disturbed.verdict, disturbed.whole), (SlotVerdict::Exact, 1));
+        assert!((disturbed.slots.value - 1.0).abs() < 1e-9 && disturbed.slots.high < 1.1, "{:?}", disturbed.slots);
+        // A body's lowest layout may be a little too low. Another body confirms the number.
+        let mut low = all_with([15, 23], [1.0, 1.0]);
+        low[0] = reading(SlotFiller::ZeroIdiom, 15, 0.72);
+        low[1] = reading(SlotFiller::ZeroIdiom, 23, 0.91);
+        assert_eq!((judge(&low).verdict, judge(&low).whole), (SlotVerdict::Exact, 1));
+        // Between two numbers, none is certain.
+        let between = all_with([15, 23], [1.6, 1.7]);
+        assert_eq!((judge(&between).verdict, judge(&between).whole), (SlotVerdict::Upper, 1));
+        // Only one layout of each body was undisturbed.
+        assert_eq!(with_layouts(&[1.0, 1.9, 2.0]).verdict, SlotVerdict::Upper);
+    }
+
+    #[test]
     fn groups_of_its_own_are_no_small_number() {
         let agreed = all_with([18, 26], [6.0, 6.1]);
         assert!(judge(&agreed).needs_group_test && judge(&agreed).verdict == SlotVerdict::Upper);
@@ -238,7 +315,7 @@ mod tests {
         // This control lost slots.
         let lost = SlotReading { control: Some(reading(SlotFiller::ZeroIdiom, 15, 1.5).cycles), ..both.clone() };
         for slots in estimate_all_slots(&curves(), &[both, lost]) {
-            assert!((slots.unwrap().value - 2.0).abs() < 1e-9);
+            assert!((slots.unwrap() - 2.0).abs() < 1e-9);
         }
     }
 }

@@ -16,3 +16,13 @@ pub struct SlotReading {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Vec<f64>>,
 }
+
+impl SlotReading {
+    /// Adds the layouts of another reading of the same body.
+    pub(crate) fn add_layouts(&mut self, other: SlotReading) {
+        self.cycles.extend(other.cycles);
+        if let Some(control) = &mut self.control {
+            control.extend(other.control.unwrap_or_default());
+        }
+    }
+}

@@ -22,14 +22,19 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;
 
-/// Layouts of each body.
-const SLOT_LAYOUTS: usize = 3;
+/// Layouts of each body in the first attempt, and in later ones.
+const FIRST_LAYOUTS: usize = 2;
+const LATER_LAYOUTS: usize = 3;
+/// Bodies of the first attempt: two with the most trusted kind of filler, and one with another.
+const FIRST_BODIES: usize = 3;
 /// Approximate slots of a body, by attempt. A longer loop may lose slots at each window of code, but
 /// has more instances between uses of one register.
 const BODY_SLOTS: [usize; 4] = [96, 96, 96, 192];
-/// Approximate core cycles of a body's longest call. With steps of the clock of 40 core cycles, its
-/// error is a quarter of a per cent, or a fortieth of a slot.
-const CALL_CYCLES: f64 = 16_000.0;
+/// Lower and upper limit of the core cycles of a body's longest call. In between, a step of the clock
+/// is worth this many slots of a period.
+const CALL_CYCLES_LEAST: f64 = 6_000.0;
+const CALL_CYCLES_MOST: f64 = 16_000.0;
+const STEP_SLOTS: f64 = 0.1;
 /// Lower and upper limit of instances in a body. With one, the error of a loop's end would be its own.
 const COPIES_LEAST: usize = 3;
 const COPIES_MOST: usize = 12;
@@ -135,11 +140,21 @@ impl FormMeasurement<'_> {
                 (false, 0..=1) => vec![trusted[0], trusted[1]],
                 (false, _) => vec![trusted[0], trusted[1], third],
             };
-            let shapes = self.list_shapes(attempt, &fillers, vex, rthroughput, width);
-            let is_new = |shape: &SlotShape| found.iter().all(|reading| reading.shape != *shape);
-            let shapes: Vec<SlotShape> = shapes.into_iter().filter(is_new).collect();
-            found.extend(self.time_shapes(executor, &shapes, rthroughput, width, random)?);
-            let Some(judgement) = judge(&found) else { break };
+            let mut shapes = self.list_shapes(attempt, &fillers, vex, rthroughput, width);
+            // The first kind shows with two numbers that the slots are the limit.
+            shapes.truncate(if attempt.number == 0 && !attempt.all_numbers { FIRST_BODIES } else { usize::MAX });
+            let layouts = if attempt.number == 0 { FIRST_LAYOUTS } else { LATER_LAYOUTS };
+            for reading in self.time_shapes(executor, &shapes, layouts, rthroughput, width, random)? {
+                match found.iter_mut().find(|known| known.shape == reading.shape) {
+                    Some(known) => known.add_layouts(reading),
+                    None => found.push(reading),
+                }
+            }
+            let Some(judgement) = judge(&found) else {
+                // The sibling was busy in all layouts, perhaps.
+                attempt.number += 1;
+                continue;
+            };
             if judgement.verdict != SlotVerdict::Upper {
                 break;
             }
@@ -190,6 +205,7 @@ impl FormMeasurement<'_> {
         &self,
         executor: &mut dyn Executor,
         shapes: &[SlotShape],
+        layouts: usize,
         rthroughput: f64,
         width: f64,
         random: &mut Random,
@@ -200,12 +216,14 @@ impl FormMeasurement<'_> {
             let Some(body) = SlotBody::new(&self.plan.anatomy, *shape) else { continue };
             let Some(experiment) = self.plan.slot_experiment(&body.period, &body.init, *shape) else { continue };
             let cycles = shape.copies as f64 * rthroughput.max((shape.fillers + 1) as f64 / width);
-            programs.push(self.prepare_slots(&experiment, cycles));
+            let slots = (cycles * width / shape.copies as f64).max(1.0);
+            let call = self.choose_call_cycles(slots);
+            programs.push(self.prepare_slots(&experiment, cycles, call));
             let control = body.control.and_then(|code| self.plan.slot_experiment(&code, &body.init, *shape));
-            programs.extend(control.iter().map(|control| self.prepare_slots(control, cycles)));
+            programs.extend(control.iter().map(|control| self.prepare_slots(control, cycles, call)));
             bodies.push((*shape, body.extra, control.is_some()));
         }
-        let timings = self.time_layouts(executor, &programs, SLOT_LAYOUTS, random)?;
+        let timings = self.time_layouts(executor, &programs, layouts, random)?;
         let mut readings = (0..programs.len()).map(|at| {
             let mut reading = ProgramReading::default();
             timings.iter().for_each(|layout| reading.add_rate_layout(&layout[at]));
@@ -221,17 +239,23 @@ impl FormMeasurement<'_> {
         Ok(bodies.into_iter().map(read).collect())
     }
 
-    fn prepare_slots(&self, experiment: &FormExperiment, cycles: f64) -> LoopedProgram {
-        let loops = ((CALL_CYCLES / 4.0 / cycles) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
+    /// Core cycles of the longest call of a body whose periods take the time of this many slots.
+    fn choose_call_cycles(&self, slots: f64) -> f64 {
+        (self.timer.step * slots / STEP_SLOTS).clamp(CALL_CYCLES_LEAST, CALL_CYCLES_MOST)
+    }
+
+    fn prepare_slots(&self, experiment: &FormExperiment, cycles: f64, call: f64) -> LoopedProgram {
+        let loops = ((call / 4.0 / cycles) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
         LoopedProgram { loops, ..self.prepare_program(experiment, usize::MAX) }
     }
 }
 
 /// Whether each instance has other instructions around it whose slots can't be subtracted.
-pub(crate) fn is_burdened(plan: &FormPlan) -> bool {
+pub(crate) fn is_burdened(plan: &FormPlan, readings: &[SlotReading]) -> bool {
     let (before, after) = balance_instance(&plan.anatomy.sample);
     // Without the instance, a push and a pop of the x87 stack may cost less (FCHS on Zen 5).
-    !before.is_empty() || !after.is_empty() || x87::uses_stack(&plan.anatomy.sample)
+    let needs_others = readings.iter().any(|reading| reading.extra > 0);
+    !before.is_empty() || !after.is_empty() || x87::uses_stack(&plan.anatomy.sample) && needs_others
 }
 
 #[cfg(test)]
@@ -270,6 +294,20 @@ mod tests {
             }
             assert_eq!(shapes[1].fillers - shapes[0].fillers, group);
         }
+    }
+
+    #[test]
+    fn calls_are_as_long_as_the_clock_needs() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let curves = FillerCurves::default();
+        let call = |step: f64, slots: f64| {
+            let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), step, 3.0);
+            let effort = SurveyEffort::FULL;
+            let form = FormMeasurement { timer: &timer, effort, plan: &plan, earlier: &[], filler_curves: &curves };
+            form.choose_call_cycles(slots)
+        };
+        assert_eq!((call(2.0, 24.0), call(26.0, 1_000.0)), (CALL_CYCLES_LEAST, CALL_CYCLES_MOST));
+        assert!((call(26.0, 48.0) / 26.0 - 480.0).abs() < 1e-9, "a tenth of a slot is worth a step");
     }
 
     #[test]

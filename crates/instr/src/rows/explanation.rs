@@ -122,7 +122,6 @@ pub fn explain_slots(
     let Some(slots) = &row.slots else { return Vec::new() };
     let readings = collect_slot_readings(passes);
     let estimates = estimate_all_slots(filler_curves, &readings);
-    let estimates: Vec<Option<f64>> = estimates.iter().map(|slots| Some(slots.as_ref()?.value)).collect();
     let least = estimates.iter().flatten().copied().min_by(f64::total_cmp);
     let trial = |(reading, cost): (&SlotReading, &Option<f64>)| {
         let body = SlotBody::new(&plan.anatomy, reading.shape)?;

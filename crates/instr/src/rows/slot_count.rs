@@ -27,7 +27,7 @@ impl RowAnalysis<'_> {
             return Some(DispatchSlots::without_figure(why));
         };
         let SlotJudgement { verdict, slots, whole, agreeing, needs_group_test } = judgement;
-        let burdened = is_burdened(self.plan);
+        let burdened = is_burdened(self.plan, &readings);
         let verdict = match verdict {
             SlotVerdict::Exact if burdened => SlotVerdict::Upper,
             verdict => verdict,
@@ -58,11 +58,11 @@ impl RowAnalysis<'_> {
         let estimates = estimate_all_slots(self.filler_curves, readings);
         let least = |filler: &SlotFiller| {
             let own = readings.iter().zip(&estimates).filter(|(reading, _)| reading.shape.filler == *filler);
-            let slots = own.filter_map(|(_, slots)| Some(slots.as_ref()?.value));
-            Some(format!("{:.2} among {}", slots.min_by(f64::total_cmp)?, filler.describe()))
+            let slots = own.filter_map(|(_, slots)| *slots).min_by(f64::total_cmp)?;
+            Some(format!("{slots:.2} among {}", filler.describe()))
         };
         let said: Vec<String> = SlotFiller::ALL.iter().filter_map(least).collect();
-        format!("the fillers do not agree in two numbers each: {}", said.join(", "))
+        format!("the fillers do not agree: {}", said.join(", "))
     }
 }
 
@@ -138,6 +138,8 @@ mod tests {
         let pushed = estimate("Fld1", 1.0, &both);
         assert_eq!(pushed.summarize(), "≤2");
         assert!(pushed.why.unwrap().contains("each instance needs"));
+        let alone = estimate("Fadd_sti_st0", 1.0, &both);
+        assert_eq!(alone.exact_number(), Some(2), "it needs no others");
     }
 
     #[test]
