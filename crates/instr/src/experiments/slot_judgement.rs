@@ -47,8 +47,11 @@ pub enum SlotVerdict {
     Exact,
     /// At most this number.
     Upper,
-    /// It takes groups of slots of its own, as microcode does and what holds dispatch up.
+    /// It takes groups of slots of its own, as microcode does.
     Microcoded,
+    /// It waits for earlier instructions, or later ones for it, by definition. Dispatch may stop
+    /// meanwhile, so time does not show its slots.
+    Serialising,
     /// No number was found.
     Unclear,
 }

@@ -27,9 +27,10 @@ impl DispatchSlots {
     pub(super) fn find_contradiction(&self) -> Option<&'static str> {
         let DispatchSlots { count, verdict, whole, why, .. } = self;
         let counted = *verdict == SlotVerdict::Exact || *verdict == SlotVerdict::Upper;
+        let without = matches!(verdict, SlotVerdict::Unclear | SlotVerdict::Serialising);
         if count.unit != Unit::Slots {
             Some("its slots are in another unit")
-        } else if counted != whole.is_some() || (*verdict != SlotVerdict::Unclear) != count.value.is_some() {
+        } else if counted != whole.is_some() || without == count.value.is_some() {
             Some("its slots have a number without a verdict, or a verdict without a number")
         } else if (*verdict == SlotVerdict::Exact) == why.is_some() {
             Some("its slots are exact, with a reason why they are not")
@@ -43,14 +44,20 @@ impl DispatchSlots {
         self.whole.filter(|_| self.verdict == SlotVerdict::Exact)
     }
 
-    /// In one word: `2`, `≤2`, `microcoded` or `-`.
+    /// In one word: `2`, `≤2`, `microcoded`, `serialising` or `-`.
     pub fn summarize(&self) -> String {
         match (self.verdict, self.whole) {
             (SlotVerdict::Exact, Some(whole)) => whole.to_string(),
             (SlotVerdict::Upper, Some(whole)) => format!("≤{whole}"),
             (SlotVerdict::Microcoded, _) => "microcoded".to_string(),
+            (SlotVerdict::Serialising, _) => "serialising".to_string(),
             _ => "-".to_string(),
         }
+    }
+
+    pub(super) fn serialising() -> DispatchSlots {
+        let why = "by definition others wait for it, or it for others, so time does not show its slots";
+        DispatchSlots { verdict: SlotVerdict::Serialising, ..DispatchSlots::without_figure(why.to_string()) }
     }
 
     pub(super) fn without_figure(why: String) -> DispatchSlots {

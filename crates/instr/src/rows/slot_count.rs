@@ -10,6 +10,7 @@ use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::slot_judgement::{SlotJudgement, SlotVerdict, estimate_all_slots};
 use crate::experiments::slot_reading::SlotReading;
 use crate::experiments::slot_search::{SlotObstacle, is_burdened};
+use cyclescope_code::asm::access;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
@@ -17,12 +18,16 @@ impl RowAnalysis<'_> {
     /// The slots of a form. `None` if nothing was counted: a survey without slots, or a sequence.
     pub(super) fn estimate_slots(&self, passes: &[Vec<ProgramReading>], row: &InstrRow) -> Option<DispatchSlots> {
         let width = self.filler_curves.width().filter(|_| !self.plan.is_sequence())?;
+        let serialises = access::orders_others(&self.plan.anatomy.sample);
         let rthroughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
         let readings = collect_slot_readings(passes);
         let Some(judgement) = SlotJudgement::from_readings(self.filler_curves, &readings) else {
             let obstacle = FormMeasurement::find_slot_obstacle(self.plan, rthroughput.unwrap_or(f64::INFINITY), width);
             let trusted = self.filler_curves.list_trusted(SlotBody::uses_vex(&self.plan.anatomy)).len();
             let obstacle = obstacle.or((trusted < 2).then_some(SlotObstacle::FewFillers));
+            if serialises && matches!(obstacle, Some(SlotObstacle::Slow(_))) {
+                return Some(DispatchSlots::serialising());
+            }
             let why = obstacle.map_or("no body gave a figure".to_string(), SlotObstacle::describe);
             return Some(DispatchSlots::without_figure(why));
         };
@@ -30,6 +35,7 @@ impl RowAnalysis<'_> {
         let burdened = is_burdened(self.plan, &readings);
         let verdict = match verdict {
             SlotVerdict::Exact if burdened => SlotVerdict::Upper,
+            SlotVerdict::Microcoded if serialises => SlotVerdict::Serialising,
             verdict => verdict,
         };
         let why = match verdict {
@@ -38,6 +44,7 @@ impl RowAnalysis<'_> {
                 "an instance takes the time of {:.1} slots, at {width:.2} slots per core cycle",
                 slots.value
             )),
+            SlotVerdict::Serialising => return Some(DispatchSlots::serialising()),
             SlotVerdict::Unclear => Some("a body is faster than its fillers alone".to_string()),
             SlotVerdict::Upper if burdened => Some("it includes instructions that each instance needs".to_string()),
             SlotVerdict::Upper if needs_group_test => {
@@ -128,6 +135,11 @@ mod tests {
         let slow = estimate(imul, 40.0, &[]);
         assert_eq!((slow.summarize().as_str(), slow.count.value), ("-", None));
         assert!(slow.why.unwrap().contains("40.0 core cycles"));
+        let locked = estimate("Add_rm64_r64 m64{lock}, r64", 20.0, &[]);
+        assert_eq!((locked.summarize().as_str(), locked.verdict), ("serialising", SlotVerdict::Serialising));
+        let waiting = estimate("Xchg_rm64_r64 m64, r64", 5.0, &both(30.0));
+        assert_eq!(waiting.verdict, SlotVerdict::Serialising);
+        assert_eq!(estimate("Xchg_rm64_r64 m64, r64", 1.0, &both(2.0)).exact_number(), Some(2));
         let alone = estimate_with(imul, 1.0, &[], &curves_with_rates(&[(SlotFiller::Move, WIDTH)]));
         assert!(alone.why.unwrap().contains("fewer than two kinds"));
     }

@@ -18,6 +18,7 @@ const LATENCY_WIDTH: usize = 20;
 const TAGS_WIDTH: usize = 12;
 /// How the column of slots shows that a form takes groups of slots of its own.
 const MICROCODED: &str = "mc";
+const SERIALISING: &str = "ser";
 /// Maximum number of footnotes and skipped rows shown.
 const NOTES_MOST: usize = 20;
 const SKIPPED_ROWS_MOST: usize = 20;
@@ -137,7 +138,10 @@ fn print_legend(page: &mut TextPage, shown: &[&InstrRow]) -> Result<(), Failure>
         print_note(page, "≤: an upper bound.")?;
     }
     if shown.iter().any(|row| slots_cell(row) == MICROCODED) {
-        print_note(page, "mc: microcoded, or it holds dispatch up; it takes groups of slots of its own.")?;
+        print_note(page, "mc: microcoded; it takes groups of slots of its own.")?;
+    }
+    if shown.iter().any(|row| slots_cell(row) == SERIALISING) {
+        print_note(page, "ser: a locked, fencing or serialising instruction; time does not show its slots.")?;
     }
     if shown.iter().any(|row| headline_latencies(row).any(|latency| latency.regimes.is_some())) {
         let text = "a…b: a in a short chain, which fits in the scheduler, b in a long one; --explain shows their \
@@ -220,6 +224,7 @@ fn slots_cell(row: &InstrRow) -> String {
     match &row.slots {
         None => "-".to_string(),
         Some(slots) if slots.verdict == SlotVerdict::Microcoded => MICROCODED.to_string(),
+        Some(slots) if slots.verdict == SlotVerdict::Serialising => SERIALISING.to_string(),
         Some(slots) => slots.summarize(),
     }
 }
