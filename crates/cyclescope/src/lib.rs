@@ -30,20 +30,26 @@
 //!
 //! The library never prints and never parses arguments. For its limits see
 //! `docs/how-it-measures.md`.
+//!
+//! Without the feature `studies`, a default one, the library has the study `run` alone, and builds
+//! in less than half of the time.
 
 #![warn(unreachable_pub)]
 
 mod scope;
+#[cfg(feature = "studies")]
 pub mod study;
 
 pub use cyclescope_code::{asm, clock, context, pasted, program, snippet};
 pub use cyclescope_core::{error, input, machine, process_state, random, statistics, unit};
+#[cfg(feature = "studies")]
 pub use cyclescope_doctor as doctor;
 pub use cyclescope_events as events;
 pub use cyclescope_exec as executor;
 pub use cyclescope_measure as measure;
 pub use cyclescope_measure::result::{self, aperf, caveat, record};
 pub use cyclescope_measure::{placement, ruler};
+#[cfg(feature = "studies")]
 pub use cyclescope_plot as plot;
 pub use cyclescope_run as run;
 pub use scope::{Scope, measure_snippet};
