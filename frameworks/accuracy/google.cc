@@ -21,8 +21,12 @@ int main(int count, char **arguments)
             CYCLESCOPE_KEEP(value);
         })->UseRealTime();
     }
+    const auto write_references = [] {
+        for (const timed_function &function : timed_functions)
+            write_reference(function.run);
+    };
     benchmark::Initialize(&count, arguments);
+    write_references();
     benchmark::RunSpecifiedBenchmarks();
-    for (const timed_function &function : timed_functions)
-        write_reference(function.run);
+    write_references();
 }

@@ -25,6 +25,11 @@ build_google() {
     c++ -O2 -I ../../include google.cc "$folder/functions.o" "$folder/reference.o" -lbenchmark -lpthread -o "$folder/google"
 }
 
+# Builds the program of the header's loop in the folder.
+build_loop() {
+    cc -O2 -Wall -Wextra -I ../../include by_loop.c functions.c reference.c -o "$folder/loop"
+}
+
 # Checks that pytest and the Python package are there.
 require_pytest() {
     [ -x "$base/venv/bin/pytest" ] || left_out "the Python package is not built (frameworks/test python)"

@@ -96,8 +96,12 @@ class Reference:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function(benchmark, name):
+    def write_reference():
+        if "ACCURACY_REFERENCE" in os.environ:
+            cycles = Reference(os.environ["REFERENCE_LIBRARY"])(benchmark._make_runner(FUNCTIONS[name], (), {}))
+            with open(os.environ["ACCURACY_REFERENCE"], "a") as file:
+                print(name, f"{cycles:.3f}", file=file)
+
+    write_reference()
     benchmark(FUNCTIONS[name])
-    if "ACCURACY_REFERENCE" in os.environ:
-        cycles = Reference(os.environ["REFERENCE_LIBRARY"])(benchmark._make_runner(FUNCTIONS[name], (), {}))
-        with open(os.environ["ACCURACY_REFERENCE"], "a") as file:
-            print(name, f"{cycles:.3f}", file=file)
+    write_reference()

@@ -7,6 +7,7 @@ use cyclescope_criterion::CoreCycles;
 
 fn run_all<M: Measurement + 'static>(mut criterion: Criterion<M>) {
     for function in timed_functions() {
+        function.write_reference();
         criterion.bench_function(function.name, |bencher| {
             let mut value = 3;
             bencher.iter(|| {

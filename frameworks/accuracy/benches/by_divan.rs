@@ -9,6 +9,7 @@ fn main() {
 
 #[divan::bench(args = timed_functions())]
 fn cycles(bencher: Bencher, function: TimedFunction) {
+    function.write_reference();
     let mut value = 3;
     bencher.bench_local(|| {
         value = (function.run)(value);
