@@ -6,14 +6,17 @@
  * The core clock is that of a chain of multiplications. How many additions a multiplication takes
  * is measured, and an addition of registers takes a core cycle on every x86-64 core (A. Fog,
  * Instruction tables). Beside a busy sibling additions lose some percent, and multiplications none. */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
 #include "reference.h"
 #include "functions.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
-/* Windows of which the median counts. Few of this length have a timer interrupt. A window between
- * two unlike readings of the core clock does not count: another program ran in one of them. */
-enum { WINDOWS = 61, ATTEMPTS = 20 * WINDOWS, WINDOW_TICKS = 500000 };
+/* Windows of which the median counts. Few of this length have a timer interrupt. A window in which
+ * another thread had the CPU does not count, and one between two unlike readings of the core clock.
+ * Code is long enough for a window if it is in each of some trials: another thread may run in one. */
+enum { WINDOWS = 61, ATTEMPTS = 20 * WINDOWS, WINDOW_TICKS = 500000, TRIALS = 5 };
 static const double STEADY = 0.01;
 /* Links in a block of a chain, blocks with which both chains are compared, and comparisons. */
 enum { LINKS = 64, COMPARED = 300, COMPARISONS = 101 };
@@ -23,6 +26,13 @@ uint64_t read_ticks(void)
     uint32_t low, high;
     __asm__ volatile("lfence\n rdtsc\n lfence" : "=a"(low), "=d"(high) : : "memory");
     return (uint64_t)high << 32 | low;
+}
+
+long count_switches(void)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
 static uint64_t time_calls(uint64_t (*run)(uint64_t), long calls)
@@ -75,8 +85,9 @@ double measure_cycles_per_tick(void)
     static long blocks = 1;
     if (latency == 0) {
         latency = measure_latency();
-        while (time_multiplications(blocks) < WINDOW_TICKS)
-            blocks *= 2;
+        for (int trial = 0; trial < TRIALS; trial++)
+            while (time_multiplications(blocks) < WINDOW_TICKS)
+                blocks *= 2;
     }
     return (double)(LINKS * blocks) * latency / (double)time_multiplications(blocks);
 }
@@ -86,16 +97,18 @@ static double time_function(uint64_t (*run)(uint64_t))
     long calls = 1;
     int windows = 0;
     double cycles[WINDOWS] = {0};
-    while (time_calls(run, calls) < WINDOW_TICKS)
-        calls *= 2;
+    for (int trial = 0; trial < TRIALS; trial++)
+        while (time_calls(run, calls) < WINDOW_TICKS)
+            calls *= 2;
     double before = measure_cycles_per_tick();
     for (int attempt = 0; attempt < ATTEMPTS && windows < WINDOWS; attempt++) {
+        const long switches = count_switches();
         const double ticks = (double)time_calls(run, calls), after = measure_cycles_per_tick();
-        if (after > before * (1 - STEADY) && after < before * (1 + STEADY))
+        if (count_switches() == switches && after > before * (1 - STEADY) && after < before * (1 + STEADY))
             cycles[windows++] = ticks / (double)calls * (before + after) / 2;
         before = after;
     }
-    return find_median(cycles, windows);
+    return windows ? find_median(cycles, windows) : 0;
 }
 
 void write_reference(uint64_t (*run)(uint64_t))

@@ -8,6 +8,9 @@ extern "C" {
 /* The time stamp counter, when earlier code is done. */
 uint64_t read_ticks(void);
 
+/* How often this thread gave its CPU to another one. */
+long count_switches(void);
+
 /* The core clock now, measured in a fifth of a millisecond. */
 double measure_cycles_per_tick(void);
 

@@ -20,9 +20,9 @@ NUMBERS = list(range(1000))
 TEXT = "the quick brown fox jumps over the lazy dog " * 20
 RECORD = {"name": "value", "numbers": NUMBERS[:50], "nested": {"one": 1.5, "two": None}}
 PATTERN = re.compile(r"l(a+)zy")
-# Windows of which the median counts, most attempts, the ticks of one, and the share by which the core clock may change in one:
+# Windows of which the median counts, most attempts, the ticks of one, trials of its length, and the share by which the core clock may change in one:
 # as in reference.c.
-WINDOWS, ATTEMPTS, WINDOW_TICKS, STEADY = 61, 20 * 61, 500_000, 0.01
+WINDOWS, ATTEMPTS, WINDOW_TICKS, TRIALS, STEADY = 61, 20 * 61, 500_000, 5, 0.01
 
 
 def fibonacci(number):
@@ -72,23 +72,25 @@ class Reference:
     def __init__(self, library):
         self.library = ctypes.CDLL(library)
         self.library.read_ticks.restype = ctypes.c_uint64
+        self.library.count_switches.restype = ctypes.c_long
         self.library.measure_cycles_per_tick.restype = ctypes.c_double
 
     def __call__(self, run):
         """The core cycles of a call, where `run` times a number of calls."""
         calls = 1
-        while self.time_calls(run, calls) < WINDOW_TICKS:
+        while min(self.time_calls(run, calls) for _ in range(TRIALS)) < WINDOW_TICKS:
             calls *= 2
         cycles, before = [], self.library.measure_cycles_per_tick()
         for _ in range(ATTEMPTS):
+            switches = self.library.count_switches()
             ticks = self.time_calls(run, calls)
             after = self.library.measure_cycles_per_tick()
-            if abs(after / before - 1) < STEADY:
+            if self.library.count_switches() == switches and abs(after / before - 1) < STEADY:
                 cycles.append(ticks / calls * (before + after) / 2)
             before = after
             if len(cycles) == WINDOWS:
                 break
-        return statistics.median(cycles)
+        return statistics.median(cycles) if cycles else 0
 
     def time_calls(self, run, calls):
         return run(range(calls), timer=self.library.read_ticks)
