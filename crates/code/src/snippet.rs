@@ -1,6 +1,6 @@
 //! A snippet: machine code to measure, and its static properties.
 
-use crate::asm;
+use crate::asm::{self, CodeMode};
 use crate::context::FloatElement;
 use crate::program::{EntryState, LoopObstacle, LoopPlan, VectorSetup, is_always_taken};
 use cyclescope_core::error::BadSnippet;
@@ -12,6 +12,7 @@ use iced_x86::{
 /// Machine code to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
+    mode: CodeMode,
     code: Vec<u8>,
     init: Vec<u8>,
     text: String,
@@ -50,7 +51,17 @@ pub struct SnippetOutline {
 impl Snippet {
     /// Creates a snippet from position-independent machine code. Reports show `text`.
     pub fn new(code: Vec<u8>, init: Vec<u8>, text: impl Into<String>) -> Snippet {
-        Snippet { code, init, text: text.into(), setup: None }
+        Snippet { mode: CodeMode::default(), code, init, text: text.into(), setup: None }
+    }
+
+    /// Sets the mode that its code runs in.
+    pub fn with_mode(self, mode: CodeMode) -> Snippet {
+        Snippet { mode, ..self }
+    }
+
+    /// The mode that its code runs in.
+    pub fn mode(&self) -> CodeMode {
+        self.mode
     }
 
     /// Sets the machine code that runs before each copy, and whose cost is subtracted.
@@ -90,13 +101,13 @@ impl Snippet {
     /// Setup and snippet as the code of one copy.
     pub fn join_setup(&self) -> Snippet {
         let setup = self.setup.as_ref().map_or(&[][..], |setup| &setup.code);
-        Snippet::new([setup, &self.code].concat(), self.init.clone(), self.text.clone())
+        Snippet::new([setup, &self.code].concat(), self.init.clone(), self.text.clone()).with_mode(self.mode)
     }
 
     /// The setup alone as a snippet, if there is one.
     pub fn isolate_setup(&self) -> Option<Snippet> {
         let SnippetSetup { code, text } = self.setup.clone()?;
-        Some(Snippet::new(code, self.init.clone(), text))
+        Some(Snippet::new(code, self.init.clone(), text).with_mode(self.mode))
     }
 
     /// The loop that copies of the snippet can run in for any number of iterations.
@@ -105,7 +116,7 @@ impl Snippet {
     ///
     /// Fails if an iteration can't begin like the first one.
     pub fn loop_plan(&self) -> Result<LoopPlan, LoopObstacle> {
-        LoopPlan::from_code(&self.code, &self.init)
+        LoopPlan::from_code(&self.code, &self.init, self.mode)
     }
 
     /// The loop that copies of the snippet can run in for some iterations: it may move its
@@ -115,7 +126,7 @@ impl Snippet {
     ///
     /// As for [`loop_plan`](Snippet::loop_plan), except for moving addresses.
     pub fn loop_plan_with_moves(&self) -> Result<LoopPlan, LoopObstacle> {
-        LoopPlan::from_code_with_moves(&self.code, &self.init)
+        LoopPlan::from_code_with_moves(&self.code, &self.init, self.mode)
     }
 
     /// Analyses the instructions of the snippet and its init code.
@@ -124,7 +135,7 @@ impl Snippet {
         let mut elements = FloatElementUse::default();
         let mut factory = InstructionInfoFactory::new();
         for (code, counted) in [(&self.init, false), (&self.code, true)] {
-            for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
+            for instruction in Decoder::new(self.mode.bits(), code, DecoderOptions::NONE) {
                 let info = factory.info(&instruction);
                 let touches = info.used_memory().iter().any(|memory| memory.access() != OpAccess::None);
                 outline.touches_memory |= touches;
@@ -145,6 +156,7 @@ impl Snippet {
         }
         outline.world.element = elements.common_element();
         outline.world.avx = avx;
+        outline.world.mode = self.mode;
         outline
     }
 }

@@ -71,10 +71,12 @@ const INTEGER_PREDICATES: [&[&str]; 8] =
 /// Predicates of XOP integer comparisons.
 const XOP_PREDICATES: [&[&str]; 8] = [&["lt"], &["le"], &["gt"], &["ge"], &["eq"], &["neq"], &["false"], &["true"]];
 
-const ALIAS_NAMES: [(&str, &[&str]); 32] = [
+const ALIAS_NAMES: [(&str, &[&str]); 34] = [
     ("iret", &["iretd"]),
-    ("pushf", &["pushfq"]),
-    ("popf", &["popfq"]),
+    ("pushf", &["pushfq", "pushfd"]),
+    ("popf", &["popfq", "popfd"]),
+    ("pusha", &["pushad"]),
+    ("popa", &["popad"]),
     ("sal", &["shl"]),
     ("fwait", &["wait"]),
     ("xlat", &["xlatb"]),
@@ -126,6 +128,12 @@ pub(super) fn add_aliases(table: &mut PatternTable) {
         prepend_patterns(table, name, popping);
     }
     add_comparisons(table);
+    // Both divide by ten unless a base is given (Intel SDM vol. 2, AAM).
+    for name in ["aam", "aad"] {
+        let codes: Vec<Code> = table.get(name).into_iter().flatten().map(|pattern| pattern.code).collect();
+        let decimal = |code| MnemonicPattern { code, targets: Vec::new(), immediate: Some(10) };
+        prepend_patterns(table, name, codes.into_iter().map(decimal).collect());
+    }
 }
 
 fn is_string_code(code: Code) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Branches start short and only grow, so that the layout settles.
 
+use super::CodeMode;
 use super::expression::CodeSymbol;
 use super::instruction_builder::LabelFixup;
 use super::instruction_choice::{ChosenInstruction, choose_instruction};
@@ -21,12 +22,17 @@ use std::collections::HashMap;
 ///
 /// An empty text gives a snippet without bytes.
 pub fn parse_assembly(text: &str) -> Result<Listing, BadSnippet> {
-    assemble_text(text, None, None)
+    assemble_text(text, CodeMode::default(), None, None)
 }
 
 /// Assembles text in this syntax.
 pub fn parse_with_syntax(text: &str, syntax: InstructionSyntax) -> Result<Listing, BadSnippet> {
-    assemble_text(text, Some(syntax), None)
+    assemble_text(text, CodeMode::default(), Some(syntax), None)
+}
+
+/// Assembles text for a mode, in this syntax if it is known.
+pub fn parse_for_mode(text: &str, mode: CodeMode, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
+    assemble_text(text, mode, syntax, None)
 }
 
 /// Assembles text that may use the labels of this data, at [`DATA_BASE`](super::DATA_BASE).
@@ -35,17 +41,18 @@ pub fn parse_with_data(
     syntax: Option<InstructionSyntax>,
     data: &SnippetData,
 ) -> Result<Listing, BadSnippet> {
-    assemble_text(text, syntax, Some(data))
+    assemble_text(text, CodeMode::default(), syntax, Some(data))
 }
 
 fn assemble_text(
     text: &str,
+    mode: CodeMode,
     syntax: Option<InstructionSyntax>,
     data: Option<&SnippetData>,
 ) -> Result<Listing, BadSnippet> {
-    let mut layout = AssemblyDraft { data, ..AssemblyDraft::default() };
+    let mut layout = AssemblyDraft { mode, data, ..AssemblyDraft::default() };
     let mut statements = Vec::new();
-    for item in read_items(text, syntax)? {
+    for item in read_items(text, mode, syntax)? {
         match item {
             SnippetItem::Label(name, at) => {
                 if layout.labels.insert(name.clone(), statements.len()).is_some() {
@@ -82,6 +89,7 @@ struct DraftLine {
 
 #[derive(Default)]
 struct AssemblyDraft<'a> {
+    mode: CodeMode,
     /// Data whose labels the text may use.
     data: Option<&'a SnippetData>,
     lines: Vec<DraftLine>,
@@ -245,7 +253,11 @@ impl AssemblyDraft<'_> {
             match &line.fit.fixup {
                 LabelFixup::None => {}
                 LabelFixup::Branch(place) => {
-                    instruction.set_near_branch64(self.resolve_address(number, &starts, place) as u64);
+                    let to = self.resolve_address(number, &starts, place);
+                    match self.mode {
+                        CodeMode::Bits64 => instruction.set_near_branch64(to as u64),
+                        CodeMode::Bits32 => instruction.set_near_branch32(to as u32),
+                    }
                 }
                 LabelFixup::Data(place) => {
                     let to = self.resolve_address(number, &starts, place);
@@ -262,7 +274,7 @@ impl AssemblyDraft<'_> {
             bytes.extend(encode_instruction(&line.fit, &instruction, starts[number], line.blame)?);
             positions.push((starts[number], line.at));
         }
-        Ok(Listing::from_parts(bytes, &positions))
+        Ok(Listing::from_parts(bytes, &positions, self.mode))
     }
 }
 
@@ -272,7 +284,7 @@ fn encode_instruction(
     ip: u64,
     at: TextPosition,
 ) -> Result<Vec<u8>, BadSnippet> {
-    let mut encoder = Encoder::new(64);
+    let mut encoder = Encoder::new(CodeMode::from_instruction(instruction).bits());
     encoder.set_prevent_vex2(fit.long_vex);
     match encoder.encode(instruction, ip) {
         Ok(_) => Ok(encoder.take_buffer()),

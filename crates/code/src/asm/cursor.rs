@@ -1,5 +1,6 @@
 //! A cursor over the tokens of a snippet.
 
+use super::CodeMode;
 use super::lexer::{Token, TokenKind};
 use cyclescope_core::error::BadSnippet;
 
@@ -7,12 +8,18 @@ use cyclescope_core::error::BadSnippet;
 pub(super) struct TokenCursor<'a> {
     tokens: &'a [Token],
     next: usize,
+    mode: CodeMode,
 }
 
 impl<'a> TokenCursor<'a> {
     /// Starts before the first token; the last one must be [`TokenKind::End`].
-    pub(super) fn new(tokens: &'a [Token]) -> TokenCursor<'a> {
-        TokenCursor { tokens, next: 0 }
+    pub(super) fn new(tokens: &'a [Token], mode: CodeMode) -> TokenCursor<'a> {
+        TokenCursor { tokens, next: 0, mode }
+    }
+
+    /// The mode that the text is assembled for.
+    pub(super) fn mode(&self) -> CodeMode {
+        self.mode
     }
 
     /// Whether all tokens have been taken.

@@ -1,6 +1,7 @@
 //! Reads directives of data: bytes, words, numbers, text, space and alignment, in the words of GNU
 //! as, NASM and MASM.
 
+use super::CodeMode;
 use super::cursor::TokenCursor;
 use super::expression::{CodeSymbol, LinearForm};
 use super::lexer::{TextPosition, split_tokens};
@@ -290,7 +291,7 @@ fn read_form(text: &str, at: TextPosition) -> Result<LinearForm, BadSnippet> {
     // Columns count from the argument.
     let place = |error: BadSnippet| BadSnippet { line: at.line, column: at.column, ..error };
     let tokens = split_tokens(text).map_err(place)?;
-    let mut cursor = TokenCursor::new(&tokens);
+    let mut cursor = TokenCursor::new(&tokens, CodeMode::default());
     let form = cursor.read_expression(false).map_err(place)?;
     match cursor.is_at_operand_end() {
         true => Ok(form),

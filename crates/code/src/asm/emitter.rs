@@ -1,9 +1,12 @@
 //! Writes a program's instructions and records their references to the context.
 //!
-//! References to the context are RIP-relative. While a program is written, the context is at a
-//! nominal distance. `Program::relocate_into` corrects each displacement once both addresses are
-//! known.
+//! References to the context are RIP-relative, and absolute in 32-bit code. While a program is
+//! written, the context is at a nominal distance. `Program::relocate_into` corrects each displacement
+//! once both addresses are known.
+//!
+//! Instructions are given as for 64-bit mode, and converted to the program's mode.
 
+use super::CodeMode;
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
 /// Offset of the context from the program's first byte before relocation.
@@ -14,19 +17,27 @@ const NOMINAL_BODY: i64 = 0x1000;
 
 /// Collects machine code.
 pub struct Emitter {
+    mode: CodeMode,
     encoder: Encoder,
     /// Offsets of 32-bit displacements that refer to the context.
     relocations: Vec<u32>,
-    /// Offsets of 32-bit displacements that refer to the body, which follows this code.
-    forward: Vec<usize>,
+    /// Offsets of 32-bit displacements that refer to the body, which follows this code, and the
+    /// offsets that each counts from.
+    forward: Vec<(usize, usize)>,
     start: usize,
     length: usize,
 }
 
 impl Emitter {
     /// Creates an emitter for code that starts at an offset in its program.
-    pub(crate) fn starting_at(start: usize) -> Emitter {
-        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), forward: Vec::new(), start, length: start }
+    pub(crate) fn starting_at(start: usize, mode: CodeMode) -> Emitter {
+        let encoder = Encoder::new(mode.bits());
+        Emitter { mode, encoder, relocations: Vec::new(), forward: Vec::new(), start, length: start }
+    }
+
+    /// The mode of the code.
+    pub(crate) fn mode(&self) -> CodeMode {
+        self.mode
     }
 
     /// Offset of the next byte in the program.
@@ -38,8 +49,8 @@ impl Emitter {
     pub(crate) fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
         let instruction = instruction.expect("the library's own instructions have fitting operands");
         let at = self.length;
-        let length =
-            self.encoder.encode(&instruction, at as u64).expect("the library's own instructions can be encoded");
+        let converted = self.mode.convert_own(&instruction);
+        let length = self.encoder.encode(&converted, at as u64).expect("the library's own instructions can be encoded");
         if instruction.is_ip_rel_memory_operand() {
             let offset = at + self.encoder.get_constant_offsets().displacement_offset();
             self.relocations.push(offset as u32);
@@ -60,13 +71,31 @@ impl Emitter {
         self.length += bytes.len();
     }
 
-    /// `lea register, [body]`: the address after all of this code.
+    /// `lea register, [body]`: the address after all of this code. 32-bit code finds its own address
+    /// with a call.
+    ///
+    /// ```text
+    ///     call next
+    /// next:
+    ///     pop  register
+    ///     lea  register, [register + ahead]
+    /// ```
     pub(crate) fn load_body_address(&mut self, register: Register) {
+        if self.mode == CodeMode::Bits32 {
+            const CALL_BYTES: usize = 5;
+            self.push_branch(Code::Call_rel32_64, self.length + CALL_BYTES);
+            let next = self.length;
+            self.push_on_register(Code::Pop_r64, register);
+            let ahead = MemoryOperand::with_base_displ(register, NOMINAL_BODY);
+            self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
+            self.forward.push((self.length - 4, next));
+            return;
+        }
         let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
         self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
         // This is not a reference to the context.
         let at = self.relocations.pop().expect("the displacement was noted");
-        self.forward.push(at as usize);
+        self.forward.push((at as usize, at as usize + 4));
     }
 
     /// `op register, [context + field]`
@@ -106,9 +135,8 @@ impl Emitter {
 
     pub(crate) fn finish(mut self) -> (Vec<u8>, Vec<u32>) {
         let mut bytes = self.encoder.take_buffer();
-        for at in self.forward {
-            // The displacement is the last part of a LEA, so it counts from its own end.
-            let ahead = (self.length - (at + 4)) as i32;
+        for (at, from) in self.forward {
+            let ahead = (self.length - from) as i32;
             bytes[at - self.start..at - self.start + 4].copy_from_slice(&ahead.to_le_bytes());
         }
         (bytes, self.relocations)

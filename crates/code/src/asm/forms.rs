@@ -1,4 +1,4 @@
-//! Every form of every instruction in 64-bit mode: a Code with one kind of operand in each
+//! Every form of every instruction in a mode: a Code with one kind of operand in each
 //! position.
 //!
 //! A form fixes everything that has its own row in instruction tables: register or memory, masking,
@@ -6,6 +6,7 @@
 //! selects the registers. Forms are enumerated from the instruction database. A form exists only if
 //! its encoding decodes to the same Code.
 
+use super::CodeMode;
 use super::instruction_form::{is_lea, is_string_comparison, is_string_form};
 use super::mnemonic::is_usable;
 use super::operand_slot::{OperandSlot, RegisterClass, list_slots};
@@ -17,20 +18,34 @@ pub use super::instruction_form::{
 };
 pub use super::operand_choice::OperandChoice;
 
-static ALL_FORMS: LazyLock<Vec<InstructionForm>> = LazyLock::new(|| {
-    let codes = Code::values().filter(|code| is_usable(*code) && !code.op_code().fwait());
-    codes.flat_map(enumerate_forms).filter(|form| form.build_instruction(&OperandChoice::default()).is_some()).collect()
-});
+static ALL_FORMS: LazyLock<Vec<InstructionForm>> = LazyLock::new(|| list_forms(CodeMode::Bits64));
+static ALL_FORMS_32: LazyLock<Vec<InstructionForm>> = LazyLock::new(|| list_forms(CodeMode::Bits32));
 
-/// All forms, in the order of the instruction database.
+fn list_forms(mode: CodeMode) -> Vec<InstructionForm> {
+    let codes = Code::values().filter(|code| is_usable(*code, mode) && !code.op_code().fwait());
+    let forms = codes.flat_map(|code| enumerate_forms(code, mode));
+    forms.filter(|form| form.build_instruction(&OperandChoice::default()).is_some()).collect()
+}
+
+/// All forms in 64-bit mode, in the order of the instruction database.
 pub fn all_forms() -> impl Iterator<Item = InstructionForm> {
-    ALL_FORMS.iter().copied()
+    all_forms_of(CodeMode::Bits64)
+}
+
+/// All forms in a mode.
+pub fn all_forms_of(mode: CodeMode) -> impl Iterator<Item = InstructionForm> {
+    let forms = match mode {
+        CodeMode::Bits64 => &ALL_FORMS,
+        CodeMode::Bits32 => &ALL_FORMS_32,
+    };
+    forms.iter().copied()
 }
 
 /// All combinations for one Code, including some that do not exist.
-fn enumerate_forms(code: Code) -> Vec<InstructionForm> {
+fn enumerate_forms(code: Code, mode: CodeMode) -> Vec<InstructionForm> {
     let info = code.op_code();
     let plain = InstructionForm {
+        mode,
         code,
         variants: [OperandVariant::Plain; 5],
         masking: EvexMasking::None,

@@ -1,5 +1,6 @@
 //! Puts written operands into the slots of one instruction, or explains why they do not fit.
 
+use super::CodeMode;
 use super::lexer::TextPosition;
 use super::operand::{MemoryReference, Operand, OperandValue, SymbolicConstant};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass};
@@ -80,6 +81,7 @@ pub(super) enum LabelFixup {
 
 /// An instruction under construction.
 pub(super) struct InstructionBuilder {
+    pub(super) mode: CodeMode,
     pub(super) instruction: Instruction,
     pub(super) info: &'static OpCodeInfo,
     pub(super) fixup: LabelFixup,
@@ -92,11 +94,12 @@ pub(super) struct InstructionBuilder {
 }
 
 impl InstructionBuilder {
-    pub(super) fn new(code: Code) -> InstructionBuilder {
+    pub(super) fn new(code: Code, mode: CodeMode) -> InstructionBuilder {
         let mut instruction = Instruction::default();
         instruction.set_code(code);
-        instruction.set_code_size(iced_x86::CodeSize::Code64);
+        instruction.set_code_size(mode.code_size());
         InstructionBuilder {
+            mode,
             instruction,
             info: code.op_code(),
             fixup: LabelFixup::None,
@@ -140,7 +143,7 @@ impl InstructionBuilder {
                 if place.width.is_some_and(|wanted| wanted != width) {
                     return Err(kind);
                 }
-                self.instruction.set_op_kind(index, OpKind::NearBranch64);
+                self.instruction.set_op_kind(index, self.mode.branch_kind());
                 self.fixup = LabelFixup::Branch(place.clone());
             }
             (OperandValue::Memory(memory), _) => return self.set_memory(index, slot, memory, operand),
@@ -226,7 +229,10 @@ impl InstructionBuilder {
         if let Some((_, at)) = memory.place.symbol {
             return Err((MismatchReason::Encoding("an address in the snippet is written [rip+label]"), at));
         }
-        let narrow = memory.base.is_gpr32() || memory.index.is_gpr32();
+        if memory.base.is_gpr16() || memory.index.is_gpr16() {
+            return self.set_short_displacement(memory, operand);
+        }
+        let narrow = self.mode == CodeMode::Bits32 || memory.base.is_gpr32() || memory.index.is_gpr32();
         let width = if narrow { 32 } else { 64 };
         let displacement =
             ImmediateEncoding::Bits(width).encode_value(memory.place.constant).and_then(|d| i32::try_from(d).ok());
@@ -239,6 +245,26 @@ impl InstructionBuilder {
             Some(4) => full,
             Some(_) => 1,
             None => u32::from(displacement != 0),
+        });
+        Ok(())
+    }
+
+    /// Sets the displacement of a 16-bit address, whose base has one unless it is zero. `[bp]` has
+    /// one of a byte.
+    fn set_short_displacement(
+        &mut self,
+        memory: &MemoryReference,
+        operand: &Operand,
+    ) -> Result<(), (MismatchReason, TextPosition)> {
+        let value = ImmediateEncoding::Bits(16).encode_value(memory.place.constant);
+        let value = value.ok_or((MismatchReason::Displacement, operand.at))? as i16;
+        let is_bare_bp = memory.base == Register::BP && memory.index == Register::None;
+        self.instruction.set_memory_displacement64(u64::from(value as u16));
+        self.instruction.set_memory_displ_size(match self.displacement {
+            Some(4) => 2,
+            None if value == 0 && !is_bare_bp => 0,
+            Some(_) | None if i8::try_from(value).is_ok() => 1,
+            _ => 2,
         });
         Ok(())
     }
@@ -292,10 +318,10 @@ impl InstructionBuilder {
             OperandSlot::Fixed(register) => self.set_register(index, register),
             OperandSlot::Imm(ImmediateEncoding::One) => self.set_immediate(index, ImmediateEncoding::One, 1),
             OperandSlot::Reg(RegisterClass::St) => self.set_register(index, Register::ST1),
-            OperandSlot::Source => self.instruction.set_op_kind(index, OpKind::MemorySegRSI),
-            OperandSlot::Destination => self.instruction.set_op_kind(index, OpKind::MemoryESRDI),
-            OperandSlot::MaskedStore => self.instruction.set_op_kind(index, OpKind::MemorySegRDI),
-            OperandSlot::Table => self.set_table_lookup(index, Register::RBX),
+            OperandSlot::Source => self.instruction.set_op_kind(index, self.mode.source_kind()),
+            OperandSlot::Destination => self.instruction.set_op_kind(index, self.mode.destination_kind()),
+            OperandSlot::MaskedStore => self.instruction.set_op_kind(index, self.mode.masked_store_kind()),
+            OperandSlot::Table => self.set_table_lookup(index, self.mode.general_register(3)),
             // `imul rax, 5` multiplies rax itself.
             OperandSlot::RegMem(_) if self.instruction.op0_kind() == OpKind::Register => {
                 self.set_register(index, self.instruction.op0_register());
@@ -317,7 +343,7 @@ impl InstructionBuilder {
         self.check_size(memory, operand)?;
         let i = &mut self.instruction;
         i.set_op_kind(index, OpKind::Memory);
-        i.set_memory_displ_size(8);
+        i.set_memory_displ_size(self.mode.bits() / 8);
         i.set_memory_displacement64(memory.place.constant as u64);
         if !matches!(memory.segment, Register::None | Register::DS) {
             i.set_segment_prefix(memory.segment);

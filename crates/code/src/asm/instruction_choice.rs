@@ -3,6 +3,7 @@
 //! Each candidate is encoded and decoded again, and must give the same Code. The encoder alone
 //! accepts combinations that no processor supports, such as `{z}` on a store.
 
+use super::CodeMode;
 use super::instruction_builder::{InstructionBuilder, LabelFixup, MismatchReason, PatternMismatch};
 use super::lexer::TextPosition;
 use super::mnemonic;
@@ -13,8 +14,8 @@ use super::statement::{Statement, StatementPrefix};
 use super::suggest;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, MandatoryPrefix, OpCodeInfo,
-    OpCodeOperandKind, OpKind, Register, RoundingControl,
+    Code, CpuidFeature, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, MandatoryPrefix, Mnemonic,
+    OpCodeInfo, OpCodeOperandKind, OpKind, Register, RoundingControl,
 };
 
 /// Instruction of a statement.
@@ -34,7 +35,8 @@ struct EncodingCandidate {
 
 /// Finds the instruction, or an error at the responsible operand.
 pub(super) fn choose_instruction(statement: &Statement) -> Result<ChosenInstruction, BadSnippet> {
-    let patterns = mnemonic::find_patterns(&statement.mnemonic);
+    refuse_foreign_registers(statement)?;
+    let patterns = mnemonic::find_patterns(&statement.mnemonic, statement.mode);
     if patterns.is_empty() {
         return Err(suggest::unknown_mnemonic(statement));
     }
@@ -49,8 +51,24 @@ pub(super) fn choose_instruction(statement: &Statement) -> Result<ChosenInstruct
     if candidates.is_empty() {
         return Err(suggest::mismatch_error(statement, patterns, &mismatches));
     }
-    settle_memory_size(&mut candidates)?;
+    settle_memory_size(&mut candidates, statement.mode)?;
     Ok(pick_candidate(candidates, statement))
+}
+
+/// Fails at a register that instructions of the mode can't name.
+fn refuse_foreign_registers(statement: &Statement) -> Result<(), BadSnippet> {
+    for operand in &statement.operands {
+        let registers = match &operand.value {
+            OperandValue::Register(register) | OperandValue::Group(register, _) => [*register, Register::None],
+            OperandValue::Memory(memory) => [memory.base, memory.index],
+            _ => continue,
+        };
+        if let Some(register) = registers.into_iter().find(|register| !statement.mode.has_register(*register)) {
+            let message = format!("`{register:?}` exists only in 64-bit mode").to_lowercase();
+            return Err(operand.at.error_expecting(message, "write a register of 32-bit mode, or leave --bits 32 out"));
+        }
+    }
+    Ok(())
 }
 
 fn pick_candidate(mut candidates: Vec<EncodingCandidate>, statement: &Statement) -> ChosenInstruction {
@@ -93,7 +111,7 @@ pub(super) fn is_late_vex(code: Code) -> bool {
 }
 
 /// Checks that a memory operand without a written size has only one possible size.
-fn settle_memory_size(candidates: &mut Vec<EncodingCandidate>) -> Result<(), BadSnippet> {
+fn settle_memory_size(candidates: &mut Vec<EncodingCandidate>, mode: CodeMode) -> Result<(), BadSnippet> {
     let mut sizes: Vec<u32> = candidates.iter().filter_map(|c| Some(c.placing.unsized_memory?.0)).collect();
     let Some((_, at)) = candidates.iter().find_map(|c| c.placing.unsized_memory) else { return Ok(()) };
     sizes.sort_unstable();
@@ -102,8 +120,17 @@ fn settle_memory_size(candidates: &mut Vec<EncodingCandidate>) -> Result<(), Bad
         return Ok(());
     }
     let wide = |c: &EncodingCandidate| {
-        (c.placing.info.default_op_size64() || c.placing.info.force_op_size64())
-            && c.placing.unsized_memory.is_some_and(|(size, _)| size == 8)
+        let size = c.placing.unsized_memory.map(|(size, _)| size);
+        match mode {
+            CodeMode::Bits64 => {
+                (c.placing.info.default_op_size64() || c.placing.info.force_op_size64()) && size == Some(8)
+            }
+            // The stack's and the instruction pointer's width.
+            CodeMode::Bits32 => {
+                let mnemonic = c.placing.info.code().mnemonic();
+                matches!(mnemonic, Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Jmp) && size == Some(4)
+            }
+        }
     };
     if candidates.iter().any(wide) {
         candidates.retain(wide);
@@ -124,7 +151,7 @@ fn try_pattern(pattern: &MnemonicPattern, statement: &Statement) -> Result<Encod
     if written < wanted {
         return Err(PatternMismatch { depth: 0, why: MismatchReason::TooFew, at: statement.at });
     }
-    let mut placing = InstructionBuilder::new(pattern.code);
+    let mut placing = InstructionBuilder::new(pattern.code, statement.mode);
     placing.displacement = statement.prefixes.iter().find_map(|(prefix, _)| match prefix {
         StatementPrefix::Disp8 => Some(1),
         StatementPrefix::Disp32 => Some(4),
@@ -254,7 +281,7 @@ fn apply_prefixes(
         let fits = match prefix {
             StatementPrefix::Lock => info.can_use_lock_prefix() && i.op0_kind() == OpKind::Memory,
             StatementPrefix::Rep => {
-                let returns = matches!(info.code(), Code::Retnq | Code::Retnq_imm16);
+                let returns = info.code().mnemonic() == Mnemonic::Ret;
                 info.can_use_rep_prefix() || returns || has_own_rep(info)
             }
             StatementPrefix::Data(bits) => info.operand_size() == *bits,
@@ -265,8 +292,14 @@ fn apply_prefixes(
             StatementPrefix::Bnd => info.can_use_bnd_prefix(),
             StatementPrefix::Notrack => info.can_use_notrack_prefix(),
             StatementPrefix::Segment(_) => (0..i.op_count()).any(|n| {
-                !matches!(i.op_kind(n), OpKind::Register | OpKind::MemoryESRDI | OpKind::NearBranch64)
-                    && !is_immediate(i.op_kind(n))
+                !matches!(
+                    i.op_kind(n),
+                    OpKind::Register
+                        | OpKind::MemoryESRDI
+                        | OpKind::MemoryESEDI
+                        | OpKind::NearBranch64
+                        | OpKind::NearBranch32
+                ) && !is_immediate(i.op_kind(n))
             }),
             StatementPrefix::Vex | StatementPrefix::Vex3 => encoding == EncodingKind::VEX,
             StatementPrefix::Evex => encoding == EncodingKind::EVEX,
@@ -322,13 +355,14 @@ fn verify_encoding(
     placing: &InstructionBuilder,
     statement: &Statement,
 ) -> Result<usize, (MismatchReason, TextPosition)> {
-    let mut encoder = Encoder::new(64);
+    let bits = statement.mode.bits();
+    let mut encoder = Encoder::new(bits);
     encoder.set_prevent_vex2(statement.prefixes.iter().any(|(prefix, _)| *prefix == StatementPrefix::Vex3));
     if encoder.encode(&placing.instruction, 0).is_err() {
         return Err(suggest::blame_operand(statement, false));
     }
     let bytes = encoder.take_buffer();
-    let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
+    let decoded = Decoder::with_ip(bits, &bytes, 0, DecoderOptions::NONE).decode();
     // A decoder sees FINIT and its relatives as two instructions: WAIT and FNINIT.
     let waiting = placing.info.fwait() && decoded.code() == Code::Wait;
     if decoded.code() == placing.info.code() || waiting {

@@ -1,6 +1,7 @@
 //! One form of an instruction: a Code with one kind of operand in each position, written as in
 //! instruction tables.
 
+use super::CodeMode;
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use iced_x86::{Code, EncodingKind, Instruction};
 
@@ -115,6 +116,8 @@ impl FormPrefix {
 /// One form of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstructionForm {
+    /// Mode that it is encoded for.
+    pub mode: CodeMode,
     /// Instruction.
     pub code: Code,
     /// Kind of each operand.

@@ -4,6 +4,7 @@
 //! The database's formatter writes in the style of Intel's XED. This module puts masks, rounding
 //! and the encoding where assemblers expect them.
 
+use super::CodeMode;
 use super::mnemonic;
 use super::operand::size_bytes;
 use iced_x86::{
@@ -131,7 +132,9 @@ fn encoding_hint(instruction: &Instruction) -> &'static str {
     let info = instruction.op_code();
     let others = |wanted: EncodingKind| {
         let name = format!("{:?}", instruction.mnemonic()).to_lowercase();
-        mnemonic::find_patterns(&name).iter().any(|p| p.code.op_code().encoding() == wanted)
+        mnemonic::find_patterns(&name, CodeMode::from_instruction(instruction))
+            .iter()
+            .any(|p| p.code.op_code().encoding() == wanted)
     };
     match info.encoding() {
         EncodingKind::VEX
@@ -142,7 +145,8 @@ fn encoding_hint(instruction: &Instruction) -> &'static str {
         EncodingKind::EVEX if !needs_evex(instruction) && others(EncodingKind::VEX) => {
             let name = format!("{:?}", instruction.mnemonic()).to_lowercase();
             let late = |p: &super::mnemonic_pattern::MnemonicPattern| super::instruction_choice::is_late_vex(p.code);
-            if mnemonic::find_patterns(&name).iter().any(late) { "" } else { "{evex} " }
+            let patterns = mnemonic::find_patterns(&name, CodeMode::from_instruction(instruction));
+            if patterns.iter().any(late) { "" } else { "{evex} " }
         }
         _ => "",
     }

@@ -1,5 +1,6 @@
 //! Assembled code: its bytes, its instructions, and their positions in the text.
 
+use super::CodeMode;
 use super::lexer::TextPosition;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction};
@@ -7,12 +8,18 @@ use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction};
 /// Assembled code with its instructions.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
+    mode: CodeMode,
     bytes: Vec<u8>,
     instructions: Vec<Instruction>,
     positions: Vec<TextPosition>,
 }
 
 impl Listing {
+    /// The mode of the code.
+    pub fn mode(&self) -> CodeMode {
+        self.mode
+    }
+
     /// Instructions in order; their addresses count from the snippet's start.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
@@ -40,7 +47,7 @@ impl Listing {
 
     /// The same instructions with other bytes, of the same lengths.
     pub(super) fn replace_bytes(&self, bytes: Vec<u8>) -> Listing {
-        Listing { positions: self.positions.clone(), ..Listing::from_bytes(&bytes) }
+        Listing { positions: self.positions.clone(), ..Listing::from_code(&bytes, self.mode) }
     }
 
     /// Instructions as Intel-syntax text, one per line, which [`super::parse_assembly`] accepts.
@@ -52,14 +59,19 @@ impl Listing {
     /// Takes machine code as it is. Bytes that do not decode are kept, because the CPU may know
     /// more than the decoder. The list of instructions then ends with an invalid one.
     pub fn from_bytes(code: &[u8]) -> Listing {
-        Listing::from_parts(code.to_vec(), &[])
+        Listing::from_code(code, CodeMode::default())
+    }
+
+    /// The same for code of a mode.
+    pub fn from_code(code: &[u8], mode: CodeMode) -> Listing {
+        Listing::from_parts(code.to_vec(), &[], mode)
     }
 
     /// `places` holds the offsets and positions of statements.
-    pub(crate) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)]) -> Listing {
+    pub(crate) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)], mode: CodeMode) -> Listing {
         let mut instructions = Vec::new();
         let mut positions = Vec::new();
-        let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
+        let mut decoder = Decoder::with_ip(mode.bits(), &bytes, 0, DecoderOptions::NONE);
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let ip = instruction.ip();
@@ -73,7 +85,7 @@ impl Listing {
                 break;
             }
         }
-        Listing { bytes, instructions, positions }
+        Listing { mode, bytes, instructions, positions }
     }
 }
 

@@ -5,6 +5,7 @@
 //! registers, such as the `xmm0` of `blendvps`. Further patterns omit operands that assemblers
 //! treat as optional. Aliases and pseudo-operations are derived from those.
 
+use super::CodeMode;
 use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use super::registers::find_register;
@@ -14,10 +15,12 @@ use std::sync::LazyLock;
 
 /// Own names, used if the formatter's name means a different instruction to assemblers or needs a
 /// prefix.
-pub(super) const OWN_NAMES: [(Code, &str); 9] = [
+pub(super) const OWN_NAMES: [(Code, &str); 11] = [
     (Code::Iretw, "iretw"),
     (Code::Pushfw, "pushfw"),
     (Code::Popfw, "popfw"),
+    (Code::Pushaw, "pushaw"),
+    (Code::Popaw, "popaw"),
     (Code::Retfw, "retfw"),
     (Code::Retfd, "retf"),
     (Code::Retfq, "retfq"),
@@ -26,34 +29,44 @@ pub(super) const OWN_NAMES: [(Code, &str); 9] = [
     (Code::Retfq_imm16, "retfq"),
 ];
 
-static PATTERN_TABLE: LazyLock<HashMap<String, Vec<MnemonicPattern>>> = LazyLock::new(build_table);
+type PatternTable = HashMap<String, Vec<MnemonicPattern>>;
 
-/// All patterns of a mnemonic (in lower case); empty if it is unknown.
-pub(super) fn find_patterns(mnemonic: &str) -> &'static [MnemonicPattern] {
-    PATTERN_TABLE.get(mnemonic).map_or(&[], Vec::as_slice)
+static PATTERN_TABLE: LazyLock<PatternTable> = LazyLock::new(|| build_table(CodeMode::Bits64));
+static PATTERN_TABLE_32: LazyLock<PatternTable> = LazyLock::new(|| build_table(CodeMode::Bits32));
+
+fn pattern_table(mode: CodeMode) -> &'static PatternTable {
+    match mode {
+        CodeMode::Bits64 => &PATTERN_TABLE,
+        CodeMode::Bits32 => &PATTERN_TABLE_32,
+    }
 }
 
-/// All mnemonics.
-pub(super) fn all_mnemonics() -> impl Iterator<Item = &'static str> {
-    PATTERN_TABLE.keys().map(String::as_str)
+/// All patterns of a mnemonic (in lower case) in a mode; empty if it is unknown.
+pub(super) fn find_patterns(mnemonic: &str, mode: CodeMode) -> &'static [MnemonicPattern] {
+    pattern_table(mode).get(mnemonic).map_or(&[], Vec::as_slice)
 }
 
-/// Whether a 64-bit assembler should know it: it exists in 64-bit mode, and a decoder with default
+/// All mnemonics of a mode.
+pub(super) fn all_mnemonics(mode: CodeMode) -> impl Iterator<Item = &'static str> {
+    pattern_table(mode).keys().map(String::as_str)
+}
+
+/// Whether an assembler for a mode should know it: it exists there, and a decoder with default
 /// options decodes it again.
-pub(super) fn is_usable(code: Code) -> bool {
+pub(super) fn is_usable(code: Code, mode: CodeMode) -> bool {
     let info = code.op_code();
     info.is_instruction()
-        && info.mode64()
+        && mode.has_code(code)
         && info.decoder_option() == 0
         && list_slots(code).all(|slot| slot != OperandSlot::Unusable)
 }
 
-fn build_table() -> HashMap<String, Vec<MnemonicPattern>> {
-    let mut table: HashMap<String, Vec<MnemonicPattern>> = HashMap::new();
+fn build_table(mode: CodeMode) -> PatternTable {
+    let mut table = PatternTable::new();
     let mut formatter = IntelFormatter::new();
-    for code in Code::values().filter(|code| is_usable(*code)) {
+    for code in Code::values().filter(|code| is_usable(*code, mode)) {
         let name = format!("{:?}", code.mnemonic()).to_lowercase();
-        let (printed, shown) = printed_pattern(&mut formatter, code);
+        let (printed, shown) = printed_pattern(&mut formatter, code, mode);
         let own = OWN_NAMES.iter().find(|(own, _)| *own == code).map_or(printed.clone(), |(_, name)| name.to_string());
         for name in [&name, &printed, &own] {
             let entry = table.entry(name.clone()).or_default();
@@ -71,8 +84,8 @@ fn build_table() -> HashMap<String, Vec<MnemonicPattern>> {
 }
 
 /// Mnemonic and operands as the Intel formatter shows them.
-fn printed_pattern(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec<OperandTarget>>) {
-    let instruction = placeholder_instruction(code);
+fn printed_pattern(formatter: &mut IntelFormatter, code: Code, mode: CodeMode) -> (String, Option<Vec<OperandTarget>>) {
+    let instruction = placeholder_instruction(code, mode);
     let mut name = String::new();
     formatter.format_mnemonic_options(&instruction, &mut name, iced_x86::FormatMnemonicOptions::NO_PREFIXES);
     let name = name.trim_end_matches(" far").to_string();
@@ -92,10 +105,10 @@ fn printed_pattern(formatter: &mut IntelFormatter, code: Code) -> (String, Optio
 }
 
 /// An instruction complete enough for formatting.
-fn placeholder_instruction(code: Code) -> Instruction {
+fn placeholder_instruction(code: Code, mode: CodeMode) -> Instruction {
     let mut instruction = Instruction::default();
     instruction.set_code(code);
-    instruction.set_code_size(iced_x86::CodeSize::Code64);
+    instruction.set_code_size(mode.code_size());
     for (operand, slot) in (0..).zip(list_slots(code)) {
         let register = match slot {
             OperandSlot::Reg(class) | OperandSlot::RegMem(class) | OperandSlot::Group(class, _) => {
@@ -109,24 +122,24 @@ fn placeholder_instruction(code: Code) -> Instruction {
                 continue;
             }
             OperandSlot::Branch(_) => {
-                instruction.set_op_kind(operand, OpKind::NearBranch64);
+                instruction.set_op_kind(operand, mode.branch_kind());
                 continue;
             }
             OperandSlot::Source => {
-                instruction.set_op_kind(operand, OpKind::MemorySegRSI);
+                instruction.set_op_kind(operand, mode.source_kind());
                 continue;
             }
             OperandSlot::Destination => {
-                instruction.set_op_kind(operand, OpKind::MemoryESRDI);
+                instruction.set_op_kind(operand, mode.destination_kind());
                 continue;
             }
             OperandSlot::MaskedStore => {
-                instruction.set_op_kind(operand, OpKind::MemorySegRDI);
+                instruction.set_op_kind(operand, mode.masked_store_kind());
                 continue;
             }
             _ => {
                 instruction.set_op_kind(operand, OpKind::Memory);
-                instruction.set_memory_base(Register::RBX);
+                instruction.set_memory_base(mode.general_register(3));
                 continue;
             }
         };

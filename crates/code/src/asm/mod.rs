@@ -4,12 +4,13 @@
 //! The instruction database is iced's. The parser is our own, so that every form in the database
 //! can be written, including masks, broadcasts, rounding and encodings.
 //!
-//! Limits: 64-bit mode only, no macros, and no directives but those of data.
+//! Limits: no 16-bit mode, no macros, and no directives but those of data.
 
 pub mod access;
 mod aliases;
 mod assembler;
 mod att;
+mod code_mode;
 mod cursor;
 mod data_reader;
 mod emitter;
@@ -33,8 +34,9 @@ mod snippet_reader;
 mod statement;
 mod suggest;
 
-pub use assembler::{parse_assembly, parse_with_data, parse_with_syntax};
+pub use assembler::{parse_assembly, parse_for_mode, parse_with_data, parse_with_syntax};
 pub(crate) use att::is_att_mnemonic;
+pub use code_mode::{ALL_MODES, CodeMode};
 pub(crate) use data_reader::{DataStatement, data_names, read_data};
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub(crate) use emitter::{Emitter, context_operand};
@@ -50,5 +52,5 @@ pub use suggest::nearest_words;
 
 /// Whether a word in lower case is the name of an instruction.
 pub(crate) fn is_mnemonic(word: &str) -> bool {
-    !mnemonic::find_patterns(word).is_empty()
+    !mnemonic::find_patterns(word, CodeMode::default()).is_empty()
 }

@@ -3,6 +3,7 @@
 //! Every expression, in brackets or not, is read as a linear form: registers with factors, one
 //! symbol, a constant. So `[8+rax*2+rbx]`, `8[rbx+rax*2]` and `[rbx][rax*2+8]` are equal.
 
+use super::CodeMode;
 use super::cursor::TokenCursor;
 use super::expression::{CodeSymbol, LinearForm};
 use super::lexer::{TextPosition, TokenKind};
@@ -173,11 +174,11 @@ impl TokenCursor<'_> {
                     let message = format!("`{register:?}` cannot be before a bracket").to_lowercase();
                     return Err(place.error_expecting(message, "write it inside the brackets"));
                 }
-                build_memory_reference(inside.add_scaled(outside, 1, at)?, segment, keywords, at)
+                build_memory_reference(inside.add_scaled(outside, 1, at)?, segment, keywords, (at, self.mode()))
             }
             None if segment != Register::None || keywords.memory.is_some() => {
                 if outside.registers.is_empty() {
-                    build_memory_reference(outside, segment, keywords, at)
+                    build_memory_reference(outside, segment, keywords, (at, self.mode()))
                 } else {
                     bare_value(outside, keywords, at)
                 }
@@ -250,17 +251,25 @@ pub(super) fn build_memory_reference(
     linear: LinearForm,
     segment: Register,
     keywords: &OperandKeywords,
-    at: TextPosition,
+    (at, mode): (TextPosition, CodeMode),
 ) -> Result<OperandValue, BadSnippet> {
     let (mut base, mut index, mut scale) = (Register::None, Register::None, 1);
     for &(register, factor, place, scaled) in &linear.registers {
         let vector = register.is_vector_register();
-        let address = register.is_gpr32() || register.is_gpr64() || register.is_ip();
-        if !vector && !address {
-            return Err(place.error_expecting(
-                format!("`{register:?}` cannot be part of an address").to_lowercase(),
+        let (address, expected) = match mode {
+            CodeMode::Bits64 => (
+                register.is_gpr32() || register.is_gpr64() || register.is_ip(),
                 "a 64-bit or 32-bit register, or a vector register as index",
-            ));
+            ),
+            CodeMode::Bits32 => (
+                register.is_gpr32() || is_short_address(register),
+                "a 32-bit register, bx, bp, si or di, or a vector register as index",
+            ),
+        };
+        if !vector && !address {
+            return Err(
+                place.error_expecting(format!("`{register:?}` cannot be part of an address").to_lowercase(), expected)
+            );
         }
         if !matches!(factor, 1 | 2 | 4 | 8) {
             return Err(place.error_expecting(format!("an index cannot be scaled by {factor}"), "1, 2, 4 or 8"));
@@ -274,6 +283,7 @@ pub(super) fn build_memory_reference(
         }
     }
     settle_stack_pointer(&mut base, &mut index, scale);
+    settle_short_address(&mut base, &mut index);
     if let Some(&(register, _, place, _)) = linear.registers.iter().find(|r| is_bad_index(r.0, index, base)) {
         return Err(place.error_expecting(
             format!("`{register:?}` cannot be used that way in an address").to_lowercase(),
@@ -300,6 +310,18 @@ pub(super) fn build_memory_reference(
 /// The stack pointer cannot be an index, but an unscaled pair of registers is symmetric.
 fn settle_stack_pointer(base: &mut Register, index: &mut Register, scale: u32) {
     if matches!(*index, Register::RSP | Register::ESP) && scale == 1 {
+        std::mem::swap(base, index);
+    }
+}
+
+/// Whether a register is part of 16-bit addresses.
+fn is_short_address(register: Register) -> bool {
+    matches!(register, Register::BX | Register::BP | Register::SI | Register::DI)
+}
+
+/// A 16-bit address has BX or BP as its base, if it has a base and an index.
+fn settle_short_address(base: &mut Register, index: &mut Register) {
+    if matches!(*index, Register::BX | Register::BP) && matches!(*base, Register::SI | Register::DI) {
         std::mem::swap(base, index);
     }
 }

@@ -1,5 +1,6 @@
 //! Selects concrete registers, addresses and immediates for a form.
 
+use super::CodeMode;
 use super::instruction_builder::InstructionBuilder;
 use super::instruction_form::{AddressShape, EvexMasking, EvexRounding, FormPrefix, InstructionForm, OperandVariant};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
@@ -34,6 +35,8 @@ const ABSOLUTE_ADDRESS: u64 = 0x1122_3344_5566_7788;
 /// General registers that an instruction may have; those without a special role in the entry state
 /// come first.
 const GENERAL_REGISTER_ORDER: [u32; 14] = [3, 8, 9, 10, 11, 12, 13, 6, 7, 0, 1, 2, 14, 5];
+/// The same in 32-bit code.
+const GENERAL_REGISTER_ORDER_32: [u32; 7] = [6, 7, 0, 1, 2, 3, 5];
 
 impl InstructionForm {
     /// A legal instruction of this form. `None` if it does not exist with that choice, such as a
@@ -62,10 +65,11 @@ impl InstructionForm {
 /// The instruction as its machine code decodes. `None` if it cannot be encoded, or if the code
 /// means a different instruction.
 pub fn as_encoded(instruction: &Instruction) -> Option<Instruction> {
-    let mut encoder = Encoder::new(64);
+    let bits = CodeMode::from_instruction(instruction).bits();
+    let mut encoder = Encoder::new(bits);
     encoder.encode(instruction, 0).ok()?;
     let bytes = encoder.take_buffer();
-    let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
+    let decoded = Decoder::with_ip(bits, &bytes, 0, DecoderOptions::NONE).decode();
     (decoded.code() == instruction.code()).then_some(decoded)
 }
 
@@ -85,7 +89,7 @@ impl<'a> OperandPicker<'a> {
                 taken.push(register.full_register());
             }
         }
-        OperandPicker { form, choice, placing: InstructionBuilder::new(form.code), taken }
+        OperandPicker { form, choice, placing: InstructionBuilder::new(form.code, form.mode), taken }
     }
 
     fn pick_instruction(mut self) -> Option<Instruction> {
@@ -93,7 +97,7 @@ impl<'a> OperandPicker<'a> {
         self.avoid_implied_registers(&slots);
         let memory = self.form.variants.iter().any(|v| matches!(v, OperandVariant::Memory | OperandVariant::Broadcast));
         if memory || slots.iter().any(|s| matches!(s, OperandSlot::Mem | OperandSlot::Vsib(..))) {
-            self.taken.push(self.choice.base.full_register());
+            self.taken.push(self.form.mode.register(self.choice.base).full_register());
         }
         for (index, slot) in (0..).zip(&slots) {
             self.pick_operand(index, *slot, self.form.variants[index as usize])?;
@@ -121,14 +125,14 @@ impl<'a> OperandPicker<'a> {
             },
             _ => None,
         };
-        let mut sample = InstructionBuilder::new(self.form.code);
+        let mut sample = InstructionBuilder::new(self.form.code, self.form.mode);
         for (index, slot) in (0..).zip(slots) {
             match (slot, register(slot)) {
                 (_, Some(register)) => sample.set_register(index, register),
                 (OperandSlot::Imm(imm), _) => sample.set_immediate(index, *imm, 1),
                 (OperandSlot::Mem, _) => {
                     sample.instruction.set_op_kind(index, OpKind::Memory);
-                    sample.instruction.set_memory_base(self.choice.base);
+                    sample.instruction.set_memory_base(self.form.mode.register(self.choice.base));
                 }
                 _ => return,
             }
@@ -169,12 +173,15 @@ impl<'a> OperandPicker<'a> {
                 self.placing.set_register(index, first);
             }
             (OperandSlot::Imm(imm), _) => self.pick_immediate(index, imm),
-            (OperandSlot::Branch(_), _) => self.placing.instruction.set_op_kind(index, OpKind::NearBranch64),
+            (OperandSlot::Branch(_), _) => self.placing.instruction.set_op_kind(index, self.form.mode.branch_kind()),
             (OperandSlot::Absolute, _) => {
                 let i = &mut self.placing.instruction;
                 i.set_op_kind(index, OpKind::Memory);
-                i.set_memory_displ_size(8);
-                i.set_memory_displacement64(ABSOLUTE_ADDRESS);
+                i.set_memory_displ_size(self.form.mode.bits() / 8);
+                i.set_memory_displacement64(match self.form.mode {
+                    CodeMode::Bits64 => ABSOLUTE_ADDRESS,
+                    CodeMode::Bits32 => ABSOLUTE_ADDRESS & 0xffff_ffff,
+                });
             }
             _ => return self.placing.set_omitted_operand(index, slot).then_some(()),
         }
@@ -201,9 +208,9 @@ impl<'a> OperandPicker<'a> {
 
     fn set_base_register(&mut self) {
         let i = &mut self.placing.instruction;
-        i.set_memory_base(self.choice.base);
+        i.set_memory_base(self.form.mode.register(self.choice.base));
         i.set_memory_index_scale(1);
-        i.set_memory_displacement64(self.choice.displacement as u64);
+        i.set_memory_displacement64(self.form.mode.truncate(self.choice.displacement.into()));
         i.set_memory_displ_size(u32::from(self.choice.displacement != 0));
     }
 
@@ -211,6 +218,7 @@ impl<'a> OperandPicker<'a> {
         self.set_base_register();
         let (index, scale, displacement) = match self.form.address {
             AddressShape::Base => return Some(()),
+            AddressShape::Rip if self.form.mode == CodeMode::Bits32 => return None,
             AddressShape::Rip => {
                 let i = &mut self.placing.instruction;
                 i.set_memory_base(Register::RIP);
@@ -227,7 +235,11 @@ impl<'a> OperandPicker<'a> {
             AddressShape::BaseIndexScaleDisp8 => (true, 4, 0x12),
             AddressShape::BaseIndexScaleDisp32 | AddressShape::IndexScaleDisp32 => (true, 4, 0x1234),
         };
-        let index = if index { self.pick_register(RegisterClass::Gpr64)? } else { Register::None };
+        let wide = match self.form.mode {
+            CodeMode::Bits64 => RegisterClass::Gpr64,
+            CodeMode::Bits32 => RegisterClass::Gpr32,
+        };
+        let index = if index { self.pick_register(wide)? } else { Register::None };
         let i = &mut self.placing.instruction;
         i.set_memory_index(index);
         i.set_memory_index_scale(scale);
@@ -235,7 +247,7 @@ impl<'a> OperandPicker<'a> {
         i.set_memory_displ_size(u32::from(displacement != 0));
         if self.form.address == AddressShape::IndexScaleDisp32 {
             i.set_memory_base(Register::None);
-            i.set_memory_displ_size(8);
+            i.set_memory_displ_size(self.form.mode.bits() / 8);
         }
         Some(())
     }
@@ -249,10 +261,18 @@ impl<'a> OperandPicker<'a> {
                 [3, 1, 2, 0].map(|n| class.nth_register(n)).to_vec()
             }
             RegisterClass::Gpr8 | RegisterClass::Gpr16 | RegisterClass::Gpr32 | RegisterClass::Gpr64 => {
-                GENERAL_REGISTER_ORDER.map(|n| class.nth_register(n)).to_vec()
+                let order = match self.form.mode {
+                    CodeMode::Bits64 => &GENERAL_REGISTER_ORDER[..],
+                    CodeMode::Bits32 => &GENERAL_REGISTER_ORDER_32,
+                };
+                let exists = |r: &Register| self.form.mode.has_register(*r);
+                order.iter().map(|n| class.nth_register(*n)).filter(exists).collect()
             }
             RegisterClass::Segment => [Register::FS, Register::GS, Register::ES, Register::DS, Register::SS].to_vec(),
-            RegisterClass::Control => [0, 2, 3, 4, 8].map(|n| class.nth_register(n)).to_vec(),
+            RegisterClass::Control => {
+                let exists = |r: &Register| self.form.mode.has_register(*r);
+                [0, 2, 3, 4, 8].map(|n| class.nth_register(n)).into_iter().filter(exists).collect()
+            }
             RegisterClass::Mask | RegisterClass::St => (1..8).map(|n| class.nth_register(n)).collect(),
             RegisterClass::Xmm | RegisterClass::Ymm | RegisterClass::Zmm => {
                 self.vector_numbers().map(|n| class.nth_register(n)).collect()
@@ -272,7 +292,11 @@ impl<'a> OperandPicker<'a> {
     fn vector_numbers(&self) -> std::ops::Range<u32> {
         let evex = self.form.code.op_code().encoding() == EncodingKind::EVEX;
         let groups = list_slots(self.form.code).any(|s| matches!(s, OperandSlot::Group(..)));
-        if evex && !groups { 16..32 } else { 0..16 }
+        match self.form.mode {
+            CodeMode::Bits64 if evex && !groups => 16..32,
+            CodeMode::Bits64 => 0..16,
+            CodeMode::Bits32 => 0..8,
+        }
     }
 
     fn take_first_free(&mut self, registers: &[Register]) -> Option<Register> {

@@ -156,7 +156,7 @@ impl ImmediateEncoding {
 /// Operands that a slot accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperandSlot {
-    /// Nothing in 64-bit mode.
+    /// Nothing that text can name.
     Unusable,
     /// A register of a class.
     Reg(RegisterClass),
@@ -214,8 +214,8 @@ pub(super) fn classify_operand(kind: Kind) -> OperandSlot {
         Kind::es_rDI => OperandSlot::Destination,
         Kind::seg_rDI => OperandSlot::MaskedStore,
         Kind::seg_rBX_al => OperandSlot::Table,
-        Kind::br64_1 => OperandSlot::Branch(8),
-        Kind::br64_4 | Kind::xbegin_4 => OperandSlot::Branch(32),
+        Kind::br64_1 | Kind::br32_1 => OperandSlot::Branch(8),
+        Kind::br64_4 | Kind::br32_4 | Kind::xbegin_4 => OperandSlot::Branch(32),
         _ => register_slot(kind).or_else(|| immediate_slot(kind)).unwrap_or(OperandSlot::Unusable),
     }
 }

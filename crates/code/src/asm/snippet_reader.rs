@@ -1,5 +1,6 @@
 //! Turns tokens into statements: labels, prefixes, the mnemonic and its operands.
 
+use super::CodeMode;
 use super::att;
 use super::cursor::TokenCursor;
 use super::lexer::{TextPosition, TokenKind, split_tokens};
@@ -8,11 +9,15 @@ use super::statement::{InstructionSyntax, SnippetItem, Statement, StatementPrefi
 use cyclescope_core::error::BadSnippet;
 
 /// Reads a whole snippet.
-pub(super) fn read_items(text: &str, syntax: Option<InstructionSyntax>) -> Result<Vec<SnippetItem>, BadSnippet> {
+pub(super) fn read_items(
+    text: &str,
+    mode: CodeMode,
+    syntax: Option<InstructionSyntax>,
+) -> Result<Vec<SnippetItem>, BadSnippet> {
     let tokens = split_tokens(text)?;
     let recognized = || if att::is_att_syntax(&tokens) { InstructionSyntax::Att } else { InstructionSyntax::Intel };
     let syntax = syntax.unwrap_or_else(recognized);
-    let mut cursor = TokenCursor::new(&tokens);
+    let mut cursor = TokenCursor::new(&tokens, mode);
     let mut items = Vec::new();
     while !cursor.is_at_end() {
         match cursor.peek().kind {
@@ -63,6 +68,7 @@ impl TokenCursor<'_> {
         }
         let mnemonic = self.take_token();
         let mut statement = Statement {
+            mode: self.mode(),
             mnemonic: mnemonic.text.to_ascii_lowercase(),
             at: mnemonic.at,
             prefixes,

@@ -1,5 +1,6 @@
 //! One written instruction, in either syntax.
 
+use super::CodeMode;
 use super::cursor::TokenCursor;
 use super::lexer::{TextPosition, TokenKind};
 use super::operand::{Operand, OperandValue};
@@ -42,6 +43,8 @@ pub(super) enum StatementPrefix {
 /// One written instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
+    /// The mode that it is assembled for.
+    pub(super) mode: CodeMode,
     pub(super) mnemonic: String,
     pub(super) at: TextPosition,
     pub(super) prefixes: Vec<(StatementPrefix, TextPosition)>,

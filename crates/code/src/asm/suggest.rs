@@ -1,5 +1,6 @@
 //! Error messages that name valid alternatives.
 
+use super::ALL_MODES;
 use super::instruction_builder::{MismatchReason, PatternMismatch};
 use super::lexer::TextPosition;
 use super::mnemonic;
@@ -27,7 +28,12 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
         return statement.at.error_expecting(message, "give machine code with --hex, such as --hex '66 90'");
     }
     let message = format!("there is no instruction `{word}`");
-    let near = nearest_words(word, mnemonic::all_mnemonics());
+    let others = ALL_MODES.into_iter().filter(|mode| *mode != statement.mode);
+    for mode in others.filter(|mode| !mnemonic::find_patterns(word, *mode).is_empty()) {
+        let remedy = format!("assemble it for that mode with --bits {}", mode.bits());
+        return statement.at.error_expecting(format!("`{word}` exists only in {}-bit mode", mode.bits()), remedy);
+    }
+    let near = nearest_words(word, mnemonic::all_mnemonics(statement.mode));
     if near.is_empty() {
         return statement.at.error(message);
     }

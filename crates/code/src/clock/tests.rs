@@ -94,7 +94,7 @@ fn clobbered_registers_are_saved_and_restored() {
 /// an empty program. References to the context are zeroed.
 fn side_code(clock: &Clock) -> [String; 2] {
     let hex = |side| {
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, crate::asm::CodeMode::Bits64);
         clock.emit_side(side, None, &mut emitter);
         let (mut bytes, relocations) = emitter.finish();
         for offset in relocations {

@@ -1,7 +1,8 @@
 //! A timing method as data; all its other properties are derived from that.
 
 use super::step::ClockStep;
-use crate::asm::Emitter;
+use crate::asm::{CodeMode, Emitter};
+use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::tsc::TscFacts;
 use cyclescope_core::machine::tsc_read::TscRead;
 use cyclescope_core::machine::tsc_step::{step_nanos, step_ticks};
@@ -118,6 +119,23 @@ impl Clock {
             Unit::Nanos => step_nanos(tsc).known().copied().unwrap_or(1.0),
             _ => 1.0,
         }
+    }
+
+    /// Whether programs of a mode can use it.
+    ///
+    /// # Errors
+    ///
+    /// Fails for 32-bit code if a step calls 64-bit code.
+    pub fn check_mode(&self, mode: CodeMode) -> Result<(), Unavailable> {
+        if mode == CodeMode::Bits64 || !(self.calls_system() || self.needs_ring0()) {
+            return Ok(());
+        }
+        let why = if self.calls_system() { "it calls a 64-bit library" } else { "it needs ring 0, and so 64-bit code" };
+        Err(Unavailable {
+            what: format!("clock {} in 32-bit code", self.name),
+            why: why.to_string(),
+            remedy: "choose another clock (--clock list), or leave --bits 32 out".to_string(),
+        })
     }
 
     /// Whether it executes CPUID, which exits the guest in a virtual machine.

@@ -69,7 +69,7 @@ pub(super) fn build_from_bytes(
     if let Some(first) = places.first_mut() {
         first.0 = 0;
     }
-    let listing = Listing::from_parts(bytes, &places);
+    let listing = Listing::from_parts(bytes, &places, asm::CodeMode::default());
     let text = listing.text();
     let address = lines.first().and_then(|line| line.code.address).map(|address| address.wrapping_sub(before));
     Ok(RegionCode { listing, text, address, called_for, ..RegionCode::default() })

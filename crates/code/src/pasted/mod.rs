@@ -41,7 +41,7 @@ pub use dialect::has_att_registers;
 pub use directives::check_external_text;
 pub use pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 
-use crate::asm::{InstructionSyntax, SnippetData};
+use crate::asm::{self, CodeMode, InstructionSyntax, SnippetData};
 use cyclescope_core::error::BadSnippet;
 
 /// Reads a text. `syntax` is the syntax of its instructions, if known.
@@ -52,6 +52,27 @@ use cyclescope_core::error::BadSnippet;
 /// in that region.
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
     read_with_data(text, syntax, None)
+}
+
+/// Reads a text for a mode. For 32-bit code it is assembly alone, or machine code in hexadecimal: no
+/// listing or dump of another program, and no data.
+///
+/// # Errors
+///
+/// As for [`read_with_data`].
+pub fn read_for_mode(
+    text: &str,
+    mode: CodeMode,
+    syntax: Option<InstructionSyntax>,
+    data: Option<&SnippetData>,
+) -> Result<PastedText, BadSnippet> {
+    if mode == CodeMode::Bits64 {
+        return read_with_data(text, syntax, data);
+    }
+    let code = asm::parse_for_mode(text, mode, syntax);
+    let code = code.map(|listing| RegionCode { listing, text: text.trim().to_string(), ..RegionCode::default() });
+    let region = PastedRegion { name: String::new(), line: 1, code: Ok(code.map_err(add_remedy)?) };
+    Ok(PastedText { source: "assembly", syntax, regions: vec![region], dropped: Vec::new() })
 }
 
 /// Reads a text that may use labels of data which belong to another text.

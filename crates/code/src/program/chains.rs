@@ -9,6 +9,9 @@ pub const ADD: &[u8] = &[0x01, 0xc0];
 /// latencies are for 64.
 pub const IMUL: &[u8] = &[0x48, 0x0f, 0xaf, 0xc0];
 
+/// The same chain in 32-bit code, which has no wider multiplication: `imul eax, eax`.
+pub const IMUL_32: &[u8] = &[0x0f, 0xaf, 0xc0];
+
 /// Six independent additions:
 /// `add eax, ecx; add edx, ecx; add ebx, ecx; add ebp, ecx; add esi, ecx; add edi, ecx`.
 pub const SENTINEL: &[u8] = &[0x01, 0xc8, 0x01, 0xca, 0x01, 0xcb, 0x01, 0xcd, 0x01, 0xce, 0x01, 0xcf];

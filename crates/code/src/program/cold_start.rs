@@ -70,7 +70,8 @@ impl ColdStart {
         }
         let flush = || Instruction::with1(Code::Clflush_m8, rax_operand(0));
         if self.data {
-            for number in AREA_REGISTERS {
+            let mode = emitter.mode();
+            for number in AREA_REGISTERS.into_iter().filter_map(|number| mode.general_number(number)) {
                 emitter.load_field(Code::Mov_r64_rm64, Register::RAX, offset_of!(ProgramContext, gpr) + 8 * number);
                 emitter.push(Instruction::with2(
                     Code::Lea_r64_m,

@@ -19,7 +19,7 @@ use super::function_code::{FunctionCode, continues};
 use super::state_probe::ProbeCode;
 use super::watch_point::is_conditional;
 use super::{Program, ProgramRecipe, emit_exit};
-use crate::asm::{Emitter, context_operand, parse_assembly};
+use crate::asm::{CodeMode, Emitter, context_operand, parse_assembly};
 use crate::context::ProgramContext;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, IcedError, Instruction, InstructionInfoFactory, MemoryOperand,
@@ -192,7 +192,7 @@ impl ProgramRecipe<'_> {
         counted: CountedCall,
         register: Register,
     ) -> Result<Program, IcedError> {
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, CodeMode::Bits64);
         ProgramRecipe { looped: None, init: &[], ..*self }.emit_entry(&mut emitter);
         let table = if counted == CountedCall::First { 0 } else { TABLE_BYTES };
         for (field, distance) in [(TABLE, table), (DIRECTIONS, 2 * TABLE_BYTES - table)] {
@@ -210,7 +210,7 @@ impl ProgramRecipe<'_> {
         let start = emitter.len();
         let (mut bytes, mut relocations) = emitter.finish();
         const CALL_BYTES: usize = 5;
-        let mut emitter = Emitter::starting_at(start + CALL_BYTES);
+        let mut emitter = Emitter::starting_at(start + CALL_BYTES, CodeMode::Bits64);
         emitter.push(Instruction::with1(Code::Stmxcsr_m32, context_operand(SUM)));
         emitter.push(Instruction::with1(Code::Fnstsw_m2byte, context_operand(REPLACED)));
         emitter.push_bytes(call.after);
@@ -241,7 +241,7 @@ impl ProgramRecipe<'_> {
         comparison: CountComparison,
         register: Register,
     ) -> Program {
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, CodeMode::Bits64);
         ProgramRecipe { looped: None, init: &[], ..*self }.emit_entry(&mut emitter);
         let start = emitter.len();
         let [.., counted, divided] = counters.ends;

@@ -8,7 +8,7 @@
 //! called code outside the snippet does, except that it preserves the registers of the System V
 //! ABI. It does not follow addresses through memory.
 
-use crate::asm::Emitter;
+use crate::asm::{CodeMode, Emitter};
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register, RflagsBits,
@@ -57,17 +57,28 @@ const COUNTERS: [Register; 15] = [
     Register::RSI,
     Register::RDI,
 ];
+/// The same in 32-bit code, where EBX has the role of R14.
+const COUNTERS_32: [Register; 7] =
+    [Register::RDX, Register::RCX, Register::RAX, Register::RBP, Register::RBX, Register::RSI, Register::RDI];
 /// Registers that a System V function preserves, besides RSP.
 const PRESERVED: [Register; 6] =
     [Register::R15, Register::R13, Register::R12, Register::RBX, Register::RBP, Register::R14];
+/// The same in 32-bit code (System V ABI, i386, 2.2.2).
+const PRESERVED_32: [Register; 4] = [Register::RBX, Register::RBP, Register::RSI, Register::RDI];
 /// Flags that DEC writes (Intel SDM vol. 2, DEC).
 const WRITTEN_BY_DEC: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF;
 /// Flags that `test rsp, rsp` writes.
 const WRITTEN_BY_TEST: u32 = WRITTEN_BY_DEC | RflagsBits::CF;
 
 impl LoopPlan {
-    /// A loop that R15 counts, around code that neither uses it nor depends on flags from before.
+    /// A loop that R15 counts, or EBP in 32-bit code, around code that neither uses it nor depends on
+    /// flags from before.
     pub const PLAIN: LoopPlan = LoopPlan { counter: Register::R15, sets_flags: false };
+
+    /// The same with another counter.
+    pub const fn counted_by(counter: Register) -> LoopPlan {
+        LoopPlan { counter, sets_flags: false }
+    }
 
     /// Plans the loop around copies of a snippet, which `init` precedes, for any number of
     /// iterations.
@@ -75,8 +86,8 @@ impl LoopPlan {
     /// # Errors
     ///
     /// Fails if an iteration can't begin like the first one.
-    pub fn from_code(snippet: &[u8], init: &[u8]) -> Result<LoopPlan, LoopObstacle> {
-        let walk = SnippetWalk::follow_code(snippet, init)?;
+    pub fn from_code(snippet: &[u8], init: &[u8], mode: CodeMode) -> Result<LoopPlan, LoopObstacle> {
+        let walk = SnippetWalk::follow_code(snippet, init, mode)?;
         match walk.find_moving_address() {
             Some(register) => Err(LoopObstacle::MovingAddress(register)),
             None => walk.plan_loop(),
@@ -89,11 +100,11 @@ impl LoopPlan {
     /// # Errors
     ///
     /// As for [`from_code`](LoopPlan::from_code), except for moving addresses.
-    pub fn from_code_with_moves(snippet: &[u8], init: &[u8]) -> Result<LoopPlan, LoopObstacle> {
-        SnippetWalk::follow_code(snippet, init)?.plan_loop()
+    pub fn from_code_with_moves(snippet: &[u8], init: &[u8], mode: CodeMode) -> Result<LoopPlan, LoopObstacle> {
+        SnippetWalk::follow_code(snippet, init, mode)?.plan_loop()
     }
 
-    /// The register that counts the iterations.
+    /// The register that counts the iterations, by its name in 64-bit mode.
     pub fn counter(&self) -> Register {
         self.counter
     }
@@ -173,6 +184,7 @@ impl TrackedValue {
 
 /// What the instructions of a snippet do, in the order of the text.
 struct SnippetWalk {
+    mode: CodeMode,
     /// Registers that occur, by number.
     used: [bool; 16],
     /// Registers that are written, as bits.
@@ -204,8 +216,9 @@ fn writes(access: OpAccess) -> bool {
 }
 
 impl SnippetWalk {
-    fn follow_code(snippet: &[u8], init: &[u8]) -> Result<SnippetWalk, LoopObstacle> {
-        let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>();
+    fn follow_code(snippet: &[u8], init: &[u8], mode: CodeMode) -> Result<SnippetWalk, LoopObstacle> {
+        let decode =
+            |code| Decoder::new(mode.bits(), code, DecoderOptions::NONE).into_iter().collect::<Vec<Instruction>>();
         let (instructions, init) = (decode(snippet), decode(init));
         if instructions.iter().any(Instruction::is_invalid) {
             return Err(LoopObstacle::NotDecoded);
@@ -223,6 +236,7 @@ impl SnippetWalk {
         }
         let mut branches = instructions.iter().filter(|instruction| leaves_straight_line(instruction)).peekable();
         let mut walk = SnippetWalk {
+            mode,
             used: [false; 16],
             written: 0,
             values: std::array::from_fn(|register| TrackedValue::Moved(register, 0)),
@@ -266,13 +280,13 @@ impl SnippetWalk {
             self.used[number] = true;
             if writes(used.access()) {
                 self.written |= 1 << number;
-                self.values[number] = match (constant_step(instruction, number), before[number]) {
+                self.values[number] = match (constant_step(instruction, number, self.mode), before[number]) {
                     (Some(step), TrackedValue::Moved(origin, so_far)) => {
                         TrackedValue::Moved(origin, so_far.wrapping_add(step))
                     }
                     (Some(_), other) => other,
                     (None, _) if reads_memory && loads_only(instruction) => TrackedValue::Loaded,
-                    (None, _) => match copied_register(instruction) {
+                    (None, _) => match copied_register(instruction, self.mode) {
                         Some(source) => before[source],
                         None => TrackedValue::Computed(read),
                     },
@@ -300,7 +314,11 @@ impl SnippetWalk {
     }
 
     fn is_free(&self, register: Register) -> bool {
-        !self.used[register.number()] && (!self.calls_out || PRESERVED.contains(&register))
+        let preserved = match self.mode {
+            CodeMode::Bits64 => &PRESERVED[..],
+            CodeMode::Bits32 => &PRESERVED_32,
+        };
+        !self.used[register.number()] && (!self.calls_out || preserved.contains(&register))
     }
 
     /// The first register that is part of an address and does not return to its value.
@@ -315,8 +333,9 @@ impl SnippetWalk {
             TrackedValue::Loaded => self.straight,
             TrackedValue::Moved(..) | TrackedValue::Computed(_) => false,
         };
-        let moving = (0..16).find(|number| self.addresses & 1 << number != 0 && !stays(*number));
-        moving.map(|number| Register::RAX + number as u32)
+        let moving =
+            (0..self.mode.general_registers()).find(|number| self.addresses & 1 << number != 0 && !stays(*number));
+        moving.map(|number| self.mode.general_register(number))
     }
 
     fn plan_loop(&self) -> Result<LoopPlan, LoopObstacle> {
@@ -326,24 +345,28 @@ impl SnippetWalk {
         if sets_flags && self.flags_written & self.flags_read & WRITTEN_BY_TEST != 0 {
             return Err(LoopObstacle::CarriedFlags);
         }
-        let counter = COUNTERS.into_iter().find(|register| self.is_free(*register)).ok_or(LoopObstacle::NoCounter)?;
-        Ok(LoopPlan { counter, sets_flags })
+        let counters = match self.mode {
+            CodeMode::Bits64 => &COUNTERS[..],
+            CodeMode::Bits32 => &COUNTERS_32,
+        };
+        let counter = counters.iter().copied().find(|register| self.is_free(*register));
+        Ok(LoopPlan { counter: counter.ok_or(LoopObstacle::NoCounter)?, sets_flags })
     }
 }
 
 /// The constant that an instruction adds to a general register, if it does only that.
-fn constant_step(instruction: &Instruction, number: usize) -> Option<i64> {
+fn constant_step(instruction: &Instruction, number: usize, mode: CodeMode) -> Option<i64> {
     if number == Register::RSP.number() && instruction.flow_control() == FlowControl::IndirectCall {
         // The called code returns.
         return Some(0);
     }
     if number == Register::RSP.number() && instruction.is_stack_instruction() {
         let sets_it = matches!(instruction.mnemonic(), Mnemonic::Leave | Mnemonic::Enter)
-            || (instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RSP);
+            || (instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register().full_register() == Register::RSP);
         return (!sets_it).then(|| i64::from(instruction.stack_pointer_increment()));
     }
     let destination = instruction.op0_register();
-    let is_destination = instruction.op_count() > 0 && destination.is_gpr64() && destination.number() == number;
+    let is_destination = instruction.op_count() > 0 && destination == mode.general_register(number);
     match instruction.mnemonic() {
         Mnemonic::Inc if is_destination => Some(1),
         Mnemonic::Dec if is_destination => Some(-1),
@@ -356,9 +379,17 @@ fn constant_step(instruction: &Instruction, number: usize) -> Option<i64> {
                 && instruction.memory_base() == destination
                 && instruction.memory_index() == Register::None =>
         {
-            Some(instruction.memory_displacement64() as i64)
+            Some(sign_extend(instruction.memory_displacement64(), mode))
         }
         _ => None,
+    }
+}
+
+/// A displacement as a number; 32-bit code wraps at 4 GiB.
+fn sign_extend(displacement: u64, mode: CodeMode) -> i64 {
+    match mode {
+        CodeMode::Bits64 => displacement as i64,
+        CodeMode::Bits32 => i64::from(displacement as i32),
     }
 }
 
@@ -366,10 +397,11 @@ fn loads_only(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Pop)
 }
 
-/// The register that a `mov` of 64 bits copies.
-fn copied_register(instruction: &Instruction) -> Option<usize> {
-    let is_move = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_register().is_gpr64();
-    (is_move && instruction.op1_register().is_gpr64()).then(|| instruction.op1_register().number())
+/// The register that a `mov` of a whole register copies.
+fn copied_register(instruction: &Instruction, mode: CodeMode) -> Option<usize> {
+    let is_whole = |register: Register| register.is_gpr() && register == mode.general_register(register.number());
+    let is_move = instruction.mnemonic() == Mnemonic::Mov && is_whole(instruction.op0_register());
+    (is_move && is_whole(instruction.op1_register())).then(|| instruction.op1_register().number())
 }
 
 fn is_immediate(kind: OpKind) -> bool {

@@ -1,9 +1,12 @@
 //! Builds the machine code that times a snippet: prologue, clock, copies of the snippet, clock,
 //! epilogue.
 //!
-//! A program is a function `fn()` of position-independent code. One call makes one sample: two raw
-//! readings in the [`ProgramContext`] next to it. Only the distance to its context depends on where
-//! it runs; [`Program::relocate_into`] fills that in.
+//! A program is a function `fn()`. One call makes one sample: two raw readings in the
+//! [`ProgramContext`] next to it. Only the distance to its context depends on where it runs, or its
+//! context's address in 32-bit code; [`Program::relocate_into`] fills that in.
+//!
+//! A program of 32-bit code is called from 64-bit code, by a far call with a 32-bit return address.
+//! Its caller keeps the registers that functions preserve.
 
 pub mod chains;
 mod cold_start;
@@ -26,7 +29,7 @@ pub use placement_policy::PlacementPolicy;
 pub use state_probe::ENDLESS_COPY;
 pub use watch_point::{WatchPoint, WatchedSnippet, WatchedState};
 
-use crate::asm::{Emitter, Listing, NOMINAL_CONTEXT};
+use crate::asm::{CodeMode, Emitter, Listing, NOMINAL_CONTEXT};
 use crate::clock::{Clock, ClockSide, StepEdit};
 use crate::context::ProgramContext;
 use cyclescope_core::unit::Unit;
@@ -65,6 +68,7 @@ pub struct ProgramRecipe<'a> {
 /// Machine code that makes one sample per call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
+    mode: CodeMode,
     bytes: Vec<u8>,
     relocations: Vec<u32>,
     body: std::ops::Range<usize>,
@@ -84,6 +88,8 @@ const CALLEE_SAVED: [Register; 6] =
 
 /// `lea r15, [r15]`: it keeps the loop's counter and the flags.
 const LEAD_INSTRUCTION: [u8; 4] = [0x4d, 0x8d, 0x7f, 0];
+/// The same in 32-bit code: `lea ebp, [ebp]`.
+const LEAD_INSTRUCTION_32: [u8; 3] = [0x8d, 0x6d, 0];
 
 impl ProgramRecipe<'_> {
     /// Recipe for a pair of readings with an empty body and no other code.
@@ -108,7 +114,8 @@ impl ProgramRecipe<'_> {
         ProgramRecipe { snippet, copies, looped: Some(LoopPlan::PLAIN), ..ProgramRecipe::empty(clock) }
     }
 
-    /// Builds the program.
+    /// Builds the program. In 32-bit code the registers of functions are not pushed, and `retf` ends
+    /// it.
     ///
     /// ```text
     ///     push rbx … r15
@@ -145,7 +152,8 @@ impl ProgramRecipe<'_> {
     /// Builds all of the program except its body. With cold code it fits only bodies of this
     /// recipe's length.
     pub fn build_frame(&self) -> ProgramFrame {
-        let mut emitter = Emitter::starting_at(0);
+        let mode = self.world.mode;
+        let mut emitter = Emitter::starting_at(0, mode);
         self.emit_entry(&mut emitter);
         let mut clobbers = self.clock.clobbers();
         if self.cold.is_any() {
@@ -160,15 +168,20 @@ impl ProgramRecipe<'_> {
         }
         self.emit_start(&clobbers, &mut emitter);
         if self.looped.is_some() {
-            emitter.push_bytes(&LEAD_INSTRUCTION.repeat(self.lead));
+            let lead = match mode {
+                CodeMode::Bits64 => &LEAD_INSTRUCTION[..],
+                CodeMode::Bits32 => &LEAD_INSTRUCTION_32,
+            };
+            emitter.push_bytes(&lead.repeat(self.lead));
         }
         let (head, head_relocations) = emitter.finish();
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, mode);
         self.clock.emit_side(ClockSide::End, self.edit, &mut emitter);
         emitter.push_bytes(self.following);
         emit_exit(&mut emitter);
         let (tail, tail_relocations) = emitter.finish();
         ProgramFrame {
+            mode,
             head,
             head_relocations,
             tail,
@@ -187,7 +200,7 @@ impl ProgramRecipe<'_> {
     /// the context are not filled in.
     pub fn list_empty_pair(clock: &Clock) -> Listing {
         let recipe = ProgramRecipe::empty(clock);
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, recipe.world.mode);
         recipe.emit_start(&clock.clobbers(), &mut emitter);
         clock.emit_side(ClockSide::End, None, &mut emitter);
         Listing::from_bytes(&emitter.finish().0)
@@ -202,12 +215,15 @@ impl ProgramRecipe<'_> {
     }
 
     fn emit_entry(&self, emitter: &mut Emitter) {
-        for register in CALLEE_SAVED {
-            emitter.push_on_register(Code::Push_r64, register);
+        if emitter.mode() == CodeMode::Bits64 {
+            for register in CALLEE_SAVED {
+                emitter.push_on_register(Code::Push_r64, register);
+            }
         }
         emitter.store_field(Code::Mov_rm64_r64, offset_of!(ProgramContext, return_rsp), Register::RSP);
         self.world.emit_loads(emitter);
-        for number in (0..16).filter(|number| *number != RSP_NUMBER).chain([RSP_NUMBER]) {
+        let registers = 0..emitter.mode().general_registers();
+        for number in registers.filter(|number| *number != RSP_NUMBER).chain([RSP_NUMBER]) {
             let register = Register::RAX + number as u32;
             emitter.load_field(Code::Mov_r64_rm64, register, offset_of!(ProgramContext, gpr) + 8 * number);
         }
@@ -232,6 +248,7 @@ fn spill_offset(index: usize) -> usize {
 /// All of a program except its body. Built once, it serves programs of one snippet in many lengths.
 #[derive(Debug, Clone)]
 pub struct ProgramFrame {
+    mode: CodeMode,
     head: Vec<u8>,
     head_relocations: Vec<u32>,
     /// Encoded as if it began at the program's first byte.
@@ -254,14 +271,14 @@ impl ProgramFrame {
         let mut bytes = Vec::with_capacity(start + snippet.len() * copies + loop_ends + self.tail.len());
         bytes.extend(&self.head);
         if let Some(looped) = self.looped {
-            let mut emitter = Emitter::starting_at(bytes.len());
+            let mut emitter = Emitter::starting_at(bytes.len(), self.mode);
             looped.emit_start(&mut emitter);
             bytes.extend(emitter.finish().0);
         }
         append_copies(&mut bytes, snippet, copies);
         append_nops(&mut bytes, self.cold.padding_bytes(snippet.len() * copies));
         if let Some(looped) = self.looped {
-            let mut emitter = Emitter::starting_at(bytes.len());
+            let mut emitter = Emitter::starting_at(bytes.len(), self.mode);
             looped.emit_end(&mut emitter, start);
             bytes.extend(emitter.finish().0);
         }
@@ -270,10 +287,13 @@ impl ProgramFrame {
         let mut relocations = self.head_relocations.clone();
         for offset in &self.tail_relocations {
             let offset = body.end + *offset as usize;
-            shift_displacement(&mut bytes[offset..], -(body.end as i32));
+            if self.mode == CodeMode::Bits64 {
+                shift_displacement(&mut bytes[offset..], -(body.end as i32));
+            }
             relocations.push(offset as u32);
         }
         Program {
+            mode: self.mode,
             bytes,
             relocations,
             body,
@@ -325,13 +345,20 @@ const RSP_NUMBER: usize = 4;
 fn emit_exit(emitter: &mut Emitter) {
     emitter.load_field(Code::Mov_r64_rm64, Register::RSP, offset_of!(ProgramContext, return_rsp));
     emitter.push_without_operands(Code::Cld);
-    for register in CALLEE_SAVED.into_iter().rev() {
-        emitter.push_on_register(Code::Pop_r64, register);
+    if emitter.mode() == CodeMode::Bits64 {
+        for register in CALLEE_SAVED.into_iter().rev() {
+            emitter.push_on_register(Code::Pop_r64, register);
+        }
     }
     emitter.push_without_operands(Code::Retnq);
 }
 
 impl Program {
+    /// The mode that its code runs in.
+    pub fn mode(&self) -> CodeMode {
+        self.mode
+    }
+
     /// The code's length in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -354,7 +381,7 @@ impl Program {
 
     /// Offset in the code of each copy of the snippet.
     pub fn copy_offsets(&self) -> impl Iterator<Item = usize> + '_ {
-        let mut loop_start = Emitter::starting_at(self.body.start);
+        let mut loop_start = Emitter::starting_at(self.body.start, self.mode);
         if let Some(looped) = self.looped {
             looped.emit_start(&mut loop_start);
         }
@@ -416,17 +443,25 @@ impl Program {
         &self.following
     }
 
-    /// Offsets in the code of displacements to its context, in bytes.
+    /// Offsets in the code of displacements to its context, or of addresses in it, in bytes.
     pub fn relocations(&self) -> &[u32] {
         &self.relocations
     }
 
     /// Writes the code for one address, with its context at another. The two must be at most 2 GiB
-    /// apart.
+    /// apart; for 32-bit code both lie below 4 GiB.
     pub fn relocate_into(&self, code: u64, context: u64, into: &mut [u8]) {
         into[..self.bytes.len()].copy_from_slice(&self.bytes);
-        let distance = context.wrapping_sub(code) as i64 - NOMINAL_CONTEXT;
-        let distance = i32::try_from(distance).expect("code and context are within 2 GiB");
+        let distance = match self.mode {
+            CodeMode::Bits64 => {
+                let distance = context.wrapping_sub(code) as i64 - NOMINAL_CONTEXT;
+                i32::try_from(distance).expect("code and context are within 2 GiB")
+            }
+            CodeMode::Bits32 => {
+                let context = u32::try_from(context).expect("32-bit code has its context below 4 GiB");
+                context.wrapping_sub(NOMINAL_CONTEXT as u32) as i32
+            }
+        };
         for offset in &self.relocations {
             shift_displacement(&mut into[*offset as usize..], distance);
         }
@@ -453,7 +488,7 @@ mod tests {
     fn looped_instructions(snippet: &str) -> (Vec<iced_x86::Instruction>, usize) {
         let snippet = crate::asm::parse_assembly(snippet).unwrap();
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
-        let looped = Some(LoopPlan::from_code(snippet.bytes(), &[]).unwrap());
+        let looped = Some(LoopPlan::from_code(snippet.bytes(), &[], CodeMode::Bits64).unwrap());
         let recipe = ProgramRecipe { snippet: snippet.bytes(), copies: 3, looped, ..ProgramRecipe::empty(clock) };
         let program = recipe.build();
         let decoder = iced_x86::Decoder::new(64, program.code(), iced_x86::DecoderOptions::NONE);
@@ -506,7 +541,7 @@ mod tests {
     fn each_copy_has_its_offset() {
         let snippet = crate::asm::parse_assembly("cmovz rax, rbx").unwrap();
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
-        for looped in [None, Some(LoopPlan::from_code(snippet.bytes(), &[]).unwrap())] {
+        for looped in [None, Some(LoopPlan::from_code(snippet.bytes(), &[], CodeMode::Bits64).unwrap())] {
             let recipe = ProgramRecipe { snippet: snippet.bytes(), copies: 3, looped, ..ProgramRecipe::empty(clock) };
             let program = recipe.build();
             let offsets: Vec<usize> = program.copy_offsets().collect();
@@ -514,6 +549,30 @@ mod tests {
             assert!(offsets.iter().all(|at| program.code()[*at..].starts_with(snippet.bytes())));
             assert_eq!(offsets[0] > program.body_range().start, looped.is_some());
         }
+    }
+
+    #[test]
+    fn a_program_of_32_bit_code_reaches_its_context_by_address() {
+        let world = EntryState { mode: CodeMode::Bits32, vectors: VectorSetup::Legacy, ..EntryState::default() };
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        let looped = Some(LoopPlan::PLAIN);
+        let recipe = ProgramRecipe { world, snippet: &[0x40], copies: 300, looped, ..ProgramRecipe::empty(clock) };
+        let program = recipe.build();
+        let (code, context) = (0x1234_0000, 0xe000_0200);
+        let mut bytes = vec![0; program.len()];
+        program.relocate_into(code, context, &mut bytes);
+        let decoder = iced_x86::Decoder::new(32, &bytes, iced_x86::DecoderOptions::NONE);
+        let instructions: Vec<_> = decoder.into_iter().collect();
+        assert!(instructions.iter().all(|instruction| !instruction.is_invalid()));
+        assert_eq!(instructions.last().map(|last| last.code()), Some(Code::Retfd));
+        let in_context = |instruction: &&iced_x86::Instruction| {
+            let address = instruction.memory_displacement64();
+            instruction.memory_base() == Register::None
+                && (context..context + size_of::<ProgramContext>() as u64).contains(&address)
+        };
+        assert_eq!(instructions.iter().filter(in_context).count(), program.relocations().len());
+        let names = [Register::EAX, Register::EBP, Register::ESP, Register::XMM7];
+        assert!(names.iter().all(|name| instructions.iter().any(|one| one.op0_register() == *name)));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use super::watch_point::{SNIPPET_IP, WatchPoint, WatchedSnippet, WatchedState, is_conditional, vector_store_code};
 use super::{CALLEE_SAVED, Program, ProgramRecipe};
-use crate::asm::{Emitter, context_operand};
+use crate::asm::{CodeMode, Emitter, context_operand};
 use crate::context::ProgramContext;
 use cyclescope_core::unit::Unit;
 use iced_x86::{
@@ -68,11 +68,11 @@ impl ProgramRecipe<'_> {
         point: &WatchPoint,
         branches: i32,
     ) -> Result<Program, IcedError> {
-        let mut emitter = Emitter::starting_at(0);
+        let mut emitter = Emitter::starting_at(0, self.world.mode);
         ProgramRecipe { looped: None, ..*self }.emit_entry(&mut emitter);
         let (mut bytes, mut relocations) = emitter.finish();
         let start = bytes.len();
-        let mut code = ProbeCode::default();
+        let mut code = ProbeCode::for_mode(self.world.mode);
         code.push_copy(watched, point, branches)?;
         code.push_end()?;
         let encoded = code.encode(start)?;
@@ -84,6 +84,7 @@ impl ProgramRecipe<'_> {
     /// The program of a probe whose body begins at `start`. `own` is what it measures.
     pub(super) fn probe_program(&self, bytes: Vec<u8>, relocations: Vec<u32>, start: usize, own: Vec<u8>) -> Program {
         Program {
+            mode: self.world.mode,
             body: start..bytes.len(),
             bytes,
             relocations,
@@ -103,7 +104,10 @@ impl ProgramRecipe<'_> {
 /// Instructions of a probe. Only targets of branches have an address.
 #[derive(Default)]
 pub(super) struct ProbeCode {
+    mode: CodeMode,
     instructions: Vec<Instruction>,
+    /// Whether each instruction refers to the context.
+    references: Vec<bool>,
     /// Address of the next instruction, if it has one.
     label: u64,
 }
@@ -116,7 +120,23 @@ pub(super) struct EncodedProbe {
 }
 
 impl ProbeCode {
-    pub(super) fn push(&mut self, mut instruction: Instruction) {
+    fn for_mode(mode: CodeMode) -> ProbeCode {
+        ProbeCode { mode, ..ProbeCode::default() }
+    }
+
+    /// Appends an instruction written for 64-bit mode.
+    pub(super) fn push(&mut self, instruction: Instruction) {
+        self.references.push(instruction.is_ip_rel_memory_operand());
+        self.append(self.mode.convert_own(&instruction));
+    }
+
+    /// Appends an instruction of the watched code.
+    fn push_watched(&mut self, instruction: Instruction) {
+        self.references.push(false);
+        self.append(instruction);
+    }
+
+    fn append(&mut self, mut instruction: Instruction) {
         instruction.set_ip(std::mem::take(&mut self.label));
         self.instructions.push(instruction);
     }
@@ -134,11 +154,11 @@ impl ProbeCode {
         let options =
             BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS | BlockEncoderOptions::RETURN_CONSTANT_OFFSETS;
         let block = InstructionBlock::new(&self.instructions, start as u64);
-        let encoded = BlockEncoder::encode(64, block, options)?;
+        let encoded = BlockEncoder::encode(self.mode.bits(), block, options)?;
         let places = encoded.new_instruction_offsets.iter().zip(&encoded.constant_offsets);
         let mut relocations = Vec::new();
-        for (instruction, (offset, constants)) in self.instructions.iter().zip(places) {
-            if instruction.is_ip_rel_memory_operand() {
+        for (is_reference, (offset, constants)) in self.references.iter().zip(places) {
+            if *is_reference {
                 let constants: &ConstantOffsets = constants;
                 relocations.push(start as u32 + offset + constants.displacement_offset() as u32);
             }
@@ -162,6 +182,11 @@ impl ProbeCode {
 
     fn store_number(&mut self, field: usize, number: i32) -> Result<(), IcedError> {
         self.push(Instruction::with2(Code::Mov_rm64_imm32, context_operand(field), number)?);
+        if self.mode == CodeMode::Bits32 {
+            // The upper half of the field.
+            let sign = number >> 31;
+            self.push(Instruction::with2(Code::Mov_rm64_imm32, context_operand(field + 4), sign)?);
+        }
         Ok(())
     }
 
@@ -210,7 +235,7 @@ impl ProbeCode {
             if is_watched {
                 self.record_before(instruction, point.state)?;
             }
-            self.push(*instruction);
+            self.push_watched(*instruction);
             if is_watched {
                 self.record_after(instruction, point.state)?;
             }
@@ -267,8 +292,10 @@ impl ProbeCode {
         self.label = DONE;
         self.load(Register::RSP, offset_of!(ProgramContext, return_rsp))?;
         self.push(Instruction::with(Code::Cld));
-        for register in CALLEE_SAVED.into_iter().rev() {
-            self.push(Instruction::with1(Code::Pop_r64, register)?);
+        if self.mode == CodeMode::Bits64 {
+            for register in CALLEE_SAVED.into_iter().rev() {
+                self.push(Instruction::with1(Code::Pop_r64, register)?);
+            }
         }
         self.push(Instruction::with(Code::Retnq));
         Ok(())
@@ -287,7 +314,7 @@ mod tests {
     /// The instructions of a probe's body, with addresses from the program's start.
     fn probe(text: &str, point: impl Fn(&WatchedSnippet) -> WatchPoint) -> Vec<Instruction> {
         let snippet = crate::asm::parse_assembly(text).unwrap();
-        let watched = WatchedSnippet::from_code(snippet.bytes()).unwrap();
+        let watched = WatchedSnippet::from_code(snippet.bytes(), CodeMode::Bits64).unwrap();
         let clock = Clock::find_named("rdtscp-lfence").unwrap();
         let program = ProgramRecipe::empty(clock).build_probe(&watched, &point(&watched), 5).unwrap();
         let body = program.body_range();

@@ -8,6 +8,7 @@
 //! Snippets with indirect jumps, with branches between instructions or with RIP-relative operands
 //! are not watched at all.
 
+use crate::asm::CodeMode;
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, MemorySize, Mnemonic, OpKind,
     Register,
@@ -50,13 +51,14 @@ pub struct WatchPoint {
 /// A snippet's instructions, and the states that its cost depends on.
 #[derive(Debug, Clone)]
 pub struct WatchedSnippet {
+    mode: CodeMode,
     instructions: Vec<Instruction>,
     points: Vec<WatchPoint>,
     code_len: usize,
 }
 
 /// Address of a watched snippet's first instruction.
-pub(super) const SNIPPET_IP: u64 = 1 << 40;
+pub(super) const SNIPPET_IP: u64 = 1 << 30;
 
 /// Most states of a snippet that are watched.
 const POINTS_MOST: usize = 64;
@@ -67,8 +69,8 @@ const PROBED_MOST: usize = 1 << 17;
 impl WatchedSnippet {
     /// Finds the states of a snippet. `None` if its flow can't be followed, or if there are too
     /// many.
-    pub fn from_code(code: &[u8]) -> Option<WatchedSnippet> {
-        let decoder = Decoder::with_ip(64, code, SNIPPET_IP, DecoderOptions::NONE);
+    pub fn from_code(code: &[u8], mode: CodeMode) -> Option<WatchedSnippet> {
+        let decoder = Decoder::with_ip(mode.bits(), code, SNIPPET_IP, DecoderOptions::NONE);
         let instructions: Vec<Instruction> = decoder.into_iter().collect();
         let is_place = |target: u64| {
             target == SNIPPET_IP + code.len() as u64
@@ -88,7 +90,12 @@ impl WatchedSnippet {
             points.push(WatchPoint { instruction: 0, state: WatchedState::FloatFlags });
         }
         let fits = points.len() <= POINTS_MOST && points.len() * instructions.len() <= PROBED_MOST;
-        fits.then_some(WatchedSnippet { instructions, points, code_len: code.len() })
+        fits.then_some(WatchedSnippet { mode, instructions, points, code_len: code.len() })
+    }
+
+    /// The mode that the snippet runs in.
+    pub fn mode(&self) -> CodeMode {
+        self.mode
     }
 
     /// The instructions. Their addresses have no meaning.
@@ -186,7 +193,7 @@ mod tests {
 
     fn states(text: &str) -> Option<Vec<(usize, WatchedState)>> {
         let snippet = crate::asm::parse_assembly(text).unwrap();
-        let watched = WatchedSnippet::from_code(snippet.bytes())?;
+        let watched = WatchedSnippet::from_code(snippet.bytes(), CodeMode::Bits64)?;
         Some(watched.points().iter().map(|point| (point.instruction, point.state)).collect())
     }
 
@@ -224,6 +231,6 @@ mod tests {
             assert_eq!(states(text), None, "{text}");
         }
         // `div rcx`, and a branch to its own second byte.
-        assert!(WatchedSnippet::from_code(&[0x48, 0xf7, 0xf1, 0x74, 0xff, 0x90]).is_none());
+        assert!(WatchedSnippet::from_code(&[0x48, 0xf7, 0xf1, 0x74, 0xff, 0x90], CodeMode::Bits64).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the assembler form by form: against itself and against GNU as.
 
 use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
-use cyclescope_code::asm::{Listing, parse_assembly};
+use cyclescope_code::asm::{ALL_MODES, CodeMode, Listing, parse_for_mode};
 use iced_x86::{Encoder, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,9 +11,10 @@ fn instruction(form: &InstructionForm) -> Instruction {
 }
 
 fn listing(instruction: &Instruction) -> Listing {
-    let mut encoder = Encoder::new(64);
+    let mode = CodeMode::from_instruction(instruction);
+    let mut encoder = Encoder::new(mode.bits());
     encoder.encode(instruction, 0).expect("a form encodes");
-    Listing::from_bytes(&encoder.take_buffer())
+    Listing::from_code(&encoder.take_buffer(), mode)
 }
 
 /// Meaning of an instruction according to the database: names and sizes of operands, and what is
@@ -34,7 +35,7 @@ fn meaning(instruction: &Instruction) -> String {
     let operands: Vec<String> = (0..instruction.op_count())
         .map(|n| match instruction.op_kind(n) {
             OpKind::Register => format!("{:?}", instruction.op_register(n).full_register()),
-            OpKind::NearBranch64 => format!("to {}", instruction.near_branch64()),
+            OpKind::NearBranch64 | OpKind::NearBranch32 => format!("to {}", instruction.near_branch_target()),
             OpKind::Memory => String::from("memory"),
             kind if kind >= OpKind::Immediate8 && kind <= OpKind::Immediate32to64 => {
                 format!("{:x}", instruction.immediate(n))
@@ -50,28 +51,35 @@ fn meaning(instruction: &Instruction) -> String {
 
 #[test]
 fn the_text_of_every_form_assembles_to_it() {
+    for (mode, least) in ALL_MODES.into_iter().zip([16_000, 13_000]) {
+        check_texts(mode, least);
+    }
+}
+
+/// Checks that the text of every form of a mode assembles to it.
+fn check_texts(mode: CodeMode, least: usize) {
     let (mut forms, mut same, mut equal) = (0, 0, 0);
     let mut wrong: Vec<String> = Vec::new();
-    for form in forms::all_forms() {
+    for form in forms::all_forms_of(mode) {
         forms += 1;
         let original = listing(&instruction(&form));
         let text = original.text();
-        match parse_assembly(&text) {
+        match parse_for_mode(&text, mode, None) {
             Ok(read) if read.instructions()[0].code() == form.code => same += 1,
             Ok(read) if meaning(&read.instructions()[0]) == meaning(&original.instructions()[0]) => equal += 1,
             Ok(read) => wrong.push(format!("{:?} `{text}` became {:?}", form.code, read.instructions()[0].code())),
             Err(e) => wrong.push(format!("{:?} `{text}`: {e}", form.code)),
         }
     }
-    println!("{forms} forms: {same} give the same Code, {equal} another Code of the same meaning");
-    assert!(forms > 16_000, "only {forms} forms");
-    assert!(same > 16_000, "only {same} forms come back as the same Code");
+    println!("{forms} forms of {mode:?}: {same} give the same Code, {equal} another Code of the same meaning");
+    assert!(forms > least, "only {forms} forms");
+    assert!(same > least, "only {same} forms come back as the same Code");
     assert!(wrong.is_empty(), "{} forms are lost:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Bytes of each statement from GNU as; `None` for a rejected one. `None` overall without GNU as.
-fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
-    let folder = std::env::temp_dir().join(format!("cyclescope-as-{}", std::process::id()));
+fn gnu_as(texts: &[String], mode: CodeMode) -> Option<Vec<Option<Vec<u8>>>> {
+    let folder = std::env::temp_dir().join(format!("cyclescope-as{}-{}", mode.bits(), std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder");
     let [source, object, flat] = ["s", "o", "bin"].map(|name| folder.join(format!("forms.{name}")));
     let mut refused: BTreeSet<usize> = BTreeSet::new();
@@ -85,7 +93,8 @@ fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
             text.push_str(&format!("{statement}; .balign 16, 0x90\n"));
         }
         std::fs::write(&source, text).expect("the temporary folder is writable");
-        let run = Command::new("as").arg("--64").arg("-o").args([&object, &source]).output().ok()?;
+        let run =
+            Command::new("as").arg(format!("--{}", mode.bits())).arg("-o").args([&object, &source]).output().ok()?;
         if run.status.success() {
             let mut copy = Command::new("objcopy");
             copy.args(["-O", "binary", "-j", ".text"]).args([&object, &flat]);
@@ -118,15 +127,25 @@ fn as_version() -> (u32, u32) {
 
 #[test]
 fn gnu_as_agrees_on_every_form() {
+    compare_with_gnu_as(CodeMode::Bits64, 16_000);
+}
+
+#[test]
+fn gnu_as_agrees_on_every_form_of_32_bit_code() {
+    compare_with_gnu_as(CodeMode::Bits32, 13_000);
+}
+
+/// Compares the encodings of a mode's forms; at least this number must be alike.
+fn compare_with_gnu_as(mode: CodeMode, least: usize) {
     let mut texts = Vec::new();
     let mut codes = Vec::new();
-    for form in forms::all_forms() {
+    for form in forms::all_forms_of(mode) {
         let text = listing(&instruction(&form)).text();
         // A number as branch target makes `as` emit a relocation.
         texts.push(text.strip_suffix(" 0x0").or(text.strip_suffix(" 0")).map_or(text.clone(), |t| format!("{t} .")));
         codes.push(form.code);
     }
-    let Some(theirs) = gnu_as(&texts) else {
+    let Some(theirs) = gnu_as(&texts, mode) else {
         cyclescope_skipped::report_skipped("GNU as and objcopy are not on PATH");
         return;
     };
@@ -136,8 +155,8 @@ fn gnu_as_agrees_on_every_form() {
             refused.push(format!("{code:?} `{text}`"));
             continue;
         };
-        let ours = parse_assembly(text).unwrap_or_else(|e| panic!("`{text}`: {e}"));
-        let theirs = Listing::from_bytes(theirs);
+        let ours = parse_for_mode(text, mode, None).unwrap_or_else(|e| panic!("`{text}`: {e}"));
+        let theirs = Listing::from_code(theirs, mode);
         if meaning(&theirs.instructions()[0]) == meaning(&ours.instructions()[0]) {
             agree += 1;
             identical += usize::from(theirs.bytes().starts_with(ours.bytes()));
@@ -156,7 +175,7 @@ fn gnu_as_agrees_on_every_form() {
     if as_version() >= (2, 40) {
         assert!(refused.is_empty(), "GNU as refuses unexpectedly:\n{}", refused.join("\n"));
     }
-    assert!(agree > 16_000, "only {agree} texts were compared");
-    assert!(identical > 16_500, "only {identical} texts give the same bytes");
+    assert!(agree > least, "only {agree} texts were compared");
+    assert!(identical > least, "only {identical} texts give the same bytes");
     assert!(wrong.is_empty(), "{} texts differ:\n{}", wrong.len(), wrong.join("\n"));
 }

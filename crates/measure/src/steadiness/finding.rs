@@ -2,7 +2,7 @@
 
 use super::history::{self, StateHistory, StateReading, cost_number, is_denormal, is_normal, is_stack_fault};
 use super::register_use::{RegisterUse, find_deciding_registers};
-use cyclescope_code::asm::{Listing, format_instruction};
+use cyclescope_code::asm::{CodeMode, Listing, format_instruction};
 use cyclescope_code::program::{WatchPoint, WatchedSnippet, WatchedState};
 use iced_x86::{EncodingKind, FlowControl, Instruction, OpKind, Register};
 use std::collections::BTreeSet;
@@ -116,10 +116,11 @@ impl<'a> Judge<'a> {
     ) -> Option<UnsteadyState> {
         let Change { first, later } = find_change(history, first, instruction, 0)?;
         let text = format!(
-            "{} repeats {} in the first copy and {} in later ones: RCX stays as the previous copy leaves it",
+            "{} repeats {} in the first copy and {} in later ones: {} stays as the previous copy leaves it",
             describe_instruction(instruction),
             count_times(first),
-            count_times(later)
+            count_times(later),
+            self.name_register(Register::RCX)
         );
         Some(UnsteadyState::refuse(text, self.advise_setup(vec![Register::RCX])))
     }
@@ -202,9 +203,11 @@ impl<'a> Judge<'a> {
         }
         let of = if history.point.state == WatchedState::Dividend { "dividend" } else { "quotient" };
         let text = format!(
-            "the {of} of {} has {first} bits in the first copy and {later} in later ones: RAX and RDX hold the \
+            "the {of} of {} has {first} bits in the first copy and {later} in later ones: {} and {} hold the \
              previous result",
-            describe_instruction(instruction)
+            describe_instruction(instruction),
+            self.name_register(Register::RAX),
+            self.name_register(Register::RDX)
         );
         let carried = operands.filter(|register| self.usage.is_carried(*register)).collect();
         Some(UnsteadyState::refuse(text, self.advise_setup(carried)))
@@ -243,7 +246,7 @@ impl<'a> Judge<'a> {
         if !is_chosen && !is_loop {
             return None;
         }
-        let because = match join_names(&carried) {
+        let because = match self.join_names(&carried) {
             names if names.is_empty() => "memory stays as the previous copy leaves it".to_string(),
             names if carried.len() == 1 => format!("{names} stays as the previous copy leaves it"),
             names => format!("{names} stay as the previous copy leaves them"),
@@ -262,7 +265,7 @@ impl<'a> Judge<'a> {
             return None;
         }
         let Change { first, later } = find_change(history, first, instruction, OTHER_SIZE_BITS)?;
-        let name = register_name(register);
+        let name = self.name_register(register);
         let text = format!(
             "{} selects {first} bits in the first copy and {later} in later ones: {name} stays as the previous copy \
              leaves it",
@@ -355,36 +358,44 @@ impl<'a> Judge<'a> {
     /// The second copy faults and the first does not.
     pub(super) fn describe_failure(&self) -> UnsteadyState {
         let carried: Vec<Register> = self.usage.carried().collect();
-        let text = format!("the first copy ends; the second one finds {} as the first leaves it", join_names(&carried));
+        let text =
+            format!("the first copy ends; the second one finds {} as the first leaves it", self.join_names(&carried));
         UnsteadyState::refuse(text, self.advise_setup(carried))
     }
 
     /// Advises code that restores these registers, and pointers that the snippet moves.
     fn advise_setup(&self, mut registers: Vec<Register>) -> String {
-        let is_pointer = |register: &Register| self.entry_value(*register).is_some_and(|value| value > LARGEST_NUMBER);
+        let largest = match self.watched.mode() {
+            CodeMode::Bits64 => LARGEST_NUMBER,
+            CodeMode::Bits32 => LARGEST_NUMBER_32,
+        };
+        let is_pointer = |register: &Register| self.entry_value(*register).is_some_and(|value| value > largest);
         let moved = self.usage.carried().filter(|register| *register != Register::RSP);
         registers.extend(moved.filter(is_pointer));
         registers.retain(|register| *register != Register::RSP);
         let mut named = BTreeSet::new();
         registers.retain(|register| named.insert(register.number()));
-        let mut free = FREE_REGISTERS.iter().copied().filter(|register| !self.usage.is_used(*register));
+        let mode = self.watched.mode();
+        let exists = |register: &Register| mode.general_number(register.number()) == Some(register.number());
+        let free = FREE_REGISTERS.iter().copied().filter(exists);
+        let mut free = free.filter(|register| !self.usage.is_used(*register));
         let (mut saves, mut restores) = (Vec::new(), Vec::new());
         for register in registers {
-            let name = register_name(register).to_lowercase();
+            let name = self.name_register(register).to_lowercase();
             let area = (!self.usage.is_initialised(register))
                 .then(|| AREAS.iter().find(|(moved, _)| *moved == register))
                 .flatten()
-                .map(|(_, area)| *area)
+                .map(|(_, area)| mode.register(*area))
                 .filter(|area| !self.usage.is_used(*area));
             match (self.entry_value(register), area) {
-                (Some(value), _) if value <= LARGEST_NUMBER => {
+                (Some(value), _) if value <= largest => {
                     let low = register_name(Register::EAX + register.number() as u32).to_lowercase();
                     restores.push(format!("mov {low}, {value}"));
                 }
                 (_, Some(area)) => restores.push(format!("mov {name}, {}", register_name(area).to_lowercase())),
                 _ => {
                     let Some(copy) = free.next() else { continue };
-                    let copy = register_name(copy).to_lowercase();
+                    let copy = self.name_register(copy).to_lowercase();
                     saves.push(format!("mov {copy}, {name}"));
                     restores.push(format!("mov {name}, {copy}"));
                 }
@@ -401,7 +412,7 @@ impl<'a> Judge<'a> {
         if added.is_empty() {
             return " with".to_string();
         }
-        let init = Listing::from_bytes(self.init).text();
+        let init = Listing::from_code(self.init, self.watched.mode()).text();
         let statements: Vec<String> = init.lines().map(str::to_string).chain(added).collect();
         format!(" with --init '{}'", statements.join("; "))
     }
@@ -433,6 +444,16 @@ impl<'a> Judge<'a> {
         )
     }
 
+    /// The name of a register in the snippet's mode. General registers have the whole width.
+    fn name_register(&self, register: Register) -> String {
+        let is_wide = self.watched.mode() == CodeMode::Bits32 && register.is_gpr64();
+        register_name(if is_wide { Register::EAX + register.number() as u32 } else { register })
+    }
+
+    fn join_names(&self, registers: &[Register]) -> String {
+        registers.iter().map(|register| self.name_register(*register)).collect::<Vec<String>>().join(" and ")
+    }
+
     /// The value of a carried register before the first copy.
     fn entry_value(&self, register: Register) -> Option<u64> {
         let history = self.histories.iter().find(|history| history.point.state == WatchedState::Entry(register))?;
@@ -442,6 +463,9 @@ impl<'a> Judge<'a> {
 
 /// Largest value that counts as a number. Pointers are larger.
 const LARGEST_NUMBER: u64 = u32::MAX as u64;
+
+/// The same in 32-bit code, whose areas lie above.
+const LARGEST_NUMBER_32: u64 = 0x00ff_ffff;
 
 /// Registers that may keep a pointer.
 const FREE_REGISTERS: [Register; 7] =
@@ -490,15 +514,11 @@ fn describe_instruction(instruction: &Instruction) -> String {
     if instruction.flow_control() == FlowControl::Next {
         return format!("`{}`", format_instruction(instruction));
     }
-    format!("`{name}` at +{:#x}", instruction.ip() & 0xffff_ffff)
+    format!("`{name}` at +{:#x}", instruction.ip() & 0x3fff_ffff)
 }
 
 fn register_name(register: Register) -> String {
     format!("{register:?}").to_uppercase()
-}
-
-fn join_names(registers: &[Register]) -> String {
-    registers.iter().map(|register| register_name(*register)).collect::<Vec<String>>().join(" and ")
 }
 
 fn count_times(count: u64) -> String {

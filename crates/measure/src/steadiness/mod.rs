@@ -76,11 +76,13 @@ pub fn find_unsteady_states(
     if !runs_probes(executor) {
         return Ok(SteadinessReport::default());
     }
-    let Some(watched) = WatchedSnippet::from_code(snippet.code()) else { return Ok(SteadinessReport::default()) };
+    let Some(watched) = WatchedSnippet::from_code(snippet.code(), snippet.mode()) else {
+        return Ok(SteadinessReport::default());
+    };
     if watched.points().is_empty() {
         return Ok(SteadinessReport::default());
     }
-    let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
+    let usage = RegisterUse::from_code(watched.instructions(), snippet.init(), snippet.mode());
     let mut probe = SnippetProbe::new(executor, &watched, snippet.init(), clock, world, memory);
     let states = match probe.read_histories(&usage) {
         Ok(histories) => Judge::new(&watched, &usage, &histories, snippet.init()).find_states(),
@@ -107,7 +109,7 @@ pub fn find_unsteady_calls(
     world: EntryState,
     memory: &ProgramMemory,
 ) -> Result<SteadinessReport, RunError> {
-    match WatchedSnippet::from_code(snippet.code()).is_some_and(|watched| calls_out(&watched)) {
+    match WatchedSnippet::from_code(snippet.code(), snippet.mode()).is_some_and(|watched| calls_out(&watched)) {
         true if runs_probes(executor) => compare_calls(executor, snippet, clock, world, memory),
         _ => Ok(SteadinessReport::default()),
     }
@@ -120,6 +122,9 @@ fn compare_calls(
     world: EntryState,
     memory: &ProgramMemory,
 ) -> Result<SteadinessReport, RunError> {
+    if !snippet.mode().is_default() {
+        return Ok(SteadinessReport::unchecked("calls of 32-bit code can't be compared".to_string()));
+    }
     let found = match compare_call_paths(executor, snippet, clock, world, memory)? {
         PathVerdict::Other(state) => return Ok(SteadinessReport::with_states(vec![state])),
         PathVerdict::TooLong => {
@@ -169,10 +174,11 @@ pub fn explain_fault(
     world: EntryState,
     memory: &ProgramMemory,
 ) -> Result<Option<UnsteadyState>, RunError> {
-    let Some(watched) = WatchedSnippet::from_code(snippet.code()).filter(|_| runs_probes(executor)) else {
+    let Some(watched) = WatchedSnippet::from_code(snippet.code(), snippet.mode()).filter(|_| runs_probes(executor))
+    else {
         return Ok(None);
     };
-    let usage = RegisterUse::from_code(watched.instructions(), snippet.init());
+    let usage = RegisterUse::from_code(watched.instructions(), snippet.init(), snippet.mode());
     let points: Vec<WatchPoint> = list_entries(&usage).collect();
     if points.is_empty() || calls_out(&watched) {
         return Ok(None);

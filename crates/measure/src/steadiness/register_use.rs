@@ -1,5 +1,6 @@
 //! Which registers carry values from one copy of a snippet to the next.
 
+use cyclescope_code::asm::CodeMode;
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -34,6 +35,8 @@ struct CodeAccess {
 /// How a snippet and its init code use registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RegisterUse {
+    /// Vector registers that code without EVEX can name.
+    vectors: usize,
     snippet: CodeAccess,
     init: CodeAccess,
 }
@@ -97,9 +100,13 @@ fn clears_register(instruction: &Instruction) -> bool {
 }
 
 impl RegisterUse {
-    pub(super) fn from_code(snippet: &[Instruction], init: &[u8]) -> RegisterUse {
-        let init: Vec<Instruction> = Decoder::new(64, init, DecoderOptions::NONE).into_iter().collect();
-        RegisterUse { snippet: CodeAccess::from_instructions(snippet), init: CodeAccess::from_instructions(&init) }
+    pub(super) fn from_code(snippet: &[Instruction], init: &[u8], mode: CodeMode) -> RegisterUse {
+        let init: Vec<Instruction> = Decoder::new(mode.bits(), init, DecoderOptions::NONE).into_iter().collect();
+        RegisterUse {
+            vectors: mode.vector_registers() as usize,
+            snippet: CodeAccess::from_instructions(snippet),
+            init: CodeAccess::from_instructions(&init),
+        }
     }
 
     /// The general registers that a copy reads as the previous one left them.
@@ -121,7 +128,7 @@ impl RegisterUse {
             let parts = [self.snippet, self.init];
             parts.iter().any(|part| part.vector_read.has(number) || part.vector_written.has(number))
         };
-        (0..16).rev().find(|number| !is_used(*number))
+        (0..self.vectors).rev().find(|number| !is_used(*number))
     }
 
     pub(super) fn is_carried(&self, register: Register) -> bool {

@@ -1,5 +1,6 @@
 //! AT&T's instruction names: the Intel name, and the size of a memory operand given by a suffix.
 
+use crate::asm::CodeMode;
 use crate::asm::mnemonic;
 
 /// An instruction in Intel's terms.
@@ -57,10 +58,10 @@ const INTEGER_MNEMONICS: [&str; 12] =
     ["fild", "fist", "fistp", "fisttp", "fiadd", "fimul", "ficom", "ficomp", "fisub", "fisubr", "fidiv", "fidivr"];
 
 /// Possible meanings of an AT&T mnemonic (in lower case), likeliest first.
-pub(super) fn find_intel_names(written: &str) -> Vec<IntelName> {
+pub(super) fn find_intel_names(written: &str, mode: CodeMode) -> Vec<IntelName> {
     let mut found = Vec::new();
     let mut add = |mnemonic: &str, size: Option<u32>, registers: bool| {
-        if !mnemonic::find_patterns(mnemonic).is_empty() {
+        if !mnemonic::find_patterns(mnemonic, mode).is_empty() {
             found.push(IntelName { mnemonic: mnemonic.to_string(), size, registers });
         }
     };

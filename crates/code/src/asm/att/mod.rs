@@ -9,6 +9,7 @@
 
 mod intel_names;
 
+use super::CodeMode;
 use super::cursor::TokenCursor;
 use super::expression::LinearForm;
 use super::instruction_choice::choose_instruction;
@@ -33,7 +34,9 @@ pub(super) fn is_att_syntax(tokens: &[Token]) -> bool {
 
 /// Whether a word in lower case is AT&T's name of an instruction.
 pub(crate) fn is_att_mnemonic(word: &str) -> bool {
-    intel_names::find_intel_names(word).iter().any(|name| !mnemonic::find_patterns(&name.mnemonic).is_empty())
+    let mode = CodeMode::default();
+    let names = intel_names::find_intel_names(word, mode);
+    names.iter().any(|name| !mnemonic::find_patterns(&name.mnemonic, mode).is_empty())
 }
 
 impl TokenCursor<'_> {
@@ -103,7 +106,7 @@ impl TokenCursor<'_> {
                 width: None,
             }));
         }
-        build_memory_reference(linear, segment, &OperandKeywords::default(), at)
+        build_memory_reference(linear, segment, &OperandKeywords::default(), (at, self.mode()))
     }
 
     /// Reads a number, a label, or a sum of them. The Intel parser would take a bare register name
@@ -189,7 +192,7 @@ fn is_branch_mnemonic(mnemonic: &str) -> bool {
 /// the error.
 fn translate_statement(statement: Statement) -> Result<Statement, BadSnippet> {
     let mut meanings = Vec::new();
-    for name in intel_names::find_intel_names(&statement.mnemonic) {
+    for name in intel_names::find_intel_names(&statement.mnemonic, statement.mode) {
         meanings.push(apply_intel_name(&statement, &name));
     }
     let fits = |meaning: &Result<Statement, BadSnippet>| {

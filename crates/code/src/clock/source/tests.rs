@@ -37,7 +37,7 @@ fn texts_in(language: &SourceLanguage) -> impl Iterator<Item = (&'static Clock, 
 
 /// The engine's code of one side, with references to memory zeroed.
 fn engine_code(clock: &Clock, side: ClockSide) -> Vec<u8> {
-    let mut emitter = Emitter::starting_at(0);
+    let mut emitter = Emitter::starting_at(0, crate::asm::CodeMode::Bits64);
     clock.emit_side(side, None, &mut emitter);
     let (mut bytes, references) = emitter.finish();
     for at in references {

@@ -12,7 +12,7 @@ fn plan_after(init: &str, text: &str) -> Result<LoopPlan, LoopObstacle> {
         true => Vec::new(),
         false => asm::parse_assembly(text).unwrap().bytes().to_vec(),
     };
-    LoopPlan::from_code(&bytes(text), &bytes(init))
+    LoopPlan::from_code(&bytes(text), &bytes(init), CodeMode::Bits64)
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn addresses_that_move_prevent_a_loop() {
     moving.into_iter().for_each(|(text, register)| assert_moving(text, register));
     // A given number of iterations may be few enough.
     let snippet = asm::parse_assembly("mov rax, [rdi]; add rdi, 8").unwrap();
-    assert_eq!(LoopPlan::from_code_with_moves(snippet.bytes(), &[]), Ok(LoopPlan::PLAIN));
+    assert_eq!(LoopPlan::from_code_with_moves(snippet.bytes(), &[], CodeMode::Bits64), Ok(LoopPlan::PLAIN));
 }
 
 #[test]
@@ -102,12 +102,25 @@ fn addresses_that_return_allow_a_loop() {
 fn branches_into_instructions_prevent_a_loop() {
     // jmp over the first two bytes of a MOV, and beyond the snippet.
     let inside = [0xeb, 0x02, 0x48, 0xb8, 0x49, 0xff, 0xc7, 0x90, 0x90, 0x90, 0x90, 0x90];
-    assert_eq!(LoopPlan::from_code(&inside, &[]), Err(LoopObstacle::OddBranch));
-    assert_eq!(LoopPlan::from_code(&[0xeb, 0x02], &[]), Err(LoopObstacle::OddBranch));
+    assert_eq!(LoopPlan::from_code(&inside, &[], CodeMode::Bits64), Err(LoopObstacle::OddBranch));
+    assert_eq!(LoopPlan::from_code(&[0xeb, 0x02], &[], CodeMode::Bits64), Err(LoopObstacle::OddBranch));
     assert_plain("jmp 1f; nop; 1:");
 }
 
 #[test]
 fn undecodable_bytes_prevent_a_loop() {
-    assert_eq!(LoopPlan::from_code(&[0x06], &[]), Err(LoopObstacle::NotDecoded));
+    assert_eq!(LoopPlan::from_code(&[0x06], &[], CodeMode::Bits64), Err(LoopObstacle::NotDecoded));
+}
+
+#[test]
+fn code_of_32_bits_has_its_own_counters_and_addresses() {
+    let plan = |text: &str| {
+        let listing = crate::asm::parse_for_mode(text, CodeMode::Bits32, None).expect("assembly");
+        LoopPlan::from_code(listing.bytes(), &[], CodeMode::Bits32)
+    };
+    assert_eq!(plan("imul eax, eax").map(|plan| plan.counter()), Ok(Register::RDX));
+    assert_eq!(plan("mul ecx").map(|plan| plan.counter()), Ok(Register::RBP));
+    assert_eq!(plan("pusha; popa"), Err(LoopObstacle::NoCounter));
+    assert_eq!(plan("mov eax, [esi]; add esi, 64"), Err(LoopObstacle::MovingAddress(Register::ESI)));
+    assert_eq!(plan("lea esi, [esi-8]; mov eax, [esi]; add esi, 8").map(|plan| plan.counter()), Ok(Register::RDX));
 }
