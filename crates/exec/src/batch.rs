@@ -1,8 +1,10 @@
 //! Batches that an executor runs, and the results that it returns.
 
 use super::layout::Layout;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_core::error::BadBatch;
 use cyclescope_events::EventCode;
 use std::time::Duration;
 
@@ -45,6 +47,23 @@ impl Batch {
     /// Samples of a layout.
     pub fn samples_per_layout(&self) -> usize {
         self.rounds as usize * self.calls() * self.events.len().max(1)
+    }
+
+    /// The mode that all programs run in; 64-bit mode without programs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if programs differ in it.
+    pub fn mode(&self) -> Result<CodeMode, BadBatch> {
+        let mode = self.programs.first().map_or(CodeMode::default(), Program::mode);
+        match self.programs.iter().find(|program| program.mode() != mode) {
+            None => Ok(mode),
+            Some(other) => Err(BadBatch {
+                part: "a program".to_string(),
+                what: format!("it is {}-bit code, and the first one is {}-bit code", other.mode().bits(), mode.bits()),
+                expected: "programs of one mode".to_string(),
+            }),
+        }
     }
 
     /// Whether any program calls a function of the C library, or its clock does.

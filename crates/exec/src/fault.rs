@@ -72,7 +72,8 @@ pub(super) fn locate_fault(
     };
     let is_int1 = |(program, _, offset): &(usize, u32, usize)| {
         let code = &programs[*program].code()[*offset..];
-        Decoder::new(64, code, DecoderOptions::NONE).decode().mnemonic() == Mnemonic::Int1
+        let bits = programs[*program].mode().bits();
+        Decoder::new(bits, code, DecoderOptions::NONE).decode().mnemonic() == Mnemonic::Int1
     };
     let (program, code, offset) = match saved {
         SavedIpPosition::AtInstruction => this(),
@@ -99,7 +100,7 @@ fn find_program_part(program: &Program, offset: usize) -> (usize, &'static str) 
 /// The start of the instruction that ends at an offset.
 fn instruction_before(program: &Program, end: usize) -> usize {
     let (start, _) = find_program_part(program, end - 1);
-    let mut decoder = Decoder::new(64, &program.code()[start..], DecoderOptions::NONE);
+    let mut decoder = Decoder::new(program.mode().bits(), &program.code()[start..], DecoderOptions::NONE);
     while decoder.can_decode() {
         let at = start + decoder.position();
         let instruction = decoder.decode();
@@ -114,7 +115,7 @@ fn instruction_before(program: &Program, end: usize) -> usize {
 pub(super) fn describe_instruction(program: &Program, offset: usize, more: &str) -> Option<String> {
     let (start, called) = find_program_part(program, offset);
     let bytes = program.code().get(offset..)?;
-    let mut decoder = Decoder::with_ip(64, bytes, (offset - start) as u64, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(program.mode().bits(), bytes, (offset - start) as u64, DecoderOptions::NONE);
     let instruction = decoder.decode();
     let mut text = String::new();
     if instruction.is_invalid() {

@@ -27,6 +27,8 @@ pub struct WorkerCommand {
     pub delay: u32,
     /// Number of events that the worker reads around each call, instead of the clock's readings.
     pub events: u32,
+    /// Segment of 32-bit code, if the programs are such code; 0 for 64-bit code.
+    pub code_segment: u32,
     /// Memory areas to prepare before a layout.
     pub orders: AreaOrders,
     /// The context of every call except the general purpose registers.

@@ -15,7 +15,7 @@ use super::interruption::InterruptionWatch;
 use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
 use super::sandbox::{self, SetupFailure};
 use super::setup::WorkerSetup;
-use super::stub::{self, RestoredState};
+use super::stub::{self, FarPointer, RestoredState};
 use super::view::{self, file};
 use super::{counter, event_reading, memory};
 use core::mem::size_of;
@@ -268,7 +268,7 @@ unsafe fn run_layout(
                     event_reading::read_events(setup, events, |event, count| {
                         ptr::addr_of_mut!((*samples.add(event)).start).write_volatile(count);
                     })?;
-                    stub::call_program(call.entry, delay + 1, restored);
+                    call_program(command, call, delay + 1, restored);
                     event_reading::read_events(setup, events, |event, count| {
                         ptr::addr_of_mut!((*samples.add(event)).end).write_volatile(count);
                     })?;
@@ -281,7 +281,7 @@ unsafe fn run_layout(
                     continue;
                 }
                 watch.begin_call();
-                stub::call_program(call.entry, delay + 1, restored);
+                call_program(command, call, delay + 1, restored);
                 let mark = if watch.end_call() { INTERRUPTED } else { 0 };
                 let start = ptr::addr_of!((*context).start).read_volatile();
                 let end = ptr::addr_of!((*context).end).read_volatile();
@@ -299,6 +299,15 @@ unsafe fn run_layout(
         }
     }
     Ok(())
+}
+
+/// Calls a program through the segment of its code.
+unsafe fn call_program(command: &WorkerCommand, call: &WorkerCall, delay: u64, restored: &RestoredState) {
+    let far = FarPointer { offset: call.entry as u32, selector: command.code_segment as u16 };
+    let narrow = stub::call_narrow_code as *const () as u64;
+    let entry = if command.code_segment == 0 { call.entry } else { narrow };
+    // SAFETY: see `run_layout`.
+    unsafe { stub::call_program(entry, delay, restored, &far) }
 }
 
 /// Checks whether a snippet has changed values that only the harness writes.

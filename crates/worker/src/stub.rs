@@ -15,6 +15,50 @@ pub struct RestoredState {
     pub fsgsbase: bool,
 }
 
+/// Address of 32-bit code, as a far call reads it.
+#[repr(C)]
+pub struct FarPointer {
+    /// Address in the segment, which begins at 0.
+    pub offset: u32,
+    /// Selector of the segment.
+    pub selector: u16,
+}
+
+/// Calls 32-bit code at the far pointer in RCX, on the current stack, which lies below 4 GiB. The
+/// code returns by a far return.
+///
+/// 32-bit code keeps R8 to R15 as a whole; the upper halves of all others are undefined after it
+/// (Intel SDM vol. 1, 3.4.1.1), RSP included. It uses DS and ES, which 64-bit code leaves empty.
+///
+/// # Safety
+///
+/// At RCX lies a far pointer to a program whose context is ready.
+#[unsafe(naked)]
+pub unsafe extern "C" fn call_narrow_code() {
+    naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "mov r15, rsp",
+        "mov eax, ss",
+        "mov ds, eax",
+        "mov es, eax",
+        // call fword ptr [rcx]
+        ".byte 0xff, 0x19",
+        "mov rsp, r15",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+    )
+}
+
 /// Waits for `delay` (at least 1) iterations of a short loop, then calls a program. Restores the
 /// processor state that the program may have changed: AC, NT and DF in the flags, upper vector
 /// parts, FS and GS base.
@@ -24,9 +68,10 @@ pub struct RestoredState {
 ///
 /// # Safety
 ///
-/// At `entry` lies a program whose context is ready.
+/// At `entry` lies a program whose context is ready, or [`call_narrow_code`], and `far` is the pointer
+/// that this reads.
 #[unsafe(naked)]
-pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const RestoredState) {
+pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const RestoredState, far: *const FarPointer) {
     naked_asm!(
         "push rdx",
         "2:",

@@ -63,7 +63,8 @@ pub(super) const REFUSED_CALL: &str = "a filter of the container or service bloc
 /// Remedy for a lost worker.
 pub(super) const WORKER_LOST: &str = "if memory ran out (see `dmesg`), allow more, or take smaller areas; otherwise \
     something outside killed it, or the snippet overwrote it: run it again";
-const ACCESS: &str = "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB";
+const ACCESS: &str = "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; in 32-bit \
+    code through EBX, EDI, ESI, ESP or EBP";
 const FETCHED: &str = "a branch led there, where no code is: calls and jumps must stay within the snippet";
 const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel";
 const PROTECTION: &str = "the processor names no address: an operand is not aligned as required (MOVAPS and \

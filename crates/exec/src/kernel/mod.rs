@@ -96,8 +96,20 @@ pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
     }
 }
 
+/// The error for 32-bit code, which the module does not call.
+fn refuse_narrow_code() -> Unavailable {
+    Unavailable {
+        what: "32-bit code in ring 0".to_string(),
+        why: "the module calls 64-bit code only".to_string(),
+        remedy: "leave out --executor kernel, or --bits 32".to_string(),
+    }
+}
+
 /// Whether ring 0 would survive a snippet on any machine.
 fn judge_snippet(snippet: &Snippet, looped: Option<LoopPlan>) -> Result<(), RunError> {
+    if !snippet.mode().is_default() {
+        return Err(RunError::Unavailable(refuse_narrow_code()));
+    }
     let judged =
         JudgedCode { init: snippet.init(), snippet: snippet.code(), copies: JUDGED_COPIES, looped, following: &[] };
     refusal::judge_code(judged, RefusalRules::default()).map_err(|refusal| refusal.into_error())
@@ -372,6 +384,9 @@ impl Executor for KernelExecutor {
         self.fault = None;
         let events = self.counted_cpu().prepare_events(&batch.events)?;
         batch.memory.check().map_err(RunError::BadBatch)?;
+        if !batch.mode().map_err(RunError::BadBatch)?.is_default() {
+            return Err(RunError::Unavailable(refuse_narrow_code()));
+        }
         batch.programs.iter().try_for_each(|program| self.check_program(program))?;
         let pinned = PinnedThread::pin(self.options.cpu)?;
         self.lock.acquire();

@@ -71,6 +71,7 @@ impl LayoutChunk {
     pub(super) fn write_command(
         &self,
         batch: &Batch,
+        segment: u16,
         regions: &mut WorkerRegions,
         areas: &UserAreas,
         canary: u64,
@@ -103,6 +104,7 @@ impl LayoutChunk {
             ptr::addr_of_mut!((*command).warm_up).write(batch.warm_up);
             ptr::addr_of_mut!((*command).rounds).write(batch.rounds);
             ptr::addr_of_mut!((*command).events).write(batch.events.len() as u32);
+            ptr::addr_of_mut!((*command).code_segment).write(segment.into());
             ptr::addr_of_mut!((*command).orders).write(areas.build_orders());
             ptr::addr_of_mut!((*command).delay).write(batch.delay.max(1));
             ptr::addr_of_mut!((*command).context).write(context.clone());
@@ -122,8 +124,11 @@ impl LayoutChunk {
 
 fn place_layout(batch: &Batch, layout: &Layout, addresses: &[u64], context: &ProgramContext) -> WorkerLayout {
     let mut gpr = context.gpr;
+    let mode = batch.mode().unwrap_or_default();
     for (register, value) in batch.memory.pointer_registers(addresses, &layout.data) {
-        gpr[register] = value;
+        if let Some(number) = mode.general_number(register) {
+            gpr[number] = value;
+        }
     }
     WorkerLayout { gpr, seed: layout.seed }
 }

@@ -88,7 +88,7 @@ pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: 
     };
     let Some((program, offset)) = report.program.zip(report.offset) else { return cause };
     let code = programs[program].code().get(offset..).unwrap_or_default();
-    let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+    let instruction = Decoder::new(programs[program].mode().bits(), code, DecoderOptions::NONE).decode();
     let is_access =
         matches!(cause, FaultCause::Access | FaultCause::Fetch) && instruction.flow_control() == FlowControl::Next;
     if is_access && answer.address.abs_diff(answer.rip) < NEAR_CODE_BYTES {

@@ -15,6 +15,8 @@
 //! batch gets a new worker. So does a batch without the code of the last one, which may have
 //! changed its worker: no snippet affects another.
 //!
+//! 32-bit code runs in the same 64-bit worker, whose memory then lies below 4 GiB: see `narrow_code`.
+//!
 //! This guards against stray stores, wild jumps, any instruction, any system call. It does not
 //! guard against an attacker who measures himself: code can write the readings that judge it, and
 //! VMCALL and VMMCALL reach the hypervisor unnoticed.
@@ -29,6 +31,7 @@ mod filter;
 mod frozen_group;
 mod launch;
 mod namespaces;
+mod narrow_code;
 mod options;
 mod process;
 mod protections;
@@ -54,6 +57,7 @@ use super::{
 use areas::UserAreas;
 use chunk::LayoutChunk;
 use confinement::WorkerConfinement;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::context::{AREA_REGISTERS, FloatElement};
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::{ProgramMemory, STANDARD_AREA_BYTES};
@@ -125,6 +129,8 @@ pub struct UserExecutor {
     options: UserOptions,
     capabilities: Capabilities,
     machine: Machine,
+    /// The mode of the code that the memory is for.
+    mode: CodeMode,
     regions: WorkerRegions,
     areas: UserAreas,
     worker: Option<WorkerProcess>,
@@ -158,14 +164,16 @@ impl UserExecutor {
             let why = format!("there is no CPU {}", options.cpu);
             return Err(RunError::from_harness(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
         }
-        let regions = WorkerRegions::new()?;
-        let mut areas = UserAreas::default();
+        let mode = CodeMode::default();
+        let regions = WorkerRegions::new(mode)?;
+        let mut areas = UserAreas::for_mode(mode);
         // Most batches have this memory, so that the first one finds its worker ready.
         areas.adopt_memory(&ProgramMemory::standard(FloatElement::default(), false))?;
         let mut user = UserExecutor {
             options: options.clone(),
             capabilities: user_capabilities(&machine),
             machine,
+            mode,
             regions,
             areas,
             worker: None,
@@ -319,6 +327,7 @@ impl UserExecutor {
     /// Ensures that the next batch has a worker that can run it, unchanged by the code of other
     /// batches.
     fn prepare_worker(&mut self, batch: &Batch) -> Result<(), RunError> {
+        self.adopt_mode(batch.mode().map_err(RunError::BadBatch)?)?;
         if self.areas.needs_other_mappings(&batch.memory) {
             // Its memory may be needed for the new one.
             self.worker = None;
@@ -350,6 +359,19 @@ impl UserExecutor {
         Ok(())
     }
 
+    /// Makes the memory for code of a mode: 32-bit code reaches the first 4 GiB.
+    fn adopt_mode(&mut self, mode: CodeMode) -> Result<(), RunError> {
+        if mode == self.mode {
+            return Ok(());
+        }
+        narrow_code::find_code_segment(mode).map_err(RunError::Unavailable)?;
+        self.worker = None;
+        self.areas = UserAreas::for_mode(mode);
+        self.regions = WorkerRegions::new(mode)?;
+        self.mode = mode;
+        Ok(())
+    }
+
     /// Records the kinds of pages that the worker's areas got. An error if they are not the
     /// requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
@@ -366,7 +388,8 @@ impl UserExecutor {
         patience: &mut WorkerTimeLimit,
     ) -> Result<Vec<Sample>, RunError> {
         let canary = draw_secret()?;
-        let samples = chunk.write_command(batch, &mut self.regions, &self.areas, canary);
+        let segment = narrow_code::find_code_segment(self.mode).map_err(RunError::Unavailable)?;
+        let samples = chunk.write_command(batch, segment, &mut self.regions, &self.areas, canary);
         let spin = self.is_on_other_cpu();
         let window = ReadingWindow::open(&self.machine.tsc);
         let sequence = self.sequence.wrapping_add(1);

@@ -352,7 +352,7 @@ fn area_registers_point_to_lines_that_do_not_alias() {
     // Each register's address decides which instruction faults. The snippet checks nothing; the
     // test does.
     let chunk = &chunk::split_batch(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
-    chunk.write_command(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
+    chunk.write_command(&batch_of(once(&[0x90]), 1, 1), 0, &mut user.regions, &user.areas, 1);
     let placed = user.regions.command_bytes_at(cyclescope_worker::command::LAYOUTS_AT);
     // SAFETY: a placed layout has just been written there.
     let placed = unsafe { *placed.cast::<cyclescope_worker::command::WorkerLayout>() };

@@ -3,12 +3,12 @@
 use crate::support::*;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::features::allows_fsgsbase;
-use cyclescope_exec::Executor;
 use cyclescope_exec::user::UserExecutor;
+use cyclescope_exec::{Executor, Sample};
 use std::time::Duration;
 
 /// The expected result of a snippet.
-enum Expected {
+pub enum Expected {
     /// It ends, and the changes it leaves behind are undone.
     Ends,
     /// A signal, in an instruction whose text starts with this.
@@ -27,16 +27,16 @@ enum Expected {
 
 use Expected::*;
 
-struct Case {
-    name: &'static str,
-    bytes: &'static [u8],
+pub struct Case {
+    pub name: &'static str,
+    pub bytes: &'static [u8],
     expected: Expected,
     /// The CPU feature that it needs, or a bit of AT_HWCAP2.
     needs: Needs,
 }
 
 #[derive(PartialEq)]
-enum Needs {
+pub enum Needs {
     Nothing,
     Fsgsbase,
     Avx,
@@ -44,7 +44,7 @@ enum Needs {
     Pku,
 }
 
-const fn case(name: &'static str, bytes: &'static [u8], expected: Expected) -> Case {
+pub const fn case(name: &'static str, bytes: &'static [u8], expected: Expected) -> Case {
     Case { name, bytes, expected, needs: Needs::Nothing }
 }
 
@@ -183,8 +183,13 @@ fn present(needs: &Needs) -> bool {
 
 fn check(user: &mut UserExecutor, case: &Case) {
     let result = run_once(user, case.bytes, Duration::from_secs(5));
+    check_result(&result, case);
+}
+
+/// Checks what a snippet did.
+pub fn check_result(result: &Result<Vec<Sample>, RunError>, case: &Case) {
     let name = case.name;
-    let fault = |expected: &[&str]| match &result {
+    let fault = |expected: &[&str]| match result {
         Err(RunError::Fault { signal, address, instruction, .. }) => {
             assert!(expected.contains(signal), "{name}: {result:?}");
             (*address, instruction.clone())

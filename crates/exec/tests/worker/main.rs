@@ -3,6 +3,7 @@
 mod faults;
 mod figures;
 mod lifetime;
+mod narrow_code;
 mod support;
 
 use support::*;

@@ -1,5 +1,6 @@
 //! Batches for the tests.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -30,7 +31,12 @@ pub fn clock() -> &'static Clock {
 
 /// A snippet once, not looped.
 pub fn once(snippet: &[u8]) -> Program {
-    let world = EntryState { x87: true, avx: std::is_x86_feature_detected!("avx"), ..EntryState::default() };
+    once_in(CodeMode::Bits64, snippet)
+}
+
+/// A snippet of a mode once, not looped.
+pub fn once_in(mode: CodeMode, snippet: &[u8]) -> Program {
+    let world = EntryState { mode, x87: true, avx: std::is_x86_feature_detected!("avx"), ..EntryState::default() };
     ProgramRecipe { world, snippet, copies: 1, ..ProgramRecipe::empty(clock()) }.build()
 }
 
@@ -63,7 +69,16 @@ pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
 
 /// Runs a snippet once.
 pub fn run_once(user: &mut UserExecutor, snippet: &[u8], deadline: Duration) -> Result<Vec<Sample>, RunError> {
-    let mut batch = batch(vec![once(snippet)], 1, deadline);
+    run_program_once(user, once(snippet), deadline)
+}
+
+/// Runs a program once.
+pub fn run_program_once(
+    user: &mut UserExecutor,
+    program: Program,
+    deadline: Duration,
+) -> Result<Vec<Sample>, RunError> {
+    let mut batch = batch(vec![program], 1, deadline);
     batch.warm_up = 0;
     user.run(&batch)
 }
@@ -80,12 +95,17 @@ const BUDGET: Duration = Duration::from_millis(60);
 /// must be right. If background load prevents such a number, the check is left out.
 #[track_caller]
 pub fn assert_measures(user: &mut UserExecutor, after: &str) {
-    let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
+    assert_measures_latency(user, &Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax"), after);
+}
+
+/// The same with a snippet that takes as long as the ruler's `imul`.
+#[track_caller]
+pub fn assert_measures_latency(user: &mut UserExecutor, snippet: &Snippet, after: &str) {
     for seed in 0..ATTEMPTS {
         let aim = Some(Precision { cycles: NARROW, share: 0.0, cap: None });
         let request = RunRequest { quick: true, aim, budget: Some(BUDGET), seed, ..RunRequest::default() };
         let plan = request.make_plan(user.capabilities(), user.machine()).expect("a plan");
-        let measured = measure_cost(user, &snippet, &plan).expect("imul runs");
+        let measured = measure_cost(user, snippet, &plan).expect("imul runs");
         let latency = measured.acquisition.shape.imul_latency;
         let number = measured.estimate.filter(|found| measured.linear && measured.settled && !found.shared);
         let Some(cost) = number.map(|found| found.cost).filter(|cost| cost.half_width() <= NARROW) else {

@@ -13,9 +13,11 @@
 mod common_file;
 mod pages;
 
+use super::narrow_code::{require_reachable, reserve_reachable};
 use super::regions::{ContentsMapping, MemoryMapping, call_error, create_memory_file, reserve_addresses};
 use crate::{ObtainedPages, PlacedArea};
 use common_file::open_common_file;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::memory::{
     AreaAccess, AreaAddress, HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PhysicalFrames,
     ProgramMemory, StoreLifetime,
@@ -123,12 +125,21 @@ struct PreparedAreas {
 
 /// The memory areas of one executor. They outlive its workers.
 #[derive(Default)]
-pub(super) struct UserAreas(Option<PreparedAreas>);
+pub(super) struct UserAreas {
+    prepared: Option<PreparedAreas>,
+    /// The mode of the code that reaches them.
+    mode: CodeMode,
+}
 
 impl UserAreas {
+    /// No areas yet, for code of a mode.
+    pub(super) fn for_mode(mode: CodeMode) -> UserAreas {
+        UserAreas { prepared: None, mode }
+    }
+
     /// Whether a worker that has mapped the memory so far can't have this one.
     pub(super) fn needs_other_mappings(&self, memory: &ProgramMemory) -> bool {
-        self.0.as_ref().is_some_and(|made| {
+        self.prepared.as_ref().is_some_and(|made| {
             made.shapes.len() != memory.areas.len()
                 || (0..).zip(&made.shapes).any(|(area, shape)| AreaShape::from_area(memory, area) != *shape)
         })
@@ -138,16 +149,16 @@ impl UserAreas {
     /// another memory and has to be replaced.
     pub(super) fn adopt_memory(&mut self, memory: &ProgramMemory) -> Result<bool, RunError> {
         let shapes: Vec<AreaShape> = (0..memory.areas.len()).map(|area| AreaShape::from_area(memory, area)).collect();
-        let renewed = match &mut self.0 {
+        let renewed = match &mut self.prepared {
             Some(made) if made.shapes == shapes => false,
             _ => {
                 // Its addresses may be requested again.
-                self.0 = None;
-                self.0 = Some(PreparedAreas::new(memory, shapes)?);
+                self.prepared = None;
+                self.prepared = Some(PreparedAreas::new(memory, shapes, self.mode)?);
                 true
             }
         };
-        let made = self.0.as_mut().expect("just made");
+        let made = self.prepared.as_mut().expect("just made");
         made.update_sources(memory)?;
         Ok(renewed)
     }
@@ -159,13 +170,13 @@ impl UserAreas {
 
     /// Mappings of a new worker.
     pub(super) fn area_setups(&self) -> &[AreaSetup] {
-        self.0.as_ref().map_or(&[], |made| &made.setups)
+        self.prepared.as_ref().map_or(&[], |made| &made.setups)
     }
 
     /// Records the mappings of a new worker, from the text of its `/proc/self/smaps`; empty if no
     /// area has huge pages.
     pub(super) fn record_mapping(&mut self, smaps: &str) -> Result<(), Unavailable> {
-        let Some(made) = &mut self.0 else { return Ok(()) };
+        let Some(made) = &mut self.prepared else { return Ok(()) };
         made.begun = false;
         let obtain = |setup: &AreaSetup| match setup.huge {
             true => pages::find_page_kind(smaps, setup.address, setup.bytes as u64),
@@ -178,7 +189,7 @@ impl UserAreas {
     /// Areas that the worker prepares for the next command.
     pub(super) fn build_orders(&self) -> AreaOrders {
         let mut orders = AreaOrders::default();
-        let Some(made) = &self.0 else { return orders };
+        let Some(made) = &self.prepared else { return orders };
         for (number, lifetime) in made.lifetimes.iter().enumerate() {
             let bit = 1 << number;
             match lifetime {
@@ -194,14 +205,14 @@ impl UserAreas {
 
     /// Records that a command has ended well.
     pub(super) fn record_success(&mut self) {
-        if let Some(made) = &mut self.0 {
+        if let Some(made) = &mut self.prepared {
             made.begun = true;
         }
     }
 
     /// Addresses of the areas, and the kinds of their pages.
     pub(super) fn placed_areas(&self) -> Vec<PlacedArea> {
-        let Some(made) = &self.0 else { return Vec::new() };
+        let Some(made) = &self.prepared else { return Vec::new() };
         let placed =
             |(setup, pages): (&AreaSetup, &ObtainedPages)| PlacedArea { address: setup.address, pages: *pages };
         made.setups.iter().zip(&made.obtained).map(placed).collect()
@@ -209,8 +220,8 @@ impl UserAreas {
 }
 
 impl PreparedAreas {
-    fn new(memory: &ProgramMemory, shapes: Vec<AreaShape>) -> Result<PreparedAreas, RunError> {
-        let places = AreaAddresses::reserve(memory, &shapes)?;
+    fn new(memory: &ProgramMemory, shapes: Vec<AreaShape>, mode: CodeMode) -> Result<PreparedAreas, RunError> {
+        let places = AreaAddresses::reserve(memory, &shapes, mode)?;
         let mut sources: Vec<AreaSource> = Vec::new();
         let mut frames = Vec::new();
         let mut setups = Vec::new();
@@ -244,7 +255,7 @@ impl PreparedAreas {
                 source,
                 source_at: places.sources[number],
                 source_bytes: shape.source_bytes as usize,
-                register: shape.register.map_or(NO_REGISTER, usize::from),
+                register: shape.register.and_then(|number| mode.general_number(number.into())).unwrap_or(NO_REGISTER),
             });
         }
         let obtained = vec![ObtainedPages::Small; setups.len()];
@@ -338,11 +349,12 @@ struct AreaAddresses {
 }
 
 impl AreaAddresses {
-    fn reserve(memory: &ProgramMemory, shapes: &[AreaShape]) -> Result<AreaAddresses, RunError> {
+    fn reserve(memory: &ProgramMemory, shapes: &[AreaShape], mode: CodeMode) -> Result<AreaAddresses, RunError> {
         limit_mappings(&memory.areas).map_err(RunError::Unavailable)?;
         let mut reservations = Vec::new();
         for (number, area) in memory.areas.iter().enumerate() {
             let AreaAddress::Fixed(address) = area.address else { continue };
+            require_reachable(mode, address.saturating_add(area.mapped_bytes()))?;
             let reserved = reserve_addresses(Some(address), area.mapped_bytes() as usize);
             reservations
                 .push(reserved.map_err(|errno| fixed_address_error(number, address, area.mapped_bytes(), errno))?);
@@ -368,7 +380,7 @@ impl AreaAddresses {
             .collect();
         let huge = memory.areas.iter().any(|area| area.pages == PageSize::Huge);
         let alignment = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
-        let stretch = reserve_addresses(None, (end + alignment) as usize)
+        let stretch = reserve_reachable(mode, (end + alignment) as usize)
             .map_err(call_error("reserving addresses for the memory areas", "mmap"))?;
         let start = stretch.start().next_multiple_of(alignment);
         reservations.push(stretch);
