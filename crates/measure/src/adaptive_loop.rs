@@ -143,7 +143,7 @@ impl MeasurementSession<'_> {
     }
 
     fn measure(&mut self) -> Result<Vec<CostMeasurement>, RunError> {
-        if self.plan.imul_latency.is_none() {
+        if self.known_latency().is_none() {
             self.imul_latency = self.find_imul_latency()?;
         }
         self.run_pilot()?;

@@ -8,6 +8,7 @@ use super::question::CostQuestion;
 use super::steadiness::SteadinessReport;
 use crate::placement::CACHE_LINE;
 use crate::ruler::RulerPrograms;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{LoopObstacle, LoopPlan, Program, ProgramFrame, ProgramRecipe};
 use cyclescope_code::snippet::{Snippet, SnippetOutline};
@@ -107,6 +108,7 @@ impl<'a> MeasurementSession<'a> {
         watch: &'a mut dyn FnMut(MeasurementProgress),
     ) -> Result<MeasurementSession<'a>, RunError> {
         let started = executor.now();
+        let mode = question.snippets()[0][0].mode();
         let outlines = question.snippets().iter().map(|instances| instances[0].outline(plan.avx));
         let outlines: Vec<SnippetOutline> = outlines.collect();
         let loops: Vec<Result<LoopPlan, LoopObstacle>> =
@@ -134,8 +136,8 @@ impl<'a> MeasurementSession<'a> {
             parts,
             loop_length,
             plan,
-            ruler: RulerPrograms::new(plan.clock).into_programs(),
-            imul_latency: plan.imul_latency.unwrap_or(1.0),
+            ruler: RulerPrograms::for_mode(plan.clock, mode).into_programs(),
+            imul_latency: known_latency(plan, mode).unwrap_or(1.0),
             random,
             first_alignment,
             budgets: 1,
@@ -147,6 +149,11 @@ impl<'a> MeasurementSession<'a> {
             started,
             watch,
         })
+    }
+
+    /// Latency of the ruler's `imul`, if it is known before it is measured.
+    pub(super) fn known_latency(&self) -> Option<f64> {
+        known_latency(self.plan, self.parts[0].snippet.mode())
     }
 
     pub(super) fn is_cold(&self) -> bool {
@@ -187,6 +194,11 @@ impl<'a> MeasuredSnippet<'a> {
             None => make_recipe(snippet, plan, self.outline, copies).build(),
         }
     }
+}
+
+/// Latency of the ruler's `imul` from data of the micro-architecture, which has that of 64 bits.
+fn known_latency(plan: &Plan, mode: CodeMode) -> Option<f64> {
+    plan.imul_latency.filter(|_| mode == CodeMode::Bits64)
 }
 
 /// The loop that a snippet can have. It may move its addresses for a given number of iterations.

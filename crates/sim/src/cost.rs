@@ -114,7 +114,7 @@ pub(super) fn layout_fingerprint(machine: u64, layout: &Layout) -> u64 {
 pub(super) fn classify_snippet(snippet: &[u8]) -> SimulatedWorkKind {
     match snippet {
         chains::ADD => SimulatedWorkKind::Add,
-        chains::IMUL => SimulatedWorkKind::Imul,
+        chains::IMUL | chains::IMUL_32 => SimulatedWorkKind::Imul,
         chains::SENTINEL => SimulatedWorkKind::Sentinel,
         _ => SimulatedWorkKind::Snippet,
     }

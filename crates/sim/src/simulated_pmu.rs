@@ -3,6 +3,7 @@
 //! Counts follow from the instructions of a program's body and from nothing else. Its limits: one
 //! kind of general counter, and no count changes with the state of the core.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_events::{EventCode, EventRefusal, RefusalCause};
@@ -42,7 +43,11 @@ pub struct SimulatedEvent {
 impl SimulatedEvent {
     /// The count of a snippet's machine code.
     pub fn count_of(&self, code: &[u8]) -> u64 {
-        let decoder = Decoder::new(64, code, DecoderOptions::NONE);
+        self.count_in_mode(code, CodeMode::default())
+    }
+
+    fn count_in_mode(&self, code: &[u8], mode: CodeMode) -> u64 {
+        let decoder = Decoder::new(mode.bits(), code, DecoderOptions::NONE);
         let of_instruction = |mnemonic| {
             let own = self.per_mnemonic.iter().find(|(known, _)| *known == mnemonic);
             own.map_or(self.per_instruction, |(_, count)| *count)
@@ -52,7 +57,7 @@ impl SimulatedEvent {
 
     fn count_of_call(&self, program: &Program, loop_count: u64) -> u64 {
         let iterations = if program.is_looped() { loop_count } else { 1 };
-        self.per_call + iterations * program.copies() as u64 * self.count_of(program.snippet())
+        self.per_call + iterations * program.copies() as u64 * self.count_in_mode(program.snippet(), program.mode())
     }
 }
 

@@ -13,10 +13,12 @@
 //!
 //! Each loop has at most 64 bytes, lies in one cache line, and accesses no memory.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 pub use cyclescope_code::program::chains::IMUL;
-pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
-use cyclescope_code::program::{Program, ProgramRecipe};
+pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_32, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
+use cyclescope_code::program::{EntryState, LoopPlan, Program, ProgramRecipe};
+use iced_x86::Register;
 
 /// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end.
 /// Twelve additions and the counter took 3.0 cycles per iteration on a core with five adders, not
@@ -70,11 +72,30 @@ pub struct RulerPrograms {
 impl RulerPrograms {
     /// Builds the programs of the ruler, read by `clock`.
     pub fn new(clock: &Clock) -> RulerPrograms {
-        let chain = |snippet: &[u8], copies: usize| ProgramRecipe::with_loop(clock, snippet, copies).build();
+        RulerPrograms::for_mode(clock, CodeMode::default())
+    }
+
+    /// Builds the programs for code of a mode.
+    pub fn for_mode(clock: &Clock, mode: CodeMode) -> RulerPrograms {
+        let recipe = |snippet, copies| {
+            let world = EntryState { mode, ..EntryState::default() };
+            ProgramRecipe { world, ..ProgramRecipe::with_loop(clock, snippet, copies) }
+        };
+        let imul = match mode {
+            CodeMode::Bits64 => IMUL,
+            CodeMode::Bits32 => IMUL_32,
+        };
+        let sentinel = match mode {
+            CodeMode::Bits64 => recipe(SENTINEL, SENTINEL_COPIES),
+            // The sentinel changes all registers of 32-bit code but ECX, which it adds.
+            CodeMode::Bits32 => {
+                ProgramRecipe { looped: Some(LoopPlan::counted_by(Register::RCX)), ..recipe(SENTINEL, SENTINEL_COPIES) }
+            }
+        };
         RulerPrograms {
-            imul: IMUL_LINKS.map(|links| chain(IMUL, links)),
-            add: ADD_LINKS.map(|links| chain(ADD, links)),
-            sentinel: chain(SENTINEL, SENTINEL_COPIES),
+            imul: IMUL_LINKS.map(|links| recipe(imul, links).build()),
+            add: ADD_LINKS.map(|links| recipe(ADD, links).build()),
+            sentinel: sentinel.build(),
         }
     }
 
@@ -88,11 +109,16 @@ impl RulerPrograms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_code::asm::ALL_MODES;
 
     #[test]
     fn every_loop_fits_in_one_cache_line() {
-        for clock in cyclescope_code::clock::ALL_CLOCKS {
-            let ruler = RulerPrograms::new(clock);
+        let both = |clock| ALL_MODES.map(|mode| (clock, mode));
+        for (clock, mode) in cyclescope_code::clock::ALL_CLOCKS.iter().flat_map(both) {
+            if clock.check_mode(mode).is_err() {
+                continue;
+            }
+            let ruler = RulerPrograms::for_mode(clock, mode);
             for program in ruler.imul.iter().chain(&ruler.add).chain([&ruler.sentinel]) {
                 assert!(program.body_range().len() <= 64, "{} bytes with {}", program.body_range().len(), clock.name);
             }

@@ -95,7 +95,7 @@ impl DecodedBody {
     /// If the code cannot be decoded, or loops endlessly.
     pub(super) fn decode_program(program: &Program, forms: &mut SimulatedForms) -> DecodedBody {
         let mut body = DecodedBody::default();
-        for instruction in Decoder::new(64, program.init(), DecoderOptions::NONE) {
+        for instruction in Decoder::new(program.mode().bits(), program.init(), DecoderOptions::NONE) {
             assert_decoded(&instruction, program.init());
             collect_changes(&instruction, &mut body.moves);
         }
@@ -187,7 +187,7 @@ fn assert_decoded(instruction: &Instruction, code: &[u8]) {
 /// next instruction.
 fn follow_path(program: &Program) -> Vec<Instruction> {
     let (code, body) = (program.code(), program.body_range());
-    let mut decoder = Decoder::new(64, &code[..body.end], DecoderOptions::NONE);
+    let mut decoder = Decoder::new(program.mode().bits(), &code[..body.end], DecoderOptions::NONE);
     let (mut path, mut returns, mut at) = (Vec::new(), Vec::new(), body.start);
     while at < body.end {
         decoder.set_position(at).expect("the body is in the code");

@@ -4,6 +4,7 @@
 
 use super::content_digest::{ContentDigest, to_hex};
 use super::{BatchFacts, BatchParameters, ContainerPart};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::Program;
 use cyclescope_exec::Batch;
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub(in crate::result) struct BatchLog {
 /// A program as its line contains it.
 #[derive(Serialize)]
 struct ProgramLine<'a> {
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    bits: CodeMode,
     code: String,
     body: [usize; 2],
     relocations: &'a [u32],
@@ -62,7 +65,12 @@ impl BatchLog {
             return Ok(*number);
         }
         let (code, body) = (to_hex(program.code()), program.body_range());
-        let line = ProgramLine { code, body: [body.start, body.end], relocations: program.relocations() };
+        let line = ProgramLine {
+            bits: program.mode(),
+            code,
+            body: [body.start, body.end],
+            relocations: program.relocations(),
+        };
         sink(ContainerPart::Programs, &to_line(&line)?)?;
         let number = self.programs.len() as u64;
         self.programs.insert(digest, number);
@@ -79,6 +87,9 @@ fn digest_program(program: &Program) -> [u8; 32] {
     }
     digest.add_bytes(program.code());
     program.relocations().iter().for_each(|place| digest.add_bytes(&place.to_le_bytes()));
+    if !program.mode().is_default() {
+        digest.add_bytes(&program.mode().bits().to_le_bytes());
+    }
     digest.to_bytes()
 }
 

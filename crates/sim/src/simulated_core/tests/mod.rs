@@ -3,6 +3,7 @@
 mod by_hand;
 mod by_model;
 mod measured;
+mod modes;
 
 use super::*;
 use cyclescope_code::asm::parse_assembly;
