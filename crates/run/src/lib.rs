@@ -8,6 +8,7 @@ pub mod study;
 mod subject;
 mod variant_comparison;
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::ColdStart;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -36,6 +37,8 @@ use std::time::Duration;
 pub struct RunRequest {
     /// The timing method.
     pub clock: Option<&'static Clock>,
+    /// The mode of the code.
+    pub mode: CodeMode,
     /// Copies in the shortest body.
     pub unroll: Option<usize>,
     /// Iterations of a loop around the copies.
@@ -122,6 +125,7 @@ impl RunRequest {
             None => capabilities.default_clock(machine)?,
         };
         capabilities.require_clock(clock, machine)?;
+        clock.check_mode(self.mode)?;
         let (layouts, rounds, budget) = match self.quick {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),
@@ -308,6 +312,7 @@ impl RunOutcome {
             time,
             confidence: facts.plan.confidence,
             snippet: facts.snippet.text().to_string(),
+            bits: facts.snippet.mode(),
             bytes: cyclescope_code::asm::to_hex(facts.snippet.code()),
             init: cyclescope_code::asm::to_hex(facts.snippet.init()),
             clock: facts.plan.clock.name.to_string(),

@@ -31,13 +31,13 @@ impl AdviceTexts {
     /// The texts of a snippet, if those of the command are not known.
     fn from_snippet(snippet: &Snippet) -> AdviceTexts {
         let setup = snippet.setup().map_or(String::new(), |setup| setup.text.clone());
-        AdviceTexts { init: Listing::from_bytes(snippet.init()).text(), setup, is_att: false }
+        AdviceTexts { init: Listing::from_code(snippet.init(), snippet.mode()).text(), setup, is_att: false }
     }
 
     /// Rewrites advice about a snippet of the command. Advised code comes before the setup of the
     /// command, since it sets what that may use.
     fn adapt(&self, advice: &str, snippet: &Snippet) -> String {
-        let own = Listing::from_bytes(snippet.init()).instructions().len();
+        let own = Listing::from_code(snippet.init(), snippet.mode()).instructions().len();
         let advice = replace_code(&self.describe(advice, snippet), INIT, |code| {
             let added: Vec<String> = code.split("; ").skip(own).map(|one| self.translate(one)).collect();
             join_statements(list_statements(&self.init).map(str::to_string).chain(added))
@@ -56,7 +56,7 @@ impl AdviceTexts {
             return text.to_string();
         }
         let listed: Vec<String> =
-            Listing::from_bytes(snippet.code()).instructions().iter().map(format_instruction).collect();
+            Listing::from_code(snippet.code(), snippet.mode()).instructions().iter().map(format_instruction).collect();
         let given = list_statements(snippet.text()).map(|one| one.rsplit(':').next().unwrap_or(one).trim());
         let given: Vec<&str> = given.filter(|statement| !statement.is_empty()).collect();
         let quote = |code: &str| match listed.iter().position(|one| *one == code) {

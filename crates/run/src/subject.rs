@@ -2,7 +2,7 @@
 //! the form for manifests.
 
 use cyclescope_code::asm::parse_hex as bytes;
-use cyclescope_code::asm::to_hex;
+use cyclescope_code::asm::{CodeMode, to_hex};
 use cyclescope_code::snippet::{Snippet, SnippetSetup};
 use cyclescope_measure::result::container::ContainerError;
 use cyclescope_measure::{CODE_MOST, CostFormula, CostQuestion};
@@ -81,6 +81,9 @@ pub(super) fn variant_pairs(variants: usize) -> impl Iterator<Item = [usize; 2]>
 /// A snippet, in the form for manifests.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedSnippet {
+    /// The mode that the code runs in.
+    #[serde(default, skip_serializing_if = "CodeMode::is_default")]
+    bits: CodeMode,
     /// Text for reports.
     text: String,
     /// The machine code of one copy, in hexadecimal.
@@ -120,7 +123,7 @@ impl From<&Snippet> for SavedSnippet {
         let text = snippet.text().to_string();
         let setup =
             snippet.setup().map(|SnippetSetup { code, text }| SavedSetup { text: text.clone(), code: to_hex(code) });
-        SavedSnippet { text, code: to_hex(snippet.code()), init: to_hex(snippet.init()), setup }
+        SavedSnippet { bits: snippet.mode(), text, code: to_hex(snippet.code()), init: to_hex(snippet.init()), setup }
     }
 }
 
@@ -162,6 +165,6 @@ impl SavedSnippet {
             Ok::<_, ContainerError>(SnippetSetup { code: decode("setup", code)?, text: text.clone() })
         });
         let snippet = Snippet::new(decode("code", &self.code)?, decode("init", &self.init)?, self.text.clone());
-        Ok(snippet.with_setup(setup.transpose()?))
+        Ok(snippet.with_mode(self.bits).with_setup(setup.transpose()?))
     }
 }

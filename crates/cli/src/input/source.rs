@@ -5,7 +5,7 @@ use crate::args::{AssemblySyntax, RunArgs};
 use crate::input::assembler;
 use crate::input::object_code::AssembledCode;
 use crate::output::{Failure, print_warning};
-use cyclescope::asm::{self, Listing, SnippetData};
+use cyclescope::asm::{self, CodeMode, Listing, SnippetData};
 use cyclescope::error::{BadSnippet, Unavailable};
 use cyclescope::input::{self, InputDefect, InputKind};
 use cyclescope::machine::Machine;
@@ -54,7 +54,7 @@ pub fn build_snippet(
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
     let code = match (&args.source.hex, read_snippet_text(args)?) {
-        (Some(hex), _) => parse_machine_code(hex)?,
+        (Some(hex), _) => parse_machine_code(hex, args.mode())?,
         (None, Some(text)) => read_code(args, text)?,
         (None, None) => {
             let remedy = "name one, as in cyclescope run 'mulsd xmm0, xmm1', or use --file, --hex, --c, --lib or --elf";
@@ -64,9 +64,9 @@ pub fn build_snippet(
     finish_snippet(args, code, machine)
 }
 
-fn parse_machine_code(hex: &str) -> Result<SourceCode, Failure> {
+fn parse_machine_code(hex: &str, mode: CodeMode) -> Result<SourceCode, Failure> {
     let bytes = asm::parse_hex(hex).map_err(|error| explain_unswept(Failure::from_snippet(&error, hex), hex))?;
-    let parsed = ParsedCode::from_bytes(&bytes)?;
+    let parsed = ParsedCode::from_bytes(&bytes, mode)?;
     let shown = parsed.listing.text();
     Ok(SourceCode { parsed, source: hex.to_string(), shown, ..SourceCode::default() })
 }
@@ -100,7 +100,7 @@ fn read_code(args: &RunArgs, text: String) -> Result<SourceCode, Failure> {
     if let Some(assembler) = args.assembler {
         let [init, setup] = [&args.init, &args.call_with.setup].map(|text| text.as_deref().unwrap_or_default());
         let AssembledCode { codes, data } = assembler::run_assembler(assembler, args, [&text, init, setup])?;
-        let [code, init, setup] = codes.map(|code| ParsedCode::from_bytes(&code));
+        let [code, init, setup] = codes.map(|code| ParsedCode::from_bytes(&code, CodeMode::default()));
         let further = Some([init?, setup?]);
         return Ok(SourceCode {
             parsed: code?,
@@ -168,7 +168,7 @@ pub fn read_shown(args: &RunArgs) -> Result<PastedText, Failure> {
         return Ok(found);
     }
     let SourceCode { parsed, shown, data, .. } = match &args.source.hex {
-        Some(hex) => parse_machine_code(hex)?,
+        Some(hex) => parse_machine_code(hex, args.mode())?,
         None => read_code(args, read_snippet_text(args)?.unwrap_or_default())?,
     };
     let code = RegionCode { listing: parsed.listing, text: shown, data, ..RegionCode::default() };
@@ -190,7 +190,7 @@ fn read_text_with_data(args: &RunArgs, text: &str, data: Option<&SnippetData>) -
         AssemblySyntax::Intel => asm::InstructionSyntax::Intel,
         AssemblySyntax::Att => asm::InstructionSyntax::Att,
     });
-    let mut found = pasted::read_with_data(text, syntax, data).map_err(|error| {
+    let mut found = pasted::read_for_mode(text, args.mode(), syntax, data).map_err(|error| {
         explain_file(&error, text).unwrap_or_else(|| explain_unswept(Failure::from_snippet(&error, text), text))
     })?;
     distinguish_regions(&mut found.regions);
@@ -309,7 +309,7 @@ fn finish_snippet(
     }
     let before_copies = SnippetSetup { code: setup_bytes.to_vec(), text: join_statements(setup_text) };
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.clone(), join_statements(&shown));
-    let snippet = snippet.with_setup(Some(before_copies));
+    let snippet = snippet.with_mode(args.mode()).with_setup(Some(before_copies));
     require_loop(args, &snippet.join_setup())?;
     let machine = machine()?;
     code.check_features(&source, &machine)?;
@@ -353,7 +353,11 @@ fn parse_code(args: &RunArgs, text: &str, data: Option<&SnippetData>) -> Result<
     }
     if let Some(assembler) = args.assembler {
         let AssembledCode { codes: [code, ..], data } = assembler::run_assembler(assembler, args, [text, "", ""])?;
-        return if data.is_some() { Err(refuse_own_data()) } else { ParsedCode::from_bytes(&code) };
+        return if data.is_some() {
+            Err(refuse_own_data())
+        } else {
+            ParsedCode::from_bytes(&code, CodeMode::default())
+        };
     }
     let mut found = read_text_with_data(args, text, data)?;
     if found.regions.len() > 1 {
@@ -374,7 +378,7 @@ fn refuse_own_data() -> Failure {
 pub fn check_machine_code(snippet: &Snippet, machine: &Machine) -> Result<(), Failure> {
     let setup = snippet.setup().map_or(&[][..], |setup| &setup.code);
     for code in [snippet.code(), snippet.init(), setup] {
-        ParsedCode::from_bytes(code)?.check_features("", machine)?;
+        ParsedCode::from_bytes(code, snippet.mode())?.check_features("", machine)?;
     }
     Ok(())
 }
@@ -382,8 +386,8 @@ pub fn check_machine_code(snippet: &Snippet, machine: &Machine) -> Result<(), Fa
 impl ParsedCode {
     /// Parses machine code. Unknown bytes are left to the CPU, but an instruction must not extend
     /// beyond the snippet.
-    fn from_bytes(bytes: &[u8]) -> Result<ParsedCode, Failure> {
-        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    fn from_bytes(bytes: &[u8], mode: CodeMode) -> Result<ParsedCode, Failure> {
+        let mut decoder = Decoder::new(mode.bits(), bytes, DecoderOptions::NONE);
         while decoder.can_decode() {
             let start = decoder.position();
             let _ = decoder.decode();
@@ -395,7 +399,7 @@ impl ParsedCode {
                 return Err(Failure::usage(text, Some("add the missing bytes")));
             }
         }
-        Ok(ParsedCode { listing: Listing::from_bytes(bytes), has_places: false })
+        Ok(ParsedCode { listing: Listing::from_code(bytes, mode), has_places: false })
     }
 
     fn check_features(&self, text: &str, machine: &Machine) -> Result<(), Failure> {

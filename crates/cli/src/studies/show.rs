@@ -108,7 +108,7 @@ fn describe_instructions(listing: &Listing, address: u64) -> Vec<ShownInstructio
         let bytes = &listing.bytes()[start..(start + instruction.len()).min(listing.bytes().len())];
         let here = address.wrapping_add(start as u64);
         // Targets of branches are addresses of the text, too.
-        let placed = Decoder::with_ip(64, bytes, here, DecoderOptions::NONE).decode();
+        let placed = Decoder::with_ip(listing.mode().bits(), bytes, here, DecoderOptions::NONE).decode();
         ShownInstruction {
             address: format!("{here:#x}"),
             bytes: to_hex(bytes),

@@ -19,6 +19,7 @@ mod hostile_inputs;
 mod instr;
 mod json;
 mod marker;
+mod narrow_code;
 mod pasted;
 mod points;
 mod refusals;

@@ -7,6 +7,7 @@ use crate::result::caveat::{Caveat, fall_short};
 use crate::result::counter_record::{CountedEvents, CounterRecord, compare_counted_cycles};
 pub use crate::result::quantity::Quantity;
 use crate::result::variant_comparison::{RankedVariant, VariantComparison};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::ColdStart;
 use cyclescope_core::error::{BadSnippet, Error, RunError, Unavailable};
 use serde::Serialize;
@@ -131,6 +132,9 @@ pub struct RunRecord {
     pub confidence: f64,
     /// The snippet as text.
     pub snippet: String,
+    /// The mode that the code runs in; absent for 64-bit mode.
+    #[serde(default, skip_serializing_if = "CodeMode::is_default")]
+    pub bits: CodeMode,
     /// The machine code of one copy, in hexadecimal.
     pub bytes: String,
     /// The init code, in hexadecimal.

@@ -18,6 +18,7 @@ use crate::session::background_load::shared_memory;
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
+use cyclescope::asm::CodeMode;
 use cyclescope::error::{Error, FaultCause, RunError};
 use cyclescope::machine::Machine;
 use cyclescope::measure::LengthenBy;
@@ -170,6 +171,7 @@ pub fn measure_again(
     let clock = common.one_clock()?;
     let request = RunRequest {
         clock: Some(clock.unwrap_or(plan.clock)),
+        mode: snippets.first().map_or(CodeMode::default(), Snippet::mode),
         unroll: plan.unit,
         loop_count: plan.loop_count,
         lengthen: Some(plan.lengthen),
@@ -246,6 +248,7 @@ pub fn build_study(
 pub fn build_request(common: &CommonArgs, args: &RunArgs) -> Result<RunRequest, Failure> {
     Ok(RunRequest {
         clock: common.one_clock()?,
+        mode: args.mode(),
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
         lengthen: None,

@@ -1,0 +1,79 @@
+//! `run --bits 32`.
+
+use crate::support::{answer, cyclescope, folder, json};
+
+/// The line of a snippet of 32-bit code; `None` where the system has no segment for it.
+fn run(arguments: &[&str]) -> Option<serde_json::Value> {
+    let all = [&["run", "--bits", "32"], arguments].concat();
+    let line = json(&all, &[0, 3, 5]);
+    if line["kind"] == "error" {
+        assert!(line["text"].as_str().is_some_and(|text| text.contains("segment")), "{line}");
+        cyclescope_skipped::report_left_out(&line["text"]);
+        return None;
+    }
+    Some(line)
+}
+
+#[test]
+fn a_chain_takes_as_long_as_the_rulers() {
+    let Some(line) = run(&["imul eax, eax"]) else { return };
+    assert_eq!((&line["bits"], &line["bytes"]), (&32.into(), &"0f af c0".into()), "{line}");
+    let ruler = line["ruler"]["imul_latency"].as_f64();
+    if let (Some(cost), Some(ruler)) = (line["cost"]["value"].as_f64(), ruler) {
+        assert!((cost / ruler - 1.0).abs() < 0.1, "{line}");
+    }
+    let Some(att) = run(&["imull %eax, %eax"]) else { return };
+    let Some(hex) = run(&["--hex", "0fafc0"]) else { return };
+    assert_eq!([&att["bytes"], &hex["bytes"]], [&line["bytes"]; 2]);
+    assert!(json(&["run", "--quick", "imul eax, eax"], &[0, 5]).get("bits").is_none(), "64 bits are the default");
+}
+
+#[test]
+fn instructions_of_32_bit_code_are_measured() {
+    for snippet in ["aaa", "aam", "into", "push ds; pop ds", "les eax, [esi]", "inc eax", "lea cx, [bx+si]"] {
+        // Memory holds no selector, so LES faults.
+        let codes: &[i32] = if snippet.starts_with("les") { &[4] } else { &[0, 5] };
+        let init = ["--quick", "--bits", "32", snippet];
+        let line = json(&[&["run"], &init[..]].concat(), &[codes, &[3]].concat());
+        assert!(line["kind"] == "run" || snippet.starts_with("les") || line["exit"] == 3, "{line}");
+    }
+}
+
+#[test]
+fn evidence_of_32_bit_code_is_replayed() {
+    let directory = folder();
+    let path = directory.path().join("kept");
+    let path = path.to_str().expect("UTF-8");
+    let Some(line) = run(&["add eax, ecx", "--evidence", path]) else { return };
+    let replayed = json(&["replay", path], &[0, 5]);
+    assert_eq!([&replayed["cost"], &replayed["bits"]], [&line["cost"], &line["bits"]]);
+    let again = json(&["replay", path, "--measure"], &[0, 5]);
+    assert_eq!([&again["bytes"], &again["bits"]], [&line["bytes"], &line["bits"]]);
+}
+
+#[test]
+fn what_a_mode_lacks_is_refused_with_its_remedy() {
+    for (arguments, code, text) in [
+        (&["--bits", "32", "mov rax, rbx"][..], 2, "`rax` exists only in 64-bit mode"),
+        (&["--bits", "32", "add eax, r8d"], 2, "`r8d` exists only in 64-bit mode"),
+        (&["--bits", "32", "movsxd eax, ecx"], 2, "exists only in 64-bit mode"),
+        (&["aaa"], 2, "--bits 32"),
+        (&["--bits", "16", "nop"], 2, "64 or 32"),
+        (&["--bits", "32", "--c", "f.c"], 2, "--c"),
+        (&["--bits", "32", "nop", "--clock", "clock-gettime"], 3, "64-bit library"),
+        (&["--bits", "32", "nop", "--executor", "kernel"], 3, "the module"),
+    ] {
+        let said = answer(cyclescope(&["run"]).args(arguments));
+        assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
+        assert!(said.stderr.contains(text), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn advice_names_the_registers_of_32_bit_code() {
+    let said = answer(&mut cyclescope(&["run", "--bits", "32", "rep movsb"]));
+    if said.code != Some(3) {
+        let advice = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(advice.contains("ECX stays as") && advice.contains("mov esi, ebp; mov edi, ebx"), "{said:?}");
+    }
+}
