@@ -161,7 +161,10 @@ fn explain_forbidden(attempt: OpenAttempt, machine: &Machine) -> EventRefusal {
     match level.known() {
         Some(level) if *level > attempt.highest_level() => {
             let why = format!("kernel.perf_event_paranoid is {level}");
-            let remedy = format!("run it as root, or: sudo sysctl kernel.perf_event_paranoid={}", attempt.highest_level().min(1));
+            let remedy = format!(
+                "run it as root, or: sudo sysctl kernel.perf_event_paranoid={}",
+                attempt.highest_level().min(1)
+            );
             EventRefusal::new(RefusalCause::ParanoidLevel, why, remedy)
         }
         _ => {

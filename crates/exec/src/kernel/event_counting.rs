@@ -9,7 +9,7 @@ use crate::isolated_call::{divide_count, isolate_call};
 use crate::{Batch, Layout, Sample};
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
-use cyclescope_events::{EventCode, EventRefusal, OpenAttempt, MOST_TOGETHER, RefusalCause};
+use cyclescope_events::{EventCode, EventRefusal, MOST_TOGETHER, OpenAttempt, RefusalCause};
 
 /// How often a call runs again whose slices were all interrupted.
 const MOST_ATTEMPTS: usize = 8;
