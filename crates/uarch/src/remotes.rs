@@ -8,7 +8,7 @@ use cyclescope_code::program::memory::{
 };
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::error::RunError;
-use cyclescope_exec::{Batch, OpenOptions, PlacedProgram, ProgramCall, RemoteExecutor, RemoteOutcome, Sample};
+use cyclescope_exec::{Batch, OpenOptions, PlacedProgram, ProgramCall, RemoteExecutor, RemoteOutcome};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::schedule::{BatchPace, PlannedLayout, Schedule};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ fn check_undisturbed(ran: &RemoteOutcome, answered: &RemoteOutcome, rounds: u32)
 }
 
 fn read_ticks(ran: &RemoteOutcome, rounds: u32) -> ExchangeTicks {
-    let took: Vec<u64> = ran.samples.iter().map(Sample::whole_duration).collect();
+    let took: Vec<u64> = ran.samples.iter().map(|sample| sample.whole_duration()).collect();
     let of_batch = |batch: &[u64]| batch.chunks_exact(2).map(|round| [round[0], round[1]]).collect();
     let batches = took.chunks_exact(2 * rounds as usize).map(of_batch).collect();
     ExchangeTicks { more: ITERATIONS * COPIES as u64, batches }
