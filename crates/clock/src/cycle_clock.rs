@@ -124,14 +124,14 @@ impl CycleClock {
 
     #[inline(never)]
     fn prepare(&self) -> Prepared {
-        Prepared { scale: self.scale(), mark: Mark::before(), cpu: self.cpu_reader.read() }
+        Prepared { scale: self.scale(), cpu: self.cpu_reader.read(), mark: Mark::before() }
     }
 
     #[inline(never)]
     fn ended(&self, begun: Begun, now: u64) -> Span {
         let Begun { prepared: Prepared { scale: before, mark, cpu }, tick } = begun;
-        let migrated = self.cpu_reader.read() != cpu;
         let share = mark.share_to(Mark::behind());
+        let migrated = self.cpu_reader.read() != cpu;
         let after = self.scale();
         let passed = now.wrapping_sub(tick);
         // The clock of another CPU may be behind.
