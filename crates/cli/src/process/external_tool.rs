@@ -100,7 +100,7 @@ pub fn start_failure(error: &io::Error, called: &str, remedy: &str) -> Failure {
     match error.raw_os_error() {
         // The program exists, or nobody knows yet.
         Some(errno) if !is_missing && !matches!(errno, libc::EACCES | libc::ENOEXEC | libc::ELOOP) => {
-            RunError::from_system_call("starting a program", "clone, pipe2, dup2 or execve", errno).into()
+            RunError::from_system_call("starting a program", "clone, pipe2, dup2, execve or waitid", errno).into()
         }
         _ => {
             let (what, why) = (called.to_string(), error.to_string());
