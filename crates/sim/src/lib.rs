@@ -33,7 +33,7 @@ pub use scenario::{
     SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedNoise, SimulatedSibling, SimulatedTraining,
 };
 
-pub use simulated_pmu::{SimulatedEvent, SimulatedPmu};
+pub use simulated_pmu::{CoreCount, SimulatedEvent, SimulatedPmu};
 
 use cost::PlacedBody;
 use cyclescope_code::context::AREA_REGISTERS;
@@ -222,7 +222,8 @@ impl Executor for SimulatedExecutor {
     /// would overwrite code.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         if !batch.events.is_empty() {
-            return self.pmu.count_batch(batch, take);
+            // A scenario knows costs and no instructions.
+            return self.pmu.count_batch(batch, take, &mut |_, _, _| 0.0);
         }
         let scenario = self.instrument.scenario();
         let fails = |fault: &&SimulatedFault| {

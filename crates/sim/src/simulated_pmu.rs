@@ -1,13 +1,13 @@
 //! A simulated performance monitoring unit: some counters, and events with known counts.
 //!
-//! Counts follow from the instructions of a program's body and from nothing else. Its limits: one
-//! kind of general counter, and no count changes with the state of the core.
+//! Counts follow from the instructions of a program's body, or from the simulated core that runs it.
+//! Its limit: one kind of general counter.
 
 use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_events::{EventCode, EventRefusal, RefusalCause};
-use cyclescope_exec::{Batch, Layout, Sample};
+use cyclescope_exec::{Batch, Layout, ProgramCall, Sample};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 /// The counters and the events of a simulated core.
@@ -19,6 +19,8 @@ pub struct SimulatedPmu {
     pub fixed: Vec<EventCode>,
     /// All events, with their counts.
     pub events: Vec<SimulatedEvent>,
+    /// Events that the simulated core counts itself.
+    pub core_events: Vec<(EventCode, CoreCount)>,
     /// The batch of events, from 0, in which something else takes a counter away.
     pub taken_in_batch: Option<u32>,
     /// Whether something else has some of the counters for a share of the time.
@@ -26,6 +28,22 @@ pub struct SimulatedPmu {
     /// What counters begin with: near 2⁶⁴ they overflow in the first calls.
     pub start: u64,
 }
+
+/// What a simulated core counts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreCount {
+    /// Instructions.
+    Instructions,
+    /// Slots of issue groups.
+    Slots,
+    /// µops of the port or unit with this number.
+    Port(u32),
+    /// Core cycles.
+    Cycles,
+}
+
+/// What the core itself counts in a call of a program's body with this number of iterations.
+pub(crate) type CountBody<'a> = dyn FnMut(&Program, u64, CoreCount) -> f64 + 'a;
 
 /// An event of a simulated core.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +89,7 @@ pub(crate) struct RunningPmu {
 
 impl RunningPmu {
     pub(crate) fn new(pmu: SimulatedPmu) -> RunningPmu {
-        let counts = vec![pmu.start; pmu.events.len()];
+        let counts = vec![pmu.start; pmu.events.len() + pmu.core_events.len()];
         RunningPmu { pmu, batches: 0, counts }
     }
 
@@ -81,7 +99,8 @@ impl RunningPmu {
     }
 
     fn find_event(&self, code: EventCode) -> Option<usize> {
-        self.pmu.events.iter().position(|event| event.code == code)
+        let own = self.pmu.events.iter().map(|event| event.code);
+        own.chain(self.pmu.core_events.iter().map(|(code, _)| *code)).position(|known| known == code)
     }
 
     /// See [`Executor::count_fitting`](cyclescope_exec::Executor::count_fitting).
@@ -96,7 +115,7 @@ impl RunningPmu {
             fitting += 1;
         }
         match (fitting, codes.first().and_then(|code| self.find_event(*code))) {
-            (0, None) if self.pmu.events.is_empty() => {
+            (0, None) if self.counts.is_empty() => {
                 Err(EventRefusal::new(RefusalCause::NoPmu, "the simulated core has no counters", "give it some"))
             }
             (0, None) => {
@@ -110,7 +129,12 @@ impl RunningPmu {
     }
 
     /// Runs a batch that counts events: samples of each layout.
-    pub(crate) fn count_batch(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+    pub(crate) fn count_batch(
+        &mut self,
+        batch: &Batch,
+        take: &mut dyn FnMut(&[Sample]),
+        count_body: &mut CountBody,
+    ) -> Result<(), RunError> {
         let lost = |why: &str| {
             let (what, why) = ("the events".to_string(), why.to_string());
             RunError::Unavailable(Unavailable { what, why, remedy: "end the other user of the counters".to_string() })
@@ -124,21 +148,32 @@ impl RunningPmu {
         }
         self.batches += 1;
         for layout in &batch.layouts {
-            take(&self.count_layout(batch, layout));
+            take(&self.count_layout(batch, layout, count_body));
         }
         Ok(())
     }
 
-    fn count_layout(&mut self, batch: &Batch, layout: &Layout) -> Vec<Sample> {
+    fn count_layout(&mut self, batch: &Batch, layout: &Layout, count_body: &mut CountBody) -> Vec<Sample> {
         let events: Vec<usize> = batch.events.iter().filter_map(|code| self.find_event(*code)).collect();
         let mut samples = Vec::with_capacity(batch.samples_per_layout());
+        let mut count_call = |call: &ProgramCall, event: usize| {
+            let program = &batch.programs[layout.code[call.place].program];
+            match self.pmu.events.get(event) {
+                Some(event) => event.count_of_call(program, call.loop_count),
+                None => {
+                    let (_, what) = self.pmu.core_events[event - self.pmu.events.len()];
+                    count_body(program, call.loop_count, what).round() as u64
+                }
+            }
+        };
+        // Every round counts the same.
+        let round_counts: Vec<Vec<u64>> =
+            layout.round.iter().map(|call| events.iter().map(|event| count_call(call, *event)).collect()).collect();
         for round in 0..batch.warm_up + batch.rounds {
-            for call in &layout.round {
-                let program = &batch.programs[layout.code[call.place].program];
-                for event in &events {
+            for counts in &round_counts {
+                for (event, count) in events.iter().zip(counts) {
                     let start = self.counts[*event];
-                    let count = self.pmu.events[*event].count_of_call(program, call.loop_count);
-                    self.counts[*event] = start.wrapping_add(count);
+                    self.counts[*event] = start.wrapping_add(*count);
                     if round >= batch.warm_up {
                         samples.push(Sample { start, end: self.counts[*event] });
                     }

@@ -15,6 +15,7 @@
 mod address;
 mod body;
 mod body_durations;
+mod counted_iteration;
 mod dispatch;
 mod form;
 mod form_key;
@@ -36,11 +37,12 @@ pub use regime::{RegimeClass, SimulatedRegime};
 
 use super::instrument::{SimulatedCounter, SimulatedInstrument};
 use super::scenario::{Scenario, SimulatedMode};
-use super::simulated_pmu::{RunningPmu, SimulatedPmu};
+use super::simulated_pmu::{CoreCount, RunningPmu, SimulatedPmu};
 use super::timeline::SimulatedWorkKind;
 use super::{LazyMachine, check_program_places, cost, memory};
 use body::SimulatedForms;
 use body_durations::BodyDurations;
+use counted_iteration::CountedIteration;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
@@ -68,6 +70,7 @@ pub struct SimulatedCore {
     instrument: SimulatedInstrument,
     seed: u64,
     known: QuickMap<Vec<u8>, BodyDurations>,
+    counted: QuickMap<Vec<u8>, CountedIteration>,
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
@@ -102,6 +105,7 @@ impl SimulatedCore {
             instrument,
             seed,
             known: QuickMap::default(),
+            counted: QuickMap::default(),
             capabilities: super::simulated_capabilities(),
             machine: LazyMachine::default(),
             areas: Vec::new(),
@@ -143,6 +147,24 @@ impl SimulatedCore {
         }
         self.known.insert(program.code().to_vec(), pace.clone());
         pace
+    }
+
+    /// What the core's own counters count in a call of a program's body.
+    fn count_body(&mut self, program: &Program, loop_count: u64, what: CoreCount) -> f64 {
+        if self.counted.len() >= MAX_CACHED {
+            self.counted.clear();
+        }
+        let (forms, pipeline) = (&mut self.forms, &mut self.pipeline);
+        let counted = match self.counted.get(program.code()) {
+            Some(counted) => counted.clone(),
+            None => CountedIteration::count_program(program, forms, pipeline),
+        };
+        self.counted.insert(program.code().to_vec(), counted.clone());
+        let iterations = if program.is_looped() { loop_count as f64 } else { 1.0 };
+        match counted.count_of(what) {
+            Some(count) => count * iterations,
+            None => self.body_cycles(program, loop_count),
+        }
     }
 
     /// Factor by which a program is slower in a layout.
@@ -203,7 +225,11 @@ impl Executor for SimulatedCore {
     /// If a layout's programs overlap or leave the arena, or code cannot be decoded.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         if !batch.events.is_empty() {
-            return self.pmu.count_batch(batch, take);
+            let mut pmu = std::mem::take(&mut self.pmu);
+            let counted =
+                pmu.count_batch(batch, take, &mut |program, loops, what| self.count_body(program, loops, what));
+            self.pmu = pmu;
+            return counted;
         }
         self.areas = memory::place_areas(&batch.memory).map_err(RunError::BadBatch)?;
         let hertz = self.instrument.scenario().hertz;

@@ -9,7 +9,7 @@ use super::address::SymbolicRegisters;
 use super::body::{DecodedBody, RESOURCE_COUNT, ResourceUse, SimulatedAccess, SimulatedForms};
 use super::form::SimulatedForm;
 use super::model::CoreModel;
-use super::ports::PortSchedule;
+use super::ports::{PORTS_MOST, PortSchedule};
 use super::regime::WaitingInstructions;
 use super::rename_treatment::RenameTreatment;
 use super::store_buffer::{ForwardableStore, StoreBuffer, StoreMatch};
@@ -108,6 +108,11 @@ impl Pipeline {
         self.found.resize(body.operations.len(), (0, false));
         (self.stored, self.line, self.sent) = (0, None, 0);
         (self.place, self.cycle, self.issued, self.retired, self.done, self.top) = (0, 0, 0, 0, 0, 0);
+    }
+
+    /// How many µops each port took since the body's start.
+    pub(super) fn port_uses(&self) -> [u64; PORTS_MOST] {
+        self.schedule.port_uses()
     }
 
     /// Runs one iteration. Returns when all is done.

@@ -7,6 +7,9 @@
 /// Ports as bits.
 pub(super) type PortMask = u16;
 
+/// Largest number of ports and units.
+pub(super) const PORTS_MOST: usize = PortMask::BITS as usize;
+
 /// Number of ports of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PortCounts {
@@ -50,6 +53,16 @@ impl PortSets {
         let [load, store] = [counts.load, counts.store].map(|count| add(ports(count)));
         let [branch, integer_divider, vector_divider] = [1; 3].map(|count| add(ports(count)));
         PortSets { masks, integer, vector, load, store, branch, integer_divider, vector_divider }
+    }
+
+    /// The ports of a set, by number.
+    pub(super) fn list_ports(&self, set: u8) -> Vec<u32> {
+        (0..PortMask::BITS).filter(|port| self.port_mask(set) >> port & 1 != 0).collect()
+    }
+
+    /// Number of ports and units.
+    pub(super) fn port_count(&self) -> u32 {
+        PortMask::BITS - self.masks.iter().fold(0, |union, mask| union | mask).leading_zeros()
     }
 
     pub(super) fn port_mask(&self, set: u8) -> PortMask {
@@ -109,6 +122,10 @@ pub(super) struct PortSchedule {
     masks: Vec<PortMask>,
     /// Before this cycle no work of a length fits into a set.
     full: Vec<[u32; MAX_WORK_CYCLES]>,
+    /// The port of each new number.
+    order: Vec<usize>,
+    /// How much work each port took, by its new number.
+    used: [u64; PORTS_MOST],
 }
 
 impl PortSchedule {
@@ -132,6 +149,15 @@ impl PortSchedule {
         self.full.clear();
         self.full.resize(self.masks.len(), [0; MAX_WORK_CYCLES]);
         self.busy.clear();
+        self.order = order;
+        self.used = [0; PORTS_MOST];
+    }
+
+    /// How much work each port took since all were freed.
+    pub(super) fn port_uses(&self) -> [u64; PORTS_MOST] {
+        let mut uses = [0; PORTS_MOST];
+        self.order.iter().zip(self.used).for_each(|(port, used)| uses[*port] = used);
+        uses
     }
 
     /// Takes a port for some work from `ready` on. Returns its start.
@@ -149,6 +175,7 @@ impl PortSchedule {
             let free = mask & !window.iter().fold(0, |busy, cycle| busy | cycle);
             if free != 0 {
                 let port = free & free.wrapping_neg();
+                self.used[port.trailing_zeros() as usize] += 1;
                 window.iter_mut().for_each(|cycle| *cycle |= port);
                 break;
             }

@@ -48,6 +48,17 @@ impl CoreModel {
         (!alone).then(|| form.slot_count(self))
     }
 
+    /// The µops of an instruction that take a port, each with the numbers of the ports that it may take.
+    pub fn port_uses(&self, instruction: &Instruction) -> Vec<Vec<u32>> {
+        let (form, sets) = (self.derive_form(instruction), self.port_sets());
+        form.compute.iter().chain(&form.memory).map(|work| sets.list_ports(work.set)).collect()
+    }
+
+    /// Number of ports and units.
+    pub fn port_count(&self) -> u32 {
+        self.port_sets().port_count()
+    }
+
     /// Whether it is a move that takes no port and no time.
     pub fn is_eliminated(&self, instruction: &Instruction) -> bool {
         self.derive_form(instruction).kind == RenameTreatment::Eliminated
