@@ -22,6 +22,9 @@ pub struct CounterRequest {
     pub events: Vec<NamedEvent>,
     /// The columns, each with its name.
     pub columns: Vec<(String, CounterColumn)>,
+    /// The columns that count the µops of ports: those of the set `ports`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<usize>,
 }
 
 impl CounterRequest {
@@ -41,15 +44,32 @@ impl CounterRequest {
                 None => request.add_column(&item, catalog)?,
             }
         }
+        let ports = catalog.find_set("ports").unwrap_or_default();
+        let is_port = |column: &usize| ports.contains(&request.columns[*column].0);
+        request.ports = (0..request.columns.len()).filter(is_port).collect();
         Ok(request)
+    }
+
+    /// The request for the ports alone. `None` without any.
+    pub fn select_ports(&self) -> Option<CounterRequest> {
+        let columns = self.ports.iter().filter_map(|column| self.columns.get(*column));
+        let events = columns.filter_map(|(name, column)| match *column {
+            CounterColumn::Event(event) => Some(NamedEvent { name: name.clone(), ..self.events[event].clone() }),
+            CounterColumn::Ratio(..) => None,
+        });
+        let events: Vec<NamedEvent> = events.collect();
+        let columns = events.iter().enumerate().map(|(at, event)| (event.name.clone(), CounterColumn::Event(at)));
+        let (columns, ports) = (columns.collect(), (0..events.len()).collect());
+        (!events.is_empty()).then_some(CounterRequest { events, columns, ports })
     }
 
     /// Whether each column has its events.
     pub fn is_sound(&self) -> bool {
-        self.columns.iter().all(|(_, column)| match *column {
-            CounterColumn::Event(event) => event < self.events.len(),
-            CounterColumn::Ratio(above, below) => above.max(below) < self.events.len(),
-        })
+        self.ports.iter().all(|port| *port < self.columns.len())
+            && self.columns.iter().all(|(_, column)| match *column {
+                CounterColumn::Event(event) => event < self.events.len(),
+                CounterColumn::Ratio(above, below) => above.max(below) < self.events.len(),
+            })
     }
 
     fn add_column(&mut self, name: &str, catalog: &EventCatalog) -> Result<(), EventRefusal> {
@@ -121,5 +141,20 @@ mod tests {
         assert_eq!(request("@default").unwrap().events.len(), 4);
         assert!(request("@port").expect_err("unknown").remedy.contains("@ports"));
         assert!(request("uops/cycels").expect_err("unknown").remedy.contains("cycles"));
+    }
+
+    #[test]
+    fn ports_are_told_from_other_events() {
+        let machine = Machine::detect();
+        let catalog = EventCatalog::of_core(&machine, "Skylake");
+        let request = CounterRequest::parse("uops,@ports,port0/cycles", &catalog).unwrap();
+        assert_eq!(request.ports, (1..=8).collect::<Vec<usize>>());
+        let ports = request.select_ports().unwrap();
+        let names: Vec<&str> = ports.columns.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["port0", "port1", "port2", "port3", "port4", "port5", "port6", "port7"]);
+        assert!(ports.is_sound() && ports.events.len() == 8);
+        let without = CounterRequest::parse("uops,instructions", &catalog).unwrap();
+        assert_eq!(without.select_ports(), None);
+        assert!(!CounterRequest { ports: vec![9], ..request }.is_sound());
     }
 }

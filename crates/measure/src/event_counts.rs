@@ -14,7 +14,6 @@ use super::plan::Plan;
 use super::question::CostQuestion;
 use super::schedule::Schedule;
 use crate::contrast::Contrast;
-use crate::ruler::LayoutSamples;
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{self, Interval};
 use cyclescope_events::EventCode;
@@ -66,9 +65,15 @@ pub fn count_contrasts(
     confidence: f64,
     codes: &[EventCode],
 ) -> Result<Vec<Vec<Interval>>, RunError> {
-    let counted = schedule.count(executor, codes)?;
-    let means = |layouts: &Vec<LayoutSamples>| layouts.iter().map(LayoutSamples::mean_round).collect();
-    let means: Vec<Vec<Vec<f64>>> = counted.iter().map(means).collect();
+    Ok(estimate_contrasts(&schedule.count(executor, codes)?, contrasts, confidence))
+}
+
+/// The count of each event for each contrast, from the mean counts of each event's layouts, by call.
+pub fn estimate_contrasts(
+    counted: &[Vec<Vec<f64>>],
+    contrasts: &dyn Fn(usize) -> Vec<Contrast>,
+    confidence: f64,
+) -> Vec<Vec<Interval>> {
     let layouts = counted.first().map_or(0, Vec::len);
     let by_layout: Vec<Vec<Contrast>> = (0..layouts).map(contrasts).collect();
     let count = |contrast: usize, means: &[Vec<f64>]| {
@@ -77,7 +82,7 @@ pub fn count_contrasts(
         estimate_count(&counts, confidence)
     };
     let contrasts = 0..by_layout.first().map_or(0, Vec::len);
-    Ok(contrasts.map(|contrast| means.iter().map(|means| count(contrast, means)).collect()).collect())
+    contrasts.map(|contrast| counted.iter().map(|means| count(contrast, means)).collect()).collect()
 }
 
 /// The count of a layout, and how far layouts differ.

@@ -36,19 +36,26 @@ impl EventPass {
 ///
 /// If the executor does not count one of them. The refusal has its name.
 pub fn plan_event_passes(executor: &dyn Executor, events: &[NamedEvent]) -> Result<Vec<EventPass>, EventRefusal> {
+    distribute_events(&|codes| executor.count_fitting(codes), events)
+}
+
+/// Says how many of these events, from the first one, count at the same time.
+type CountFitting<'a> = dyn Fn(&[EventCode]) -> Result<usize, EventRefusal> + 'a;
+
+fn distribute_events(count_fitting: &CountFitting, events: &[NamedEvent]) -> Result<Vec<EventPass>, EventRefusal> {
     let mut waiting: Vec<usize> = (0..events.len()).collect();
     waiting.sort_by_key(|event| events[*event].code.is_software());
     let mut passes = Vec::new();
     while let Some(first) = waiting.first() {
         let codes: Vec<EventCode> = waiting.iter().map(|event| events[*event].code).collect();
-        let fitting = executor.count_fitting(&codes).map_err(|refusal| refusal.of_event(&events[*first].name))?;
+        let fitting = count_fitting(&codes).map_err(|refusal| refusal.of_event(&events[*first].name))?;
         passes.push(EventPass(waiting.drain(..fitting.clamp(1, codes.len())).collect()));
     }
     Ok(passes)
 }
 
 /// Events to count, and their passes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EventPlan {
     request: CounterRequest,
     events: Vec<NamedEvent>,
@@ -68,6 +75,19 @@ impl EventPlan {
         executor: &dyn Executor,
         answers: &MachineAnswers,
     ) -> Result<EventPlan, Error> {
+        EventPlan::by_trying(request, &|codes| executor.count_fitting(codes), answers)
+    }
+
+    /// Plans the passes of a bench that says which events count at the same time.
+    ///
+    /// # Errors
+    ///
+    /// If it does not count one of the events.
+    pub fn by_trying(
+        request: &CounterRequest,
+        count_fitting: &CountFitting,
+        answers: &MachineAnswers,
+    ) -> Result<EventPlan, Error> {
         let core_cycles = NamedEvent { name: "cycles".to_string(), code: EventCode::core_cycles() };
         let known = request.events.iter().position(|event| event.code == core_cycles.code);
         let all_events = |counts_cycles: bool| {
@@ -76,8 +96,8 @@ impl EventPlan {
         };
         type Planned = (bool, Result<Vec<EventPass>, EventRefusal>);
         let ask = || {
-            let counts_cycles = known.is_some() || executor.count_fitting(&[core_cycles.code]).is_ok();
-            Ok::<Planned, RunError>((counts_cycles, plan_event_passes(executor, &all_events(counts_cycles))))
+            let counts_cycles = known.is_some() || count_fitting(&[core_cycles.code]).is_ok();
+            Ok::<Planned, RunError>((counts_cycles, distribute_events(count_fitting, &all_events(counts_cycles))))
         };
         let (counts_cycles, passes) = answers.ask_machine(ask)?;
         let (events, passes) = (all_events(counts_cycles), passes.map_err(Unavailable::from)?);
@@ -118,6 +138,12 @@ impl EventPlan {
             }
         }
         Ok(counts.iter().map(|counts| self.build_columns(counts)).collect())
+    }
+
+    /// The columns of a subject that can't be counted, for this reason.
+    pub fn lose_counts(&self, why: &str) -> CountedEvents {
+        let lost = EventCount { pass: 0, count: Err(why.to_string()) };
+        CountedEvents { passes: 0, ..self.build_columns(&vec![lost; self.events.len()]) }
     }
 
     fn build_columns(&self, counts: &[EventCount]) -> CountedEvents {

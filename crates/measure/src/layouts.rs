@@ -76,10 +76,10 @@ impl MeasurementSession<'_> {
         self.executor.renew_process();
         if let Some(calls) = acquisition.training {
             // The worker that is trained has the events open.
-            schedule.count(self.executor, events)?;
+            schedule.count_rounds(self.executor, events)?;
             self.train_predictors(&schedule, calls, acquisition)?;
         }
-        let counts = schedule.count(self.executor, events)?;
+        let counts = schedule.count_rounds(self.executor, events)?;
         let replicate = acquisition.layouts.len();
         let layouts = counts.into_iter().map(|placed| {
             let mut placed = placed.into_iter();

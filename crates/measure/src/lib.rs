@@ -35,7 +35,7 @@ pub mod study;
 mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
-pub use event_counts::{COUNTED_LAYOUTS, count_contrasts, count_events};
+pub use event_counts::{COUNTED_LAYOUTS, count_contrasts, count_events, estimate_contrasts};
 pub use event_plan::{EventPass, EventPlan, plan_event_passes};
 pub use load_cost::{build_load_ruler, read_load_cost};
 pub use measurement_progress::MeasurementProgress;

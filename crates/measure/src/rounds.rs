@@ -119,7 +119,7 @@ impl RulerRounds {
         rounds: u32,
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
-        let (schedule, loops) = self.build_schedule(executor.arena_len(), layouts, rounds, random)?;
+        let (schedule, loops) = self.plan_layouts(executor.arena_len(), layouts, rounds, random)?;
         let samples = schedule.run(executor)?;
         let times = schedule.split_by_layout(&samples);
         let times = times.map(|layout| layout.chunks_exact(self.calls_per_round()).map(round_ends).collect());
@@ -138,24 +138,10 @@ impl RulerRounds {
         rounds: u32,
         random: &mut Random,
     ) -> Result<Vec<LayoutReading>, RunError> {
-        let (schedule, loops) = self.build_schedule(executor.arena_len(), layouts, rounds, random)?;
+        let (schedule, loops) = self.plan_layouts(executor.arena_len(), layouts, rounds, random)?;
         let counts = schedule.count(executor, &[event])?.swap_remove(0);
         let read = |(samples, loops)| LayoutRounds { loops, samples, times: Vec::new(), step: self.step }.read();
         Ok(counts.into_iter().zip(loops).filter_map(read).collect())
-    }
-
-    /// Plans layouts of these rounds. Returns the iterations of their chains too.
-    fn build_schedule(
-        &self,
-        arena: usize,
-        layouts: usize,
-        rounds: u32,
-        random: &mut Random,
-    ) -> Result<(Schedule, Vec<u64>), RunError> {
-        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
-        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
-        let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
-        Ok((Schedule::with_layouts(self.programs.clone(), pace, planned), loops))
     }
 
     /// Measures `layouts` layouts of `rounds` rounds. Leaves out layouts with a busy sibling if
@@ -173,6 +159,31 @@ impl RulerRounds {
         let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
         let quiet = find_unshared_width(&readings, known);
         Ok(select_unshared(readings, quiet))
+    }
+
+    /// The layouts of some rounds, without a reading of the ruler: to count events.
+    pub fn build_schedule(
+        &self,
+        arena: usize,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<Schedule, RunError> {
+        Ok(self.plan_layouts(arena, layouts, rounds, random)?.0)
+    }
+
+    /// Plans layouts. Returns the iterations of the chains of each too.
+    fn plan_layouts(
+        &self,
+        arena: usize,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<(Schedule, Vec<u64>), RunError> {
+        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
+        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
+        let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
+        Ok((Schedule::with_layouts(self.programs.clone(), pace, planned), loops))
     }
 
     /// Plans one layout. Returns the iterations of its chains too.

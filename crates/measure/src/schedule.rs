@@ -213,14 +213,28 @@ impl Schedule {
         layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
     }
 
-    /// Runs the batch and returns each layout's counts of each event, by column. Calls begin at once:
-    /// a delay of random length would be counted too.
-    pub(crate) fn count(
+    /// The same layouts, whose calls are counted instead of timed, for an executor that prepares for
+    /// them. Calls begin at once: a delay of random length would be counted too.
+    pub fn to_counting(&self, events: &[EventCode]) -> Schedule {
+        let batch = Batch { events: events.to_vec(), delay: 1, ..self.batch.clone() };
+        Schedule { batch, orders: self.orders.clone() }
+    }
+
+    /// Runs the batch and returns the counts of each event in each layout: the mean over rounds, by
+    /// column.
+    pub fn count(&self, executor: &mut dyn Executor, events: &[EventCode]) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        let counted = self.count_rounds(executor, events)?;
+        let means = |layouts: &Vec<LayoutSamples>| layouts.iter().map(LayoutSamples::mean_round).collect();
+        Ok(counted.iter().map(means).collect())
+    }
+
+    /// Runs the batch and returns each layout's counts of each event in each round, by column.
+    pub(crate) fn count_rounds(
         &self,
         executor: &mut dyn Executor,
         events: &[EventCode],
     ) -> Result<Vec<Vec<LayoutSamples>>, RunError> {
-        let samples = executor.run(&Batch { events: events.to_vec(), delay: 1, ..self.batch.clone() })?;
+        let samples = self.to_counting(events).run(executor)?;
         let count = |sample: &Sample| Sample { start: 0, end: sample.end.wrapping_sub(sample.start) };
         let by_event = (0..events.len()).map(|event| {
             let own: Vec<Sample> = samples.iter().skip(event).step_by(events.len()).map(count).collect();

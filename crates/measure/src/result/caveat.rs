@@ -25,6 +25,8 @@ pub enum CaveatKind {
     /// The ratio of the ruler's two chains is not that of their latencies, or APERF differs from
     /// the ruler.
     RulersDisagree,
+    /// A counted event contradicts the result.
+    CountersDisagree,
     /// The cost is not proportional to the number of copies.
     Nonlinear,
     /// The number is an upper bound.
@@ -69,6 +71,7 @@ impl CaveatKind {
             | CaveatKind::FrontEnd
             | CaveatKind::Emulated
             | CaveatKind::RulersDisagree
+            | CaveatKind::CountersDisagree
             | CaveatKind::NotSteady => {
                 return None;
             }

@@ -1,5 +1,6 @@
 //! Decides whether a result file may be resumed on this machine.
 
+use cyclescope_events::CounterRequest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,6 +50,9 @@ pub struct GenericSession {
     pub cpu: u32,
     /// The measured subjects.
     pub subjects: Vec<String>,
+    /// Events that are counted beside their numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterRequest>,
 }
 
 /// The first line of such a file, kind `machine`.
@@ -113,6 +117,7 @@ mod tests {
             executor: "user".to_string(),
             cpu: 1,
             subjects: vec!["rob".to_string()],
+            counters: None,
         };
         let machine = json!({ "cpu": { "brand": "a", "family": { "value": 6 } } });
         assert_eq!(session.describe_differences(&session, &machine, &machine), [""; 0]);

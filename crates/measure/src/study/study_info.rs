@@ -4,6 +4,7 @@ use super::contract::Study;
 use crate::Plan;
 use crate::result::container::{ContainerError, EvidenceContainer};
 use cyclescope_core::machine::Machine;
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::ExecutorOpener;
 use serde_json::Value;
 
@@ -72,6 +73,8 @@ pub struct StudySelection<'a> {
     pub machine: &'a Machine,
     /// Bytes of memory that the study may use.
     pub memory: u64,
+    /// Events to count beside its numbers.
+    pub counters: Option<CounterRequest>,
     /// Lines of complete subjects in the result file. These subjects are not measured again.
     pub complete_lines: Vec<Value>,
 }

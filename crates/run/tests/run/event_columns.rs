@@ -44,7 +44,7 @@ fn request(names: &[&str]) -> CounterRequest {
         "e3/e1" => (name.to_string(), CounterColumn::Ratio(2, 0)),
         name => (name.to_string(), CounterColumn::Event(name[1..].parse::<usize>().unwrap() - 1)),
     });
-    CounterRequest { events: events.collect(), columns: columns.collect() }
+    CounterRequest { events: events.collect(), columns: columns.collect(), ..CounterRequest::default() }
 }
 
 /// An executor of one of two kinds.
