@@ -13,6 +13,7 @@ use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::container::ContainerError;
 use cyclescope_measure::{Plan, resolve_imul_latency};
@@ -38,6 +39,9 @@ pub struct InstrPlan {
     pub cpu_model: String,
     /// Options that follow the form's name in the command that repeats its measurement.
     pub repro_options: String,
+    /// Events to count for each form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterRequest>,
     features: SavedFeatures,
     subjects: Vec<SavedForm>,
 }
@@ -65,6 +69,8 @@ pub struct InstrOptions {
     pub effort: SurveyEffort,
     /// See [`InstrPlan::repro_options`].
     pub repro_options: String,
+    /// See [`InstrPlan::counters`].
+    pub counters: Option<CounterRequest>,
 }
 
 impl InstrPlan {
@@ -85,6 +91,7 @@ impl InstrPlan {
             session,
             cpu_model: machine.cpu.name(),
             repro_options: how.repro_options,
+            counters: how.counters,
             features: (&machine.features).into(),
             subjects: forms.iter().map(saved).collect(),
         }
@@ -126,6 +133,9 @@ impl InstrPlan {
         }
         if let Some(field) = self.plan.find_unsound_field() {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of range"));
+        }
+        if self.counters.as_ref().is_some_and(|request| !request.is_sound()) {
+            return Err(ContainerError::damaged_fact("counters", "a column has no event"));
         }
         let known: HashMap<String, TargetForm> =
             list_forms().into_iter().map(|target| (full_name(&target), target)).collect();

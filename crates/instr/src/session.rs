@@ -5,6 +5,7 @@ use super::experiments::filler_curves::FillerCurves;
 use super::experiments::link_costs::{LinkCosts, LinkEstimate};
 use super::experiments::survey_effort::SurveyEffort;
 use super::rows::explanation::LinkCost;
+use cyclescope_events::CounterRequest;
 pub use cyclescope_measure::study::{ResumableSession, list_differing_fields};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +42,9 @@ pub struct InstrSession {
     pub from: Option<PathBuf>,
     /// Number of selected forms.
     pub forms: usize,
+    /// Events that are counted for each form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterRequest>,
     /// A hash of the selected forms and the program version.
     pub identity: String,
 }

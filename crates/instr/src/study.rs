@@ -1,5 +1,6 @@
 //! The study `instr`: a survey that records each row at once and can be resumed.
 
+use super::experiments::form_counter::FormCounter;
 use super::plan::InstrPlan;
 use super::rows::instr_row::InstrRow;
 use super::selection::full_name;
@@ -198,7 +199,14 @@ impl InstrStudy {
         let features = self.plan.features();
         let mut executor = answers.open_executor(|| (self.open)())?;
         let begun = executor.now();
+        let request = self.plan.counters.as_ref();
+        let confidence = self.plan.plan.confidence;
+        let counter = request.map(|request| FormCounter::new(request, executor.as_ref(), answers, confidence));
+        let counter = counter.transpose()?;
         let mut survey = self.plan.begin_survey(executor.as_mut(), &features, self.forms.clone())?;
+        if let Some(counter) = counter {
+            survey = survey.with_counter(counter, executor.as_mut())?;
+        }
         if let Some((_, measured)) = &self.resumed.head {
             measured.apply_to(&mut survey.link_costs, &mut survey.filler_curves);
         }

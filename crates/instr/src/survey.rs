@@ -4,7 +4,9 @@
 //! another order and comes some time after the first. A form whose passes disagree gets a further
 //! pass. Its row is built after its last pass.
 
+use crate::bodies::counted_body::is_blocker;
 use crate::experiments::filler_curves::FillerCurves;
+use crate::experiments::form_counter::FormCounter;
 use crate::experiments::form_measurement::FormMeasurement;
 use crate::experiments::form_plan::FormPlan;
 use crate::experiments::link_costs::LinkCosts;
@@ -19,6 +21,7 @@ use crate::forms::target_form::TargetForm;
 use crate::isa_filter;
 use crate::rows::instr_row::{InstrRow, RowStatus};
 use crate::rows::row_analysis::RowAnalysis;
+use crate::selection::list_forms;
 use crate::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_code::asm::forms::InstructionForm;
 use cyclescope_code::asm::to_hex;
@@ -54,6 +57,8 @@ pub struct FormSurvey<'a> {
     pub seed: u64,
     /// Confidence level of the intervals.
     pub confidence: f64,
+    /// Counts the events of each measured form, if requested.
+    counter: Option<FormCounter>,
 }
 
 /// How a form's measurement in one pass ended.
@@ -128,6 +133,8 @@ pub struct SurveyProgress {
     pub total: usize,
 }
 
+/// Makes the seed of counted programs differ from those of timed ones.
+const COUNTING_SEED: u64 = 0x636f_756e_7400_0000;
 /// A form that was disturbed throughout is postponed until after the others.
 const FORM_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 /// Upper limit of further passes for forms whose passes disagree.
@@ -151,7 +158,19 @@ impl<'a> FormSurvey<'a> {
             false => FillerCurves::default(),
         };
         let capabilities = executor.capabilities().clone();
-        Ok(FormSurvey { timer, link_costs, filler_curves, features, capabilities, forms, effort, seed, confidence })
+        let counter = None;
+        Ok(FormSurvey {
+            timer,
+            link_costs,
+            filler_curves,
+            features,
+            capabilities,
+            forms,
+            effort,
+            seed,
+            confidence,
+            counter,
+        })
     }
 
     /// A survey on an emulated machine: each program runs, and no row has figures.
@@ -166,7 +185,61 @@ impl<'a> FormSurvey<'a> {
         let (timer, link_costs, filler_curves) = (timing.to_timer(), LinkCosts::default(), FillerCurves::default());
         let effort = SurveyEffort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: TimingOrigin::Emulated, ..capabilities.clone() };
-        FormSurvey { timer, link_costs, filler_curves, features, capabilities, forms, effort, seed, confidence }
+        let counter = None;
+        FormSurvey {
+            timer,
+            link_costs,
+            filler_curves,
+            features,
+            capabilities,
+            forms,
+            effort,
+            seed,
+            confidence,
+            counter,
+        }
+    }
+
+    /// Also counts events. If they include ports, finds the instructions that block these.
+    pub fn with_counter(
+        mut self,
+        mut counter: FormCounter,
+        executor: &mut dyn Executor,
+    ) -> Result<FormSurvey<'a>, RunError> {
+        if self.capabilities.is_emulated() {
+            return Ok(self);
+        }
+        if counter.counts_ports() {
+            let targets = list_forms();
+            let blocking = targets.iter().filter(|target| target.anatomy().is_some_and(|anatomy| is_blocker(&anatomy)));
+            let plans = blocking.filter_map(|target| self.plan_target(target).ok()).collect();
+            let random = &mut Random::new(mix_seeds(self.seed, COUNTING_SEED));
+            // What the timer learns from them must not change the survey.
+            counter.find_blockers(&self.timer.clone(), executor, plans, random)?;
+        }
+        self.counter = Some(counter);
+        Ok(self)
+    }
+
+    /// Counts the events of a measured form, and adds them to its row.
+    fn count_form(
+        &self,
+        executor: &mut dyn Executor,
+        plan: &Result<FormPlan, FormOutcome>,
+        outcomes: &[FormOutcome],
+        row: &mut InstrRow,
+    ) -> Result<(), RunError> {
+        let (Some(counter), Ok(plan), RowStatus::Measured) = (&self.counter, plan, row.status) else { return Ok(()) };
+        let rates = collect_readings(outcomes).into_iter().map(|readings| plan.least_rthroughput(&readings));
+        let cycles = rates.fold(f64::INFINITY, f64::min);
+        let cycles = if cycles.is_finite() { cycles } else { 1.0 };
+        executor.begin_subject();
+        let seed = mix_seeds(mix_seeds(self.seed, COUNTING_SEED), hash_form(&plan.anatomy.form));
+        let counts = counter.count_form(&self.timer, executor, plan, cycles, &mut Random::new(seed))?;
+        row.counters = counts.events.counters;
+        row.counter_passes = Some(counts.events.passes);
+        row.ports = counts.ports;
+        Ok(())
     }
 
     /// Runs all passes that are not known yet and reports each result. `Break` ends the survey.
@@ -205,7 +278,8 @@ impl<'a> FormSurvey<'a> {
                 let last = pass + 1 >= passes;
                 let row = last.then(|| self.build_row(form, &plan, &outcomes[form]));
                 let event = match row {
-                    Some(row) if !self.needs_further_pass(&plan, &outcomes[form], &row) => {
+                    Some(mut row) if !self.needs_further_pass(&plan, &outcomes[form], &row) => {
+                        self.count_form(executor, &plan, &outcomes[form], &mut row)?;
                         complete[form] = true;
                         outcomes[form] = Vec::new();
                         SurveyEvent::Row(Box::new(row))
@@ -285,7 +359,10 @@ impl<'a> FormSurvey<'a> {
 
     /// Plans the experiments of a form, or says why it has none.
     pub fn plan_form(&self, form: usize) -> Result<FormPlan, FormOutcome> {
-        let target = &self.forms[form];
+        self.plan_target(&self.forms[form])
+    }
+
+    fn plan_target(&self, target: &TargetForm) -> Result<FormPlan, FormOutcome> {
         let Some(anatomy) = target.anatomy() else {
             return Err(FormOutcome::Failed("no instance can be encoded".to_string()));
         };
@@ -413,6 +490,9 @@ impl<'a> FormSurvey<'a> {
             latency: Vec::new(),
             throughput: None,
             slots: None,
+            counters: Vec::new(),
+            counter_passes: None,
+            ports: None,
             tags: Vec::new(),
             caveats: Vec::new(),
             repro: String::new(),

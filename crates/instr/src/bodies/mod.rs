@@ -3,6 +3,7 @@
 pub(crate) mod balance;
 pub(crate) mod chain;
 pub(crate) mod control_variants;
+pub(crate) mod counted_body;
 pub(crate) mod division_operands;
 pub mod links;
 pub(crate) mod operand_contents;

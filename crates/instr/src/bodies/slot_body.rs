@@ -31,6 +31,13 @@ impl SlotShape {
     }
 }
 
+/// The numbers of fillers after each instance, and of instances.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyCounts {
+    pub(super) fillers: usize,
+    pub(super) copies: usize,
+}
+
 /// Instances among fillers.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotBody {
@@ -56,17 +63,30 @@ impl SlotBody {
         let mut allocator = RegisterAllocator::new(anatomy);
         let registers = FillerRegisters::allocate(shape.filler, &mut allocator, shape.vex)?;
         let fillers = shape.filler.encode_fillers(&registers)?;
+        let counts = BodyCounts { fillers: shape.fillers, copies: shape.copies };
+        SlotBody::with_fillers(anatomy, allocator, DESTINATIONS, &fillers, counts)
+    }
+
+    /// The body of a form with this code in turn as fillers. Results rotate through at most
+    /// `destinations` registers that are left.
+    pub(super) fn with_fillers(
+        anatomy: &FormAnatomy,
+        allocator: RegisterAllocator,
+        destinations: usize,
+        fillers: &[Vec<u8>],
+        BodyCounts { fillers: filler_count, copies }: BodyCounts,
+    ) -> Option<SlotBody> {
         let breaking = match DependencyHazards::from_anatomy(anatomy).has_addresses() {
             true => DependencyBreaking::Once,
             false => DependencyBreaking::Copy,
         };
         let recipe = ThroughputRecipe {
-            destinations: DESTINATIONS,
-            copies: shape.copies,
+            destinations,
+            copies,
             nop_after: None,
             companions: None,
             lead: 0,
-            addresses: AddressPattern::Adjacent(DESTINATIONS),
+            addresses: AddressPattern::Adjacent(destinations),
             breaking,
         };
         let body = ThroughputBody::with_allocator(anatomy, recipe, allocator)?;
@@ -75,7 +95,7 @@ impl SlotBody {
         let (mut period, mut control) = (Vec::new(), Vec::new());
         let (mut extra, mut is_bare) = (0, true);
         let mut fillers = fillers.iter().cycle();
-        for copy in 0..shape.copies {
+        for copy in 0..copies {
             let part = body.copy_code(copy % body.copies);
             let own = part.iter().position(|one| one.code() == anatomy.code())?;
             let (needed, rest) = part.split_at(own);
@@ -83,9 +103,9 @@ impl SlotBody {
             extra = needed.len() + behind.len();
             is_bare &= extra == 0;
             // Zen 5 fuses a move and the addition behind it. Fillers keep them apart.
-            let apart = if needed.is_empty() { 0 } else { shape.fillers / 2 };
+            let apart = if needed.is_empty() { 0 } else { filler_count / 2 };
             let first: Vec<u8> = fillers.by_ref().take(apart).flatten().copied().collect();
-            let last: Vec<u8> = fillers.by_ref().take(shape.fillers - apart).flatten().copied().collect();
+            let last: Vec<u8> = fillers.by_ref().take(filler_count - apart).flatten().copied().collect();
             let needed = encode_instructions(needed)?;
             period.extend([&needed, &first, &encode_instructions(rest)?, &last].into_iter().flatten());
             control.extend([&needed, &first, &encode_instructions(&behind)?, &last].into_iter().flatten());

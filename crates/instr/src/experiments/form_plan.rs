@@ -190,10 +190,19 @@ impl FormPlan {
         init: &[Instruction],
         shape: SlotShape,
     ) -> Option<FormExperiment> {
+        self.body_experiment(period, init, shape.describe())
+    }
+
+    /// The program of a body of instances and others.
+    pub(crate) fn body_experiment(
+        &self,
+        period: &[u8],
+        init: &[Instruction],
+        recipe: String,
+    ) -> Option<FormExperiment> {
         let init = [self.build_init()?, encode_instructions(init)?].concat();
         let world = Snippet::new(period.to_vec(), init.clone(), "").outline(true).world;
         let world = EntryState { element: self.surroundings.element, ..world };
-        let recipe = shape.describe();
         let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, program: None, variant: None };
         Some(FormExperiment { meaning, period: period.to_vec(), copies: 1, body_copies: 1, init, world })
     }

@@ -4,14 +4,17 @@ pub(crate) mod branch;
 mod chain_turns;
 
 mod constant_screening;
+pub(crate) mod counted_programs;
 pub mod experiment;
 pub mod filler_curves;
+pub mod form_counter;
 pub(crate) mod form_measurement;
 pub mod form_plan;
 mod link_circuits;
 pub mod link_costs;
 pub(crate) mod modes;
 mod own_constant;
+pub(crate) mod port_blockers;
 pub mod program_reading;
 pub mod regime_reading;
 pub(crate) mod regimes;

@@ -4,10 +4,12 @@
 //! (`code`, `operands`, `encoding`).
 
 use super::dispatch_slots::DispatchSlots;
+use super::port_usage::PortUsage;
 use crate::forms::encoded_constant::EncodedConstant;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::DEFAULT_OFFER;
 use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -192,6 +194,15 @@ pub struct InstrRow {
     /// The dispatch slots of an instance. Null if they were not counted.
     #[serde(default)]
     pub slots: Option<DispatchSlots>,
+    /// The events that an instance causes, as requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
+    /// Number of passes that counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter_passes: Option<usize>,
+    /// The ports of its µops, if ports were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<PortUsage>,
     /// Experimental findings from a closed list, such as `eliminated`, `zero_idiom`,
     /// `false_dependency`.
     pub tags: Vec<String>,
@@ -261,7 +272,7 @@ impl InstrRow {
     /// What no survey writes: figures that contradict each other, or the outcome.
     pub(crate) fn find_contradiction(&self) -> Option<&'static str> {
         let InstrRow { status, reason, latency, throughput, slots, .. } = self;
-        let has_figures = !latency.is_empty() || throughput.is_some() || slots.is_some();
+        let has_figures = !latency.is_empty() || throughput.is_some() || slots.is_some() || !self.counters.is_empty();
         match status {
             RowStatus::Measured if reason.is_some() => Some("it is measured, with a reason why it is not"),
             RowStatus::Skipped | RowStatus::Failed if has_figures => Some("it has figures, and was not measured"),

@@ -4,6 +4,8 @@
 use super::compare::headline_latencies;
 use crate::rows::dispatch_slots::DispatchSlots;
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus, ThroughputVariant};
+use crate::rows::port_usage::PortUsage;
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::study::text_table::{TextTable, format_quantity, json_word};
 
 const EXPORT_COLUMNS: [&str; 33] = [
@@ -45,11 +47,21 @@ const EXPORT_COLUMNS: [&str; 33] = [
 /// One line per latency, with the reciprocal throughput repeated. A row without headline latencies
 /// has one line without a latency. Other constants have lines of their own, with the reciprocal
 /// throughput if it differs. Figures are core cycles and slots. `compare` accepts the CSV file as a
-/// reference.
+/// reference. Counted events have columns of their own behind the others.
 pub fn build_latency_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
-    let mut table = TextTable::new(EXPORT_COLUMNS);
-    let mut add = |record: [String; EXPORT_COLUMNS.len()]| table.rows.push(record.into());
+    let rows: Vec<&InstrRow> = rows.into_iter().collect();
+    let (counters, ports) = (list_counters(&rows), rows.iter().any(|row| row.ports.is_some()));
+    let counted = counters.iter().flat_map(|name| ["", "_low", "_high"].map(|end| format!("count_{name}{end}")));
+    let counted: Vec<String> = counted.chain(ports.then(|| "ports".to_string())).collect();
+    let mut table = TextTable::new(EXPORT_COLUMNS.into_iter().chain(counted.iter().map(String::as_str)));
     for row in rows {
+        let mut counts: Vec<String> = counters
+            .iter()
+            .flat_map(|name| format_quantity(find_counter(row, name).map(|one| &one.quantity)))
+            .collect();
+        counts.extend(ports.then(|| row.ports.as_ref().map_or(String::new(), PortUsage::summarize)));
+        let mut add =
+            |record: [String; EXPORT_COLUMNS.len()]| table.rows.push([record.as_slice(), counts.as_slice()].concat());
         if row.latency.iter().all(|latency| latency.variant.is_some()) {
             add(build_record(row, None, None));
         }
@@ -67,6 +79,22 @@ pub fn build_latency_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> 
         }
     }
     table
+}
+
+/// The names of all counters, in their order.
+fn list_counters<'a>(rows: &[&'a InstrRow]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for counter in rows.iter().flat_map(|row| &row.counters) {
+        if !names.contains(&counter.name.as_str()) {
+            names.push(&counter.name);
+        }
+    }
+    names
+}
+
+/// The count of a row with this name.
+fn find_counter<'a>(row: &'a InstrRow, name: &str) -> Option<&'a CounterRecord> {
+    row.counters.iter().find(|counter| counter.name == name)
 }
 
 fn build_record(

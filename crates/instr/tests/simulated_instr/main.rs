@@ -4,6 +4,7 @@
 //! A normal run takes a sample of the forms on two machines. The ignored test takes all forms.
 
 mod constants;
+mod counters;
 #[path = "../chains/everything.rs"]
 mod everything;
 mod memory;
