@@ -17,6 +17,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::quartiles;
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, RulerRounds, select_unshared};
+use cyclescope_measure::ruler::column;
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,11 @@ impl CostPoint {
         let [cost, low, high] = [self.cost, self.low, self.high].map(|cost| cost - control.cost);
         CostPoint { n: self.n, cost, low, high }
     }
+}
+
+/// The columns of the shorter and the longer call.
+pub(super) fn extra_step_columns() -> [usize; 2] {
+    [column::WHOLE, column::WHOLE + 1]
 }
 
 /// Measures the cost of steps on a core.
@@ -202,13 +208,7 @@ impl MeasuredCore<'_> {
 
     /// The rounds of a program in each layout.
     fn run_rounds(&mut self, steps: &StepLoop) -> Result<Vec<LayoutRounds>, RunError> {
-        let iterations = [steps.iterations, 2 * steps.iterations];
-        let rounds = RulerRounds::new(self.plan.clock, self.plan.step)
-            .with_programs([steps.build_program(self.plan)], true)
-            .with_memory(steps.memory.clone())
-            // A body's place within a line is part of the program, and layouts must not change it.
-            .with_alignment(0)
-            .with_iterations(&iterations);
+        let rounds = steps.to_rounds(RulerRounds::new(self.plan.clock, self.plan.step), self.plan);
         let layouts = rounds.run(self.executor, self.plan.layouts, self.plan.rounds, &mut self.random)?;
         self.conditions.add_layouts(&layouts, self.plan.rounds);
         Ok(layouts)
@@ -228,6 +228,16 @@ impl StepLoop {
         let recipe = ProgramRecipe::with_loop(plan.clock, &self.body, 1);
         let StepLoop { init, following, calls_memcpy, .. } = self;
         ProgramRecipe { world: outline.world, init, following, calls_memcpy: *calls_memcpy, ..recipe }.build()
+    }
+
+    /// Adds both calls of the loop to the ruler.
+    pub(super) fn to_rounds(&self, ruler: RulerRounds, plan: &Plan) -> RulerRounds {
+        ruler
+            .with_programs([self.build_program(plan)], true)
+            .with_memory(self.memory.clone())
+            // A body's place within a line is part of the program, and layouts must not change it.
+            .with_alignment(0)
+            .with_iterations(&[self.iterations, 2 * self.iterations])
     }
 
     /// Number of steps by which the longer call exceeds the shorter one.

@@ -30,7 +30,7 @@ use cyclescope_measure::ruler::sentinel_width;
 use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 
 /// Executions of a program per call. The first one may have to fetch the code.
-const ITERATIONS: u64 = 8;
+pub(super) const OVERLAP_ITERATIONS: u64 = 8;
 /// Number of programs per count.
 const PROGRAMS_PER_COUNT: usize = 3;
 /// While the sibling is busy, more layouts follow, this often in a test: some seconds. On a Zen 4,
@@ -94,7 +94,7 @@ impl MeasureOverlaps for MeasuredCore<'_> {
         let programs = counts.iter().flat_map(|n| build_programs(self.plan, probe, *n, self.zmm));
         let rounds = RulerRounds::new(self.plan.clock, self.plan.step)
             .with_programs(programs, true)
-            .with_iterations(&[ITERATIONS]);
+            .with_iterations(&[OVERLAP_ITERATIONS]);
         let layouts = self.measure_unshared_layouts(&rounds)?;
         Ok(counts.iter().enumerate().map(|(number, n)| summarize_overlaps(*n, number, &layouts)).collect())
     }
@@ -147,7 +147,7 @@ fn compute_overlap(durations: &[f64]) -> f64 {
 }
 
 /// The programs of a count, in the order of [`compute_overlap`].
-fn build_programs(plan: &Plan, probe: &OverlapProbe, n: usize, zmm: bool) -> [Program; PROGRAMS_PER_COUNT] {
+pub(super) fn build_programs(plan: &Plan, probe: &OverlapProbe, n: usize, zmm: bool) -> [Program; PROGRAMS_PER_COUNT] {
     let held = fill_registers(zmm);
     build_bodies(probe, n).map(|body| {
         let snippet = Snippet::new(body, assemble(probe.first_chain.init), "");

@@ -4,6 +4,7 @@ use super::conditions::BusyShare;
 use super::cost::CostPoint;
 use super::cost_spread::{CostSpread, SpreadRecord};
 use super::knee::{KneeEdges, NoKnee};
+use super::knee_counts::KneeCounter;
 use super::knee_search::{KneeCurve, ProbedKnee};
 use super::overlap::OverlapReading;
 use super::plateau::CurveLevel;
@@ -78,6 +79,9 @@ pub struct UarchRecord {
     /// Experiments that would disagree if the number meant something else.
     #[serde(default)]
     pub witnesses: Vec<WitnessResult>,
+    /// Events before the knee and behind it, as requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<KneeCounter>,
     /// How a cost is spread over rounds, in core cycles and in time.
     #[serde(default)]
     pub spread: Option<SpreadRecord>,
@@ -186,6 +190,7 @@ impl UarchRecord {
             places: Vec::new(),
             pair: None,
             witnesses: Vec::new(),
+            counters: Vec::new(),
             spread: None,
             measured: None,
             probed_knee: None,

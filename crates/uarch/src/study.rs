@@ -8,6 +8,7 @@ use super::cpu_resources::CpuResources;
 use super::earlier_result::EarlierResult;
 use super::environment::{BackgroundActivity, environment_records};
 use super::exchange::{TimeBudget, exchange_records, run_exchanges};
+use super::knee_counts::count_beside_knees;
 use super::level_limit;
 use super::level_records::doubt_key;
 use super::overlap::{MeasuredCore, OVERLAP_SIBLING_POLICY};
@@ -22,6 +23,7 @@ use super::shared_figures::SharedFigures;
 use super::sharing::run_sharing;
 use super::size_watch::SizeWatch;
 use super::spec::{BackgroundLoad, Experiment, TestSpec};
+use super::step_counts::CountedCore;
 use super::test_list::TESTS;
 use super::test_runner::run_test;
 use cyclescope_code::program::memory::ProgramMemory;
@@ -30,14 +32,15 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::tsc_calibration::TscStopwatch;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::{Hertz, Unit};
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::{BackgroundCode, ExecutorOpener, LoadPlan, LockState, failing_opener};
-use cyclescope_measure::Plan;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::ruler::sentinel_width;
 use cyclescope_measure::sibling::Retries;
 use cyclescope_measure::study::{GenericStudy, StudyInfo, StudySelection};
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
+use cyclescope_measure::{EventPlan, Plan};
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,6 +49,8 @@ use std::time::Duration;
 
 /// Makes the seed for the order of counts different from the seed for programs.
 const ORDER_SEED_MASK: u64 = 0x6f72_6465_7200_0000;
+/// The same for counted programs.
+const COUNTING_SEED_MASK: u64 = 0x636f_756e_7473_0000;
 /// The time for a test of all CPUs, in budgets of a plan.
 const EXCHANGE_BUDGETS: u32 = 75;
 /// The longest time for a test of all CPUs.
@@ -89,6 +94,8 @@ struct UarchStudy {
     memory: u64,
     /// Reports of CPUID and the kernel.
     surroundings: ReportedMachine,
+    /// Events to count beside each knee.
+    counters: Option<CounterRequest>,
     /// Lines of a result file that belong to complete tests.
     resumed_lines: Vec<Value>,
     open: ExecutorOpener,
@@ -103,11 +110,13 @@ struct UarchManifest {
     features: Vec<String>,
     memory: u64,
     surroundings: ReportedMachine,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counters: Option<CounterRequest>,
 }
 
 impl UarchStudy {
     fn new(selected: StudySelection) -> UarchStudy {
-        let StudySelection { subjects, plan, open, machine, memory, complete_lines: kept } = selected;
+        let StudySelection { subjects, plan, open, machine, memory, counters, complete_lines: kept } = selected;
         let features = &machine.features;
         let asked = TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
         let needs = TESTS.iter().flat_map(|test| test.used_features());
@@ -122,6 +131,7 @@ impl UarchStudy {
             features: had,
             memory,
             surroundings,
+            counters,
             resumed_lines: kept,
             open,
             lock: None,
@@ -248,18 +258,22 @@ impl Study for UarchStudy {
 
     fn plan(&self) -> io::Result<Value> {
         let tests = self.selected_tests.iter().map(|test| test.name.to_string()).collect();
-        let UarchStudy { plan, features, memory, surroundings, .. } = self;
+        let UarchStudy { plan, features, memory, surroundings, counters, .. } = self;
         to_json_value(&UarchManifest {
             plan: plan.clone(),
             tests,
             features: features.clone(),
             memory: *memory,
             surroundings: surroundings.clone(),
+            counters: counters.clone(),
         })
     }
 
     fn restore(container: &EvidenceContainer) -> Result<UarchStudy, ContainerError> {
-        let UarchManifest { plan, tests, features, memory, surroundings } = container.facts()?;
+        let UarchManifest { plan, tests, features, memory, surroundings, counters } = container.facts()?;
+        if counters.as_ref().is_some_and(|request| !request.is_sound()) {
+            return Err(ContainerError::damaged_fact("counters", "a column has no event"));
+        }
         if let Some(field) = plan.find_unsound_field() {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
@@ -275,6 +289,7 @@ impl Study for UarchStudy {
             features,
             memory,
             surroundings,
+            counters,
             resumed_lines: kept,
             open: failing_opener(),
             lock: None,
@@ -283,6 +298,8 @@ impl Study for UarchStudy {
 
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         let mut executor = answers.open_executor(|| (self.open)())?;
+        let request = self.counters.as_ref();
+        let events = request.map(|request| EventPlan::new(request, executor.as_ref(), answers)).transpose()?;
         let tests = self.tests_to_run();
         let (mut knees, mut earlier, mut conditions) = (StructureEnds::new(), Vec::new(), RunConditions::default());
         let (mut watch, mut figures) = (SizeWatch::default(), SharedFigures::default());
@@ -303,10 +320,17 @@ impl Study for UarchStudy {
             let (done, total) = (number as u64, tests.len() as u64);
             check_stop(follow.report_progress(StudyProgress { done, total, message: test.name.to_string() }))?;
             let [random, mut order] = self.random_of_test(test);
+            let random_of_counts = self.random_of_test(test)[0].next_bits() ^ COUNTING_SEED_MASK;
             let (plan, executor) = (&self.plan, executor.as_mut());
             let zmm = self.has_feature(&CpuidFeature::AVX512F);
-            let mut core =
-                MeasuredCore { executor, plan, random, zmm, retries: Retries::NONE, conditions: &mut conditions };
+            let mut core = MeasuredCore {
+                executor: &mut *executor,
+                plan,
+                random,
+                zmm,
+                retries: Retries::NONE,
+                conditions: &mut conditions,
+            };
             recheck_sizes(&mut watch, &mut core)?;
             core.retries = sibling_retries(test);
             let has = |feature: &CpuidFeature| self.has_feature(feature);
@@ -358,6 +382,13 @@ impl Study for UarchStudy {
                 }
             };
             self.annotate_records(test, &mut records, &earlier);
+            if let Some(events) =
+                events.as_ref().filter(|_| self.selected_tests.iter().any(|own| own.name == test.name))
+            {
+                let random = Random::new(random_of_counts);
+                let mut counted = CountedCore { executor: &mut *executor, plan, events, random, zmm };
+                count_beside_knees(&mut counted, test, &mut records)?;
+            }
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.raw_unit_rate(answers, stopwatch.as_ref())?,
                 false => None,

@@ -27,6 +27,7 @@ fn measured(
         features: Vec::new(),
         memory: u64::MAX,
         surroundings,
+        counters: None,
         resumed_lines: kept,
         open: Box::new(move || Ok(machine())),
         lock: None,
