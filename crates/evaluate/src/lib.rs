@@ -9,6 +9,7 @@
 mod chance_variance;
 pub mod claims;
 pub mod contamination;
+pub mod counted_pairs;
 pub mod criteria;
 pub mod ensemble;
 pub mod ensemble_reader;

@@ -10,6 +10,7 @@ use cyclescope_code::clock::Clock;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
 use cyclescope_doctor::ExaminationEffort;
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::Capabilities;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub struct EvaluatePlan {
     pub seed: u64,
     /// Whether to write a record for each ensemble.
     pub series: bool,
+    /// Events to count in further ensembles of each method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterRequest>,
 }
 
 /// Factor by which a small number of samples may exceed the pilot's estimate.
@@ -223,6 +227,7 @@ mod tests {
             resolution_samples: None,
             seed: 0,
             series: false,
+            counters: None,
         }
     }
 

@@ -17,6 +17,7 @@ use cyclescope_core::machine::synchrony::TscSynchrony;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
+use cyclescope_measure::result::counter_record::{CountedEvents, CounterRecord};
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,15 @@ pub struct EvaluateRecord {
     pub rates: Option<[f64; 2]>,
     /// Duration of the sampling, in seconds.
     pub seconds: f64,
+    /// Events of a sample, as requested, over the counted ensembles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
+    /// Number of passes that counted them; missing without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter_passes: Option<usize>,
+    /// The mean of each counted ensemble, in the order of `counters`; null where a counter was lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counter_ensembles: Vec<Vec<Option<f64>>>,
     /// Reasons to distrust the numbers.
     pub caveats: Vec<Caveat>,
     /// Target CPU.
@@ -147,6 +157,8 @@ impl EvaluateRecord {
         let step = shape.scale.step;
         let squared = |fraction: &ExactFraction| variance_in_steps(fraction.to_f64(), step);
         let deviation = method.deviation_cycles();
+        let counted = method.counted.as_ref();
+        let values = |events: &CountedEvents| events.counters.iter().map(|counter| counter.quantity.value).collect();
         EvaluateRecord {
             clock: method.tested.clock.name,
             also: method.tested.clock.also,
@@ -185,6 +197,9 @@ impl EvaluateRecord {
             shortest_paper: ERROR_SHARES.map(|share| shortest_cost((totals.total_variance as f64).sqrt(), share)),
             rates: trimmed.map(|summary| summary.rates),
             seconds: method.sampled.seconds,
+            counters: counted.map_or(Vec::new(), |counted| counted.all.counters.clone()),
+            counter_passes: counted.map(|counted| counted.all.passes),
+            counter_ensembles: counted.map_or(Vec::new(), |counted| counted.ensembles.iter().map(values).collect()),
             caveats: list_caveats(method),
             cpu: around.cpu,
             cpu_model: around.cpu_model.clone(),

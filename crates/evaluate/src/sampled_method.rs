@@ -1,6 +1,7 @@
 //! The samples of one timing method, and the figures derived from them.
 
 use super::chance_variance::chance_variance;
+use super::counted_pairs::CountedPairs;
 use super::ensemble::EnsembleTotals;
 use super::ensemble_reader::{SampledEnsembles, SamplingShape, SamplingSize};
 use super::ergodic_verdict::ErgodicVerdict;
@@ -43,6 +44,8 @@ pub struct SampledMethod<'a> {
     /// The pair's time in core cycles over many layouts. It resolves less than one step of the
     /// clock.
     pub overhead: Option<Interval>,
+    /// Events of a sample, if they were counted.
+    pub counted: Option<CountedPairs>,
     /// See [`SamplingRequest::earlier`].
     earlier: UnsharedWidth,
 }
@@ -81,7 +84,7 @@ impl<'a> SampledMethod<'a> {
         let cycles = !tested.emulated;
         let trimmed = TrimmedSummary::from_ensembles(&sampled.trimmed, shape.scale.step, earlier).filter(|_| cycles);
         let overhead = looks.combine_looks().filter(|_| cycles);
-        Ok(Some(SampledMethod { tested: *tested, asked, sampled, totals, trimmed, overhead, earlier }))
+        Ok(Some(SampledMethod { tested: *tested, asked, sampled, totals, trimmed, overhead, counted: None, earlier }))
     }
 
     /// Verdict by the paper's criterion.

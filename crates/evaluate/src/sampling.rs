@@ -12,6 +12,7 @@ use super::trimmed_ensemble::{self, RULERS, UnitScale};
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_events::EventCode;
 use cyclescope_exec::{DEFAULT_DELAY, Executor, PlacedProgram, ProgramCall, Sample};
 use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use cyclescope_measure::study::StopReason;
@@ -150,6 +151,22 @@ impl<'a> PairSampler<'a> {
             }
         }
         Ok(cost)
+    }
+
+    /// Counts events in an ensemble of some blocks, each of this number of samples. Returns the mean
+    /// count of a sample for each event.
+    pub(crate) fn count_ensemble(
+        &self,
+        executor: &mut dyn Executor,
+        (block, blocks): (usize, u32),
+        number: usize,
+        seed: u64,
+        codes: &[EventCode],
+    ) -> Result<Vec<f64>, RunError> {
+        let counts = self.build_schedule(block, blocks, number, seed).count(executor, codes)?;
+        // The ruler's calls follow those of the samples.
+        let mean = |event: &Vec<Vec<f64>>| event[0][..block].iter().sum::<f64>() / block as f64;
+        Ok(counts.iter().map(mean).collect())
     }
 
     /// Takes ensembles until the size or the deadline is reached. An error from the follower ends

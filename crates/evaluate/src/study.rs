@@ -8,6 +8,7 @@ use super::plan::EvaluatePlan;
 use super::record::EvaluateOrigin;
 use super::resolution::READINGS_MOST;
 use cyclescope_core::machine::Machine;
+use cyclescope_events::CounterRequest;
 use cyclescope_exec::{ExecutorOffer, LockState, OpenOptions};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
@@ -115,6 +116,7 @@ fn find_unsound_field(plan: &EvaluatePlan) -> Option<&'static str> {
         ("budget", sound(&plan.budget)),
         ("resolution_samples", plan.resolution_samples.is_none_or(|n| (1..=READINGS_MOST).contains(&n))),
         ("slow", plan.slow.iter().all(sound)),
+        ("counters", plan.counters.as_ref().is_none_or(CounterRequest::is_sound)),
         ("times", times.iter().all(sound)),
     ];
     checks.into_iter().find(|(_, sound)| !sound).map(|(name, _)| name)

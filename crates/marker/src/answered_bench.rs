@@ -6,7 +6,8 @@ use super::anatomy::MarkerAnatomy;
 use super::bench::{CaseVisit, MarkerBench, MarkerCase, call};
 use super::catalog::MarkerCatalog;
 use super::working_set::WorkingSet;
-use cyclescope_core::error::RunError;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::{LockState, Sample};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::ContentDigest;
@@ -176,6 +177,40 @@ impl MarkerBench for AnsweredBench<'_> {
         })?;
         let visit = |readings: &[Sample]| LayoutSamples::new(readings, &COLUMN_ORDER);
         Ok(readings.chunks_exact(call::COUNT).map(visit).collect())
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        match self.bench.as_deref() {
+            Some(bench) => bench.count_fitting(codes),
+            // A replay has the answers of the plan of events.
+            None => Err(EventRefusal::from_mode("replay")),
+        }
+    }
+
+    fn count_visits(
+        &mut self,
+        case: usize,
+        visits: &[CaseVisit],
+        codes: &[EventCode],
+    ) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        let bench = self.bench.as_deref_mut();
+        // Counters that are lost are an answer too.
+        type Counted = Result<Vec<Vec<Vec<f64>>>, String>;
+        let counted: Counted =
+            self.answers.ask_machine(|| match bench.ok_or_else(no_bench_error)?.count_visits(case, visits, codes) {
+                Err(RunError::Unavailable(lost)) => Ok::<Counted, RunError>(Err(lost.why)),
+                counted => Ok(Ok(counted?)),
+            })?;
+        let counted = counted.map_err(|why| {
+            let remedy = "end the other user of the counters".to_string();
+            RunError::Unavailable(Unavailable { what: "the events".to_string(), why, remedy })
+        })?;
+        let is_complete =
+            |event: &Vec<Vec<f64>>| event.len() == visits.len() && event.iter().all(|visit| visit.len() == call::COUNT);
+        match counted.len() == codes.len() && counted.iter().all(is_complete) {
+            true => Ok(counted),
+            false => Err(self.answers.damage_error("counts of a marker are missing")),
+        }
     }
 
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {

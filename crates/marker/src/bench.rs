@@ -6,6 +6,7 @@ use super::source::design::SiteDesign;
 use super::state::MarkerState;
 use super::working_set::WorkingSet;
 use cyclescope_core::error::RunError;
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::LockState;
 use cyclescope_measure::ruler::LayoutSamples;
 use std::time::Duration;
@@ -94,6 +95,22 @@ pub trait MarkerBench {
     /// Runs visits to a case. Returns the durations of each, with one column per entry of [`call`].
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError>;
 
+    /// How many of these events, from the first one, count at the same time.
+    ///
+    /// # Errors
+    ///
+    /// If the first one does not count.
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal>;
+
+    /// Counts these events in visits to a case. Returns a count of each event for each visit, with one
+    /// entry per entry of [`call`].
+    fn count_visits(
+        &mut self,
+        case: usize,
+        visits: &[CaseVisit],
+        codes: &[EventCode],
+    ) -> Result<Vec<Vec<Vec<f64>>>, RunError>;
+
     /// Number of probe calls by the marker in `loops` iterations at one placement. The same bytes
     /// run with a counting probe. `None` if the marker calls no probe.
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
@@ -158,6 +175,19 @@ impl<B: MarkerBench> MarkerBench for SelectedBench<B> {
 
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
         self.bench.run_visits(self.numbers[case], visits)
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.bench.count_fitting(codes)
+    }
+
+    fn count_visits(
+        &mut self,
+        case: usize,
+        visits: &[CaseVisit],
+        codes: &[EventCode],
+    ) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        self.bench.count_visits(self.numbers[case], visits, codes)
     }
 
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {

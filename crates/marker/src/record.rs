@@ -15,6 +15,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::result::record::{ModeRecord, Quantity};
 use cyclescope_measure::study::{StopReason, StudyFollower};
 use serde::Serialize;
@@ -57,6 +58,12 @@ pub struct MarkerRecord {
     /// Number of probe calls in a run of the same bytes with a counting probe, at a random
     /// placement; null if the marker calls none.
     pub calls: Option<CallProof>,
+    /// The events that the marker causes in an iteration, as requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRecord>,
+    /// Number of passes that counted them; missing without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter_passes: Option<usize>,
     /// The compiler of the functions.
     pub compiler: String,
     /// Executor: `user` or `kernel`.
@@ -240,6 +247,8 @@ impl MarkerRecord {
             placements: placements.collect(),
             code,
             calls: finding.hits.map(|counted| CallProof::from_count(&finding.case, counted)),
+            counters: finding.counted.as_ref().map_or(Vec::new(), |counted| counted.counters.clone()),
+            counter_passes: finding.counted.as_ref().map(|counted| counted.passes),
             compiler: compiler.to_string(),
             executor: around.executor,
             clock: around.clock,

@@ -9,6 +9,7 @@ use super::survey::VisitPlan;
 use cyclescope_code::program::chains::IMUL_LINKS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_events::{EventCode, EventRefusal, RefusalCause};
 use cyclescope_exec::Sample;
 use cyclescope_measure::ruler::LayoutSamples;
 use cyclescope_measure::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
@@ -39,6 +40,8 @@ pub(super) struct SimulatedBench {
     pub(super) broken: bool,
     /// Elapsed ticks.
     pub(super) ticks: f64,
+    /// Events that a marker causes in an iteration; `None` without counters.
+    pub(super) events: Option<fn(&MarkerCase, EventCode) -> f64>,
 }
 
 impl SimulatedBench {
@@ -63,6 +66,7 @@ impl SimulatedBench {
             core: Scenario::default(),
             broken: false,
             ticks: 0.0,
+            events: None,
         }
     }
 
@@ -94,6 +98,9 @@ impl SimulatedBench {
         Sample { start: stepped(start), end: stepped(end) }
     }
 }
+
+/// Events that count at the same time.
+const MOST_EVENTS: usize = 2;
 
 impl MarkerBench for SimulatedBench {
     fn cases(&self) -> &[MarkerCase] {
@@ -143,6 +150,29 @@ impl MarkerBench for SimulatedBench {
             LayoutSamples::new(&samples, &order)
         };
         Ok(visits.iter().map(run).collect())
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        match self.events {
+            Some(_) => Ok(codes.len().min(MOST_EVENTS)),
+            None => Err(EventRefusal::new(RefusalCause::NoPmu, "the bench has no counters", "give it some")),
+        }
+    }
+
+    fn count_visits(
+        &mut self,
+        case: usize,
+        visits: &[CaseVisit],
+        codes: &[EventCode],
+    ) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        let events = self.events.expect("events were planned");
+        let count = |code: &EventCode, visit: &CaseVisit| {
+            let [few, many] = visit.loops.map(|loops| loops as f64);
+            let [base, site] = [2.0, 2.0 + events(&self.cases[case], *code)].map(|each| [each * few, each * many]);
+            let calls = std::iter::repeat_n(0.0, call::BASE_FEW).chain(base).chain(site);
+            calls.map(|count| 17.0 + count).collect()
+        };
+        Ok(codes.iter().map(|code| visits.iter().map(|visit| count(code, visit)).collect()).collect())
     }
 
     fn count_hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {

@@ -6,6 +6,7 @@ use super::catalog::MarkerCatalog;
 use super::marker_findings::{MarkerFindings, SkippedRecord};
 use super::record::{MarkerOrigin, MarkerRecord, measure_records};
 use super::survey;
+use cyclescope_events::{CounterRequest, EventCode, EventRefusal};
 use cyclescope_exec::{ExecutorOpener, LockState, failing_opener};
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
@@ -13,7 +14,7 @@ use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{
     RecordRole, ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop,
 };
-use cyclescope_measure::{Plan, resolve_imul_latency};
+use cyclescope_measure::{EventPlan, Plan, resolve_imul_latency};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -64,6 +65,9 @@ pub struct MarkerPlan {
     pub cpu_model: String,
     /// Requested markers that cannot be measured.
     pub skipped: Vec<SkippedRecord>,
+    /// Events to count for each marker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterRequest>,
 }
 
 impl MarkerPlan {
@@ -107,7 +111,15 @@ impl MarkerStudy {
         answers: &MachineAnswers,
         follow: &mut dyn StudyFollower,
     ) -> Result<Vec<MarkerRecord>, StopReason> {
-        let survey = self.plan.to_visit_plan(self.imul_latency(answers)?);
+        let bench = self.bench.as_deref();
+        let count_fitting = |codes: &[EventCode]| match bench {
+            Some(bench) => bench.count_fitting(codes),
+            // A replay has the answers.
+            None => Err(EventRefusal::from_mode("replay")),
+        };
+        let request = self.plan.counters.as_ref();
+        let events = request.map(|request| EventPlan::by_trying(request, &count_fitting, answers)).transpose()?;
+        let survey = survey::VisitPlan { events, ..self.plan.to_visit_plan(self.imul_latency(answers)?) };
         let MarkerPlan { executor, plan, emulated, cpu, cpu_model, .. } = &self.plan;
         let catalog = MarkerCatalog::for_executor(executor)?;
         let surroundings = MarkerOrigin {
@@ -141,6 +153,9 @@ impl Study for MarkerStudy {
         let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "the value is out of range"));
         if let Some(field) = plan.plan.find_unsound_field() {
             return out_of_range(&format!("plan.{field}"));
+        }
+        if plan.counters.as_ref().is_some_and(|request| !request.is_sound()) {
+            return out_of_range("counters");
         }
         if plan.contexts > CONTEXTS_MOST {
             return out_of_range("contexts");

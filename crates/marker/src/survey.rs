@@ -4,14 +4,17 @@
 //! Every pass has a new order of cases, so that slow changes (the clock, background load) affect
 //! all of them. Later passes only visit placements that need more.
 
-use super::bench::{CaseVisit, MarkerBench};
+use super::bench::{CaseVisit, MarkerBench, call};
 use super::placement_cost::{VisitReading, read_visit};
 use super::visit_ledger::{CaseFinding, VisitLedger};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
+use cyclescope_measure::contrast::Contrast;
+use cyclescope_measure::result::counter_record::CountedEvents;
 use cyclescope_measure::ruler::LayoutSamples;
 use cyclescope_measure::study::{StopReason, StudyFollower, StudyProgress, check_stop};
+use cyclescope_measure::{EventPlan, estimate_contrasts};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -30,12 +33,22 @@ pub struct VisitPlan {
     pub imul_latency: f64,
     /// Seed of all random choices.
     pub seed: u64,
+    /// Events to count once all times are known.
+    pub events: Option<EventPlan>,
 }
 
 impl VisitPlan {
     /// The usual plan.
     pub fn new(imul_latency: f64, seed: u64) -> VisitPlan {
-        VisitPlan { confidence: 0.95, visits: 32, each: 96..=6000, budget: Duration::from_secs(46), imul_latency, seed }
+        VisitPlan {
+            confidence: 0.95,
+            visits: 32,
+            each: 96..=6000,
+            budget: Duration::from_secs(46),
+            imul_latency,
+            seed,
+            events: None,
+        }
     }
 
     /// The plan with a budget for this number of contexts. The usual budget covers two.
@@ -96,25 +109,13 @@ pub fn survey_cases(
     let mut survey = CaseSurvey::new(bench, plan);
     survey.count_calls()?;
     survey.run_pilot()?;
-    for pass in 1.. {
-        let wanting = survey.list_wanting_cases();
-        if wanting.is_empty() {
-            break;
-        }
-        let count = wanting.len();
-        for (index, case) in wanting.into_iter().enumerate() {
-            if pass > 1 && survey.bench.now()?.saturating_sub(began) > plan.budget {
-                return Ok(survey.ledger.into_findings(plan.confidence));
-            }
-            survey.visit_case(case)?;
-            let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
-            let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
-            let cases = survey.ledger.cases().len();
-            let message = format!("{} of {cases} markers converged", cases - count);
-            check_stop(follow.report_progress(StudyProgress::from_share(done, message)))?;
-        }
+    survey.visit_all(began, follow)?;
+    let counted = plan.events.as_ref().map(|events| survey.count_events(events)).transpose()?;
+    let mut findings = survey.ledger.into_findings(plan.confidence);
+    for (finding, counted) in findings.iter_mut().zip(counted.into_iter().flatten()) {
+        finding.counted = Some(counted);
     }
-    Ok(survey.ledger.into_findings(plan.confidence))
+    Ok(findings)
 }
 
 /// The longest span that a bench supports in addition to the longest shorter loop.
@@ -144,6 +145,51 @@ impl CaseSurvey<'_> {
             ledger: VisitLedger::new(cases, placements),
             bench,
         }
+    }
+
+    /// Visits all cases until each interval is narrow enough, or time is up.
+    fn visit_all(&mut self, began: Duration, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
+        for pass in 1.. {
+            let wanting = self.list_wanting_cases();
+            if wanting.is_empty() {
+                break;
+            }
+            let count = wanting.len();
+            for (index, case) in wanting.into_iter().enumerate() {
+                if pass > 1 && self.bench.now()?.saturating_sub(began) > self.plan.budget {
+                    return Ok(());
+                }
+                self.visit_case(case)?;
+                let least = (*self.plan.each.start() as f64 / self.plan.visits as f64).ceil();
+                let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
+                let cases = self.ledger.cases().len();
+                let message = format!("{} of {cases} markers converged", cases - count);
+                check_stop(follow.report_progress(StudyProgress::from_share(done, message)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts events in a visit to each placement of each case: those that the marker causes in an
+    /// iteration.
+    fn count_events(&mut self, events: &EventPlan) -> Result<Vec<CountedEvents>, RunError> {
+        let mut all = Vec::new();
+        for case in 0..self.ledger.cases().len() {
+            let placements = 0..self.bench.placement_offsets().len();
+            let visits: Vec<CaseVisit> = placements.map(|placement| self.draw_visit(case, placement)).collect();
+            let per_loop = |visit: usize| {
+                let [few, many] = visits[visit].loops;
+                let each = 1.0 / (many - few) as f64;
+                let site = [(call::SITE_MANY, each), (call::SITE_FEW, -each)];
+                vec![Contrast::new(site.into_iter().chain([(call::BASE_MANY, -each), (call::BASE_FEW, each)]))]
+            };
+            let (bench, confidence) = (&mut *self.bench, self.plan.confidence);
+            let counted = events.count(1, &mut |codes| {
+                Ok(estimate_contrasts(&bench.count_visits(case, &visits, codes)?, &per_loop, confidence))
+            });
+            all.push(counted?.swap_remove(0));
+        }
+        Ok(all)
     }
 
     /// Counts the probe calls of each case.

@@ -299,6 +299,8 @@ pub(super) mod tests {
                 base_assembly: Vec::new(),
             },
             calls: None,
+            counters: Vec::new(),
+            counter_passes: None,
             compiler: String::new(),
             executor: "user",
             clock: "rdtscp",

@@ -19,6 +19,7 @@ use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::cache::Cache;
 use cyclescope_core::random::Random;
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::user::{UserExecutor, UserOptions};
 use cyclescope_exec::{Executor, LockState, PlacedProgram, ProgramCall, Sample};
 use cyclescope_measure::placement;
@@ -311,6 +312,23 @@ impl UserBench {
         settings
     }
 
+    /// The layouts of some visits to a case.
+    fn plan_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Schedule, RunError> {
+        let (programs, pairs) = self.visit_programs(case, visits);
+        let (arena, further) = (self.executors[&0].arena_len(), RULERS..programs.len());
+        let places = schedule::place_programs(&programs, RULERS, further, arena, None, &mut self.random)?;
+        let (memory, _) = self.case_memory(case, 0);
+        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.case_memory(case, visit.placement).1).collect();
+        let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
+            let code = [&places[..RULERS], &pair.map(|program| places[program])].concat();
+            let calls = layout_calls(visit, sentinel_loops(self.step)).to_vec();
+            PlannedLayout::with_shuffled_calls(code, calls, &mut self.random).with_data(moved)
+        });
+        let stages: Vec<PlannedLayout> = stages.collect();
+        let pace = BatchPace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..BatchPace::default() };
+        Ok(Schedule::with_layouts(programs, pace, stages))
+    }
+
     fn compiled_design(&self, case: usize) -> &CompiledDesign {
         let MarkerCase { design, context, .. } = &self.cases[case];
         let has_context =
@@ -365,24 +383,29 @@ impl MarkerBench for UserBench {
     }
 
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
-        let (programs, pairs) = self.visit_programs(case, visits);
-        let (arena, further) = (self.executors[&0].arena_len(), RULERS..programs.len());
-        let places = schedule::place_programs(&programs, RULERS, further, arena, None, &mut self.random)?;
-        let (memory, _) = self.case_memory(case, 0);
-        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.case_memory(case, visit.placement).1).collect();
-        let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
-            let code = [&places[..RULERS], &pair.map(|program| places[program])].concat();
-            let calls = layout_calls(visit, sentinel_loops(self.step)).to_vec();
-            PlannedLayout::with_shuffled_calls(code, calls, &mut self.random).with_data(moved)
-        });
-        let stages: Vec<PlannedLayout> = stages.collect();
-        let pace = BatchPace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..BatchPace::default() };
-        let state = self.cases[case].state;
-        let schedule = Schedule::with_layouts(programs, pace, stages);
+        let (schedule, state) = (self.plan_visits(case, visits)?, self.cases[case].state);
         self.prepare_traced(case, &schedule)?;
         let samples = schedule.measure(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(samples)
+    }
+
+    fn count_fitting(&self, codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        self.executors[&0].count_fitting(codes)
+    }
+
+    fn count_visits(
+        &mut self,
+        case: usize,
+        visits: &[CaseVisit],
+        codes: &[EventCode],
+    ) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        let (schedule, state) = (self.plan_visits(case, visits)?, self.cases[case].state);
+        // A worker that counts is another one, and has its own breakpoints.
+        self.prepare_traced(case, &schedule.to_counting(codes))?;
+        let counts = schedule.count(self.executor_for(&state)?, codes)?;
+        self.require_traced(case)?;
+        Ok(counts)
     }
 
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {

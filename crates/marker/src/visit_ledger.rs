@@ -4,6 +4,7 @@ use super::bench::MarkerCase;
 use super::placement_cost::{PlacementCost, VisitReading, estimate_placement, median_over_placements};
 use super::source::context;
 use cyclescope_core::statistics::{Interval, median};
+use cyclescope_measure::result::counter_record::CountedEvents;
 use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::sibling::SiblingPolicy;
 
@@ -31,6 +32,8 @@ pub struct CaseFinding {
     /// Probe calls by the marker in [`PROOF_LOOPS`](super::survey::PROOF_LOOPS) loops; `None` if it
     /// calls none.
     pub hits: Option<u64>,
+    /// The events that the marker causes in an iteration, if they were counted.
+    pub counted: Option<CountedEvents>,
 }
 
 /// Visits with a busy sibling never count. Passes continue until there are enough others.
@@ -131,6 +134,7 @@ impl VisitLedger {
             shared: visits - used,
             add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
             hits: self.hits[case],
+            counted: None,
             placements,
         }
     }

@@ -8,6 +8,7 @@ pub(crate) use executor_set::{ExecutorHost, open_offered};
 
 use crate::claims::{self, ClaimEvidence, DocumentClaim};
 use crate::contamination::{self, Contamination, measure_contamination};
+use crate::counted_pairs::CountedPairs;
 pub use crate::method_evaluation::MethodEvaluation;
 use crate::pair_breakdown::{PairBreakdown, break_down_pair};
 use crate::plan::{EvaluatePlan, WaitingMethod, share_budget};
@@ -24,8 +25,9 @@ use crate::trimmed_ensemble;
 use crate::verdict::EvaluationVerdict;
 use crate::{MethodCandidate, TestedClock};
 use cyclescope_core::error::Error;
-use cyclescope_core::random::Random;
+use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::LockState;
+use cyclescope_measure::EventPlan;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::ruler::UnsharedWidth;
@@ -96,8 +98,13 @@ pub(super) struct EvaluationRun<'a> {
     answers: &'a MachineAnswers,
     pace: EvaluationPace,
     random: Random,
+    /// Events to count for each method, in passes of the default executor.
+    events: Option<EventPlan>,
     follow: &'a mut dyn StudyFollower,
 }
+
+/// Makes the seed of counted ensembles differ from those of timed ones.
+const COUNTING_SEED: u64 = 0x636f_756e_7400_0001;
 
 impl<'a> EvaluationRun<'a> {
     /// Opens its executors.
@@ -113,7 +120,10 @@ impl<'a> EvaluationRun<'a> {
             started: executors.default_executor().now(),
             expected: plan.expected_time().as_secs_f64(),
         };
-        Ok(EvaluationRun { asked, executors, answers, pace, random: Random::new(plan.seed), follow })
+        let request = plan.counters.as_ref();
+        let events =
+            request.map(|request| EventPlan::new(request, executors.default_executor(), answers)).transpose()?;
+        Ok(EvaluationRun { asked, executors, answers, pace, random: Random::new(plan.seed), events, follow })
     }
 
     /// State of the CPU's lock.
@@ -357,11 +367,26 @@ impl<'a> EvaluationRun<'a> {
             check_stop(follow.report_progress(pace.progress_at(taken.now, &message)))
         };
         let executor = self.executors.for_clock(tested)?;
-        let method = SampledMethod::measure(executor, tested, samples, &mut self.random, &mut take)?;
-        if let Some(method) = &method {
+        let mut method = SampledMethod::measure(executor, tested, samples, &mut self.random, &mut take)?;
+        if let Some(method) = &mut method {
+            method.counted = self.count_pairs(tested)?;
             self.write_record("evaluate", &EvaluateRecord::new(method, self.asked.around))?;
         }
         Ok(method)
+    }
+
+    /// Counts the events of a method's samples, if requested. An executor without counters counts none.
+    fn count_pairs(&mut self, tested: &TestedClock<'static>) -> Result<Option<CountedPairs>, Error> {
+        let (Some(events), Some(request)) = (&self.events, &self.asked.plan.counters) else { return Ok(None) };
+        let executor = self.executors.for_clock(tested)?;
+        match EventPlan::new(request, executor, self.answers) {
+            Err(Error::Unavailable(refused)) => Ok(Some(CountedPairs::lost(events, &refused.why))),
+            planned => {
+                let seed = mix_seeds(self.asked.plan.seed, COUNTING_SEED);
+                let sampler = PairSampler::new(tested);
+                Ok(Some(CountedPairs::count(&sampler, executor, &planned?, &mut Random::new(seed))?))
+            }
+        }
     }
 
     /// Writes the conclusions for each executor that ran a method.

@@ -11,11 +11,12 @@ use crate::resolution::{Resolution, StaircaseBody};
 use cyclescope_code::clock::Clock;
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::processor::Hypervisor;
+use cyclescope_events::{CounterColumn, CounterRequest, EventCode, EventRefusal, NamedEvent};
 use cyclescope_exec::{Batch, Capabilities, Executor, OpenResult, Sample, TimingOrigin, kernel, user};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, StudyEvent};
 use cyclescope_measure::study::{ResultRecord, StudyProgress};
-use cyclescope_sim::{Scenario, SimulatedExecutor};
+use cyclescope_sim::{Scenario, SimulatedEvent, SimulatedExecutor, SimulatedPmu};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,14 @@ impl Named {
     }
 
     fn with_scenario(executor: &'static str, scenario: Scenario) -> Named {
-        let simulated = SimulatedExecutor::new(scenario, 3);
+        let event = |number| SimulatedEvent {
+            code: EventCode::new(4, number),
+            per_call: 40 + number,
+            per_instruction: 1,
+            per_mnemonic: Vec::new(),
+        };
+        let pmu = SimulatedPmu { general: 2, events: (0..3).map(event).collect(), ..SimulatedPmu::default() };
+        let simulated = SimulatedExecutor::new(scenario, 3).with_pmu(pmu);
         let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
         Named { capabilities, machine: simulated.machine().clone(), simulated }
     }
@@ -81,6 +89,13 @@ impl Executor for Named {
         self.simulated.stream(batch, take)
     }
 
+    fn count_fitting(&self, events: &[EventCode]) -> Result<usize, EventRefusal> {
+        match self.capabilities.executor {
+            KERNEL => Err(EventRefusal::from_mode(KERNEL)),
+            _ => self.simulated.count_fitting(events),
+        }
+    }
+
     fn now(&self) -> Duration {
         self.simulated.now()
     }
@@ -107,6 +122,7 @@ fn plan(candidates: &[MethodCandidate]) -> EvaluatePlan {
         resolution_samples: None,
         seed: 1,
         series: true,
+        counters: None,
     }
 }
 
@@ -389,4 +405,54 @@ fn a_plan_with_impossible_values_is_rejected() {
         *changed.pointer_mut(field).unwrap() = value;
         assert!(restored(&changed).is_err(), "{field}");
     }
+}
+
+/// A request for three events.
+fn counters() -> CounterRequest {
+    let name = |number: u64| format!("e{number}");
+    CounterRequest {
+        events: (0..3).map(|number| NamedEvent { name: name(number), code: EventCode::new(4, number) }).collect(),
+        columns: (0..3).map(|number| (name(number), CounterColumn::Event(number as usize))).collect(),
+        ..CounterRequest::default()
+    }
+}
+
+#[test]
+fn events_of_pairs_are_counted_without_a_change_of_the_samples() {
+    let methods = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL)];
+    let plan = plan(&methods.map(|(name, executor)| candidate(name, executor)));
+    let lines = |plan: EvaluatePlan| -> Vec<Value> {
+        let records = measured(&mut study(plan));
+        let own = records.iter().filter(|record| record.kind == "evaluate");
+        own.map(|record| serde_json::from_str(&record.line).unwrap()).collect()
+    };
+    let counted = lines(EvaluatePlan { counters: Some(counters()), ..plan.clone() });
+    for (plain, line) in lines(plan).into_iter().zip(counted) {
+        for field in ["total_variance", "mean", "p50", "tsc_step"] {
+            assert_eq!(plain[field], line[field], "{field}");
+        }
+        let events = line["counters"].as_array().unwrap();
+        let values: Vec<Option<f64>> = events.iter().map(|event| event["value"].as_f64()).collect();
+        if line["executor"] == KERNEL {
+            assert_eq!(values, [None; 3]);
+            assert!(events[0]["lost"].as_str().unwrap().contains("counts no events"), "{line}");
+            continue;
+        }
+        // An empty pair has no instructions besides its call.
+        let expected = [40.0, 41.0, 42.0].map(Some);
+        assert_eq!((values, &line["counter_passes"]), (expected.to_vec(), &2.into()));
+        let ensembles = line["counter_ensembles"].as_array().unwrap();
+        assert!(ensembles.len() == 8 && ensembles.iter().all(|one| *one == serde_json::json!(expected)), "{line}");
+    }
+}
+
+#[test]
+fn an_event_that_is_not_there_ends_the_evaluation_at_once() {
+    let mut asked = counters();
+    asked.events[1].code = EventCode::new(4, 99);
+    let mut study = study(EvaluatePlan { counters: Some(asked), ..plan(&[candidate("rdtscp-lfence", USER)]) });
+    let mut records = Vec::<ResultRecord>::new();
+    let refused = study.measure(&MachineAnswers::live(), &mut records);
+    let Err(StopReason::Failed(Error::Unavailable(error))) = refused else { panic!("{refused:?}") };
+    assert_eq!((error.what.as_str(), records.len()), ("the event e1", 0));
 }

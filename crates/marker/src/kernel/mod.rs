@@ -28,6 +28,7 @@ use super::bench::{CaseVisit, MarkerBench, MarkerCase, call};
 use super::state::MarkerState;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
+use cyclescope_events::{EventCode, EventRefusal};
 use cyclescope_exec::DEFAULT_DELAY;
 use cyclescope_exec::kernel::markers::{
     self, KernelMarkerRounds, KernelMarkers, KernelRuler, MAX_ROUND_CALLS, MAX_ROUND_ITERATIONS, MarkerFunction,
@@ -304,6 +305,14 @@ impl<D: MarkerDevice> MarkerBench for KernelBench<D> {
             left = self.run_batch(case, left, &mut found)?;
         }
         Ok(found)
+    }
+
+    fn count_fitting(&self, _codes: &[EventCode]) -> Result<usize, EventRefusal> {
+        Err(EventRefusal::from_mode("kernel"))
+    }
+
+    fn count_visits(&mut self, _: usize, _: &[CaseVisit], _: &[EventCode]) -> Result<Vec<Vec<Vec<f64>>>, RunError> {
+        Err(RunError::Unavailable(EventRefusal::from_mode("kernel").into()))
     }
 
     fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {

@@ -1,9 +1,10 @@
 //! A survey of a simulated machine gives the same records from its evidence.
 
 use super::*;
-use crate::bench::call;
+use crate::bench::{MarkerCase, call};
 use crate::simulated_bench::{IMUL_LATENCY, SimulatedBench, stair_costs};
 use cyclescope_core::error::{Error, RunError};
+use cyclescope_events::{CounterColumn, NamedEvent};
 use cyclescope_exec::Sample;
 use cyclescope_measure::Precision;
 use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, StudyEvent};
@@ -43,12 +44,21 @@ fn plan() -> MarkerPlan {
         cpu: 1,
         cpu_model: "a processor".to_string(),
         skipped: vec![skipped],
+        counters: None,
     }
 }
 
 fn study(plan: MarkerPlan) -> MarkerStudy {
+    let planted = |case: &MarkerCase, code: EventCode| {
+        let own = if case.state.name == "off" { 0.0 } else { 3.0 };
+        own + code.config as f64
+    };
+    study_with(plan, Some(planted))
+}
+
+fn study_with(plan: MarkerPlan, events: Option<fn(&MarkerCase, EventCode) -> f64>) -> MarkerStudy {
     let luck = |random: &mut cyclescope_core::random::Random| 0.3 * random.normal();
-    let mut bench = SimulatedBench { interrupts: 0.01, luck, ..SimulatedBench::new(stair_costs) };
+    let mut bench = SimulatedBench { interrupts: 0.01, luck, events, ..SimulatedBench::new(stair_costs) };
     bench.cases.truncate(3);
     let open = || Ok::<Box<dyn cyclescope_exec::Executor>, Error>(Box::new(simulated()));
     let EvidenceOrigin { machine, repro, .. } = origin();
@@ -211,4 +221,48 @@ fn impossible_bench_values_are_errors() {
             panic!("a change of {field} was not detected");
         };
     }
+}
+
+/// A request for three events.
+fn counters() -> CounterRequest {
+    let name = |number: u64| format!("e{number}");
+    CounterRequest {
+        events: (0..3).map(|number| NamedEvent { name: name(number), code: EventCode::new(4, number) }).collect(),
+        columns: (0..3).map(|number| (name(number), CounterColumn::Event(number as usize))).collect(),
+        ..CounterRequest::default()
+    }
+}
+
+#[test]
+fn events_of_markers_are_counted_without_a_change_of_costs() {
+    let directory = Directory::new("events");
+    let plain = record(&directory, plan());
+    drop(Directory(directory.0.clone()));
+    let counted = record(&directory, MarkerPlan { counters: Some(counters()), ..plan() });
+    let lines = |records: &[ResultRecord]| -> Vec<Value> {
+        let markers = records.iter().filter(|record| record.kind == "marker");
+        markers.map(|record| serde_json::from_str(&record.line).unwrap()).collect()
+    };
+    let (plain, with_events) = (lines(&plain), lines(&counted));
+    assert!(!plain.is_empty() && plain.len() == with_events.len());
+    for (plain, mut line) in plain.into_iter().zip(with_events) {
+        let enabled = if line["state"] == "off" { 0.0 } else { 3.0 };
+        let fields = line.as_object_mut().unwrap();
+        let counters = fields.remove("counters").unwrap();
+        assert_eq!(fields.remove("counter_passes"), Some(json!(2)));
+        for (number, counter) in counters.as_array().unwrap().iter().enumerate() {
+            let value = counter["value"].as_f64().unwrap();
+            assert!((value - enabled - number as f64).abs() < 1e-6, "{counter}, {plain}");
+        }
+        assert_eq!(plain, line);
+    }
+    assert_eq!(lines(&replay(&directory).unwrap()), lines(&counted));
+}
+
+#[test]
+fn a_bench_without_counters_refuses_at_once() {
+    let mut study = study_with(MarkerPlan { counters: Some(counters()), ..plan() }, None);
+    let refused = study.measure(&MachineAnswers::live(), &mut Vec::new());
+    let Err(StopReason::Failed(Error::Unavailable(error))) = refused else { panic!("{refused:?}") };
+    assert_eq!(error.what, "the event e0");
 }
