@@ -2,6 +2,7 @@
 
 use super::serialized;
 use clap::{Args, Subcommand};
+use cyclescope::events::CounterRequest;
 use std::path::PathBuf;
 
 /// Options of `counters`.
@@ -53,4 +54,12 @@ pub struct EventArgs {
     #[arg(help_heading = "Counters", long, value_name = "FILE", requires = "counters")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub events: Option<PathBuf>,
+}
+
+impl EventArgs {
+    /// The same options, which name the events of a resumed file if none were given.
+    pub fn with_names(&self, request: Option<&CounterRequest>) -> EventArgs {
+        let names = request.map(|request| request.columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
+        EventArgs { counters: self.counters.clone().or(names.map(|names| names.join(","))), ..self.clone() }
+    }
 }

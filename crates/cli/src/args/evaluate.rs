@@ -1,5 +1,6 @@
 //! Options of `evaluate`.
 
+use super::counters::EventArgs;
 use super::exports::ExportArgs;
 use super::number::{MEASURING_HEADING, parse_seconds};
 use clap::Args;
@@ -31,6 +32,9 @@ pub struct EvaluateArgs {
     #[arg(help_heading = "What to print", long)]
     #[serde(skip)]
     pub series: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub events: EventArgs,
     /// Picture files to write.
     #[command(flatten, next_help_heading = "What to print")]
     #[serde(skip)]

@@ -1,6 +1,7 @@
 //! Options of studies whose only arguments are the names of their subjects.
 
 use super::common::CommonArgs;
+use super::counters::EventArgs;
 use super::exports::ExportArgs;
 use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::study::StudyInfo;
@@ -33,6 +34,9 @@ pub struct GenericArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "list"])]
     #[serde(skip)]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub events: EventArgs,
     /// Picture files to write, for studies that draw some.
     #[command(flatten)]
     #[serde(skip)]

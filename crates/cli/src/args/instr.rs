@@ -1,5 +1,6 @@
 //! Options of `instr`.
 
+use super::counters::EventArgs;
 use super::exports::ExportArgs;
 use super::serialized;
 use clap::Args;
@@ -43,7 +44,7 @@ pub struct InstrArgs {
     /// Measure a few forms; show all programs, their measured costs and how the row follows from
     /// them
     #[arg(help_heading = SELECTION_HEADING, long, value_name = "CODE",
-          conflicts_with_all = ["filters", "mnemonic", "all", "out", "resume", "csv", "markdown"])]
+          conflicts_with_all = ["filters", "mnemonic", "all", "out", "resume", "csv", "markdown", "counters"])]
     pub explain: Option<String>,
     /// Write the machine's facts and each measured row to a new JSON-lines file
     #[arg(help_heading = RESULTS_HEADING, long, value_name = "FILE", conflicts_with = "resume")]
@@ -53,6 +54,9 @@ pub struct InstrArgs {
     #[arg(help_heading = RESULTS_HEADING, long, value_name = "FILE")]
     #[serde(skip)]
     pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub events: EventArgs,
     /// Table files to write.
     #[command(flatten, next_help_heading = RESULTS_HEADING)]
     #[serde(skip)]

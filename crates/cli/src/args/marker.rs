@@ -1,5 +1,6 @@
 //! Options of `marker`.
 
+use super::counters::EventArgs;
 use super::exports::ExportArgs;
 use super::serialized;
 use clap::Args;
@@ -53,6 +54,9 @@ pub struct MarkerArgs {
     #[arg(help_heading = PRINT_HEADING, long, conflicts_with = "plots")]
     #[serde(skip)]
     pub assembly: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub events: EventArgs,
     /// Picture files to write.
     #[command(flatten, next_help_heading = PRINT_HEADING)]
     #[serde(skip)]

@@ -3,6 +3,7 @@
 pub mod charset;
 mod csv;
 pub mod directory;
+pub mod event_table;
 pub mod executable;
 pub mod exporter;
 pub mod failure;

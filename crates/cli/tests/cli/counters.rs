@@ -65,6 +65,76 @@ fn run_counts_events_of_the_kernel() {
     }
 }
 
+/// Events of the kernel that no code of a test causes, and one that passes with time.
+const KERNEL_EVENTS: &str = "dummy,context-switches,page-faults,task-clock";
+
+/// Requires that a line has the counts of [`KERNEL_EVENTS`].
+fn require_counts(line: &Value) {
+    let counters = line["counters"].as_array().unwrap_or_else(|| panic!("no counters: {line}"));
+    let names: Vec<&str> = counters.iter().filter_map(|counter| counter["name"].as_str()).collect();
+    assert_eq!(names.join(","), KERNEL_EVENTS);
+    assert_eq!(counters[0]["value"], 0.0, "{line}");
+    assert!(counters[3]["value"].is_number(), "{line}");
+}
+
+/// The JSON lines of a kind that a command prints.
+fn lines_of(arguments: &[&str], kind: &str) -> Vec<Value> {
+    let printed = answer(&mut cyclescope(arguments));
+    let lines = printed.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let found: Vec<Value> = lines.filter(|line| line["kind"] == kind).collect();
+    assert!(!found.is_empty(), "{printed:?}");
+    found
+}
+
+#[test]
+fn instr_counts_events_of_each_form_and_resumes_with_them() {
+    if !counts_kernel_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (file, table, evidence) = (path("rows.jsonl"), path("rows.csv"), path("evidence"));
+    let asked = ["instr", "imul r64, r64", "nop", "--quick", "--seed", "4", "--counters", KERNEL_EVENTS];
+    let rows = lines_of(&[&asked[..], &["--json", "--out", &file, "--csv", &table]].concat(), "instr");
+    rows.iter().for_each(require_counts);
+    let csv = std::fs::read_to_string(&table).expect("it was written");
+    assert!(csv.lines().next().is_some_and(|heading| heading.contains("count_page-faults,count_page-faults_low")));
+    // The last row is lost. The file alone says what is counted.
+    let whole = std::fs::read_to_string(&file).expect("it was written");
+    let kept: Vec<&str> = whole.lines().take(whole.lines().count() - 2).collect();
+    std::fs::write(&file, kept.join("\n") + "\n").expect("it can be written");
+    let again = lines_of(&["instr", "--resume", &file, "--json"], "instr");
+    assert_eq!(again.len(), rows.len());
+    again.iter().for_each(require_counts);
+    assert!(again.iter().any(|row| row["counters"] == rows[0]["counters"]), "a resumed row is the same");
+    let text = answer(&mut cyclescope(&[&asked[..], &["--evidence", &evidence]].concat())).stdout;
+    assert!(text.contains("Events per instruction") && text.contains("page-faults"), "{text}");
+    let replayed = answer(&mut cyclescope(&["replay", &evidence])).stdout;
+    assert!(replayed.contains("Events per instruction"), "{replayed}");
+}
+
+#[test]
+fn uarch_evaluate_and_marker_count_events() {
+    if !counts_kernel_events() {
+        return;
+    }
+    let counted = ["--quick", "--seed", "4", "--json", "--counters", KERNEL_EVENTS];
+    let markers = lines_of(&[&["marker", "flag", "--context", "empty"], &counted[..]].concat(), "marker");
+    markers.iter().for_each(require_counts);
+    let few = ["--ensembles", "100", "--samples", "1000", "--budget", "3"];
+    let methods = lines_of(&[&["evaluate", "rdtscp-lfence"], &few[..], &counted[..]].concat(), "evaluate");
+    methods.iter().for_each(|line| {
+        require_counts(line);
+        assert_eq!(line["counter_ensembles"].as_array().map(Vec::len), Some(8));
+    });
+    let sizes = lines_of(&[&["uarch", "return_stack"], &counted[..]].concat(), "uarch");
+    for size in sizes.iter().filter(|size| size["verdict"] == "found" && size["value"]["unit"] == "count") {
+        let counters = size["counters"].as_array().unwrap_or_else(|| panic!("no counters: {size}"));
+        assert_eq!((counters.len(), &counters[0]["name"]), (4, &"dummy".into()));
+        assert_eq!((&counters[0]["before"]["value"], &counters[0]["behind"]["value"]), (&0.0.into(), &0.0.into()));
+    }
+}
+
 #[test]
 fn every_output_has_the_counts() {
     if !counts_kernel_events() {

@@ -171,7 +171,8 @@ fn uarch() -> Directory {
     let subjects = vec!["stores_in_flight", "data_caches"];
     let (plan, open, memory) = (plan(), simulated(), 16 << 10);
     let kept = Vec::new();
-    let selected = study::StudySelection { subjects, plan, open, machine: &machine, memory, complete_lines: kept };
+    let selected =
+        study::StudySelection { subjects, plan, open, machine: &machine, memory, counters: None, complete_lines: kept };
     recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 
@@ -192,7 +193,7 @@ fn instr() -> Directory {
     let session = serde_json::from_value(dossier::session()["survey"].clone()).expect("a session");
     let list = b"instruction,operands,measure\nadd,\"r64, r64\",throughput\n";
     let forms = cyclescope::study::instr::form_list::read_list(list).expect("a list");
-    let how = InstrOptions { plan: plan(), effort: EFFORT, repro_options: String::new() };
+    let how = InstrOptions { plan: plan(), effort: EFFORT, repro_options: String::new(), counters: None };
     let plan = InstrPlan::new(how, session, &Machine::detect(), &forms);
     let open: ExecutorOpener = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::from_seed(1), 1))));
     let machine = json!({ "cpu": {} });
@@ -223,6 +224,7 @@ fn evaluate() -> Option<Directory> {
         resolution_samples: None,
         seed: 1,
         series: true,
+        counters: None,
     };
     recorded(&mut EvaluateStudy::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string()))
 }
@@ -248,6 +250,7 @@ fn marker() -> Option<Directory> {
         cpu: 0,
         cpu_model: "a processor".to_string(),
         skipped: Vec::new(),
+        counters: None,
     };
     let facts = to_json_value(&machine).expect("plain data");
     recorded(&mut MarkerStudy::new(plan, facts, "cyclescope marker".to_string(), bench, open))

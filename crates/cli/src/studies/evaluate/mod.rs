@@ -11,16 +11,21 @@ mod tables;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, EvaluateArgs, find_clock};
+use crate::input::event_request::read_request;
+use crate::output::event_table::{CountedSubject, print_event_table};
 use crate::output::page::TextPage;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::replay_study;
 use cyclescope::clock::{self, Clock};
+use cyclescope::events::CounterRequest;
 use cyclescope::executor::{Capabilities, DEFAULT_OFFER, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::result::container::EvidenceContainer;
+use cyclescope::result::counter_record::CountedEvents;
 use cyclescope::study::evaluate::ensemble_reader::SamplingSize;
+use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::plan::{self, EvaluatePlan, ExperimentTimes, RefusedMethod};
 use cyclescope::study::evaluate::{EvaluateStudy, MethodCandidate};
 use std::time::Duration;
@@ -41,7 +46,8 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     let (candidates, not_run) = choose_candidates(named, common, &machine)?;
     // Checked before anything is created: a failure must leave nothing behind.
     [DEFAULT_OFFER, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
-    let plan = build_plan(common, args, candidates, not_run);
+    let counters = read_request(&args.events, &machine)?;
+    let plan = build_plan(common, args, candidates, not_run, counters);
     let repro = repro::format_repro(NAME, args, common, plan.seed);
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = EvaluateStudy::new(machine.clone(), plan, options, repro.clone());
@@ -79,6 +85,7 @@ impl StudyView for EvaluateView {
         staircases::print_staircases(&mut page, found)?;
         tables::print_contamination(&mut page, found, not_run)?;
         parts::print_parts(&mut page, found)?;
+        print_events(&mut page, found)?;
         sections::print_claims(&mut page, &found.claims)?;
         sections::print_verdicts(&mut page, found)?;
         if self.draws {
@@ -91,6 +98,28 @@ impl StudyView for EvaluateView {
     fn pictures(&self, study: &EvaluateStudy, _machine: &str) -> Vec<Picture> {
         graphs::draw_graphs(study)
     }
+}
+
+/// Prints the events of an empty pair of each method, over all counted ensembles and in each.
+fn print_events(page: &mut TextPage, found: &Evaluation) -> Result<(), Failure> {
+    let mut subjects = Vec::new();
+    for method in &found.methods {
+        let Some(counted) = method.method.as_ref().and_then(|sampled| sampled.counted.as_ref()) else { continue };
+        let subject = |name: String, events: &'_ CountedEvents| (name, events.counters.clone(), events.passes);
+        subjects.push(subject(method.candidate.to_string(), &counted.all));
+        let each = counted.ensembles.iter().enumerate();
+        subjects.extend(each.map(|(number, events)| subject(format!("  ensemble {}", number + 1), events)));
+    }
+    let subjects: Vec<CountedSubject> = subjects
+        .iter()
+        .map(|(name, counters, passes)| CountedSubject {
+            name: name.clone(),
+            counters,
+            passes: Some(*passes),
+            more: Vec::new(),
+        })
+        .collect();
+    print_event_table(page, ("Events of an empty pair and its call", "method"), &subjects)
 }
 
 /// Recomputes an evaluation from its evidence.
@@ -136,6 +165,7 @@ fn build_plan(
     args: &EvaluateArgs,
     candidates: Vec<MethodCandidate>,
     not_run: Vec<RefusedMethod>,
+    counters: Option<CounterRequest>,
 ) -> EvaluatePlan {
     let (size, usual, slow, times) = match common.quick {
         true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_METHOD_TIME_QUICK, ExperimentTimes::QUICK),
@@ -161,6 +191,7 @@ fn build_plan(
         resolution_samples: args.resolution_samples,
         seed: common.chosen_seed(),
         series: args.series,
+        counters,
     }
 }
 

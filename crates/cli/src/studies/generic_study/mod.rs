@@ -7,6 +7,7 @@ mod study_with_lines;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, GenericArgs};
+use crate::input::event_request::read_request;
 use crate::output::page::{TextPage, new_table, print_table};
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
@@ -81,13 +82,17 @@ pub fn run_generic_study(
     machine.tsc.require()?;
     let plan = request.make_plan(&common.capabilities(&machine), &machine)?;
     let open = executor::executor_opener(common, &machine, plan.clock.reads_counter(), CodeOrigin::Own);
-    let named = GenericArgs { subjects: names.clone(), ..args.clone() };
+    // The events of a resumed file are known, also those that came from a file of names.
+    let known = resumed.as_ref().and_then(ResumedLines::counters);
+    let counters = read_request(&args.events, &machine)?.or(known);
+    let named =
+        GenericArgs { subjects: names.clone(), events: args.events.with_names(counters.as_ref()), ..args.clone() };
     let repro = repro::format_repro(info.name, &named, common, plan.seed);
     // If the free memory is unknown, assume that of a small machine.
     let free = free_memory::read_free_bytes(&SystemFiles::system()).known().copied().unwrap_or(FREE_BYTES_ASSUMED);
     let memory = free / FREE_DIVISOR;
     let order = StudyOrder::new(common, &machine, &repro)?;
-    let session = session::build_session(common, &subjects, &plan, machine.target_cpu());
+    let session = session::build_session(common, &subjects, &plan, machine.target_cpu(), counters.clone());
     let (mut file, kept) = match file.zip(resumed) {
         Some((file, resumed)) => continue_file(file, resumed, &plain, &session, &machine)?,
         None => (begin_file(info.name, &session, &machine, args)?, Vec::new()),
@@ -98,8 +103,15 @@ pub fn run_generic_study(
         }
         interrupt::set_interrupt_text(file.announce_resume());
     }
-    let study =
-        (plain.select)(StudySelection { subjects, plan, open, machine: &machine, memory, complete_lines: kept });
+    let study = (plain.select)(StudySelection {
+        subjects,
+        plan,
+        open,
+        machine: &machine,
+        memory,
+        counters,
+        complete_lines: kept,
+    });
     let order = StudyOrder { file, exports: args.exports.clone(), ..order };
     let view = GenericView { plain, line_view: find_line_view(info.name), detail: chosen_detail(args) };
     drive_study(&view, &mut StudyWithLines::new(study), order, output)

@@ -5,13 +5,20 @@ use crate::args::CommonArgs;
 use crate::output::Failure;
 use crate::session::result_file::foreign_file;
 use crate::session::resume::{LineWithEnd, ResumedFile, ResumedSettings, split_json_lines};
+use cyclescope::events::CounterRequest;
 use cyclescope::measure::Plan;
 use cyclescope::study::GenericSession;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Builds the session of these options.
-pub fn build_session(common: &CommonArgs, subjects: &[&str], plan: &Plan, cpu: u32) -> GenericSession {
+pub fn build_session(
+    common: &CommonArgs,
+    subjects: &[&str],
+    plan: &Plan,
+    cpu: u32,
+    counters: Option<CounterRequest>,
+) -> GenericSession {
     GenericSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
         seed: plan.seed,
@@ -20,6 +27,7 @@ pub fn build_session(common: &CommonArgs, subjects: &[&str], plan: &Plan, cpu: u
         executor: common.offer().name.to_string(),
         cpu,
         subjects: subjects.iter().map(|name| name.to_string()).collect(),
+        counters,
     }
 }
 
@@ -45,6 +53,11 @@ impl ResumedLines {
             return Err(foreign_file(path, command));
         }
         Ok(ResumedLines { resumed, path: path.to_path_buf(), lines, first })
+    }
+
+    /// The events that the file's lines have.
+    pub fn counters(&self) -> Option<CounterRequest> {
+        self.resumed.session.counters.clone().filter(CounterRequest::is_sound)
     }
 
     /// Fills options that weren't given with those of the session, and returns the subjects to

@@ -8,12 +8,14 @@ pub mod tables;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, InstrArgs};
+use crate::input::event_request::read_request;
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
 use crate::session::resume::{ResumedFile, refuse_evidence};
+use cyclescope::events::CounterRequest;
 use cyclescope::executor::ExecutorOpener;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
@@ -50,6 +52,7 @@ pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> 
         let text = format!("{} has no complete first line, so it names no forms", path.display());
         return Err(Failure::usage(text, Some("name the forms again, or start a new file with --out")));
     }
+    let asked_events = args.events.clone();
     let adopt = |(resumed, path): (&ResumedFile<_>, _)| session::adopt_options(&resumed.session, common, args, path);
     let adopted = resumed.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
     let named_by_user = args.from.is_some();
@@ -65,7 +68,10 @@ pub fn run_instr(common: &CommonArgs, args: &InstrArgs, output: &mut Output) -> 
     }
     args.exports.check_paths()?;
     let machine = common.detect_machine()?;
-    let bench = SurveyRunner::new(common, args, &machine)?;
+    // The events of a resumed file are known, also those that came from a file of names.
+    let known = resumed.as_ref().and_then(|resumed| resumed.session.counters.clone());
+    let counters = read_request(&asked_events, &machine)?.or(known.filter(|known| known.is_sound()));
+    let bench = SurveyRunner { counters, ..SurveyRunner::new(common, args, &machine)? };
     if args.explain.is_some() {
         return bench.explain_forms(forms, output);
     }
@@ -119,6 +125,7 @@ struct SurveyRunner<'a> {
     machine: &'a Machine,
     plan: Plan,
     effort: SurveyEffort,
+    counters: Option<CounterRequest>,
 }
 
 impl<'a> SurveyRunner<'a> {
@@ -132,14 +139,20 @@ impl<'a> SurveyRunner<'a> {
         machine.tsc.require()?;
         let plan = request.make_plan(&common.capabilities(machine), machine)?;
         let effort = if common.quick { SurveyEffort::QUICK } else { SurveyEffort::FULL };
-        Ok(SurveyRunner { common, args, machine, plan, effort })
+        Ok(SurveyRunner { common, args, machine, plan, effort, counters: None })
     }
 
     fn build_plan(&self, forms: &[TargetForm]) -> InstrPlan {
         let cpu = self.machine.target_cpu();
-        let session = session::build_session(self.common, self.args, forms, &self.plan, self.effort, cpu);
+        let session =
+            session::build_session(self.common, self.args, forms, &self.plan, self.effort, cpu, self.counters.clone());
         let repro_options = self.form_options();
-        let how = InstrOptions { plan: self.plan.clone(), effort: self.effort, repro_options };
+        let how = InstrOptions {
+            plan: self.plan.clone(),
+            effort: self.effort,
+            repro_options,
+            counters: self.counters.clone(),
+        };
         InstrPlan::new(how, session, self.machine, forms)
     }
 

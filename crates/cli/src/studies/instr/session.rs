@@ -5,6 +5,7 @@ use crate::args::{CommonArgs, InstrArgs};
 use crate::output::Failure;
 use crate::session::result_file::foreign_file;
 use crate::session::resume::{ResumedFile, ResumedSettings};
+use cyclescope::events::CounterRequest;
 use cyclescope::measure::Plan;
 use cyclescope::study::instr::ResumedSurvey;
 use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
@@ -21,6 +22,7 @@ pub fn build_session(
     plan: &Plan,
     effort: SurveyEffort,
     cpu: u32,
+    counters: Option<CounterRequest>,
 ) -> InstrSession {
     InstrSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -38,6 +40,7 @@ pub fn build_session(
         // The list is read again on resume, perhaps from another directory.
         from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
         forms: forms.len(),
+        counters,
         identity: forms_identity(forms),
     }
 }
@@ -93,6 +96,7 @@ pub fn adopt_options(
             args.isa = session.isa.clone();
         }
     }
+    args.events = args.events.with_names(session.counters.as_ref());
     Ok((common, args))
 }
 

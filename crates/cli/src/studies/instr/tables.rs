@@ -1,5 +1,6 @@
 //! Prints rows and their summary as text.
 
+use crate::output::event_table::{CountedSubject, print_event_table, print_lost_counts};
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{format_count, format_quantity, interval_reach, to_one_line};
@@ -63,12 +64,27 @@ pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure
     if !shown.is_empty() {
         print_table(&mut page, &lines)?;
     }
+    print_events(&mut page, &shown)?;
     if shown.len() < rows.len() {
         let text = format!("{} forms were skipped; --list shows them and the reasons.", rows.len() - shown.len());
         print_note(&mut page, &text)?;
     }
     print_legend(&mut page, &shown)?;
     notes.print_first(&mut page, NOTES_MOST, "--out and --json show all")
+}
+
+/// Prints the events of an instance of each form, and the ports of its µops.
+fn print_events<'a>(page: &mut TextPage, shown: &[&'a InstrRow]) -> Result<(), Failure> {
+    let counted = shown.iter().filter(|row| !row.counters.is_empty() || row.ports.is_some());
+    let subject = |row: &&'a InstrRow| CountedSubject::<'a> {
+        name: wrap_cell(&row_name(row), INSTRUCTION_WIDTH),
+        counters: &row.counters,
+        passes: row.counter_passes,
+        more: row.ports.iter().map(|ports| ("ports", ports.summarize())).collect(),
+    };
+    let subjects: Vec<CountedSubject> = counted.map(subject).collect();
+    print_event_table(page, ("Events per instruction", "instruction"), &subjects)?;
+    print_lost_counts(page, shown.iter().filter_map(|row| row.ports.as_ref()?.why.as_deref()))
 }
 
 /// Lines for constants with other figures than the headline's; constants with the same figures

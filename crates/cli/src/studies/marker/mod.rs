@@ -13,6 +13,7 @@ mod tables;
 
 use crate::args::repro;
 use crate::args::{CommonArgs, MarkerArgs};
+use crate::input::event_request::read_request;
 use crate::output::page::TextPage;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
@@ -132,7 +133,7 @@ impl MarkerRunner<'_> {
     }
 
     fn build_study(&self, loaded: &LoadedMarkers, repro: &str) -> Result<MarkerStudy, Failure> {
-        let MarkerRunner { common, clock, choice, machine, seed, .. } = *self;
+        let MarkerRunner { common, args, clock, choice, machine, seed, .. } = *self;
         let request = RunRequest { clock, quick: common.quick, seed, ..RunRequest::default() };
         let plan = request.make_plan(&common.capabilities(machine), machine)?;
         let ChosenBench { bench, skipped, contexts } =
@@ -148,6 +149,7 @@ impl MarkerRunner<'_> {
             cpu: machine.target_cpu(),
             cpu_model: machine.cpu.name(),
             skipped: skipped.chain(loaded.absent.iter().cloned()).collect(),
+            counters: read_request(&args.events, machine)?,
         };
         let facts = to_json_value(machine).map_err(evidence_failure)?;
         Ok(MarkerStudy::new(plan, facts, repro.to_string(), bench, open))
@@ -165,6 +167,7 @@ impl StudyView for MarkerView {
         let mut page = TextPage::new(output);
         tables::print_head(&mut page, records)?;
         tables::print_contexts(&mut page, records)?;
+        tables::print_events(&mut page, records)?;
         tables::print_skipped(&mut page, skipped)?;
         tables::print_calls(&mut page, records)?;
         let executor = records.first().map_or("user", |record| record.executor);

@@ -44,6 +44,8 @@ pub fn simulated_record(design: &str, state: &str, cost: f64, over: Option<&'sta
             base_assembly: Vec::new(),
         },
         calls: None,
+        counters: Vec::new(),
+        counter_passes: None,
         compiler: "a compiler".to_string(),
         executor: "user",
         clock: "rdtscp",

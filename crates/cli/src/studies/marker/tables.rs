@@ -1,5 +1,6 @@
 //! Prints the cost of markers, 80 columns wide, one table per context.
 
+use crate::output::event_table::{CountedSubject, print_event_table};
 use crate::output::footnotes::Footnotes;
 use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::report_words::{format_count, format_quantity};
@@ -55,6 +56,21 @@ pub fn print_contexts(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(
     }
     print_legend(page, records)?;
     notes.print_first(page, NOTES_MOST, "--json shows all")
+}
+
+/// Prints the events that each marker causes in an iteration.
+pub fn print_events(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
+    let counted = records.iter().filter(|record| !record.counters.is_empty());
+    let subject = |record: &'_ MarkerRecord| format!("{} {}, {}", record.design, record.state, record.context);
+    let subjects: Vec<CountedSubject> = counted
+        .map(|record| CountedSubject {
+            name: subject(record),
+            counters: &record.counters,
+            passes: record.counter_passes,
+            more: Vec::new(),
+        })
+        .collect();
+    print_event_table(page, ("Events per loop, of the marker", "marker"), &subjects)
 }
 
 fn describe_working_set(set: WorkingSet) -> String {

@@ -6,10 +6,12 @@ use super::figure::FigureText;
 use super::pair_matrix::PairMatrix;
 use super::record::UarchLine;
 use crate::output::page::{TextPage, print_note};
+use crate::output::report_words::format_quantity;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
 use crate::studies::line_view::TextDetail;
-use cyclescope::study::uarch::TestedPart;
+use cyclescope::caveat::CaveatKind;
+use cyclescope::study::uarch::{KneeCounter, TestedPart};
 use serde_json::Value;
 
 /// The parts, in the order in which an instruction passes them.
@@ -74,6 +76,7 @@ fn print_numbers(records: &[UarchLine], with_reasons: bool, output: &mut Output)
         matrix.page_lines().iter().try_for_each(|line| page.output.write_line(line))?;
         describe_pairs(records).iter().try_for_each(|text| print_note_below(&mut page, text))?;
     }
+    print_knee_events(&mut page, records)?;
     // The reason of a finding is printed below it.
     let is_unexplained = |record: &&UarchLine| with_reasons && !record.is_found() && !record.has_finding();
     let mut missing = records.iter().filter(is_unexplained).peekable();
@@ -86,6 +89,33 @@ fn print_numbers(records: &[UarchLine], with_reasons: bool, output: &mut Output)
         print_note(&mut page, "A number is shown without an interval if both of its ends look the same.")?;
     }
     Ok(())
+}
+
+/// Prints the events before each knee and behind it.
+fn print_knee_events(page: &mut TextPage, records: &[UarchLine]) -> Result<(), Failure> {
+    let mut counted = records.iter().filter(|record| !record.counters.is_empty()).peekable();
+    if counted.peek().is_some() {
+        page.begin_section("Events per step, before a knee and behind it")?;
+    }
+    counted.try_for_each(|record| {
+        let texts = record.counters.iter().map(describe_knee_event);
+        let caveats = record.caveats.iter().filter(|caveat| caveat.code == CaveatKind::CountersDisagree);
+        let texts = texts.chain(caveats.map(|caveat| caveat.text.clone())).collect::<Vec<_>>();
+        page.print_row(&record.describe_name(), &texts.join("; "))
+    })
+}
+
+fn describe_knee_event(counter: &KneeCounter) -> String {
+    let KneeCounter { name, at: [before_at, behind_at], before, behind, agrees, lost } = counter;
+    if let Some(why) = lost {
+        return format!("{name}: {why}");
+    }
+    let agrees = match agrees {
+        Some(true) => ", which agrees",
+        Some(false) => ", which disagrees",
+        None => "",
+    };
+    format!("{name} {} at {before_at}, {} at {behind_at}{agrees}", format_quantity(before), format_quantity(behind))
 }
 
 /// The meaning of a finding, and related information.
