@@ -295,7 +295,7 @@ struct KeptRounds {
 
 impl KeptRounds {
     fn push(&mut self, round: LoadRound) {
-        if self.seen % self.stride == 0 {
+        if self.seen.is_multiple_of(self.stride) {
             self.rounds.push(round);
         }
         self.seen += 1;

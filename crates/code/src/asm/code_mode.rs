@@ -5,7 +5,7 @@
 //! each into its counterpart for 32-bit code: the same operation on 32 bits, with a register that
 //! exists there. R14 becomes EBX and R15 becomes EBP; R8 to R13 have no counterpart.
 
-use iced_x86::{Code, CodeSize, Instruction, MemoryOperand, OpKind, Register};
+use iced_x86::{Code, CodeSize, Instruction, OpKind, Register};
 use serde::{Deserialize, Serialize};
 
 /// The mode that code runs in.
@@ -76,7 +76,7 @@ impl CodeMode {
     }
 
     /// Whether an instruction exists in this mode.
-    pub fn has_code(self, code: Code) -> bool {
+    pub(crate) fn has_code(self, code: Code) -> bool {
         match self {
             CodeMode::Bits64 => code.op_code().mode64(),
             CodeMode::Bits32 => code.op_code().mode32(),
@@ -84,7 +84,7 @@ impl CodeMode {
     }
 
     /// Whether instructions can name a register in this mode.
-    pub fn has_register(self, register: Register) -> bool {
+    pub(crate) fn has_register(self, register: Register) -> bool {
         let is_wide = register.is_gpr64() || register.is_ip() || register.is_tmm();
         let is_rex_byte = register.is_gpr8() && register >= Register::SPL;
         let is_numbered = register.is_gpr() || register.is_vector_register() || register.is_cr() || register.is_dr();
@@ -98,7 +98,7 @@ impl CodeMode {
     }
 
     /// Number of general registers.
-    pub const fn general_registers(self) -> usize {
+    pub(crate) const fn general_registers(self) -> usize {
         match self {
             CodeMode::Bits64 => 16,
             CodeMode::Bits32 => 8,
@@ -114,7 +114,7 @@ impl CodeMode {
     }
 
     /// Number of vector registers with EVEX.
-    pub const fn evex_registers(self) -> u32 {
+    pub(crate) const fn evex_registers(self) -> u32 {
         match self {
             CodeMode::Bits64 => 32,
             CodeMode::Bits32 => 8,
@@ -133,7 +133,7 @@ impl CodeMode {
     }
 
     /// The widest general register with this encoding number.
-    pub fn general_register(self, number: usize) -> Register {
+    pub(crate) fn general_register(self, number: usize) -> Register {
         let first = match self {
             CodeMode::Bits64 => Register::RAX,
             CodeMode::Bits32 => Register::EAX,
@@ -155,7 +155,7 @@ impl CodeMode {
     }
 
     /// A displacement as instructions of this mode hold it.
-    pub fn truncate(self, displacement: i64) -> u64 {
+    pub(crate) fn truncate(self, displacement: i64) -> u64 {
         match self {
             CodeMode::Bits64 => displacement as u64,
             CodeMode::Bits32 => u64::from(displacement as u32),
@@ -163,7 +163,7 @@ impl CodeMode {
     }
 
     /// Size of code in instructions.
-    pub fn code_size(self) -> CodeSize {
+    pub(crate) fn code_size(self) -> CodeSize {
         match self {
             CodeMode::Bits64 => CodeSize::Code64,
             CodeMode::Bits32 => CodeSize::Code32,
@@ -171,7 +171,7 @@ impl CodeMode {
     }
 
     /// Kind of a near branch's operand.
-    pub fn branch_kind(self) -> OpKind {
+    pub(crate) fn branch_kind(self) -> OpKind {
         match self {
             CodeMode::Bits64 => OpKind::NearBranch64,
             CodeMode::Bits32 => OpKind::NearBranch32,
@@ -242,17 +242,12 @@ impl CodeMode {
             converted.set_memory_displacement64(instruction.memory_displacement64() as u32 as u64);
         }
     }
-
-    /// `[base]` with the base register's counterpart.
-    pub fn address_operand(self, base: Register) -> MemoryOperand {
-        MemoryOperand::with_base(self.register(base))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Encoder};
+    use iced_x86::{Decoder, DecoderOptions, Encoder, MemoryOperand};
 
     /// The counterpart of an instruction, as its machine code decodes.
     fn convert(instruction: Result<Instruction, iced_x86::IcedError>) -> String {
@@ -267,7 +262,10 @@ mod tests {
     #[test]
     fn own_instructions_have_counterparts() {
         let field = MemoryOperand::with_base_displ(Register::RIP, 0x1234_5678);
-        assert_eq!(convert(Instruction::with2(Code::Mov_r64_rm64, Register::R14, field)), "mov ebx, [0x12345678]");
+        assert_eq!(
+            convert(Instruction::with2(Code::Mov_r64_rm64, Register::R14, field)),
+            "mov ebx, dword ptr [0x12345678]"
+        );
         assert_eq!(convert(Instruction::with1(Code::Dec_rm64, Register::R15)), "dec ebp");
         assert_eq!(
             convert(Instruction::with2(Code::Mov_rm64_imm32, field, -1)),

@@ -285,7 +285,7 @@ fn apply_prefixes(
                 info.can_use_rep_prefix() || returns || has_own_rep(info)
             }
             StatementPrefix::Data(bits) => info.operand_size() == *bits,
-            StatementPrefix::Addr32 => info.address_size() == 32,
+            StatementPrefix::Addr(bits) => info.address_size() == *bits,
             StatementPrefix::Repne => info.can_use_repne_prefix(),
             StatementPrefix::Xacquire => info.can_use_xacquire_prefix() && in_memory,
             StatementPrefix::Xrelease => info.can_use_xrelease_prefix() && in_memory,

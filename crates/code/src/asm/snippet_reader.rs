@@ -94,7 +94,8 @@ fn parse_prefix(word: &str) -> Option<StatementPrefix> {
         "notrack" => StatementPrefix::Notrack,
         "data16" => StatementPrefix::Data(16),
         "data64" => StatementPrefix::Data(64),
-        "addr32" => StatementPrefix::Addr32,
+        "addr32" => StatementPrefix::Addr(32),
+        "addr16" => StatementPrefix::Addr(16),
         other => StatementPrefix::Segment(find_register(other).filter(|r| r.is_segment_register())?),
     })
 }

@@ -29,8 +29,8 @@ pub(super) enum StatementPrefix {
     Segment(Register),
     /// `data16` or `data64`: operands of this many bits.
     Data(u32),
-    /// `addr32`: 32-bit addresses.
-    Addr32,
+    /// `addr32` or `addr16`: addresses of this many bits.
+    Addr(u32),
     Vex,
     Vex3,
     Evex,

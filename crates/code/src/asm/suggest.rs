@@ -28,8 +28,8 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
         return statement.at.error_expecting(message, "give machine code with --hex, such as --hex '66 90'");
     }
     let message = format!("there is no instruction `{word}`");
-    let others = ALL_MODES.into_iter().filter(|mode| *mode != statement.mode);
-    for mode in others.filter(|mode| !mnemonic::find_patterns(word, *mode).is_empty()) {
+    let mut others = ALL_MODES.into_iter().filter(|mode| *mode != statement.mode);
+    if let Some(mode) = others.find(|mode| !mnemonic::find_patterns(word, *mode).is_empty()) {
         let remedy = format!("assemble it for that mode with --bits {}", mode.bits());
         return statement.at.error_expecting(format!("`{word}` exists only in {}-bit mode", mode.bits()), remedy);
     }

@@ -371,7 +371,7 @@ fn constant_step(instruction: &Instruction, number: usize, mode: CodeMode) -> Op
         Mnemonic::Inc if is_destination => Some(1),
         Mnemonic::Dec if is_destination => Some(-1),
         Mnemonic::Add | Mnemonic::Sub if is_destination && is_immediate(instruction.op1_kind()) => {
-            let step = instruction.immediate(1) as i64;
+            let step = sign_extend(instruction.immediate(1), mode);
             Some(if instruction.mnemonic() == Mnemonic::Sub { step.wrapping_neg() } else { step })
         }
         Mnemonic::Lea
@@ -385,7 +385,7 @@ fn constant_step(instruction: &Instruction, number: usize, mode: CodeMode) -> Op
     }
 }
 
-/// A displacement as a number; 32-bit code wraps at 4 GiB.
+/// A displacement or an immediate as a number; 32-bit code wraps at 4 GiB.
 fn sign_extend(displacement: u64, mode: CodeMode) -> i64 {
     match mode {
         CodeMode::Bits64 => displacement as i64,
@@ -405,8 +405,11 @@ fn copied_register(instruction: &Instruction, mode: CodeMode) -> Option<usize> {
 }
 
 fn is_immediate(kind: OpKind) -> bool {
-    use OpKind::{Immediate8, Immediate8to64, Immediate16, Immediate32, Immediate32to64, Immediate64};
-    matches!(kind, Immediate8 | Immediate8to64 | Immediate16 | Immediate32 | Immediate32to64 | Immediate64)
+    use OpKind::{Immediate8, Immediate8to32, Immediate8to64, Immediate16, Immediate32, Immediate32to64, Immediate64};
+    matches!(
+        kind,
+        Immediate8 | Immediate8to32 | Immediate8to64 | Immediate16 | Immediate32 | Immediate32to64 | Immediate64
+    )
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ impl UserExecutor {
             return Err(RunError::from_harness(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
         }
         let mode = CodeMode::default();
-        let regions = WorkerRegions::new(mode)?;
+        let regions = narrow_code::create_regions(mode)?;
         let mut areas = UserAreas::for_mode(mode);
         // Most batches have this memory, so that the first one finds its worker ready.
         areas.adopt_memory(&ProgramMemory::standard(FloatElement::default(), false))?;
@@ -367,7 +367,7 @@ impl UserExecutor {
         narrow_code::find_code_segment(mode).map_err(RunError::Unavailable)?;
         self.worker = None;
         self.areas = UserAreas::for_mode(mode);
-        self.regions = WorkerRegions::new(mode)?;
+        self.regions = narrow_code::create_regions(mode)?;
         self.mode = mode;
         Ok(())
     }

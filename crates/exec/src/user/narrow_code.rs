@@ -4,12 +4,12 @@
 //! `arch/x86/include/asm/segment.h`), also where 32-bit programs are disabled. Code that enters it by
 //! a far call needs no help of the kernel. The LAR instruction tells what the segment is.
 
-use super::regions::{MemoryMapping, reserve_addresses};
+use super::regions::{MemoryMapping, WorkerRegions, call_error, reserve_addresses};
 use crate::draw_secret;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
-use cyclescope_worker::view::IMAGE_AT;
+use cyclescope_worker::view::{IMAGE_AT, VIEW_BYTES};
 use rustix::io::Errno;
 
 /// Selector of Linux' segment for 32-bit code: entry 4 of the table, privilege level 3.
@@ -85,6 +85,12 @@ pub(super) fn reserve_reachable(mode: CodeMode, bytes: usize) -> Result<MemoryMa
         }
     }
     Err(Errno::NOMEM)
+}
+
+/// Makes the memory of workers that run code of a mode.
+pub(super) fn create_regions(mode: CodeMode) -> Result<WorkerRegions, RunError> {
+    let reserved = reserve_reachable(mode, VIEW_BYTES);
+    WorkerRegions::new(reserved.map_err(call_error("reserving addresses for the worker", "mmap"))?)
 }
 
 /// Fails if code of a mode does not reach the end of an area at a fixed address.

@@ -4,9 +4,7 @@
 //! everything into it (`cyclescope_worker::view`). The memory areas of programs have stretches of
 //! their own, see `areas`.
 
-use super::narrow_code::reserve_reachable;
 use crate::Sample;
-use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::RunError;
 use cyclescope_worker::command::{FENCED_PAGE, SharedPointers, WorkerCommand};
 use cyclescope_worker::image;
@@ -131,14 +129,12 @@ fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<MemoryMapping, RunError> {
 }
 
 impl WorkerRegions {
-    /// Memory for workers that run code of a mode.
-    pub(super) fn new(mode: CodeMode) -> Result<WorkerRegions, RunError> {
+    /// The memory, with addresses for the workers' view.
+    pub(super) fn new(reservation: MemoryMapping) -> Result<WorkerRegions, RunError> {
         let code_file = create_memory_file("cyclescope-code", ARENA_BYTES)?;
         let shared_file = create_memory_file("cyclescope-shared", file::FILE_BYTES)?;
         let arena = map_shared(&code_file, ARENA_BYTES)?;
         let shared = map_shared(&shared_file, file::FILE_BYTES)?;
-        let reservation = reserve_reachable(mode, view::VIEW_BYTES)
-            .map_err(call_error("reserving addresses for the worker", "mmap"))?;
         Ok(WorkerRegions { image: create_image_file()?, code_file, shared_file, reservation, arena, shared })
     }
 

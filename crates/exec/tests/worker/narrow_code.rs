@@ -127,7 +127,7 @@ fn a_chain_costs_as_much_as_the_rulers() {
 }
 
 #[test]
-fn every_hostile_snippet_is_reported() {
+fn every_hostile_snippet_of_32_bit_code_is_reported() {
     let mut user = spawn();
     if !has_narrow_code(&mut user) {
         return;

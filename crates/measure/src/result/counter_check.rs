@@ -29,7 +29,7 @@ const CERTAIN_CONFIDENCE: f64 = 0.999;
 
 /// What the counter counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CounterCheck {
+pub(super) struct CounterCheck {
     /// Core cycles of a link of the ruler's `add` chain by the counter.
     pub add_link: Quantity,
 }
@@ -40,7 +40,7 @@ impl CounterCheck {
     /// # Errors
     ///
     /// If the executor fails.
-    pub fn run(executor: &mut dyn Executor) -> Result<Option<CounterCheck>, RunError> {
+    pub(super) fn run(executor: &mut dyn Executor) -> Result<Option<CounterCheck>, RunError> {
         let cycles = EventCode::core_cycles();
         if executor.count_fitting(&[cycles]).is_err() {
             return Ok(None);
@@ -61,7 +61,7 @@ impl CounterCheck {
     }
 
     /// The caveat of all results, if the counter and the ruler disagree.
-    pub fn find_caveat(&self) -> Option<Caveat> {
+    pub(super) fn find_caveat(&self) -> Option<Caveat> {
         let Quantity { value, low, high, .. } = self.add_link;
         let link = Interval { value: value?, low: low?, high: high? };
         if link.low <= 1.0 + AGREEMENT && link.high >= 1.0 - AGREEMENT {
