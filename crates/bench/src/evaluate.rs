@@ -232,8 +232,18 @@ fn evaluate_once(
     let (candidates, not_run) =
         plan::split_candidates(clock::ALL_CLOCKS, &lab.machine, &[user_capabilities(&lab.machine)]);
     let (slow, seed) = (Some(slow), lab.next_seed());
-    let plan =
-        EvaluatePlan { candidates, not_run, size, budget, slow, times, resolution_samples: None, seed, series: false };
+    let plan = EvaluatePlan {
+        candidates,
+        not_run,
+        size,
+        budget,
+        slow,
+        times,
+        resolution_samples: None,
+        seed,
+        series: false,
+        counters: None,
+    };
     let mut study = EvaluateStudy::new(lab.machine.clone(), plan, OpenOptions::default(), String::new());
     match study.measure(&MachineAnswers::live(), &mut Vec::new()) {
         Ok(()) => Ok(study.found.ok_or("a study that ends has found something")?),

@@ -64,6 +64,9 @@ pub struct EventPlan {
     cycles: Option<usize>,
 }
 
+/// The count of each event of a pass, for each subject.
+pub type SubjectCounts = Vec<Vec<Interval>>;
+
 impl EventPlan {
     /// Plans the passes. Core cycles are counted too, where the executor counts them.
     ///
@@ -120,7 +123,7 @@ impl EventPlan {
     pub fn count(
         &self,
         subjects: usize,
-        count_pass: &mut dyn FnMut(&[EventCode]) -> Result<Vec<Vec<Interval>>, RunError>,
+        count_pass: &mut dyn FnMut(&[EventCode]) -> Result<SubjectCounts, RunError>,
     ) -> Result<Vec<CountedEvents>, RunError> {
         let none = EventCount { pass: 0, count: Err(String::new()) };
         let mut counts = vec![vec![none; self.events.len()]; subjects];

@@ -36,7 +36,7 @@ mod training;
 
 pub use acquisition::{Acquisition, CostMeasurement};
 pub use event_counts::{COUNTED_LAYOUTS, count_contrasts, count_events, estimate_contrasts};
-pub use event_plan::{EventPass, EventPlan, plan_event_passes};
+pub use event_plan::{EventPass, EventPlan, SubjectCounts, plan_event_passes};
 pub use load_cost::{build_load_ruler, read_load_cost};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{COPIES_PRECISION, LengthenBy, Plan, Precision};

@@ -139,7 +139,7 @@ impl RulerRounds {
         random: &mut Random,
     ) -> Result<Vec<LayoutReading>, RunError> {
         let (schedule, loops) = self.plan_layouts(executor.arena_len(), layouts, rounds, random)?;
-        let counts = schedule.count(executor, &[event])?.swap_remove(0);
+        let counts = schedule.count_rounds(executor, &[event])?.swap_remove(0);
         let read = |(samples, loops)| LayoutRounds { loops, samples, times: Vec::new(), step: self.step }.read();
         Ok(counts.into_iter().zip(loops).filter_map(read).collect())
     }

@@ -227,6 +227,9 @@ fn shared_lines_are_contended_and_own_ones_are_not() {
         Some(cost(&["--beside-shared"])? / cost(&[])?)
     };
     let ratios: Vec<f64> = (0..5).filter_map(ratio).collect();
+    if ratios.is_empty() {
+        cyclescope_skipped::report_left_out("other programs stopped the load");
+    }
     // Both pass the line to each other. Without a share of the same core it takes much longer.
     assert!(ratios.is_empty() || ratios.iter().any(|ratio| *ratio > 1.2), "{ratios:?}");
     for (arguments, named) in [

@@ -14,7 +14,7 @@ use super::experiment::{ExperimentMeaning, FormExperiment};
 use super::form_measurement::LOOPS_MOST;
 use super::form_plan::FormPlan;
 use super::port_blockers::{PortBlocker, find_blockers, find_whole, read_port_counts, split_by_whole};
-use super::slot_search::is_burdened;
+use super::slot_search::may_change_neighbours;
 use super::timing::{LoopedProgram, ProgramTimer};
 use crate::bodies::counted_body::build_counted_body;
 use crate::rows::port_usage::{PortShare, PortUsage};
@@ -41,7 +41,7 @@ const BLOCKERS_MOST: usize = 192;
 /// How a form's events are counted.
 pub(crate) enum CountedForm {
     /// Nothing else is counted.
-    Exact(CountedPrograms),
+    Exact(Box<CountedPrograms>),
     /// They can't be counted alone, for this reason.
     Inexact(String),
 }
@@ -73,9 +73,11 @@ pub(crate) fn prepare_counted(
         let repeats = COPIES.div_ceil(first.copies);
         let bodies = [repeats, 2 * repeats].map(|repeats| (first.clone(), repeats, repeats * first.copies));
         let body = pair(Some(bodies)).expect("two bodies are given");
-        return CountedForm::Exact(CountedPrograms { body, control: None });
+        return CountedForm::Exact(Box::new(CountedPrograms { body, control: None }));
     }
-    if is_burdened(plan) && build_counted_body(&plan.anatomy, 1, None).is_none_or(|body| body.control.is_none()) {
+    if may_change_neighbours(plan)
+        && build_counted_body(&plan.anatomy, 1, None).is_none_or(|body| body.control.is_none())
+    {
         return inexact("what balances the x87 stack around each instance can't be counted alone");
     }
     let most = if blocker.is_some() { BLOCKED_COPIES } else { COPIES };
@@ -95,7 +97,7 @@ pub(crate) fn prepare_counted(
         let bodies = experiment(fewer, &short).zip(experiment(more, &long));
         pair(bodies.map(|(short, long)| [(short, 1, few), (long, 1, many)]))
     });
-    CountedForm::Exact(CountedPrograms { body, control })
+    CountedForm::Exact(Box::new(CountedPrograms { body, control }))
 }
 
 /// Counts the events of all forms of a survey.
@@ -178,7 +180,7 @@ impl FormCounter {
             ports: self.ports.as_ref().map(|_| PortUsage::unclear(None, why)),
         };
         let programs = match prepare_counted(timer, plan, cycles, None) {
-            CountedForm::Exact(programs) => programs,
+            CountedForm::Exact(programs) => *programs,
             CountedForm::Inexact(why) => return Ok(lost(why)),
         };
         let events = (&self.events, self.confidence);
@@ -216,7 +218,7 @@ impl PortCounter {
             let busy = cycles.max(count as f64 * blocker.cycles);
             if let CountedForm::Exact(blocked) = prepare_counted(timer, plan, busy, Some((blocker, count))) {
                 blocking.push((blocker, if blocked.control.is_some() { 0 } else { count }));
-                programs.push(blocked);
+                programs.push(*blocked);
             }
         }
         let mut surroundings = plan.surroundings;

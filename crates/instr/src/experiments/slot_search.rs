@@ -252,10 +252,20 @@ impl FormMeasurement<'_> {
 
 /// Whether each instance has other instructions around it whose slots can't be subtracted.
 pub(crate) fn is_burdened(plan: &FormPlan, readings: &[SlotReading]) -> bool {
-    let (before, after) = balance_instance(&plan.anatomy.sample);
-    // Without the instance, a push and a pop of the x87 stack may cost less (FCHS on Zen 5).
     let needs_others = readings.iter().any(|reading| reading.extra > 0);
-    !before.is_empty() || !after.is_empty() || x87::uses_stack(&plan.anatomy.sample) && needs_others
+    needs_balance(plan) || x87::uses_stack(&plan.anatomy.sample) && needs_others
+}
+
+/// Whether each instance needs instructions around it that balance a stack.
+fn needs_balance(plan: &FormPlan) -> bool {
+    let (before, after) = balance_instance(&plan.anatomy.sample);
+    !before.is_empty() || !after.is_empty()
+}
+
+/// Whether what is around each instance may cost another amount without it: a push and a pop of the
+/// x87 stack do (FCHS on Zen 5).
+pub(crate) fn may_change_neighbours(plan: &FormPlan) -> bool {
+    needs_balance(plan) || x87::uses_stack(&plan.anatomy.sample)
 }
 
 #[cfg(test)]
