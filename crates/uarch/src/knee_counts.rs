@@ -4,6 +4,7 @@
 //! such an event does not rise there, the record has a caveat. Other events are reported without a
 //! judgement.
 
+use super::knee_counter::KneeCounter;
 use super::record::UarchRecord;
 use super::spec::{Experiment, ProgramFamily, TestSpec};
 use super::step_counts::CountSteps;
@@ -12,8 +13,6 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::counter_record::CountedEvents;
-use cyclescope_measure::result::record::Quantity;
-use serde::{Deserialize, Serialize};
 
 /// Events that begin at a knee.
 struct KneeEvents {
@@ -49,24 +48,6 @@ const KNEE_EVENTS: &[KneeEvents] = &[
         min_rise: SOME_STEPS,
     },
 ];
-
-/// An event on both sides of a knee.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KneeCounter {
-    /// The event's name.
-    pub name: String,
-    /// The counts at which it was counted: before the knee, and behind it.
-    pub at: [usize; 2],
-    /// Events per step before the knee.
-    pub before: Quantity,
-    /// Events per step behind it.
-    pub behind: Quantity,
-    /// Whether it agrees with the knee; null if the event is not expected to show it.
-    pub agrees: Option<bool>,
-    /// Why it has no value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
-}
 
 /// How far from a knee events are counted: at this share of its low edge, or before, and at this
 /// multiple of its high edge, or behind.
@@ -162,6 +143,7 @@ mod tests {
     use crate::verdict::TestVerdict;
     use cyclescope_core::statistics::Interval;
     use cyclescope_measure::result::counter_record::CounterRecord;
+    use cyclescope_measure::result::record::Quantity;
     use cyclescope_sim::{HeldShares, MemoryHierarchy};
 
     /// A core whose counter of misses knows its caches; or another one that never counts.

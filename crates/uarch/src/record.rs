@@ -4,7 +4,7 @@ use super::conditions::BusyShare;
 use super::cost::CostPoint;
 use super::cost_spread::{CostSpread, SpreadRecord};
 use super::knee::{KneeEdges, NoKnee};
-use super::knee_counts::KneeCounter;
+use super::knee_counter::KneeCounter;
 use super::knee_search::{KneeCurve, ProbedKnee};
 use super::overlap::OverlapReading;
 use super::plateau::CurveLevel;

@@ -17,7 +17,7 @@ use super::port_blockers::{PortBlocker, find_blockers, find_whole, read_port_cou
 use super::slot_search::may_change_neighbours;
 use super::timing::{LoopedProgram, ProgramTimer};
 use crate::bodies::counted_body::build_counted_body;
-use crate::rows::port_usage::{PortShare, PortUsage};
+use crate::experiments::port_usage::{PortShare, PortUsage};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::random::Random;
 use cyclescope_events::CounterRequest;

@@ -15,6 +15,7 @@ pub mod link_costs;
 pub(crate) mod modes;
 mod own_constant;
 pub(crate) mod port_blockers;
+pub mod port_usage;
 pub mod program_reading;
 pub mod regime_reading;
 pub(crate) mod regimes;

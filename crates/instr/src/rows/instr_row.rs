@@ -4,7 +4,7 @@
 //! (`code`, `operands`, `encoding`).
 
 use super::dispatch_slots::DispatchSlots;
-use super::port_usage::PortUsage;
+use crate::experiments::port_usage::PortUsage;
 use crate::forms::encoded_constant::EncodedConstant;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::DEFAULT_OFFER;

@@ -10,7 +10,6 @@ pub mod instr_table;
 mod latency;
 mod memory_links;
 pub(crate) mod operand_extremes;
-pub mod port_usage;
 mod regimes;
 mod renamed_memory;
 pub(crate) mod row_analysis;

@@ -2,9 +2,9 @@
 //! summary.
 
 use super::compare::headline_latencies;
+use crate::experiments::port_usage::PortUsage;
 use crate::rows::dispatch_slots::DispatchSlots;
 use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus, ThroughputVariant};
-use crate::rows::port_usage::PortUsage;
 use cyclescope_measure::result::counter_record::CounterRecord;
 use cyclescope_measure::study::text_table::{TextTable, format_quantity, json_word};
 
