@@ -35,10 +35,16 @@ pub(crate) fn build_counted_body(
     SlotBody::with_fillers(anatomy, allocator, destinations, &code, BodyCounts { fillers, copies })
 }
 
+/// Whether an instance loads or stores. Forms with registers only have the size of their code's memory
+/// operand.
+pub(crate) fn accesses_memory(anatomy: &FormAnatomy) -> bool {
+    anatomy.memory_bytes > 0 && anatomy.slots().contains(&RegisterSlot::Base)
+}
+
 /// Whether a form may block ports: it is a plain load or store, or an ordinary instruction that writes
 /// at most one register.
 pub(crate) fn is_blocker(anatomy: &FormAnatomy) -> bool {
-    if matches!(anatomy.code(), Code::Mov_r64_rm64 | Code::Mov_rm64_r64) && anatomy.memory_bytes > 0 {
+    if matches!(anatomy.code(), Code::Mov_r64_rm64 | Code::Mov_rm64_r64) && accesses_memory(anatomy) {
         return true;
     }
     let slots = anatomy.slots();
@@ -57,7 +63,7 @@ pub(crate) fn is_blocker(anatomy: &FormAnatomy) -> bool {
         && slots.iter().all(is_ordinary)
         && anatomy.sample.flow_control() == FlowControl::Next
         && anatomy.form.prefix == FormPrefix::None
-        && anatomy.memory_bytes == 0
+        && !accesses_memory(anatomy)
         && anatomy.fixed_registers().is_empty()
         && !anatomy.keeps_flags()
         && !reads_flags
@@ -108,7 +114,7 @@ fn encode_blockers(
             assignment = assignment.with_register(*slot, pool[copy % pool.len()]);
         }
         let displacement = BLOCKER_DISPLACEMENTS[copy % BLOCKER_DISPLACEMENTS.len()];
-        assignment.displacement = if blocker.memory_bytes > 0 { displacement } else { 0 };
+        assignment.displacement = if accesses_memory(blocker) { displacement } else { 0 };
         code.push(encode_instructions(&[blocker.build_instance(&assignment)?])?);
     }
     Some(code)

@@ -14,10 +14,10 @@ use super::experiment::{ExperimentMeaning, FormExperiment};
 use super::form_measurement::LOOPS_MOST;
 use super::form_plan::FormPlan;
 use super::port_blockers::{PortBlocker, find_blockers, find_whole, read_port_counts, split_by_whole};
+use super::port_usage::{PortShare, PortUsage};
 use super::slot_search::may_change_neighbours;
 use super::timing::{LoopedProgram, ProgramTimer};
-use crate::bodies::counted_body::build_counted_body;
-use crate::experiments::port_usage::{PortShare, PortUsage};
+use crate::bodies::counted_body::{accesses_memory, build_counted_body};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::random::Random;
 use cyclescope_events::CounterRequest;
@@ -223,7 +223,7 @@ impl PortCounter {
         }
         let mut surroundings = plan.surroundings;
         for (blocker, _) in &blocking {
-            surroundings.touches_memory |= blocker.plan.anatomy.memory_bytes > 0;
+            surroundings.touches_memory |= accesses_memory(&blocker.plan.anatomy);
             surroundings.vectors = surroundings.vectors.max(blocker.plan.surroundings.vectors);
         }
         let counted = match count_programs(executor, &programs, surroundings, (&self.events, confidence), random) {
@@ -300,7 +300,7 @@ fn assign_ports(alone: &[f64], blocked: &[BlockedCount], known: &[&[usize]]) -> 
         let rest: Vec<f64> = alone.iter().enumerate().map(rest).collect();
         sets.extend(split_by_whole(&rest).unwrap_or_default());
     }
-    if let Some((set, _)) = sets.iter().find(|(set, _)| !is_proved(set, &sets, alone)) {
+    if let Some((set, _)) = sets.iter().find(|(set, uops)| !is_proved(set, *uops, &sets, alone)) {
         return Err(format!("fewer than {} ports may explain some µops too", set.len()));
     }
     let assigned: u32 = sets.iter().map(|(_, uops)| *uops).sum();
@@ -310,11 +310,11 @@ fn assign_ports(alone: &[f64], blocked: &[BlockedCount], known: &[&[usize]]) -> 
     }
 }
 
-/// Whether the µops of a set are seen on each of its ports, which no other µops use. Otherwise a part
+/// Whether a set has one port, or a single µop that is seen on each of its ports, which no others use. Otherwise a part
 /// of the set that no known instruction blocks might explain them too.
-fn is_proved(set: &[usize], sets: &[(Vec<usize>, u32)], alone: &[f64]) -> bool {
+fn is_proved(set: &[usize], uops: u32, sets: &[(Vec<usize>, u32)], alone: &[f64]) -> bool {
     let is_own = |port: usize| sets.iter().all(|(other, _)| other.as_slice() == set || !other.contains(&port));
-    set.len() == 1 || set.iter().all(|port| alone[*port] > NO_USE && is_own(*port))
+    set.len() == 1 || uops == 1 && set.iter().all(|port| alone[*port] > NO_USE && is_own(*port))
 }
 
 /// A port with fewer µops than this per instance is not used.

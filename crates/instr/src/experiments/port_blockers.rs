@@ -7,7 +7,7 @@
 use super::counted_programs::{BodyPair, CountedPrograms, count_programs};
 use super::experiment::FormExperiment;
 use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
-use crate::bodies::counted_body::build_blockers;
+use crate::bodies::counted_body::{accesses_memory, build_blockers};
 use crate::experiments::form_plan::FormPlan;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -122,7 +122,7 @@ pub(crate) fn find_blockers(
         let (plan, [cycles, relaxed]) = (candidate.plan, [cycles[0], cycles[1]]);
         let Some(sets) = read_port_counts(&counted).and_then(|counts| split_by_whole(&counts)) else { continue };
         // Of several µops, each must have ports of its own.
-        let is_simple = sets.len() == 1 && sets[0].1 == 1 || plan.anatomy.memory_bytes > 0;
+        let is_simple = sets.len() == 1 && sets[0].1 == 1 || accesses_memory(&plan.anatomy);
         // Dependencies must not leave ports idle.
         let is_free = cycles <= SAME_RATE * relaxed;
         let is_fast =
