@@ -61,6 +61,8 @@ mod cycle_clock;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod event_counters;
 #[cfg(feature = "std")]
+mod execution_sampling;
+#[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
 mod nested_overhead;

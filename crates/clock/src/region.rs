@@ -2,9 +2,10 @@
 
 use crate::calibration::Scale;
 use crate::chain::multiplications;
+use crate::execution_sampling::{SamplingRole, is_untimed};
 use crate::nested_overhead::{PRACTICES as PROGRAMS, Practice};
 use crate::pair::{Pair, keep, stack_pointer, wait_for_earlier_code};
-use crate::thread::{self, Method, NOWHERE, Thread, ThreadCounts};
+use crate::thread::{self, Method, NOWHERE, ThreadCounts};
 use crate::unit::CoreCycles;
 use core::hint::black_box;
 use core::marker::PhantomData;
@@ -23,26 +24,26 @@ const TRIALS: usize = 11;
 ///
 /// # Limits
 ///
-/// A region around others is its time without what timing these takes. That time is measured around
-/// chains of multiplications in three programs, and other code differs by some cycles. For each
-/// execution within, the region around is off by (Zen 5):
+/// A region around others is its time without what timing these takes. In about one of eight
+/// executions, in rows chosen at random, the regions in it are counted and not timed, so the mean of
+/// these has none of that overhead. The choice is made at the outermost region that a thread has run
+/// 32 times around others. For regions further in, recursive ones, and those with few executions, the
+/// overhead is measured around chains of multiplications in three programs. Other code differs by
+/// some cycles. For each execution within, such a region is off by (Zen 5):
 ///
 /// - 2 to 5 cycles too many, if code within begins with a load. After the fence it waits for the
-///   load, which otherwise overlaps with earlier code: a hundred hashes of 71 cycles read 7 % more.
+///   load, which otherwise overlaps with earlier code.
 /// - up to 9 cycles too few, if the execution is in a called function. A call takes between nothing
-///   and 9 cycles, by the code around it: six levels of 300 cycles each read 1.6 % less.
-/// - some cycles too many in code with little optimisation: an inlined loop compiled with
-///   `opt-level = 1` read 3.8 % more.
+///   and 9 cycles, by the code around it.
+/// - some cycles too many in code with little optimisation.
 ///
-/// So sums are within 1 % if executions within take some 800 cycles or more. The interval of the
-/// region around covers the rest. If executions within are shorter, put one region around the loop.
-///
-/// [`Report::execution`](crate::Report::execution) was 3 to 5 % less than what the system's clock
-/// says, and 12 to 16 % more beside load on the same CPU.
+/// The interval covers that. A region around nothing else has the first of these too: a hash of 71
+/// cycles alone reads 74.
 ///
 /// An execution that ends on another CPU than it began on has the difference of two TSCs in it. Such
 /// executions are counted ([`Row::migrated`](crate::Row::migrated)) where the processor has RDPID.
 ///
+/// Don't leak a [`Timed`]: if its execution was a chosen one, its thread times no region any more.
 /// Don't use regions in a global allocator, since the first execution on a thread allocates memory.
 /// Don't use them in a signal handler or a child of `fork` either: they may wait for a lock
 /// forever. Time in which the thread waits or does not run is counted as if it ran.
@@ -57,7 +58,8 @@ pub struct Region {
 #[derive(Debug)]
 #[must_use = "a region ends where this is dropped"]
 pub struct Timed {
-    start: ExecutionStart,
+    /// `None` if it is not timed.
+    start: Option<ExecutionStart>,
     started: u64,
     here: PhantomData<*const ()>,
 }
@@ -66,6 +68,7 @@ pub struct Timed {
 #[derive(Debug)]
 struct ExecutionStart {
     region: u32,
+    role: SamplingRole,
     counts: ThreadCounts,
 }
 
@@ -78,21 +81,14 @@ impl Region {
     /// Begins an execution.
     #[inline(always)]
     pub fn begin(&self) -> Timed {
-        Timed { start: self.prepare(), started: Method::start(), here: PhantomData }
-    }
-
-    /// Counts the execution, and takes the thread's counts.
-    #[inline(always)]
-    fn prepare(&self) -> ExecutionStart {
-        // Otherwise slow code before this hides what it takes, and an execution around would count
-        // a number of cycles that depends on that code: 16 or none (Zen 5).
-        wait_for_earlier_code();
         let region = match self.number.load(Ordering::Relaxed) {
             0 => self.first(),
             number => number,
         };
-        let enter = |thread: &Thread| thread.enter(stack_pointer());
-        ExecutionStart { region, counts: thread::thread(enter).unwrap_or_default() }
+        if is_untimed() && thread::thread(|thread| thread.count_untimed(region)) == Some(true) {
+            return Timed { start: None, started: 0, here: PhantomData };
+        }
+        Timed { start: Some(ExecutionStart::prepare(region)), started: Method::start(), here: PhantomData }
     }
 
     #[cold]
@@ -169,6 +165,16 @@ impl Timed {
 }
 
 impl ExecutionStart {
+    /// Counts an execution, and takes the thread's counts.
+    #[inline(always)]
+    fn prepare(region: u32) -> ExecutionStart {
+        // Otherwise slow code before this hides what it takes, and an execution around would count
+        // a number of cycles that depends on that code: 16 or none (Zen 5).
+        wait_for_earlier_code();
+        let (role, counts) = thread::thread(|thread| thread.enter(region, stack_pointer())).unwrap_or_default();
+        ExecutionStart { region, role, counts }
+    }
+
     /// Keeps the reading. Out of line, so that the reading before it is inlined. Both readings come
     /// by value, so that no store of them is between them: four stores took more than a core cycle
     /// (Zen 4). Returns whether the execution is in another one.
@@ -180,7 +186,7 @@ impl ExecutionStart {
             // The clock of another CPU may be behind.
             let kept = ticks <= u64::MAX / 2;
             if kept {
-                thread.record(self.region, self.counts, ticks, now);
+                thread.record(self.region, self.role, self.counts, ticks, now);
             } else {
                 thread::lose();
             }
@@ -196,8 +202,9 @@ impl ExecutionStart {
 impl Drop for Timed {
     #[inline(always)]
     fn drop(&mut self) {
+        let Some(start) = &self.start else { return };
         let now = Method::end();
-        if self.start.ended(self.started, now) {
+        if start.ended(self.started, now) {
             // The execution around does not count what happened since. Otherwise its code and this
             // one would overlap by a number of cycles that depends on both: 16 or none (Zen 5). The
             // fence does the same for the addition, which takes 8 cycles.

@@ -18,6 +18,11 @@ const NORMAL: f64 = 1.96;
 const USUAL: f64 = 0.75;
 /// With fewer executions the distribution is unknown.
 const FEW: u64 = 100;
+/// With this number of executions in which none is timed, their mean is the total. Their deviation is
+/// known to an eighth.
+const ENOUGH_ALONE: u64 = 30;
+/// Cycles of an untimed execution: some fifteen instructions, by four a cycle. Code around hides most.
+const UNTIMED: f64 = 4.0;
 /// A caveat is reported above this share of the executions.
 const SOME: f64 = 0.05;
 /// An execution of fewer steps of the clock is too short for it.
@@ -33,6 +38,16 @@ pub struct Estimate {
     pub interval: [CoreCycles; 2],
 }
 
+impl Estimate {
+    /// The same number less some cycles. The interval keeps its ends, which allow for them, unless the
+    /// number is beyond.
+    fn less(self, cycles: f64) -> Estimate {
+        let value = CoreCycles(self.value.0 - cycles);
+        let [low, high] = self.interval.map(|end| end.0);
+        Estimate { value, interval: [low.min(value.0), high.max(value.0)].map(CoreCycles) }
+    }
+}
+
 /// A region's figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -41,7 +56,8 @@ pub struct Row {
     /// Number of executions.
     pub count: u64,
     /// Cycles of an undisturbed execution, with the regions in it but without what timing them
-    /// costs: the mean of executions that are not far beyond three quarters of all.
+    /// costs: the mean of executions that are not far beyond three quarters of all. If there are
+    /// enough in which the others were not timed, of these.
     pub cycles: Estimate,
     /// The same outside the regions in it. Without any it equals `cycles`. Of regions that overlap,
     /// neither in the other, it is the lesser part.
@@ -113,13 +129,14 @@ pub fn report() -> Report {
     let overhead = thread::overhead();
     let nested = overhead.mean();
     let bare = global.bare.get().copied().unwrap_or_default();
-    let executed = || kept.iter().filter(|kept| kept.cycles.count > 0);
-    let executions = executed().map(|kept| kept.cycles.count).sum::<u64>().max(1);
+    let executed = || kept.iter().filter(|kept| kept.timed() > 0);
+    let executions = executed().map(Kept::count).sum::<u64>().max(1);
+    let timed = executed().map(Kept::timed).sum::<u64>().max(1);
     let converting = global.converting.load(Ordering::Relaxed) as f64 * calibration.scale.cycles;
     // Executions in no other one take one reading less.
-    let directly = executed().map(|kept| kept.direct).sum::<u64>().min(executions);
-    let outermost = 1.0 - directly as f64 / executions as f64;
-    let taken = overhead.cost().0 - outermost * bare.0;
+    let directly = executed().map(|kept| kept.direct).sum::<u64>().min(timed);
+    let outermost = 1.0 - directly as f64 / timed as f64;
+    let taken = (overhead.cost().0 - outermost * bare.0) * timed as f64 / executions as f64;
     Report {
         rows: executed().map(|kept| Row::new(kept, &calibration, &overhead)).collect(),
         calibration,
@@ -153,10 +170,18 @@ impl UsualCycles {
 
 impl Row {
     fn new(kept: &Kept, calibration: &Calibration, overhead: &NestedOverhead) -> Row {
-        let Kept { name, cycles, moved, spread, .. } = kept;
-        let quantile = |share| cycles.quantile(share).unwrap_or_default();
-        let number = cycles.count as f64;
-        let [within, direct] = [kept.within, kept.direct].map(|executions| executions as f64 / number);
+        let Kept { name, cycles: around, alone, moved, spread, .. } = kept;
+        // Where the choice was made at all executions around others, those alone are a sample of all.
+        let is_sampled = kept.inner_parents == 0;
+        let is_alone = is_sampled && alone.count >= ENOUGH_ALONE || around.count == 0;
+        let number = kept.timed() as f64;
+        let executions_around = around.count.max(1) as f64;
+        let [timed_within, direct] = [kept.within, kept.direct].map(|executions| executions as f64 / executions_around);
+        let within_around = (kept.within + kept.untimed_within) as f64;
+        let within = match is_sampled {
+            true => (within_around + kept.within_alone as f64) / number,
+            false => within_around / executions_around,
+        };
         let step = calibration.step.0 * calibration.scale.cycles;
         let pair = calibration.pair.0;
         let [least, most] = calibration.between;
@@ -172,16 +197,36 @@ impl Row {
                 .map(|(by_code, around)| ruler + pairs * by_code + executions * (around + varying))
         };
         let spread = spread / number;
-        let usual = UsualCycles::new(cycles, step, pair + within * nested, ends(1.0 + within, within), spread);
+        let modelled = UsualCycles::new(
+            around,
+            step,
+            pair + timed_within * nested,
+            ends(1.0 + timed_within, timed_within),
+            spread,
+        );
         let own = kept.own.as_ref().map(|own| {
             let around = direct * (nested - pair);
             UsualCycles::new(own, step, pair + around, ends(1.0, direct), spread).estimate
         });
+        let model = modelled.estimate.value.0;
+        let (cycles, usual) = match is_alone {
+            true => {
+                let [few, many] = ends(1.0, 0.0);
+                let untimed = kept.within_alone as f64 / alone.count.max(1) as f64 * UNTIMED;
+                let few = few + (calibration.empty.0 - pair).max(0.0) + untimed;
+                (alone, UsualCycles::new(alone, step, pair, [few, many], spread))
+            }
+            false => (around, modelled),
+        };
         let value = usual.estimate.value.0;
-        let beyond = 1.0 - usual.count as f64 / number;
+        // What the overhead here is more than in the programs is in the part outside, too.
+        let excess = if is_alone && around.count > 0 { model - value } else { 0.0 };
+        let own = own.map(|own| own.less(excess));
+        let quantile = |share| cycles.quantile(share).unwrap_or_default();
+        let beyond = 1.0 - usual.count as f64 / cycles.count.max(1) as f64;
         let moved = *moved as f64 / number;
         let caveats = [
-            (cycles.count < FEW, Caveat::FewExecutions),
+            (kept.timed() < FEW, Caveat::FewExecutions),
             (beyond > SOME, Caveat::Beyond(beyond)),
             (moved > SOME, Caveat::ClockMoved(moved)),
             (kept.migrated > 0, Caveat::Migrated(kept.migrated)),
@@ -189,13 +234,13 @@ impl Row {
         ];
         Row {
             name: name.clone(),
-            count: cycles.count,
+            count: kept.count(),
             cycles: usual.estimate,
             own: own.unwrap_or(usual.estimate),
             within,
-            mean: CoreCycles(cycles.sum / number),
+            mean: CoreCycles(cycles.sum / cycles.count.max(1) as f64),
             quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|share| CoreCycles(quantile(share))),
-            most: CoreCycles(cycles.most),
+            most: CoreCycles(around.most.max(alone.most)),
             migrated: kept.migrated,
             caveats: those_that_hold(caveats).chain(Caveat::of_machine(calibration)).collect(),
         }

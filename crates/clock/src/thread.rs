@@ -1,13 +1,14 @@
 //! Readings of a thread: kept raw until there are many, then converted to core cycles with the
 //! ruler.
 
-use crate::calibration::{Calibration, Scale, time_of_each};
+use crate::calibration::{BEYOND, Calibration, Scale, time_of_each};
 use crate::cpu::CpuNumberReader;
+use crate::execution_sampling::{ExecutionSampling, SAMPLED, SamplingRole, UntimedCounts};
 use crate::histogram::Histogram;
 use crate::nested_overhead::{NestedOverhead, PRACTICES, Practice, PracticeReading};
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
-use crate::region_reading::{RegionReading, RulerReading, WORDS};
+use crate::region_reading::{LAST_REGION, RegionReading, RulerReading, WORDS};
 use crate::unit::CoreCycles;
 use std::boxed::Box;
 use std::cell::Cell;
@@ -38,8 +39,8 @@ const WITH_CONVERSION: f64 = 3.0;
 pub(crate) const MOVED: f64 = 0.01;
 /// Most attempts to read the ruler undisturbed.
 const TRIES: usize = 3;
-/// A region number whose readings are discarded: the largest that a reading has room for.
-pub(crate) const NOWHERE: u32 = 0xffff;
+/// A region number whose readings are discarded.
+pub(crate) const NOWHERE: u32 = LAST_REGION;
 /// Rounds with which a reading of the ruler times nested executions, and executions of the longer
 /// code of a round. Over them and three programs the mean of readings in steps of 37 ticks varies
 /// by 0.3 ticks.
@@ -51,11 +52,21 @@ const PRACTICE_LONGER: u32 = 9;
 pub(crate) struct Kept {
     pub name: String,
     pub cycles: Histogram,
+    /// The same of executions in which none was timed. They are not in `cycles`.
+    pub alone: Histogram,
+    /// Executions that were not timed, or whose time counts for nothing.
+    pub untimed: u64,
     /// Cycles outside the executions of regions in it; `None` if there were none.
     pub own: Option<Histogram>,
-    /// Executions that ended in it, and those of them that were in no other one in it.
+    /// Timed executions that ended in it, and those of them that were in no other one in it.
     pub within: u64,
     pub direct: u64,
+    /// Untimed executions that ended in those of `cycles` and of `alone`.
+    pub untimed_within: u64,
+    pub within_alone: u64,
+    /// Executions around others for which the choice was made further out. Those of `alone` then are
+    /// no sample of all.
+    pub inner_parents: u64,
     /// Executions between differing readings of the ruler.
     pub moved: u64,
     /// Executions that began on one CPU and ended on another.
@@ -65,6 +76,41 @@ pub(crate) struct Kept {
     /// Sum of the squares of the numbers of executions between two readings of the ruler. Their
     /// errors are the same.
     pub together: f64,
+}
+
+impl Kept {
+    /// Adds a reading, with its core cycles, and those of them outside the executions in it.
+    fn add(&mut self, reading: &RegionReading, [all, own]: [CoreCycles; 2]) {
+        if reading.role == SamplingRole::First {
+            self.untimed += 1;
+            return;
+        }
+        if reading.role == SamplingRole::Alone {
+            self.alone.add(all.0);
+            self.within_alone += u64::from(reading.untimed) + u64::from(reading.within);
+            return;
+        }
+        if reading.direct > 0 {
+            self.own.get_or_insert_with(|| self.cycles.clone());
+            self.inner_parents += u64::from(reading.role == SamplingRole::Inner);
+        }
+        if let Some(histogram) = &mut self.own {
+            histogram.add(own.0);
+        }
+        self.cycles.add(all.0);
+        self.within += u64::from(reading.within);
+        self.direct += u64::from(reading.direct);
+        self.untimed_within += u64::from(reading.untimed);
+    }
+
+    /// Executions whose cycles are known, and all.
+    pub(crate) fn timed(&self) -> u64 {
+        self.cycles.count + self.alone.count
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.timed() + self.untimed
+    }
 }
 
 /// State that all threads share.
@@ -89,6 +135,7 @@ struct Shared {
     readings: Box<[[AtomicU64; WORDS]]>,
     /// Number of readings. Only the thread itself adds to them.
     number: AtomicUsize,
+    untimed: UntimedCounts,
     consumed: Mutex<Consumed>,
 }
 
@@ -100,6 +147,8 @@ struct Consumed {
     ruler: Option<RulerReading>,
     /// Executions since then, by region.
     since: Vec<u64>,
+    /// Executions that were not timed, by region.
+    untimed: Vec<u64>,
 }
 
 /// A thread's counts, at a moment.
@@ -117,6 +166,8 @@ pub(crate) struct ThreadCounts {
     frame: u64,
     /// The number of the CPU.
     cpu: u32,
+    /// Executions that were not timed.
+    untimed: u64,
 }
 
 /// One in the upper half of a count.
@@ -129,6 +180,8 @@ pub(crate) struct Thread {
     nested: Cell<u64>,
     away: Cell<u64>,
     frame: Cell<u64>,
+    untimed: Cell<u64>,
+    sampling: ExecutionSampling,
     /// Ticks by which the overhead is more if the execution is in another function.
     call: Cell<u64>,
     /// Executions that have begun and not ended.
@@ -138,6 +191,9 @@ pub(crate) struct Thread {
     read: Cell<u64>,
     /// Ticks of the quickest reading.
     quickest: Cell<u64>,
+    /// Ticks of a conversion with a reading of the ruler, and of the conversion of a reading.
+    ruler_time: UsualTime,
+    conversion_time: UsualTime,
     /// Whether readings are being converted.
     busy: Cell<bool>,
     cpu_reader: CpuNumberReader,
@@ -146,6 +202,30 @@ pub(crate) struct Thread {
     /// Whether the thread has been on two CPUs. Then each execution reads the CPU on which it begins:
     /// that takes 5 core cycles, because a fence waits for it (Zen 5).
     is_moving: Cell<bool>,
+}
+
+/// The time of something that happens often, without that of other programs which run meanwhile.
+#[derive(Debug, Default)]
+struct UsualTime {
+    sum: Cell<f64>,
+    number: Cell<f64>,
+}
+
+impl UsualTime {
+    /// Counts this number of times, which took this long together; returns what they took themselves.
+    /// What is far beyond the mean is another program's.
+    fn count(&self, took: f64, number: f64) -> f64 {
+        let usual = self.sum.get() / self.number.get() * number;
+        let own = if self.number.get() > 0.0 { took.min(BEYOND * usual) } else { took };
+        self.sum.set(self.sum.get() + own);
+        self.number.set(self.number.get() + number);
+        if own < took {
+            // What takes longer from now on is soon usual.
+            self.sum.set(self.sum.get() / 2.0);
+            self.number.set(self.number.get() / 2.0);
+        }
+        own
+    }
 }
 
 thread_local! {
@@ -216,7 +296,9 @@ pub(crate) fn all() -> Vec<Kept> {
         thread.add_away(Method::end().wrapping_sub(began));
     });
     let threads: Vec<Arc<Shared>> = locked(&global.threads).clone();
-    threads.iter().for_each(|shared| shared.consume(global, None, ReadingOwner::Other));
+    for shared in threads {
+        shared.consume(global, None, ReadingOwner::Other);
+    }
     locked(&global.regions).clone()
 }
 
@@ -230,6 +312,7 @@ impl Thread {
         let shared = Arc::new(Shared {
             readings: (0..KEPT).map(|_| Default::default()).collect(),
             number: AtomicUsize::new(0),
+            untimed: UntimedCounts::new(),
             consumed: Mutex::default(),
         });
         let cpu_reader = CpuNumberReader::detect();
@@ -239,11 +322,15 @@ impl Thread {
             nested: Cell::new(0),
             away: Cell::new(0),
             frame: Cell::new(0),
+            untimed: Cell::new(0),
+            sampling: ExecutionSampling::new(),
             call: Cell::new(0),
             depth: Cell::new(0),
             due: Cell::new(0),
             read: Cell::new(0),
             quickest: Cell::new(u64::MAX),
+            ruler_time: UsualTime::default(),
+            conversion_time: UsualTime::default(),
             busy: Cell::new(false),
             cpu_reader,
             cpu: Cell::new(cpu_reader.read()),
@@ -260,17 +347,29 @@ impl Thread {
             away: self.away.get(),
             frame: self.frame.get(),
             cpu: 0,
+            untimed: self.untimed.get(),
         }
     }
 
-    /// Counts an execution that begins now, at this stack pointer; returns the counts before it.
+    /// Counts an execution of a region that begins now, at this stack pointer; returns its part in the
+    /// sampling and the counts before it.
     #[inline(always)]
-    pub(crate) fn enter(&self, frame: u64) -> ThreadCounts {
-        self.depth.set(self.depth.get().wrapping_add(1));
+    pub(crate) fn enter(&self, region: u32, frame: u64) -> (SamplingRole, ThreadCounts) {
+        let depth = self.depth.get();
+        self.depth.set(depth.wrapping_add(1));
+        let role = self.sampling.begin(region, depth);
         let cpu = if self.is_moving.get() { self.cpu_reader.read() } else { self.cpu.get() };
         let counts = ThreadCounts { cpu, ..self.counts() };
         self.frame.set(frame);
-        counts
+        (role, counts)
+    }
+
+    /// Counts an execution that is not timed; returns whether there is a count for the region.
+    #[inline(always)]
+    pub(crate) fn count_untimed(&self, region: u32) -> bool {
+        let is_counted = self.shared.untimed.add(region);
+        self.untimed.set(self.untimed.get().wrapping_add(u64::from(is_counted)));
+        is_counted
     }
 
     /// Notes it if an execution that began with these counts has moved to another CPU. The first one
@@ -292,6 +391,7 @@ impl Thread {
     pub(crate) fn leave(&self, before: ThreadCounts) -> bool {
         let depth = self.depth.get().wrapping_sub(1);
         self.depth.set(depth);
+        self.sampling.end(depth);
         let is_called = self.frame.replace(before.frame) != before.frame;
         if depth > 0 && is_called {
             self.add_away(self.call.get());
@@ -307,17 +407,22 @@ impl Thread {
 
     /// Keeps a reading: `ticks` from the moment of the earlier counts to `now`.
     #[inline(always)]
-    pub(crate) fn record(&self, region: u32, before: ThreadCounts, ticks: u64, now: u64) {
+    pub(crate) fn record(&self, region: u32, role: SamplingRole, before: ThreadCounts, ticks: u64, now: u64) {
         let counts = self.counts();
         let ticks = ticks.saturating_sub(counts.away.wrapping_sub(before.away));
         let upper = (counts.ended >> 32) as u32;
         let reading = RegionReading {
             region,
+            role,
+            untimed: counts.untimed.wrapping_sub(before.untimed) as u32,
             within: (counts.ended as u32).wrapping_sub(before.ended as u32),
             direct: upper.wrapping_sub((before.ended >> 32) as u32),
             ticks,
             nested: counts.nested.wrapping_sub(before.nested),
         };
+        if reading.direct > 0 {
+            self.sampling.note_parent(region);
+        }
         // For the execution around, this one replaces those directly in it.
         let lower = u64::from((counts.ended as u32).wrapping_add(1));
         self.ended.set((before.ended & !(UPPER - 1)).wrapping_add(UPPER) | lower);
@@ -364,14 +469,17 @@ impl Thread {
             locked(&global.threads).push(self.shared.clone());
         }
         let due = now || began >= self.due.get();
-        self.shared.consume(global, last, ReadingOwner::This { thread: self, due });
+        let converted = self.shared.consume(global, last, ReadingOwner::This { thread: self, due });
         let ended = Method::end();
         // More is the time of other programs.
         let took = ended.wrapping_sub(began).min(longest_reading(&global.calibration));
-        if due {
+        let own = if due {
             self.plan_ruler(took, ended);
-        }
-        global.converting.fetch_add(took, Ordering::Relaxed);
+            self.ruler_time.count(took as f64, 1.0)
+        } else {
+            self.conversion_time.count(took as f64, converted as f64)
+        };
+        global.converting.fetch_add(own as u64, Ordering::Relaxed);
         self.busy.set(false);
         true
     }
@@ -409,13 +517,15 @@ impl Thread {
         let ThreadCounts { ended, nested, away, frame, .. } = self.counts();
         let (due, depth, call) = (self.due.replace(u64::MAX), self.depth.replace(1), self.call.replace(0));
         let mut rounds = [[[0; 2]; 2]; PRACTICE_ROUNDS];
-        rounds.fill_with(|| {
-            [1, PRACTICE_LONGER].map(|executions| {
-                let away = self.away.get();
-                let ticks = practice(executions);
-                self.shared.number.store(0, Ordering::Relaxed);
-                [ticks, ticks.wrapping_sub(self.away.get().wrapping_sub(away))]
-            })
+        self.sampling.pause(|| {
+            rounds.fill_with(|| {
+                [1, PRACTICE_LONGER].map(|executions| {
+                    let away = self.away.get();
+                    let ticks = practice(executions);
+                    self.shared.number.store(0, Ordering::Relaxed);
+                    [ticks, ticks.wrapping_sub(self.away.get().wrapping_sub(away))]
+                })
+            });
         });
         self.due.set(due);
         self.depth.set(depth);
@@ -445,12 +555,12 @@ impl Drop for Thread {
 
 impl Shared {
     /// Converts the thread's readings, and one that found no room. Only the thread itself may reset
-    /// the list and read the ruler, which belongs to its CPU.
-    fn consume(&self, global: &Global, last: Option<RegionReading>, owner: ReadingOwner<'_>) {
+    /// the list and read the ruler, which belongs to its CPU. Returns the number of readings.
+    fn consume(&self, global: &Global, last: Option<RegionReading>, owner: ReadingOwner<'_>) -> usize {
         let mut consumed = locked(&self.consumed);
         let before = consumed.ruler;
         if before.is_none() && matches!(owner, ReadingOwner::Other) {
-            return;
+            return 0;
         }
         let number = self.number.load(Ordering::Acquire);
         let kept = self.readings.get(consumed.number..number).unwrap_or_default();
@@ -468,30 +578,30 @@ impl Shared {
                 consumed.ruler = Some(thread.read_ruler(global));
             }
         }
-        let Some(now) = consumed.ruler else { return };
+        let Some(now) = consumed.ruler else { return 0 };
         let before = before.unwrap_or(now);
+        let converted = readings.len();
         let changed = (now.scale.cycles / before.scale.cycles - 1.0).abs();
         let spread = before.scale.spread.max(now.scale.spread).max(changed);
         let mut regions = locked(&global.regions);
         for reading in readings {
             let place = (reading.region as usize).wrapping_sub(1);
             let Some(region) = regions.get_mut(place) else { continue };
-            let [all, own] = before.convert(&now, &reading);
-            if reading.direct > 0 {
-                region.own.get_or_insert_with(|| region.cycles.clone());
-            }
-            if let Some(region) = &mut region.own {
-                region.add(own.0);
-            }
-            region.cycles.add(all.0);
-            region.within += u64::from(reading.within);
-            region.direct += u64::from(reading.direct);
+            region.add(&reading, before.convert(&now, &reading));
             region.spread += spread;
             if consumed.since.len() <= place {
                 consumed.since.resize(place + 1, 0);
             }
             if let Some(since) = consumed.since.get_mut(place) {
                 *since += 1;
+            }
+        }
+        consumed.untimed.resize(SAMPLED, 0);
+        for (place, (counted, now)) in consumed.untimed.iter_mut().zip(self.untimed.all()).enumerate() {
+            // Numbers of regions begin at 1.
+            if let Some(region) = place.checked_sub(1).and_then(|place| regions.get_mut(place)) {
+                region.untimed += now - *counted;
+                *counted = now;
             }
         }
         if read {
@@ -501,6 +611,7 @@ impl Shared {
                 region.moved += if changed > MOVED { number } else { 0 };
             }
         }
+        converted
     }
 }
 
@@ -559,14 +670,14 @@ mod tests {
         for _ in 0..2 {
             let second = thread.counts();
             for _ in 0..2 {
-                thread.record(3, thread.counts(), own[2] + pair, 0);
+                thread.record(3, SamplingRole::Around, thread.counts(), own[2] + pair, 0);
             }
-            thread.record(2, second, own[1] + pair + 2 * (own[2] + pair + around), 0);
+            thread.record(2, SamplingRole::Around, second, own[1] + pair + 2 * (own[2] + pair + around), 0);
         }
         let within = own[1] + 2 * (own[2] + pair + around);
         // A conversion that took 9 ticks is in the first region only.
         thread.away.set(9);
-        thread.record(1, first, own[0] + pair + 2 * (within + pair + around) + 9, 0);
+        thread.record(1, SamplingRole::Around, first, own[0] + pair + 2 * (within + pair + around) + 9, 0);
 
         let scale = Scale { cycles: 2.0, pair: Ticks(pair as f64), spread: 0.0 };
         let ruler = RulerReading { scale, overhead: CoreCycles(2.0 * (pair + around) as f64) };
@@ -584,7 +695,7 @@ mod tests {
         let thread = Thread::new();
         thread.call.set(7);
         let run = |frame: u64, within: &dyn Fn()| {
-            let before = thread.enter(frame);
+            let (_, before) = thread.enter(1, frame);
             within();
             thread.leave(before)
         };
@@ -606,6 +717,17 @@ mod tests {
             thread.take_in(None, true);
             assert_eq!(thread.counts(), before);
         });
+    }
+
+    #[test]
+    fn the_time_of_other_programs_is_not_counted() {
+        let time = UsualTime::default();
+        let count = |(took, number)| time.count(took, number);
+        assert_eq!([(100.0, 1.0), (250.0, 2.0), (9_000.0, 3.0)].map(count), [100.0, 250.0, 525.0]);
+        (0..20).for_each(|_| assert!(count((100.0, 1.0)) == 100.0));
+        // Something that takes longer from now on is soon counted as such.
+        (0..20).for_each(|_| assert!(count((1_000.0, 1.0)) > 100.0));
+        assert_eq!(count((1_000.0, 1.0)), 1_000.0);
     }
 
     #[test]
