@@ -368,6 +368,8 @@ impl UserExecutor {
         self.worker = None;
         self.areas = UserAreas::for_mode(mode);
         self.regions = narrow_code::create_regions(mode)?;
+        // The new command region has run no command.
+        self.sequence = 0;
         self.mode = mode;
         Ok(())
     }
