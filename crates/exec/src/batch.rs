@@ -5,6 +5,7 @@ use cyclescope_code::asm::CodeMode;
 use cyclescope_code::program::Program;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::BadBatch;
+use cyclescope_core::unit::Unit;
 use cyclescope_events::EventCode;
 use std::time::Duration;
 
@@ -64,6 +65,11 @@ impl Batch {
                 expected: "programs of one mode".to_string(),
             }),
         }
+    }
+
+    /// Whether all readings are times. A probe's are any numbers.
+    pub(crate) fn reads_times(&self) -> bool {
+        self.programs.iter().all(|program| program.counts() != Unit::Count)
     }
 
     /// Whether any program calls a function of the C library, or its clock does.

@@ -29,6 +29,9 @@ pub struct WorkerCommand {
     pub events: u32,
     /// Segment of 32-bit code, if the programs are such code; 0 for 64-bit code.
     pub code_segment: u32,
+    /// Whether the readings are times, so that a call may be marked as interrupted. A probe's are any
+    /// numbers.
+    pub reads_times: u32,
     /// Memory areas to prepare before a layout.
     pub orders: AreaOrders,
     /// The context of every call except the general purpose registers.

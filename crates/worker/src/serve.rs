@@ -282,7 +282,7 @@ unsafe fn run_layout(
                 }
                 watch.begin_call();
                 call_program(command, call, delay + 1, restored);
-                let mark = if watch.end_call() { INTERRUPTED } else { 0 };
+                let mark = if command.reads_times != 0 && watch.end_call() { INTERRUPTED } else { 0 };
                 let start = ptr::addr_of!((*context).start).read_volatile();
                 let end = ptr::addr_of!((*context).end).read_volatile();
                 if start == unwritten || end == unwritten {

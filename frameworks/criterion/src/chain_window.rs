@@ -140,8 +140,13 @@ mod tests {
         let (clock, window) = (CycleClock::new(), ChainWindow::default());
         let scale = clock.calibration().scale.cycles;
         let scales = [Scale { cycles: scale, pair: Ticks(0.0), spread: 0.0 }; 2];
-        let span =
-            |cycles: f64| Span { cycles: CoreCycles(cycles), ticks: Ticks(cycles / scale), scales, moved: false };
+        let span = |cycles: f64| Span {
+            cycles: CoreCycles(cycles),
+            ticks: Ticks(cycles / scale),
+            scales,
+            moved: false,
+            migrated: false,
+        };
         assert_eq!((window.convert(&clock, span(9e4)), window.all.get()), (9e4, [0.0; 2]));
         let cycles = window.convert(&clock, span(2e6));
         assert!(cycles > 5e5 && cycles < 8e6 && window.all.get() != [0.0; 2], "{cycles}");

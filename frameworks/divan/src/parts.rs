@@ -115,6 +115,7 @@ mod tests {
                 ticks: Ticks(each * number as f64),
                 scales: [scale; 2],
                 moved: false,
+                migrated: false,
             };
             measure(plan, most, |_, number| span(number), &clock)
         };

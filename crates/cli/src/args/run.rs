@@ -151,8 +151,7 @@ pub struct RunArgs {
     #[arg(help_heading = MEASURING_HEADING, long)]
     pub counts: bool,
     /// Measure the first run with these parts cold, separated by commas
-    #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',',
-        conflicts_with = "counters")]
+    #[arg(help_heading = MEASURING_HEADING, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<ColdPart>,
     /// Also write the timed program of the snippet as an executable with symbols, for debuggers,
     /// objdump and perf

@@ -1,5 +1,6 @@
 //! Error messages that name valid alternatives.
 
+use super::ALL_MODES;
 use super::instruction_builder::{MismatchReason, PatternMismatch};
 use super::lexer::TextPosition;
 use super::mnemonic;
@@ -7,7 +8,6 @@ use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
 use super::operand::{OperandValue, size_name};
 use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use super::statement::Statement;
-use super::{ALL_MODES, CodeMode};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 

@@ -105,6 +105,7 @@ impl LayoutChunk {
             ptr::addr_of_mut!((*command).rounds).write(batch.rounds);
             ptr::addr_of_mut!((*command).events).write(batch.events.len() as u32);
             ptr::addr_of_mut!((*command).code_segment).write(segment.into());
+            ptr::addr_of_mut!((*command).reads_times).write(batch.reads_times().into());
             ptr::addr_of_mut!((*command).orders).write(areas.build_orders());
             ptr::addr_of_mut!((*command).delay).write(batch.delay.max(1));
             ptr::addr_of_mut!((*command).context).write(context.clone());

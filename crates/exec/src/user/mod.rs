@@ -416,7 +416,7 @@ impl UserExecutor {
         self.check_answer(batch, chunk, samples, canary)?;
         match batch.events.is_empty() {
             true => {
-                let interrupted = take_interruptions(&mut readings);
+                let interrupted = if batch.reads_times() { take_interruptions(&mut readings) } else { Vec::new() };
                 window.check(&batch.programs, &batch.layouts[chunk.layouts.clone()], batch.rounds, &readings)?;
                 interrupted.into_iter().for_each(|index| readings[index] = readings[index].exchange());
             }
