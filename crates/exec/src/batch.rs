@@ -67,9 +67,10 @@ impl Batch {
         }
     }
 
-    /// Whether all readings are times. A probe's are any numbers.
+    /// Whether all readings are times. Those of a probe are any numbers.
     pub(crate) fn reads_times(&self) -> bool {
-        self.programs.iter().all(|program| program.counts() != Unit::Count)
+        let times = [Unit::TscTicks, Unit::CoreCycles, Unit::Nanos];
+        self.programs.iter().all(|program| times.contains(&program.counts()))
     }
 
     /// Whether any program calls a function of the C library, or its clock does.

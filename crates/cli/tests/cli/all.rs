@@ -35,7 +35,7 @@ fn completed_steps_stay_and_are_packed() {
         .map(|entry| entry.expect("a file").file_name().into_string().expect("text"))
         .collect();
     names.sort();
-    assert_eq!(names, ["all.json", "doctor.jsonl"]);
+    assert_eq!(names, ["all.json", "doctor.jsonl", "report.html"]);
     // Nothing is left to do.
     let again = answer(&mut cyclescope(&[&words[..], &["--json"]].concat()));
     assert_eq!(again.code, Some(0), "{again:?}");

@@ -66,7 +66,9 @@ fn run_line_has_every_field() {
 
 #[test]
 fn caveats_are_from_the_closed_list_and_explain_noise() {
-    let line = measured(&["--quick", "--layouts", "2", "--interval", "1e-9", "imul rax, rax"]);
+    let measure = |_| measured(&["--quick", "--layouts", "2", "--interval", "1e-9", "imul rax, rax"]);
+    // A busy machine may disturb all rounds of two layouts; then there is no interval.
+    let line = (0..5).map(measure).find(|line| line["cost"]["value"].is_f64()).expect("an undisturbed run");
     let caveats = line["caveats"].as_array().expect("a list");
     assert!(caveats.iter().any(|caveat| caveat["code"] == "interval_not_reached"), "{line}");
     for caveat in caveats {

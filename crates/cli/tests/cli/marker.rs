@@ -85,7 +85,7 @@ fn every_state_of_a_design_is_a_row() {
     assert!(figures.iter().all(|figure| figure["design"] == "immediate"));
     assert!(figures.iter().any(|figure| figure["published"] == 48.11 && figure["cycles"]["value"].is_f64()));
     let conclusions = published["conclusions"].as_array().expect("a list");
-    assert_eq!(conclusions.len(), 5);
+    assert_eq!(conclusions.len(), 7);
     for conclusion in conclusions {
         is_quantity(&conclusion["difference"]);
         // Without the flag, there is nothing to compare the immediate value with.
