@@ -58,6 +58,11 @@ const BETWEEN_CYCLES: f64 = 0.24;
 const FREQUENT_SHARE: f64 = 0.1;
 /// Most untimed rounds per timed round.
 const WARM_UP_PER_TIMED: u32 = 4;
+/// Rounds of the pilot, and how often it is tried, with twice as many rounds each time.
+const PILOT_ROUNDS: u32 = 2;
+const PILOT_ATTEMPTS: u32 = 5;
+/// Assumed core cycles of a snippet whose calls other programs always interrupt.
+const INTERRUPTED_GUESS: f64 = 1e8;
 /// Most iterations of the loop around the copies in the pilot.
 const PILOT_ITERATIONS_MOST: u64 = 1000;
 /// Core cycles of a round's copies in the pilot of a loop whose length the measurement chooses:
@@ -374,10 +379,21 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Finds a rough cost of each snippet from a single layout with 1, 2 and 4 repeats.
+    /// Finds a rough cost of each snippet from a single layout with 1, 2 and 4 repeats. If other programs
+    /// interrupt all calls of a length, more rounds follow.
     fn guess_costs(&mut self) -> Result<(), RunError> {
+        for attempt in 0..PILOT_ATTEMPTS {
+            if self.guess_from_rounds(PILOT_ROUNDS << attempt)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Guesses from this number of rounds. Whether each snippet has a guess.
+    fn guess_from_rounds(&mut self, rounds: u32) -> Result<bool, RunError> {
         let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], 1);
-        acquisition.rounds = 2;
+        acquisition.rounds = rounds;
         acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_ITERATIONS_MOST);
         self.measure_layout(&mut acquisition)?;
         let LayoutData { samples, copies, .. } = &acquisition.layouts[0];
@@ -388,9 +404,14 @@ impl MeasurementSession<'_> {
             let ([one, _, four], [short, _, long]) = (call::snippet_calls(number), copies[number]);
             let copies = (long - short) as f64 * acquisition.shape.loop_count as f64;
             let guess = (shortest[four] - shortest[one]) / copies / scale.rate;
-            part.guess = if scale.is_sane() && guess.is_finite() { guess.max(0.05) } else { 1.0 };
+            part.guess = match scale.is_sane() && guess.is_finite() {
+                true => guess.max(0.05),
+                // Calls that are always interrupted are long, so bodies must be short.
+                false if shortest[four].is_infinite() => INTERRUPTED_GUESS,
+                false => 1.0,
+            };
         }
-        Ok(())
+        Ok(shortest.iter().all(|reading| reading.is_finite()))
     }
 
     /// Difference of the ruler's two lengths in core cycles per iteration.

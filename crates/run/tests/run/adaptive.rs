@@ -369,3 +369,11 @@ fn interrupted_calls_are_left_out_where_others_remain() {
     assert!(cost.contains(3.07) && cost.half_width() < 0.05, "{cost:?}");
     assert!(!codes(&short).contains(&CaveatKind::Interrupted));
 }
+
+#[test]
+fn a_snippet_whose_calls_are_all_interrupted_gets_short_bodies() {
+    // Four copies take some milliseconds, longer than another program lets it run.
+    let scenario = Scenario { cost: 2e7, ..beside_another_program() };
+    let beside = run(scenario, &plan());
+    assert!(beside.acquisition.units.iter().all(|unit| *unit <= 4), "{:?}", beside.acquisition.units);
+}
