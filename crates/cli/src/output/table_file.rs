@@ -16,7 +16,7 @@ pub fn require_writable(path: &Path) -> Result<(), Failure> {
     let checked = input::require_replaceable(path)
         .and_then(|()| access(folder_of(path), Access::WRITE_OK).map_err(io::Error::from));
     checked.map_err(|why| {
-        let text = format!("can't write a table to {}: {why}", path.display());
+        let text = format!("can't write {}: {why}", path.display());
         Failure::usage(text, Some("name a new or regular file in a writable directory"))
     })
 }

@@ -20,6 +20,7 @@ use cyclescope::record::exit;
 use page::ReportPage;
 use report_file::ReportFile;
 use serde::Serialize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What was written, kind `report`.
@@ -35,6 +36,7 @@ pub struct ReportRecord {
 /// Writes a page of the files, and returns the exit code.
 pub fn run_report(common: &CommonArgs, args: &ReportArgs, output: &mut Output) -> Result<u8, Failure> {
     refuse_options(common)?;
+    refuse_input_as_page(&args.files, &args.output)?;
     require_writable(&args.output)?;
     let record = write_report(&args.title, &args.files, &args.output)?;
     if output.is_json() {
@@ -44,6 +46,19 @@ pub fn run_report(common: &CommonArgs, args: &ReportArgs, output: &mut Output) -
         output.write_line(format!("{}: {megabytes:.1} MB; open it in a browser", record.page))?;
     }
     Ok(exit::DONE)
+}
+
+/// Fails if the page would replace one of the files that it is made of.
+fn refuse_input_as_page(files: &[PathBuf], page: &Path) -> Result<(), Failure> {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
+    let Some(target) = identity(page) else { return Ok(()) };
+    match files.iter().any(|file| identity(file) == Some(target)) {
+        true => {
+            let text = format!("the page would replace the results in {}", page.display());
+            Err(Failure::usage(text, Some("name another file after -o, such as page.html")))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Writes a page of the files, and describes it.
@@ -89,7 +104,8 @@ mod tests {
     fn simulated_file() -> Vec<u8> {
         let claim = json!({"schema": "cyclescope/1", "kind": "evaluate.claim", "text": HOSTILE, "holds": false});
         let method = json!({"schema": "cyclescope/1", "kind": "evaluate", "clock": HOSTILE, "executor": "user"});
-        let run = json!({"schema": "cyclescope/1", "kind": "run", "snippet": HOSTILE, "cost": {"value": 3.0, "low": 2.9, "high": 3.1, "unit": "core_cycles"}});
+        let cost = json!({"value": 3.0, "low": 2.9, "high": 3.1, "unit": "core_cycles"});
+        let run = json!({"schema": "cyclescope/1", "kind": "run", "snippet": HOSTILE, "cost": cost});
         let lines = simulated_uarch_lines().into_iter().chain([claim, method, run]);
         lines.map(|line| line.to_string() + "\n").collect::<String>().into_bytes()
     }
@@ -112,6 +128,18 @@ mod tests {
         let rob = &data["cores"][0]["sheet"][0]["rows"][0];
         assert_eq!((&rob["name"], &rob["value"]), (&json!("return stack"), &json!("none")));
         assert!(data["cores"][0]["diagram"].as_str().unwrap().starts_with("<svg"));
+    }
+
+    #[test]
+    fn a_page_replaces_no_file_that_it_is_made_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let [results, link, page] = ["results.jsonl", "link.jsonl", "page.html"].map(|name| folder.path().join(name));
+        std::fs::write(&results, simulated_file()).unwrap();
+        std::fs::hard_link(&results, &link).unwrap();
+        let refuse = |page: &Path| refuse_input_as_page(std::slice::from_ref(&results), page).is_err();
+        assert!(refuse(&results) && refuse(&link) && !refuse(&page));
+        std::fs::write(&page, "an old page").unwrap();
+        assert!(!refuse(&page));
     }
 
     #[test]
