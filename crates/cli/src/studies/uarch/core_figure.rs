@@ -22,8 +22,8 @@ pub struct CoreFigure {
 pub struct FigurePart {
     /// The keys (`what`) of its records. The largest found number counts.
     pub keys: &'static [&'static str],
-    /// The unit in the figure. Empty: that of the record.
-    pub unit: &'static str,
+    /// The unit in the figure; empty if the figure's name says it. `None`: the unit of the record.
+    pub unit: Option<&'static str>,
 }
 
 /// A figure in words.
@@ -38,25 +38,33 @@ pub struct FigureWords {
 }
 
 impl CoreFigure {
+    /// A figure of these numbers.
+    pub const fn new(name: &'static str, parts: &'static [FigurePart]) -> CoreFigure {
+        CoreFigure { name, parts }
+    }
+
     /// Describes the figure; `None` if no record belongs to it.
     pub fn describe(&self, records: &[UarchLine]) -> Option<FigureWords> {
         let chosen: Vec<(&FigurePart, &UarchLine)> =
             self.parts.iter().filter_map(|part| Some((part, part.choose_record(records)?))).collect();
         let is_found = chosen.iter().any(|(_, record)| record.is_found());
-        let mut texts: Vec<String> = Vec::new();
-        for (part, record) in &chosen {
-            let text = part.describe(record);
-            // A missing number beside another is named by its verdict once.
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+        let texts: Vec<String> = chosen.iter().map(|(part, record)| part.describe(record)).collect();
         let remarks = chosen.iter().flat_map(|(_, record)| describe_reservations(record)).collect::<Vec<_>>();
         (!chosen.is_empty()).then(|| FigureWords { text: texts.join(", "), is_found, remark: remarks.join("; ") })
     }
 }
 
 impl FigurePart {
+    /// A number in the unit of its record.
+    pub const fn new(keys: &'static [&'static str]) -> FigurePart {
+        FigurePart { keys, unit: None }
+    }
+
+    /// A number in this unit; empty if the figure's name says it.
+    pub const fn in_unit(keys: &'static [&'static str], unit: &'static str) -> FigurePart {
+        FigurePart { keys, unit: Some(unit) }
+    }
+
     /// The record with the largest number, or else the first without one.
     fn choose_record<'a>(&self, records: &'a [UarchLine]) -> Option<&'a UarchLine> {
         let own = || self.keys.iter().filter_map(|key| records.iter().find(|record| record.what == *key));
@@ -66,13 +74,15 @@ impl FigurePart {
     }
 
     fn describe(&self, record: &UarchLine) -> String {
-        let Some(value) = record.value.value.filter(|_| record.is_found()) else { return record.describe_verdict() };
+        let join = |words: [&str; 3]| words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let Some(value) = record.value.value.filter(|_| record.is_found()) else {
+            return join([self.unit.unwrap_or_default(), &record.describe_verdict(), ""]);
+        };
         let scale = record.value.best_scale();
-        let unit =
-            if self.unit.is_empty() { scale.name.replace("core cycles", "cycles") } else { self.unit.to_string() };
+        let unit = self.unit.map_or_else(|| scale.name.replace("core cycles", "cycles"), str::to_string);
         let interval = record.value.format_interval(&scale).filter(|_| !is_narrow(&record.value));
-        let interval = interval.map_or(String::new(), |interval| format!(" ({interval})"));
-        format!("{} {unit}{interval}", scale.format_number(value)).trim_end().to_string()
+        let interval = interval.map_or(String::new(), |interval| format!("({interval})"));
+        join([&scale.format_number(value), &unit, &interval])
     }
 }
 
@@ -97,9 +107,9 @@ mod tests {
     const CACHE: CoreFigure = CoreFigure {
         name: "first data cache",
         parts: &[
-            FigurePart { keys: &["data_caches.1.size"], unit: "" },
-            FigurePart { keys: &["l1d_ways"], unit: "ways" },
-            FigurePart { keys: &["load_rate.8_bytes", "load_rate.16_bytes"], unit: "loads a cycle" },
+            FigurePart::new(&["data_caches.1.size"]),
+            FigurePart::in_unit(&["l1d_ways"], "ways"),
+            FigurePart::in_unit(&["load_rate.8_bytes", "load_rate.16_bytes"], "loads a cycle"),
         ],
     };
 
@@ -114,10 +124,10 @@ mod tests {
             simulated_line("l", "load_rate.16_bytes", "found", Some([2.0, 2.0, 2.0]), "per_cycle"),
         ];
         let words = CACHE.describe(&UarchLine::from_lines(&lines)).unwrap();
-        assert_eq!(words.text, "48 KiB, unclear, 3.98 loads a cycle (3 to 4.5)");
+        assert_eq!(words.text, "48 KiB, ways unclear, 3.98 loads a cycle (3 to 4.5)");
         assert_eq!((words.is_found, words.remark.as_str()), (true, "CPUID: 32 KiB"));
         assert_eq!(CACHE.describe(&[]), None);
         let missing = CACHE.describe(&UarchLine::from_lines(&lines[1..2])).unwrap();
-        assert_eq!((missing.text.as_str(), missing.is_found), ("unclear", false));
+        assert_eq!((missing.text.as_str(), missing.is_found), ("ways unclear", false));
     }
 }

@@ -26,169 +26,206 @@ pub struct SheetLine {
     pub words: FigureWords,
 }
 
-const fn figure(name: &'static str, parts: &'static [FigurePart]) -> CoreFigure {
-    CoreFigure { name, parts }
-}
-
-const fn part(keys: &'static [&'static str], unit: &'static str) -> FigurePart {
-    FigurePart { keys, unit }
-}
-
 /// The groups, in the order in which an instruction passes them.
 const SHEET_GROUPS: &[SheetGroup] = &[
     SheetGroup {
         title: "Front end",
         figures: &[
-            figure("instruction cache", &[part(&["instruction_cache.1.size"], "")]),
-            figure(
+            CoreFigure::new("instruction cache", &[FigurePart::new(&["instruction_cache.1.size"])]),
+            CoreFigure::new(
                 "fetch",
-                &[part(&["fetch_rate.4_bytes", "fetch_rate.6_bytes", "fetch_rate.8_bytes"], "bytes a cycle")],
+                &[FigurePart::in_unit(
+                    &["fetch_rate.4_bytes", "fetch_rate.6_bytes", "fetch_rate.8_bytes"],
+                    "bytes a cycle",
+                )],
             ),
-            figure(
+            CoreFigure::new(
                 "decoders",
-                &[part(
+                &[FigurePart::in_unit(
                     &["decode_rate.1_byte", "decode_rate.2_bytes", "decode_rate.3_bytes", "decode_rate.4_bytes"],
                     "instructions a cycle",
                 )],
             ),
-            figure("µop cache", &[part(&["uop_cache.1.size"], ""), part(&["uop_cache_ways"], "ways")]),
-            figure("loop buffer", &[part(&["loop_buffer"], "")]),
-            figure("code translations", &[part(&["code_tlb"], "")]),
-            figure("dispatch", &[part(&["dispatch_rate.instructions"], "instructions a cycle")]),
+            CoreFigure::new(
+                "µop cache",
+                &[FigurePart::new(&["uop_cache.1.size"]), FigurePart::in_unit(&["uop_cache_ways"], "ways")],
+            ),
+            CoreFigure::new("loop buffer", &[FigurePart::new(&["loop_buffer"])]),
+            CoreFigure::new("code translations", &[FigurePart::new(&["code_tlb"])]),
+            CoreFigure::new(
+                "dispatch",
+                &[FigurePart::in_unit(&["dispatch_rate.instructions"], "instructions a cycle")],
+            ),
         ],
     },
     SheetGroup {
         title: "Branches",
         figures: &[
-            figure(
+            CoreFigure::new(
                 "jump targets",
-                &[part(&["branch_targets.1.size"], ""), part(&["branch_targets.1.cost"], "cycles a jump")],
+                &[
+                    FigurePart::new(&["branch_targets.1.size"]),
+                    FigurePart::in_unit(&["branch_targets.1.cost"], "cycles a jump"),
+                ],
             ),
-            figure(
+            CoreFigure::new(
                 "conditional targets",
-                &[part(&["conditional_targets.1.size"], ""), part(&["conditional_targets.1.cost"], "cycles a branch")],
+                &[
+                    FigurePart::new(&["conditional_targets.1.size"]),
+                    FigurePart::in_unit(&["conditional_targets.1.cost"], "cycles a branch"),
+                ],
             ),
-            figure("indirect targets in turn", &[part(&["indirect_history.1.size"], "")]),
-            figure("return stack", &[part(&["return_stack"], "")]),
-            figure("counted loops", &[part(&["counted_loops"], "iterations")]),
-            figure("predicted pattern", &[part(&["direction_predictor.1.size"], "branches")]),
-            figure(
+            CoreFigure::new("indirect targets in turn", &[FigurePart::new(&["indirect_history.1.size"])]),
+            CoreFigure::new("return stack", &[FigurePart::new(&["return_stack"])]),
+            CoreFigure::new("counted loops", &[FigurePart::in_unit(&["counted_loops"], "iterations")]),
+            CoreFigure::new("predicted pattern", &[FigurePart::in_unit(&["direction_predictor.1.size"], "branches")]),
+            CoreFigure::new(
                 "misprediction",
-                &[part(&["misprediction"], "cycles"), part(&["misprediction_decoded"], "cycles from decoders")],
+                &[
+                    FigurePart::in_unit(&["misprediction"], "cycles"),
+                    FigurePart::in_unit(&["misprediction_decoded"], "cycles from decoders"),
+                ],
             ),
-            figure(
+            CoreFigure::new(
                 "branches a cycle",
-                &[part(&["branch_rate.not_taken"], "not taken"), part(&["branch_rate.in_turn"], "in turn")],
+                &[
+                    FigurePart::in_unit(&["branch_rate.not_taken"], "not taken"),
+                    FigurePart::in_unit(&["branch_rate.in_turn"], "in turn"),
+                ],
             ),
         ],
     },
     SheetGroup {
         title: "Window",
         figures: &[
-            figure("reorder buffer", &[part(&["rob"], "")]),
-            figure("spare integer registers", &[part(&["int_registers"], "")]),
-            figure(
+            CoreFigure::new("reorder buffer", &[FigurePart::new(&["rob"])]),
+            CoreFigure::new("spare integer registers", &[FigurePart::new(&["int_registers"])]),
+            CoreFigure::new(
                 "spare vector registers",
                 &[
-                    part(&["vector_registers_xmm"], "xmm"),
-                    part(&["vector_registers_ymm"], "ymm"),
-                    part(&["vector_registers_zmm"], "zmm"),
+                    FigurePart::in_unit(&["vector_registers_xmm"], "xmm"),
+                    FigurePart::in_unit(&["vector_registers_ymm"], "ymm"),
+                    FigurePart::in_unit(&["vector_registers_zmm"], "zmm"),
                 ],
             ),
-            figure("spare mask registers", &[part(&["mask_registers"], "")]),
-            figure("renamed flags", &[part(&["flags"], "")]),
-            figure("loads in flight", &[part(&["loads_in_flight"], "")]),
-            figure("stores in flight", &[part(&["stores_in_flight"], "")]),
-            figure("taken branches in flight", &[part(&["taken_branches_in_flight"], "")]),
-            figure("integer scheduler", &[part(&["integer_scheduler"], "")]),
-            figure("load scheduler", &[part(&["load_scheduler"], "")]),
-            figure("vector scheduler", &[part(&["vector_scheduler"], "")]),
-            figure("retirement", &[part(&["retire_rate.instructions"], "instructions a cycle")]),
+            CoreFigure::new("spare mask registers", &[FigurePart::new(&["mask_registers"])]),
+            CoreFigure::new("renamed flags", &[FigurePart::new(&["flags"])]),
+            CoreFigure::new("loads in flight", &[FigurePart::new(&["loads_in_flight"])]),
+            CoreFigure::new("stores in flight", &[FigurePart::new(&["stores_in_flight"])]),
+            CoreFigure::new("taken branches in flight", &[FigurePart::new(&["taken_branches_in_flight"])]),
+            CoreFigure::new("integer scheduler", &[FigurePart::new(&["integer_scheduler"])]),
+            CoreFigure::new("load scheduler", &[FigurePart::new(&["load_scheduler"])]),
+            CoreFigure::new("vector scheduler", &[FigurePart::new(&["vector_scheduler"])]),
+            CoreFigure::new(
+                "retirement",
+                &[FigurePart::in_unit(&["retire_rate.instructions"], "instructions a cycle")],
+            ),
         ],
     },
     SheetGroup {
         title: "Execution",
         figures: &[
-            figure("additions a cycle", &[part(&["mixed_throughput.alu"], "")]),
-            figure(
+            CoreFigure::new("additions a cycle", &[FigurePart::in_unit(&["mixed_throughput.alu"], "")]),
+            CoreFigure::new(
                 "renamed moves",
-                &[part(&["rename_rate.move_64_bits"], "a cycle"), part(&["rename_rate.move_xmm"], "xmm a cycle")],
+                &[
+                    FigurePart::in_unit(&["rename_rate.move_64_bits"], "a cycle"),
+                    FigurePart::in_unit(&["rename_rate.move_xmm"], "xmm a cycle"),
+                ],
             ),
-            figure(
+            CoreFigure::new(
                 "renamed zeros",
-                &[part(&["rename_rate.zero_64_bits"], "a cycle"), part(&["rename_rate.zero_xmm"], "xmm a cycle")],
+                &[
+                    FigurePart::in_unit(&["rename_rate.zero_64_bits"], "a cycle"),
+                    FigurePart::in_unit(&["rename_rate.zero_xmm"], "xmm a cycle"),
+                ],
             ),
-            figure("integer to float bypass", &[part(&["bypass_delay.integer_add_and_float_add"], "cycles")]),
-            figure("subnormal product", &[part(&["subnormals.multiply_result"], "cycles more")]),
+            CoreFigure::new(
+                "integer to float bypass",
+                &[FigurePart::in_unit(&["bypass_delay.integer_add_and_float_add"], "cycles")],
+            ),
+            CoreFigure::new(
+                "subnormal product",
+                &[FigurePart::in_unit(&["subnormals.multiply_result"], "cycles more")],
+            ),
         ],
     },
     SheetGroup {
         title: "Memory",
         figures: &[
-            figure(
+            CoreFigure::new(
                 "first data cache",
                 &[
-                    part(&["data_caches.1.size"], ""),
-                    part(&["l1d_ways"], "ways"),
-                    part(&["data_caches.1.cost"], "cycles"),
+                    FigurePart::new(&["data_caches.1.size"]),
+                    FigurePart::in_unit(&["l1d_ways"], "ways"),
+                    FigurePart::in_unit(&["data_caches.1.cost"], "cycles"),
                 ],
             ),
-            figure(
+            CoreFigure::new(
                 "second cache",
                 &[
-                    part(&["data_caches.2.size"], ""),
-                    part(&["l2_ways"], "ways"),
-                    part(&["data_caches.2.cost"], "cycles"),
+                    FigurePart::new(&["data_caches.2.size"]),
+                    FigurePart::in_unit(&["l2_ways"], "ways"),
+                    FigurePart::in_unit(&["data_caches.2.cost"], "cycles"),
                 ],
             ),
-            figure("third cache", &[part(&["data_caches.3.size"], ""), part(&["data_caches.3.cost"], "cycles")]),
-            figure("memory", &[part(&["data_caches.beyond.cost"], "cycles")]),
-            figure(
+            CoreFigure::new(
+                "third cache",
+                &[FigurePart::new(&["data_caches.3.size"]), FigurePart::in_unit(&["data_caches.3.cost"], "cycles")],
+            ),
+            CoreFigure::new("memory", &[FigurePart::in_unit(&["data_caches.beyond.cost"], "cycles")]),
+            CoreFigure::new(
                 "loads a cycle",
                 &[
-                    part(&["load_rate.8_bytes"], "of 8 bytes"),
-                    part(&["load_rate.32_bytes"], "of 32 bytes"),
-                    part(&["load_rate.64_bytes"], "of 64"),
+                    FigurePart::in_unit(&["load_rate.8_bytes"], "of 8 bytes"),
+                    FigurePart::in_unit(&["load_rate.32_bytes"], "of 32 bytes"),
+                    FigurePart::in_unit(&["load_rate.64_bytes"], "of 64"),
                 ],
             ),
-            figure(
+            CoreFigure::new(
                 "stores a cycle",
                 &[
-                    part(&["store_rate.8_bytes"], "of 8 bytes"),
-                    part(&["store_rate.32_bytes"], "of 32 bytes"),
-                    part(&["store_rate.64_bytes"], "of 64"),
+                    FigurePart::in_unit(&["store_rate.8_bytes"], "of 8 bytes"),
+                    FigurePart::in_unit(&["store_rate.32_bytes"], "of 32 bytes"),
+                    FigurePart::in_unit(&["store_rate.64_bytes"], "of 64"),
                 ],
             ),
-            figure(
+            CoreFigure::new(
                 "read bytes a cycle",
                 &[
-                    part(&["read_bandwidth.16_KiB"], "first"),
-                    part(&["read_bandwidth.128_KiB"], "second"),
-                    part(&["read_bandwidth.8_MiB"], "third"),
-                    part(&["read_bandwidth.64_MiB"], "memory"),
+                    FigurePart::in_unit(&["read_bandwidth.16_KiB"], "first"),
+                    FigurePart::in_unit(&["read_bandwidth.128_KiB"], "second"),
+                    FigurePart::in_unit(&["read_bandwidth.8_MiB"], "third"),
+                    FigurePart::in_unit(&["read_bandwidth.64_MiB"], "memory"),
                 ],
             ),
-            figure(
+            CoreFigure::new(
                 "data translations",
                 &[
-                    part(&["data_tlb.1.size"], ""),
-                    part(&["data_tlb.2.size"], ""),
-                    part(&["data_tlb.2.cost"], "cycles for the second"),
+                    FigurePart::new(&["data_tlb.1.size"]),
+                    FigurePart::new(&["data_tlb.2.size"]),
+                    FigurePart::in_unit(&["data_tlb.2.cost"], "cycles for the second"),
                 ],
             ),
-            figure("misses in flight", &[part(&["misses_in_flight"], "")]),
-            figure("write-combining buffers", &[part(&["write_combining"], "lines")]),
-            figure(
+            CoreFigure::new("misses in flight", &[FigurePart::new(&["misses_in_flight"])]),
+            CoreFigure::new("write-combining buffers", &[FigurePart::in_unit(&["write_combining"], "lines")]),
+            CoreFigure::new(
                 "store to load",
                 &[
-                    part(&["store_forwarding.8_bytes"], "cycles"),
-                    part(&["store_forwarding.16_bytes"], "cycles of 16 bytes"),
+                    FigurePart::in_unit(&["store_forwarding.8_bytes"], "cycles"),
+                    FigurePart::in_unit(&["store_forwarding.16_bytes"], "cycles of 16 bytes"),
                 ],
             ),
-            figure("failed forwarding", &[part(&["failed_forwarding.8_of_4_bytes"], "cycles more")]),
-            figure("4 KiB aliasing", &[part(&["false_dependence.4_KiB"], "cycles more")]),
-            figure("load across lines", &[part(&["split_access.load_8_lines"], "cycles more")]),
-            figure("store across pages", &[part(&["split_access.store_8_pages"], "cycles more")]),
+            CoreFigure::new(
+                "failed forwarding",
+                &[FigurePart::in_unit(&["failed_forwarding.8_of_4_bytes"], "cycles more")],
+            ),
+            CoreFigure::new("4 KiB aliasing", &[FigurePart::in_unit(&["false_dependence.4_KiB"], "cycles more")]),
+            CoreFigure::new("load across lines", &[FigurePart::in_unit(&["split_access.load_8_lines"], "cycles more")]),
+            CoreFigure::new(
+                "store across pages",
+                &[FigurePart::in_unit(&["split_access.store_8_pages"], "cycles more")],
+            ),
         ],
     },
 ];

@@ -19,35 +19,30 @@ const fn frame(left: i32, top: i32, width: i32, height: i32) -> BoxFrame {
     BoxFrame { left, top, width, height }
 }
 
-const fn figure(name: &'static str, parts: &'static [FigurePart]) -> CoreFigure {
-    CoreFigure { name, parts }
-}
-
-const fn part(keys: &'static [&'static str], unit: &'static str) -> FigurePart {
-    FigurePart { keys, unit }
-}
-
 /// The boxes, from top to bottom.
 const CORE_BOXES: [CoreBox; 18] = [
     CoreBox {
         name: "Branch prediction",
         frame: frame(20, 76, 370, 116),
         figures: &[
-            figure("jump targets", &[part(&["branch_targets.1.size"], "")]),
-            figure("conditional targets", &[part(&["conditional_targets.1.size"], "")]),
-            figure("return stack", &[part(&["return_stack"], "")]),
-            figure("misprediction", &[part(&["misprediction"], "cycles")]),
+            CoreFigure::new("jump targets", &[FigurePart::new(&["branch_targets.1.size"])]),
+            CoreFigure::new("conditional targets", &[FigurePart::new(&["conditional_targets.1.size"])]),
+            CoreFigure::new("return stack", &[FigurePart::new(&["return_stack"])]),
+            CoreFigure::new("misprediction", &[FigurePart::in_unit(&["misprediction"], "cycles")]),
         ],
     },
     CoreBox {
         name: "Instruction cache",
         frame: frame(420, 76, 360, 116),
         figures: &[
-            figure("size", &[part(&["instruction_cache.1.size"], "")]),
-            figure("translations", &[part(&["code_tlb"], "")]),
-            figure(
+            CoreFigure::new("size", &[FigurePart::new(&["instruction_cache.1.size"])]),
+            CoreFigure::new("translations", &[FigurePart::new(&["code_tlb"])]),
+            CoreFigure::new(
                 "fetch",
-                &[part(&["fetch_rate.4_bytes", "fetch_rate.6_bytes", "fetch_rate.8_bytes"], "bytes a cycle")],
+                &[FigurePart::in_unit(
+                    &["fetch_rate.4_bytes", "fetch_rate.6_bytes", "fetch_rate.8_bytes"],
+                    "bytes a cycle",
+                )],
             ),
         ],
     },
@@ -55,139 +50,166 @@ const CORE_BOXES: [CoreBox; 18] = [
         name: "Other CPUs",
         frame: frame(810, 76, 370, 116),
         figures: &[
-            figure("line from CPU to CPU", &[part(&["core_to_core.0.1"], "")]),
-            figure("busy sibling", &[part(&["environment.busy_sibling"], "")]),
+            CoreFigure::new("line from CPU to CPU", &[FigurePart::new(&["core_to_core.0.1"])]),
+            CoreFigure::new("busy sibling", &[FigurePart::new(&["environment.busy_sibling"])]),
         ],
     },
     CoreBox {
         name: "Decoders",
         frame: frame(420, 220, 360, 76),
-        figures: &[figure(
+        figures: &[CoreFigure::new(
             "instructions a cycle",
-            &[part(&["decode_rate.1_byte", "decode_rate.2_bytes", "decode_rate.3_bytes", "decode_rate.4_bytes"], "")],
+            &[FigurePart::in_unit(
+                &["decode_rate.1_byte", "decode_rate.2_bytes", "decode_rate.3_bytes", "decode_rate.4_bytes"],
+                "",
+            )],
         )],
     },
     CoreBox {
         name: "µop cache",
         frame: frame(20, 220, 370, 76),
         figures: &[
-            figure("entries", &[part(&["uop_cache.1.size"], "")]),
-            figure("ways", &[part(&["uop_cache_ways"], "ways")]),
+            CoreFigure::new("entries", &[FigurePart::new(&["uop_cache.1.size"])]),
+            CoreFigure::new("ways", &[FigurePart::in_unit(&["uop_cache_ways"], "ways")]),
         ],
     },
     CoreBox {
         name: "Rename and dispatch",
         frame: frame(20, 326, 760, 96),
         figures: &[
-            figure("instructions a cycle", &[part(&["dispatch_rate.instructions"], "")]),
-            figure("moves a cycle", &[part(&["rename_rate.move_64_bits"], "")]),
-            figure("zeros a cycle", &[part(&["rename_rate.zero_64_bits"], "")]),
+            CoreFigure::new("instructions a cycle", &[FigurePart::in_unit(&["dispatch_rate.instructions"], "")]),
+            CoreFigure::new("moves a cycle", &[FigurePart::in_unit(&["rename_rate.move_64_bits"], "")]),
+            CoreFigure::new("zeros a cycle", &[FigurePart::in_unit(&["rename_rate.zero_64_bits"], "")]),
         ],
     },
     CoreBox {
         name: "Reorder buffer and retirement",
         frame: frame(810, 326, 370, 96),
         figures: &[
-            figure("instructions in flight", &[part(&["rob"], "")]),
-            figure("retired a cycle", &[part(&["retire_rate.instructions"], "")]),
-            figure("taken branches in flight", &[part(&["taken_branches_in_flight"], "")]),
+            CoreFigure::new("instructions in flight", &[FigurePart::new(&["rob"])]),
+            CoreFigure::new("retired a cycle", &[FigurePart::in_unit(&["retire_rate.instructions"], "")]),
+            CoreFigure::new("taken branches in flight", &[FigurePart::new(&["taken_branches_in_flight"])]),
         ],
     },
     CoreBox {
         name: "Integer registers and scheduler",
         frame: frame(20, 450, 370, 96),
         figures: &[
-            figure("spare registers", &[part(&["int_registers"], "")]),
-            figure("renamed flags", &[part(&["flags"], "")]),
-            figure("scheduler", &[part(&["integer_scheduler"], "")]),
+            CoreFigure::new("spare registers", &[FigurePart::new(&["int_registers"])]),
+            CoreFigure::new("renamed flags", &[FigurePart::new(&["flags"])]),
+            CoreFigure::new("scheduler", &[FigurePart::new(&["integer_scheduler"])]),
         ],
     },
     CoreBox {
         name: "Loads and stores in flight",
         frame: frame(420, 450, 360, 96),
         figures: &[
-            figure("loads", &[part(&["loads_in_flight"], "")]),
-            figure("stores", &[part(&["stores_in_flight"], "")]),
-            figure("scheduler", &[part(&["load_scheduler"], "")]),
+            CoreFigure::new("loads", &[FigurePart::new(&["loads_in_flight"])]),
+            CoreFigure::new("stores", &[FigurePart::new(&["stores_in_flight"])]),
+            CoreFigure::new("scheduler", &[FigurePart::new(&["load_scheduler"])]),
         ],
     },
     CoreBox {
         name: "Vector registers and scheduler",
         frame: frame(810, 450, 370, 96),
         figures: &[
-            figure("spare registers", &[part(&["vector_registers_xmm"], "")]),
-            figure("spare mask registers", &[part(&["mask_registers"], "")]),
-            figure("scheduler", &[part(&["vector_scheduler"], "")]),
+            CoreFigure::new("spare registers", &[FigurePart::new(&["vector_registers_xmm"])]),
+            CoreFigure::new("spare mask registers", &[FigurePart::new(&["mask_registers"])]),
+            CoreFigure::new("scheduler", &[FigurePart::new(&["vector_scheduler"])]),
         ],
     },
     CoreBox {
         name: "Integer units",
         frame: frame(20, 574, 370, 96),
         figures: &[
-            figure("additions a cycle", &[part(&["mixed_throughput.alu"], "")]),
-            figure("branches a cycle", &[part(&["branch_rate.not_taken", "branch_rate.in_turn"], "")]),
+            CoreFigure::new("additions a cycle", &[FigurePart::in_unit(&["mixed_throughput.alu"], "")]),
+            CoreFigure::new(
+                "branches a cycle",
+                &[FigurePart::in_unit(&["branch_rate.not_taken", "branch_rate.in_turn"], "")],
+            ),
         ],
     },
     CoreBox {
         name: "Load and store units",
         frame: frame(420, 574, 360, 96),
         figures: &[
-            figure("loads a cycle", &[part(&["load_rate.8_bytes"], ""), part(&["load_rate.64_bytes"], "of 64 bytes")]),
-            figure(
-                "stores a cycle",
-                &[part(&["store_rate.8_bytes"], ""), part(&["store_rate.64_bytes"], "of 64 bytes")],
+            CoreFigure::new(
+                "loads a cycle",
+                &[
+                    FigurePart::in_unit(&["load_rate.8_bytes"], ""),
+                    FigurePart::in_unit(&["load_rate.64_bytes"], "of 64 bytes"),
+                ],
             ),
-            figure("store to load", &[part(&["store_forwarding.8_bytes"], "cycles")]),
+            CoreFigure::new(
+                "stores a cycle",
+                &[
+                    FigurePart::in_unit(&["store_rate.8_bytes"], ""),
+                    FigurePart::in_unit(&["store_rate.64_bytes"], "of 64 bytes"),
+                ],
+            ),
+            CoreFigure::new("store to load", &[FigurePart::in_unit(&["store_forwarding.8_bytes"], "cycles")]),
         ],
     },
     CoreBox {
         name: "Vector units",
         frame: frame(810, 574, 370, 96),
         figures: &[
-            figure("additions a cycle", &[part(&["mixed_throughput.vector_add"], "")]),
-            figure("integer to float", &[part(&["bypass_delay.integer_add_and_float_add"], "cycles more")]),
+            CoreFigure::new("additions a cycle", &[FigurePart::in_unit(&["mixed_throughput.vector_add"], "")]),
+            CoreFigure::new(
+                "integer to float",
+                &[FigurePart::in_unit(&["bypass_delay.integer_add_and_float_add"], "cycles more")],
+            ),
         ],
     },
     CoreBox {
         name: "First data cache",
         frame: frame(420, 698, 360, 96),
         figures: &[
-            figure("size", &[part(&["data_caches.1.size"], ""), part(&["l1d_ways"], "ways")]),
-            figure("latency", &[part(&["data_caches.1.cost"], "cycles")]),
-            figure("read", &[part(&["read_bandwidth.16_KiB"], "bytes a cycle")]),
+            CoreFigure::new(
+                "size",
+                &[FigurePart::new(&["data_caches.1.size"]), FigurePart::in_unit(&["l1d_ways"], "ways")],
+            ),
+            CoreFigure::new("latency", &[FigurePart::in_unit(&["data_caches.1.cost"], "cycles")]),
+            CoreFigure::new("read", &[FigurePart::in_unit(&["read_bandwidth.16_KiB"], "bytes a cycle")]),
         ],
     },
     CoreBox {
         name: "Translations of data",
         frame: frame(810, 698, 370, 96),
         figures: &[
-            figure("first", &[part(&["data_tlb.1.size"], "")]),
-            figure("second", &[part(&["data_tlb.2.size"], ""), part(&["data_tlb.2.cost"], "cycles")]),
+            CoreFigure::new("first", &[FigurePart::new(&["data_tlb.1.size"])]),
+            CoreFigure::new(
+                "second",
+                &[FigurePart::new(&["data_tlb.2.size"]), FigurePart::in_unit(&["data_tlb.2.cost"], "cycles")],
+            ),
         ],
     },
     CoreBox {
         name: "Second cache",
         frame: frame(20, 698, 370, 96),
         figures: &[
-            figure("size", &[part(&["data_caches.2.size"], ""), part(&["l2_ways"], "ways")]),
-            figure("latency", &[part(&["data_caches.2.cost"], "cycles")]),
-            figure("read", &[part(&["read_bandwidth.128_KiB"], "bytes a cycle")]),
+            CoreFigure::new(
+                "size",
+                &[FigurePart::new(&["data_caches.2.size"]), FigurePart::in_unit(&["l2_ways"], "ways")],
+            ),
+            CoreFigure::new("latency", &[FigurePart::in_unit(&["data_caches.2.cost"], "cycles")]),
+            CoreFigure::new("read", &[FigurePart::in_unit(&["read_bandwidth.128_KiB"], "bytes a cycle")]),
         ],
     },
     CoreBox {
         name: "Third cache",
         frame: frame(20, 818, 370, 72),
         figures: &[
-            figure("size", &[part(&["data_caches.3.size"], "")]),
-            figure("latency", &[part(&["data_caches.3.cost"], "cycles")]),
+            CoreFigure::new("size", &[FigurePart::new(&["data_caches.3.size"])]),
+            CoreFigure::new("latency", &[FigurePart::in_unit(&["data_caches.3.cost"], "cycles")]),
         ],
     },
     CoreBox {
         name: "Memory",
         frame: frame(420, 818, 360, 72),
         figures: &[
-            figure("latency", &[part(&["data_caches.beyond.cost"], "cycles")]),
-            figure("read", &[part(&["read_bandwidth.64_MiB"], "bytes a cycle")]),
+            CoreFigure::new("latency", &[FigurePart::in_unit(&["data_caches.beyond.cost"], "cycles")]),
+            CoreFigure::new("read", &[FigurePart::in_unit(&["read_bandwidth.64_MiB"], "bytes a cycle")]),
         ],
     },
 ];
