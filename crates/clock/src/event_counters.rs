@@ -304,7 +304,7 @@ impl<const EVENTS: usize> EventCounters<EVENTS> {
     ///
     /// # Errors
     ///
-    /// If they do not count. `cyclescope counters list --all` tells what helps.
+    /// If they do not count. `cyclescope counters list --all` shows reasons and remedies.
     pub fn open(events: [CountedEvent; EVENTS]) -> Result<EventCounters<EVENTS>, CounterError> {
         const { assert!(EVENTS > 0 && EVENTS <= MOST_EVENTS) };
         let mut counters = EventCounters { files: Vec::new(), pages: [core::ptr::null(); EVENTS] };

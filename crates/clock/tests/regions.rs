@@ -195,7 +195,7 @@ fn the_total_around_short_regions_has_none_of_their_overhead() {
     assert_eq!((around.count, within.count, around.within), (number, NESTED * number, NESTED as f64));
     let [alone, total] = [&alone, &around].map(|row| row.cycles.value.0);
     assert!((total / alone - 1.0).abs() < 0.03, "{all}");
-    // What is outside the executions within is uncertain by what a fence adds to each of them.
+    // A fence adds an unknown time to each inner execution, and the interval of `own` covers it.
     let outside = total - NESTED as f64 * within.cycles.value.0;
     let [low, high] = around.own.interval.map(|end| end.0);
     assert!(low <= outside && outside <= high, "{outside}: {all}");

@@ -216,8 +216,8 @@ mod tests {
         use crate::spec::Experiment;
         use cyclescope_core::error::Unavailable;
         /// An executor without a library.
-        struct Lacking;
-        impl MeasureCosts for Lacking {
+        struct LackingExecutor;
+        impl MeasureCosts for LackingExecutor {
             fn measure_cost(&mut self, _: &ProgramFamily, _: usize) -> Result<Option<CostPoint>, RunError> {
                 let text = |text: &str| text.to_string();
                 let (what, why, remedy) = (text("the library"), text("it is not there"), text("go elsewhere"));
@@ -226,7 +226,7 @@ mod tests {
         }
         let test = crate::test_list::find_test("library_copy_offsets");
         let Experiment::CostMap(asked) = &test.experiment else { panic!("it is a map") };
-        let records = super::run_cost_map(&mut Lacking, test, asked, &|_| true).expect("the study goes on");
+        let records = super::run_cost_map(&mut LackingExecutor, test, asked, &|_| true).expect("the study goes on");
         assert_eq!(records.len(), asked.rows.len());
         for record in records {
             assert_eq!((record.verdict, record.value.value), (VerdictKind::Unclear, None));

@@ -14,11 +14,11 @@ use core::arch::x86_64::_rdtsc;
 
 /// Only calls of more ticks are checked: 0.2 to 1 ms. The kernel's clocks take some 300 ns.
 const LONG_TICKS: u64 = 1 << 20;
-/// A call is interrupted if other threads ran for more than this time, about that of a context
-/// switch with the caches that it empties,
+/// Least time of other threads in an interrupted call: about a context switch and the caches that it
+/// empties.
 const LEAST_GAP_NS: u64 = 20_000;
-/// and for more than one part of so many of the call. What a filter of outliers calls the same
-/// duration differs by 0.3 %.
+/// They also take at least one part of this many of the call. Filters of outliers keep durations that
+/// differ by up to 0.3 %.
 const LEAST_GAP_PARTS: u64 = 256;
 
 /// Whether a call of these ticks was interrupted: its elapsed time and the thread's processor time

@@ -2,7 +2,7 @@
 //!
 //! Linux keeps a segment of 32-bit code in every CPU's table (`__USER32_CS`, Linux,
 //! `arch/x86/include/asm/segment.h`), also where 32-bit programs are disabled. Code that enters it by
-//! a far call needs no help of the kernel. The LAR instruction tells what the segment is.
+//! a far call needs no help of the kernel. The LAR instruction reads the kind of the segment.
 
 use super::regions::{MemoryMapping, WorkerRegions, call_error, reserve_addresses};
 use crate::draw_secret;

@@ -8,7 +8,7 @@ use cyclescope_exec::{Executor, Sample};
 use std::time::Duration;
 
 /// The expected result of a snippet.
-pub enum Expected {
+pub enum ExpectedOutcome {
     /// It ends, and the changes it leaves behind are undone.
     Ends,
     /// A signal, in an instruction whose text starts with this.
@@ -25,18 +25,18 @@ pub enum Expected {
     Any,
 }
 
-use Expected::*;
+use ExpectedOutcome::*;
 
-pub struct Case {
+pub struct HostileCase {
     pub name: &'static str,
     pub bytes: &'static [u8],
-    expected: Expected,
+    expected: ExpectedOutcome,
     /// The CPU feature that it needs, or a bit of AT_HWCAP2.
-    needs: Needs,
+    needs: CaseNeeds,
 }
 
 #[derive(PartialEq)]
-pub enum Needs {
+pub enum CaseNeeds {
     Nothing,
     Fsgsbase,
     Avx,
@@ -44,16 +44,16 @@ pub enum Needs {
     Pku,
 }
 
-pub const fn case(name: &'static str, bytes: &'static [u8], expected: Expected) -> Case {
-    Case { name, bytes, expected, needs: Needs::Nothing }
+pub const fn case(name: &'static str, bytes: &'static [u8], expected: ExpectedOutcome) -> HostileCase {
+    HostileCase { name, bytes, expected, needs: CaseNeeds::Nothing }
 }
 
-const fn with(needs: Needs, name: &'static str, bytes: &'static [u8], expected: Expected) -> Case {
-    Case { name, bytes, expected, needs }
+const fn with(needs: CaseNeeds, name: &'static str, bytes: &'static [u8], expected: ExpectedOutcome) -> HostileCase {
+    HostileCase { name, bytes, expected, needs }
 }
 
 #[rustfmt::skip]
-const CASES: &[Case] = &[
+const CASES: &[HostileCase] = &[
     case("ud2", &[0x0f, 0x0b], Fault("SIGILL", "ud2 at +0x0 in the snippet")),
     // nop; mov rax, [0]
     case("null pointer", &[0x90, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0],
@@ -157,37 +157,39 @@ const CASES: &[Case] = &[
     case("far return to 32 bit", &[0x48, 0x8d, 0x0d, 5, 0, 0, 0, 0x6a, 0x23, 0x51, 0x48, 0xcb, 0x0f, 0x0b],
         Any),
     // mov eax, 0x12345678; wrfsbase rax
-    with(Needs::Fsgsbase, "FS base", &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, 0xd0], Ends),
-    with(Needs::Fsgsbase, "GS base", &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, 0xd8], Ends),
+    with(CaseNeeds::Fsgsbase, "FS base", &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, 0xd0], Ends),
+    with(CaseNeeds::Fsgsbase, "GS base", &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, 0xd8], Ends),
     // mov eax, 0x12345678; wrfsbase rax; ud2
-    with(Needs::Fsgsbase, "FS base and a fault",
+    with(CaseNeeds::Fsgsbase, "FS base and a fault",
         &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, 0xd0, 0x0f, 0x0b], Fault("SIGILL", "ud2")),
     // vpcmpeqd ymm0, ymm0, ymm0
-    with(Needs::Avx, "dirty upper halves", &[0xc5, 0xfd, 0x76, 0xc0], Ends),
+    with(CaseNeeds::Avx, "dirty upper halves", &[0xc5, 0xfd, 0x76, 0xc0], Ends),
     // vpternlogd zmm0, zmm0, zmm0, 0xff
-    with(Needs::Avx512, "dirty upper three quarters", &[0x62, 0xf3, 0x7d, 0x48, 0x25, 0xc0, 0xff], Ends),
+    with(CaseNeeds::Avx512, "dirty upper three quarters", &[0x62, 0xf3, 0x7d, 0x48, 0x25, 0xc0, 0xff], Ends),
     // xor ecx, ecx; xor edx, edx; mov eax, -1; wrpkru
-    with(Needs::Pku, "protection keys", &[0x31, 0xc9, 0x31, 0xd2, 0xb8, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x01,
+    with(CaseNeeds::Pku, "protection keys", &[0x31, 0xc9, 0x31, 0xd2, 0xb8, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x01,
         0xef], Any),
 ];
 
-fn present(needs: &Needs) -> bool {
+fn present(needs: &CaseNeeds) -> bool {
     match needs {
-        Needs::Nothing => true,
-        Needs::Fsgsbase => allows_fsgsbase(),
-        Needs::Avx => std::is_x86_feature_detected!("avx2"),
-        Needs::Avx512 => std::is_x86_feature_detected!("avx512f"),
-        Needs::Pku => raw_cpuid::CpuId::new().get_extended_feature_info().is_some_and(|features| features.has_ospke()),
+        CaseNeeds::Nothing => true,
+        CaseNeeds::Fsgsbase => allows_fsgsbase(),
+        CaseNeeds::Avx => std::is_x86_feature_detected!("avx2"),
+        CaseNeeds::Avx512 => std::is_x86_feature_detected!("avx512f"),
+        CaseNeeds::Pku => {
+            raw_cpuid::CpuId::new().get_extended_feature_info().is_some_and(|features| features.has_ospke())
+        }
     }
 }
 
-fn check(user: &mut UserExecutor, case: &Case) {
+fn check(user: &mut UserExecutor, case: &HostileCase) {
     let result = run_once(user, case.bytes, Duration::from_secs(5));
     check_result(&result, case);
 }
 
 /// Checks what a snippet did.
-pub fn check_result(result: &Result<Vec<Sample>, RunError>, case: &Case) {
+pub fn check_result(result: &Result<Vec<Sample>, RunError>, case: &HostileCase) {
     let name = case.name;
     let fault = |expected: &[&str]| match result {
         Err(RunError::Fault { signal, address, instruction, .. }) => {

@@ -1,7 +1,7 @@
 //! 32-bit code: what it costs, and hostile snippets of it.
 
-use crate::faults::Expected::*;
-use crate::faults::{Case, case, check_result};
+use crate::faults::ExpectedOutcome::*;
+use crate::faults::{HostileCase, case, check_result};
 use crate::support::*;
 use cyclescope_code::asm::{CodeMode, parse_for_mode};
 use cyclescope_code::snippet::Snippet;
@@ -10,7 +10,7 @@ use cyclescope_exec::Executor;
 use std::time::Duration;
 
 #[rustfmt::skip]
-const CASES: &[Case] = &[
+const CASES: &[HostileCase] = &[
     case("ud2", &[0x0f, 0x0b], Fault("SIGILL", "ud2 at +0x0 in the snippet")),
     // nop; mov eax, [0]
     case("null pointer", &[0x90, 0xa1, 0, 0, 0, 0], FaultAt("SIGSEGV", 0, "mov eax, [0] at +0x1 in the snippet")),

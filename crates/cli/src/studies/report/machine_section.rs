@@ -29,7 +29,7 @@ pub struct TrustFinding {
 
 /// A finding that matters, with the section that shows it.
 #[derive(Serialize)]
-pub struct Highlight {
+pub struct ReportHighlight {
     machine: usize,
     text: String,
     link: &'static str,
@@ -136,11 +136,11 @@ fn fact_why(fact: &Value) -> String {
 const HIGHLIGHTED_FIGURES: [&str; 4] = ["dispatch", "reorder buffer", "misprediction", "first data cache"];
 
 /// The findings that matter, at most a handful a machine.
-pub fn collect_highlights(files: &[ReportFile], places: &[Option<usize>]) -> Vec<Highlight> {
+pub fn collect_highlights(files: &[ReportFile], places: &[Option<usize>]) -> Vec<ReportHighlight> {
     let mut all = Vec::new();
     for (file, place) in files.iter().zip(places) {
         let Some(machine) = *place else { continue };
-        let mut add = |text: String, link: &'static str| all.push(Highlight { machine, text, link });
+        let mut add = |text: String, link: &'static str| all.push(ReportHighlight { machine, text, link });
         if !file.core.is_empty() {
             let sheet = describe_datasheet(&file.core);
             let of = |name: &&str| sheet.iter().find(|line| line.name == *name && line.words.is_found);

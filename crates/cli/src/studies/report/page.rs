@@ -2,7 +2,7 @@
 
 use super::core_section::{CoreSection, describe_core};
 use super::instruction_section::{InstructionSection, PageBlob, ROWS_PER_CHUNK, describe_instructions};
-use super::machine_section::{Highlight, MachineSummary, collect_highlights, collect_machines};
+use super::machine_section::{MachineSummary, ReportHighlight, collect_highlights, collect_machines};
 use super::marker_section::{MarkerSection, describe_markers};
 use super::program_section::{ProgramSection, describe_programs};
 use super::report_file::ReportFile;
@@ -49,7 +49,7 @@ pub struct ReportPage {
 struct PageData {
     machines: Vec<MachineSummary>,
     files: Vec<FileSummary>,
-    highlights: Vec<Highlight>,
+    highlights: Vec<ReportHighlight>,
     cores: Vec<CoreSection>,
     timing: Vec<TimingSection>,
     markers: Vec<MarkerSection>,
