@@ -131,14 +131,22 @@ fn load_takes_what_a_run_takes_and_reports_its_own_time() {
     }
     loads.extend(has_for_part("nasm").then(|| "run --assembler nasm 'times 3 nop'".to_string()));
     for load in &loads {
-        let lines = lines_with(&["nop", "--beside", load]);
-        let beside = lines.last().expect("a line");
+        let Some(beside) = undisturbed_load(load) else {
+            cyclescope_skipped::report_left_out(format_args!("other programs stopped the load `{load}`"));
+            continue;
+        };
         assert_eq!(beside["kind"], "beside", "{load}");
         assert!(beside["ticks"].as_f64().is_some_and(|ticks| ticks > 0.0), "{load}: {beside}");
         let cost = ["low", "value", "high"].map(|part| beside["cost"][part].as_f64().unwrap_or(f64::NAN));
         assert!(cost.is_sorted() && cost[0] > 0.0, "{load}: {beside}");
         assert_eq!(beside["cost"]["unit"], "core_cycles", "{load}");
     }
+}
+
+/// A result of a load that other programs stopped too rarely to hide its cost, or none after five without one.
+fn undisturbed_load(load: &str) -> Option<Value> {
+    let mut loads = (0..5).map(|_| lines_with(&["nop", "--beside", load]).pop().expect("a line"));
+    loads.find(|beside| beside["cost"].is_object() || beside["share"].as_f64().is_some_and(|share| share > 0.9))
 }
 
 #[test]
