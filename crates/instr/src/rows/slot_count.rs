@@ -35,7 +35,8 @@ impl RowAnalysis<'_> {
         let burdened = is_burdened(self.plan, &readings);
         let verdict = match verdict {
             SlotVerdict::Exact if burdened => SlotVerdict::Upper,
-            SlotVerdict::Microcoded if serialises => SlotVerdict::Serialising,
+            // What others wait for says nothing of slots.
+            SlotVerdict::Microcoded | SlotVerdict::Upper if serialises => SlotVerdict::Serialising,
             verdict => verdict,
         };
         let why = match verdict {
@@ -140,6 +141,7 @@ mod tests {
         let waiting = estimate("Xchg_rm64_r64 m64, r64", 5.0, &both(30.0));
         assert_eq!(waiting.verdict, SlotVerdict::Serialising);
         assert_eq!(estimate("Xchg_rm64_r64 m64, r64", 1.0, &both(2.0)).exact_number(), Some(2));
+        assert_eq!(estimate("Lfence", 5.0, &both(9.0)[..1]).verdict, SlotVerdict::Serialising);
         let alone = estimate_with(imul, 1.0, &[], &curves_with_rates(&[(SlotFiller::Move, WIDTH)]));
         assert!(alone.why.unwrap().contains("fewer than two kinds"));
     }
