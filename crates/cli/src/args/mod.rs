@@ -18,6 +18,7 @@ pub mod grammar;
 mod instr;
 mod invocation;
 mod marker;
+mod mode;
 mod number;
 mod points;
 mod refusal;

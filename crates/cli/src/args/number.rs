@@ -1,16 +1,9 @@
 //! Parsers of numbers on the command line.
 
-use cyclescope::asm::CodeMode;
 use cyclescope::measure::Precision;
 
 /// Help heading of options that change how a snippet is measured.
 pub(super) const MEASURING_HEADING: &str = "How to measure";
-
-/// Parses the bits of code.
-pub(super) fn parse_bits(text: &str) -> Result<CodeMode, String> {
-    let bits = text.trim().parse::<u32>().map_err(|_| "expected 64 or 32".to_string())?;
-    CodeMode::try_from(bits)
-}
 
 /// Parses a number above 0.
 pub(super) fn parse_positive(text: &str) -> Result<f64, String> {

@@ -4,13 +4,13 @@ use super::call::CallArgs;
 use super::call_target::{CallTarget, parse_call_target};
 use super::common::parse_snippet;
 use super::counters::EventArgs;
-use super::number::{MEASURING_HEADING, parse_bits, parse_confidence, parse_precision, parse_seconds};
+use super::mode::ModeArgs;
+use super::number::{MEASURING_HEADING, parse_confidence, parse_precision, parse_seconds};
 use super::points::{POINTS_HEADING, PointsArgs};
 use super::region::RegionArgs;
 use super::serialized;
 use super::sweep::is_variable_name;
 use clap::{Args, ValueEnum};
-use cyclescope::asm::CodeMode;
 use cyclescope::measure::Precision;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,7 @@ pub struct SnippetSource {
 
 /// Options of `run`.
 #[derive(Debug, Clone, Args, serde::Serialize)]
+#[command(mut_arg("bits", |bits| bits.conflicts_with_all(["c", "lib", "elf", "assembler", "write_elf"])))]
 pub struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
@@ -56,12 +57,9 @@ pub struct RunArgs {
     /// Assembly that runs once, before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
     pub init: Option<String>,
-    /// Mode that the snippet runs in: 64, or 32 for 32-bit code, in which EBX points to the memory of
-    /// R14 [default: 64]
-    #[arg(long, value_name = "BITS", value_parser = parse_bits,
-        conflicts_with_all = ["c", "lib", "elf", "assembler", "write_elf"])]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bits: Option<CodeMode>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub code_mode: ModeArgs,
     /// Syntax of the snippet, --init and --setup [default: AT&T if `%` precedes a register or `$` a number,
     /// else Intel]
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "elf", "assembler"])]
@@ -168,11 +166,6 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The mode of the code.
-    pub fn mode(&self) -> CodeMode {
-        self.bits.unwrap_or_default()
-    }
-
     /// The list of snippets to measure. With --elf, `from` is an address.
     pub fn list(&self) -> Option<&Path> {
         self.from.as_deref().filter(|_| self.source.elf.is_none())

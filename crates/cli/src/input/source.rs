@@ -54,7 +54,7 @@ pub fn build_snippet(
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
     let code = match (&args.source.hex, read_snippet_text(args)?) {
-        (Some(hex), _) => parse_machine_code(hex, args.mode())?,
+        (Some(hex), _) => parse_machine_code(hex, args.code_mode.mode())?,
         (None, Some(text)) => read_code(args, text)?,
         (None, None) => {
             let remedy = "name one, as in cyclescope run 'mulsd xmm0, xmm1', or use --file, --hex, --c, --lib or --elf";
@@ -168,7 +168,7 @@ pub fn read_shown(args: &RunArgs) -> Result<PastedText, Failure> {
         return Ok(found);
     }
     let SourceCode { parsed, shown, data, .. } = match &args.source.hex {
-        Some(hex) => parse_machine_code(hex, args.mode())?,
+        Some(hex) => parse_machine_code(hex, args.code_mode.mode())?,
         None => read_code(args, read_snippet_text(args)?.unwrap_or_default())?,
     };
     let code = RegionCode { listing: parsed.listing, text: shown, data, ..RegionCode::default() };
@@ -190,7 +190,7 @@ fn read_text_with_data(args: &RunArgs, text: &str, data: Option<&SnippetData>) -
         AssemblySyntax::Intel => asm::InstructionSyntax::Intel,
         AssemblySyntax::Att => asm::InstructionSyntax::Att,
     });
-    let mut found = pasted::read_for_mode(text, args.mode(), syntax, data).map_err(|error| {
+    let mut found = pasted::read_for_mode(text, args.code_mode.mode(), syntax, data).map_err(|error| {
         explain_file(&error, text).unwrap_or_else(|| explain_unswept(Failure::from_snippet(&error, text), text))
     })?;
     distinguish_regions(&mut found.regions);
@@ -309,7 +309,7 @@ fn finish_snippet(
     }
     let before_copies = SnippetSetup { code: setup_bytes.to_vec(), text: join_statements(setup_text) };
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.clone(), join_statements(&shown));
-    let snippet = snippet.with_mode(args.mode()).with_setup(Some(before_copies));
+    let snippet = snippet.with_mode(args.code_mode.mode()).with_setup(Some(before_copies));
     require_loop(args, &snippet.join_setup())?;
     let machine = machine()?;
     code.check_features(&source, &machine)?;

@@ -248,7 +248,7 @@ pub fn build_study(
 pub fn build_request(common: &CommonArgs, args: &RunArgs) -> Result<RunRequest, Failure> {
     Ok(RunRequest {
         clock: common.one_clock()?,
-        mode: args.mode(),
+        mode: args.code_mode.mode(),
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
         lengthen: None,
