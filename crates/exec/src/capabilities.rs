@@ -5,6 +5,7 @@
 //! ([`Clock`]), the machine's features and the executor's capabilities. Studies use these facts and
 //! never name an executor, except those that `tests/structure` lists.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
@@ -45,7 +46,7 @@ impl TimingOrigin {
 /// Why an executor can't do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingCapability {
-    /// Reason, as a clause about the timing method that needs the capability.
+    /// Reason, as a clause, such as one about the timing method that needs the capability.
     pub why: &'static str,
     /// What the user can do about it.
     pub remedy: &'static str,
@@ -84,6 +85,8 @@ pub struct Capabilities {
     pub timing: TimingOrigin,
     /// Whether programs can call functions of the system's library.
     pub library: Result<(), MissingCapability>,
+    /// Whether 32-bit programs run.
+    pub narrow_code: Result<(), MissingCapability>,
     /// Whether programs can write control registers.
     pub control_registers: Result<(), MissingCapability>,
     /// The core-cycles counter, as RDPMC reads it.
@@ -105,6 +108,23 @@ impl Capabilities {
     /// Whether the processor is emulated, so that no figures in core cycles exist.
     pub fn is_emulated(&self) -> bool {
         self.timing == TimingOrigin::Emulated
+    }
+
+    /// Fails if programs of a mode do not run.
+    pub fn require_mode(&self, mode: CodeMode) -> Result<(), Unavailable> {
+        let narrow = self.narrow_code.map_err(|lack| Unavailable {
+            what: "32-bit code".to_string(),
+            why: lack.why.to_string(),
+            remedy: lack.remedy.to_string(),
+        });
+        mode.choose([&Ok(()), &narrow]).clone()
+    }
+
+    /// Whether a timing method works for programs of a mode.
+    pub fn require_clock_for(&self, clock: &Clock, mode: CodeMode, machine: &Machine) -> Result<(), Unavailable> {
+        self.require_mode(mode)?;
+        clock.check_mode(mode)?;
+        self.require_clock(clock, machine)
     }
 
     /// Whether a timing method works for programs of this executor on its machine. If not, the
@@ -137,9 +157,9 @@ impl Capabilities {
             .map_err(|error| unavailable(&error.why, "choose another clock (--clock list)"))
     }
 
-    /// Each timing method; an error gives the reason why it does not work.
-    pub fn check_clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
-        clock::ALL_CLOCKS.iter().map(|clock| (clock, self.require_clock(clock, machine))).collect()
+    /// Each timing method in programs of a mode; an error gives the reason why it does not work.
+    pub fn check_clocks(&self, mode: CodeMode, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
+        clock::ALL_CLOCKS.iter().map(|clock| (clock, self.require_clock_for(clock, mode, machine))).collect()
     }
 
     /// The default timing method.

@@ -3,6 +3,7 @@
 
 use crate::command_result::CommandResult;
 use crate::ring0::{build_program, open_kernel, run_program};
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::Clock;
 use cyclescope::executor::Executor;
 use cyclescope::executor::kernel::{KernelExecutor, KernelOptions};
@@ -24,7 +25,7 @@ pub fn check_exact_ticks() -> CommandResult {
     let mut kernel = open_kernel(KernelOptions::default().deadline)?;
     let mut clocks = 0;
     let runs = |(clock, works): &(&Clock, Result<_, _>)| clock.counts == Unit::TscTicks && works.is_ok();
-    let known = kernel.capabilities().check_clocks(kernel.machine());
+    let known = kernel.capabilities().check_clocks(CodeMode::default(), kernel.machine());
     for (clock, _) in known.into_iter().filter(runs) {
         clocks += 1;
         let empty = measure_ticks(&mut kernel, clock, &[], 0)?;

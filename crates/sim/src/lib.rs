@@ -71,6 +71,7 @@ fn simulated_capabilities() -> Capabilities {
         ring: PrivilegeRing::Three,
         timing: TimingOrigin::Simulated,
         library: Ok(()),
+        narrow_code: Ok(()),
         control_registers: Ok(()),
         cycle_counter: CounterAvailability::Offered,
         aperf: Fact::Known(false),

@@ -1,6 +1,7 @@
 //! Each feature of the simulated machine shows its effect, and the clean machine shows none.
 
 use super::*;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::chains;
@@ -437,7 +438,7 @@ fn overlapping_programs_are_refused() {
 fn a_simulated_machine_runs_every_method() {
     let simulated = SimulatedExecutor::new(Scenario::default(), 1);
     let (capabilities, machine) = (simulated.capabilities().clone(), simulated.machine().clone());
-    for (clock, works) in capabilities.check_clocks(&machine) {
+    for (clock, works) in capabilities.check_clocks(CodeMode::default(), &machine) {
         assert_eq!(works, Ok(()), "{}", clock.name);
     }
     assert_eq!(capabilities.default_clock(&machine).unwrap().name, "lfence-rdtsc-lfence");

@@ -1,5 +1,6 @@
 //! Options of `clock`.
 
+use super::mode::ModeArgs;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cyclescope::clock::source::{LANGUAGES, SourceLanguage, find_language};
@@ -11,6 +12,7 @@ use cyclescope::clock::source::{LANGUAGES, SourceLanguage, find_language};
     change, and an example that subtracts the cost of an empty pair: cyclescope clock lfence-rdtsc-lfence --emit c > \
     timer.h"
 )]
+#[command(mut_arg("bits", |bits| bits.help("Mode of the programs that use the method: 64, or 32 [default: 64]")))]
 pub struct ClockArgs {
     /// Timing method to print [default: list all]
     #[arg(value_name = "NAME")]
@@ -18,6 +20,8 @@ pub struct ClockArgs {
     /// Print the method as source code in this language
     #[arg(long, value_parser = language_parser(), value_name = "LANGUAGE", requires = "name")]
     pub emit: Option<&'static SourceLanguage>,
+    #[command(flatten)]
+    pub code_mode: ModeArgs,
     /// List the methods, what they order, and whether they work on this machine
     #[arg(long, conflicts_with_all = ["name", "emit"])]
     pub list: bool,

@@ -3,6 +3,7 @@
 
 use crate::args::{ClockArgs, CommonArgs, find_clock};
 use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::source::{SourceLanguage, render_source};
 use cyclescope::clock::{self, Clock, ClockSide};
 use cyclescope::error::Unavailable;
@@ -14,6 +15,9 @@ use serde::Serialize;
 struct ClockRecord {
     clock: &'static str,
     also: &'static [&'static str],
+    /// The mode of programs that use it; absent for 64-bit mode.
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    bits: CodeMode,
     about: &'static str,
     source: &'static str,
     counts: cyclescope::unit::Unit,
@@ -32,10 +36,17 @@ struct ClockRecord {
 }
 
 impl ClockRecord {
-    fn new(clock: &'static Clock, works: Result<(), Unavailable>, default: Option<&Clock>) -> ClockRecord {
+    fn new(
+        clock: &'static Clock,
+        bits: CodeMode,
+        works: Result<(), Unavailable>,
+        default: Option<&Clock>,
+    ) -> ClockRecord {
         let refusal = works.err();
         let names = |side, of: fn(Register) -> Register| -> Vec<String> {
             let registers = clock.side_clobbers(side).into_iter();
+            // 32-bit code has the first eight.
+            let registers = registers.filter(|register| bits.is_default() || register.number() < 8);
             registers.map(|register| format!("{:?}", of(register)).to_lowercase()).collect()
         };
         let [(clobbers, clobbers_32), (end_clobbers, end_clobbers_32)] =
@@ -43,6 +54,7 @@ impl ClockRecord {
         ClockRecord {
             clock: clock.name,
             also: clock.also,
+            bits,
             about: clock.about,
             source: clock.source,
             counts: clock.counts,
@@ -59,9 +71,12 @@ impl ClockRecord {
         }
     }
 
-    /// Describes the registers that each side changes, by their 64-bit and 32-bit names.
+    /// Describes the registers that each side changes, by the names that the mode has.
     fn describe_clobbers(&self) -> String {
-        let both = |full: &[String], half: &[String]| format!("{} ({})", full.join(" "), half.join(" "));
+        let both = |full: &[String], half: &[String]| match self.bits {
+            CodeMode::Bits64 => format!("{} ({})", full.join(" "), half.join(" ")),
+            CodeMode::Bits32 => half.join(" "),
+        };
         let start = both(&self.clobbers, &self.clobbers_32);
         match self.clobbers == self.end_clobbers {
             true => format!("changes {start}"),
@@ -82,6 +97,8 @@ impl ClockRecord {
 struct SourceRecord {
     clock: &'static str,
     language: &'static str,
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    bits: CodeMode,
     text: String,
 }
 
@@ -93,16 +110,21 @@ pub fn run_clock(common: &CommonArgs, args: &ClockArgs, output: &mut Output) -> 
     }
     let named = args.name.as_deref().map(find_clock).transpose()?;
     match (named, args.emit) {
-        (Some(clock), Some(language)) => print_source(clock, language, output),
-        (named, _) => print_clock_list(common, named, output),
+        (Some(clock), Some(language)) => print_source(clock, language, args.code_mode.mode(), output),
+        (named, _) => print_clock_list(common, named, args.code_mode.mode(), output),
     }
 }
 
 /// Prints a method's source code and nothing else.
-fn print_source(clock: &'static Clock, language: &'static SourceLanguage, output: &mut Output) -> Result<u8, Failure> {
-    let text = render_source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
+fn print_source(
+    clock: &'static Clock,
+    language: &'static SourceLanguage,
+    bits: CodeMode,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let text = render_source(clock, language, bits).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
     if output.is_json() {
-        let record = SourceRecord { clock: clock.name, language: language.name, text };
+        let record = SourceRecord { clock: clock.name, language: language.name, bits, text };
         output.write_record("clock.source", &record)?;
     } else {
         output.write_line(text.trim_end())?;
@@ -112,17 +134,22 @@ fn print_source(clock: &'static Clock, language: &'static SourceLanguage, output
 
 /// Lists the timing methods.
 pub fn list_clocks(common: &CommonArgs, output: &mut Output) -> Result<u8, Failure> {
-    print_clock_list(common, None, output)
+    print_clock_list(common, None, CodeMode::default(), output)
 }
 
 /// Lists one timing method, or all.
-fn print_clock_list(common: &CommonArgs, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
+fn print_clock_list(
+    common: &CommonArgs,
+    only: Option<&Clock>,
+    mode: CodeMode,
+    output: &mut Output,
+) -> Result<u8, Failure> {
     let machine = common.detect_machine()?;
     let capabilities = common.capabilities(&machine);
     let default = capabilities.default_clock(&machine).ok();
-    let clocks = capabilities.check_clocks(&machine).into_iter();
+    let clocks = capabilities.check_clocks(mode, &machine).into_iter();
     let clocks = clocks.filter(|(clock, _)| only.is_none_or(|only| only.name == clock.name));
-    let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, works, default)).collect();
+    let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, mode, works, default)).collect();
     if output.is_json() {
         for record in &records {
             output.write_record("clock", record)?;

@@ -1,7 +1,7 @@
 //! `clock`: lists timing methods and prints their source code. The tests build the examples as the
 //! source code says, and run them.
 
-use crate::support::{answer, cyclescope, folder, has, json, number, parse_lines, value};
+use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number, parse_lines, value};
 use cyclescope::clock::ALL_CLOCKS;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -55,18 +55,35 @@ fn only_the_source_code_is_printed() {
     assert_eq!(line["text"].as_str().map(str::trim_end), Some(text.trim_end()));
 }
 
-/// The methods that a program can use here without preparation, with their listed facts.
-fn usable() -> Vec<Value> {
-    let lines = run_clock(&["--json"]);
+#[test]
+fn code_of_32_bits_has_its_own_registers_and_text() {
+    let line = json(&["clock", "paper-improved", "--bits", "32"], &[0]);
+    assert_eq!((&line["bits"], &line["clobbers_32"]), (&32.into(), &serde_json::json!(["eax", "ecx", "edx", "ebx"])));
+    assert!(run_clock(&["paper-improved", "--bits", "32"]).contains("changes eax ecx edx ebx\n"));
+    assert!(json(&["clock", "paper-improved"], &[0]).get("bits").is_none());
+    let listed = json(&["clock", "clock-gettime", "--bits", "32"], &[0]);
+    assert_eq!(listed["available"], false, "{listed}");
+    let text = run_clock(&["rdtscp", "--bits", "32", "--emit", "nasm"]);
+    assert!(text.contains("Written by: cyclescope clock rdtscp --emit nasm --bits 32"), "{text}");
+    assert_eq!(json(&["clock", "rdtscp", "--bits", "32", "--emit", "nasm"], &[0])["bits"], 32);
+    assert_rejected(&["rdtscp", "--bits", "31"], &["64 or 32"]);
+}
+
+/// The methods that a program of a mode can use here without preparation, with their listed facts.
+fn usable(bits: &str) -> Vec<Value> {
+    let lines = run_clock(&["--json", "--bits", bits]);
     let all = parse_lines(&lines);
     let here = |one: &Value| one["available"] == true && one["clock"] != "rdpmc";
     all.into_iter().filter(here).collect()
 }
 
-/// Figures of the methods' empty pairs with intervals, from `evaluate`, measured once for all
-/// tests.
-static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
-    let clocks = usable();
+/// Figures of the methods' empty pairs with intervals, from `evaluate`, measured once for all tests
+/// of a mode.
+static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| evaluate_pairs("64"));
+static EVALUATED_32: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| evaluate_pairs("32"));
+
+fn evaluate_pairs(bits: &str) -> BTreeMap<String, Value> {
+    let clocks = usable(bits);
     let missing: Vec<&str> = ALL_CLOCKS
         .iter()
         .map(|clock| clock.name)
@@ -82,7 +99,7 @@ static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         if wanted.is_empty() {
             break;
         }
-        let shape = ["--quick", "--budget", budget];
+        let shape = ["--quick", "--bits", bits, "--budget", budget];
         let answer = answer(cyclescope(&["evaluate", "--json", "--clock", &wanted]).args(shape));
         assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
         let lines = answer.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -92,14 +109,14 @@ static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         figures.extend(lines.filter(whole).map(|line| (line["clock"].as_str().expect("a name").to_string(), line)));
     }
     figures
-});
+}
 
 /// Writes the output of `clock --emit` to one file per method. Methods that the language lacks are
 /// skipped.
-fn written(clocks: &[Value], language: &str, folder: &Path) -> Vec<(String, Value)> {
+fn written(clocks: &[Value], language: &str, bits: &str, folder: &Path) -> Vec<(String, Value)> {
     let write = |clock: &Value| {
         let name = clock["clock"].as_str().expect("a name");
-        let emitted = answer(&mut cyclescope(&["clock", name, "--emit", language]));
+        let emitted = answer(&mut cyclescope(&["clock", name, "--emit", language, "--bits", bits]));
         (emitted.code == Some(0)).then(|| {
             let name = name.replace('-', "_");
             std::fs::write(folder.join(format!("{name}.h")), emitted.stdout).expect("a file");
@@ -109,16 +126,40 @@ fn written(clocks: &[Value], language: &str, folder: &Path) -> Vec<(String, Valu
     clocks.iter().filter_map(write).collect()
 }
 
+/// Whether the C compilers build programs of 32-bit code.
+fn builds_narrow_programs() -> bool {
+    let folder = folder();
+    std::fs::write(folder.path().join("a.cpp"), "#include <cstdio>\nint main() { std::puts(\"\"); }\n").expect("a file");
+    let mut build = Command::new("g++");
+    let built = build.args(["-m32", "-o", "a", "a.cpp"]).current_dir(folder.path()).output();
+    let can = built.is_ok_and(|output| output.status.success());
+    if !can {
+        cyclescope_skipped::report_left_out("g++ -m32 builds no programs");
+    }
+    can
+}
+
 /// Readings of an ordered method increase, whichever file of the program takes them. A register
 /// that the program reserves keeps its value.
 #[test]
 fn two_files_of_a_program_share_the_headers() {
-    if !["gcc", "g++"].iter().all(|tool| has(tool)) {
-        return;
+    if ["gcc", "g++"].iter().all(|tool| has(tool)) {
+        share_headers("64", &["-m64"], "rbx");
     }
+}
+
+#[test]
+fn two_files_of_a_32_bit_program_share_the_headers() {
+    if ["gcc", "g++"].iter().all(|tool| has(tool)) && builds_narrow_programs() {
+        share_headers("32", &["-m32", "-fno-pic", "-no-pie"], "ebx");
+        share_headers("32", &["-m32", "-fPIC"], "ebp");
+    }
+}
+
+fn share_headers(bits: &str, flags: &[&str], register: &str) {
     for (language, compiler, reading) in [("c", "gcc", "cyclescope_@_"), ("c++", "g++", "cyclescope::@::")] {
         let folder = folder();
-        let methods = written(&usable(), language, folder.path());
+        let methods = written(&usable(bits), language, bits, folder.path());
         let includes: String = methods.iter().map(|(name, _)| format!("#include \"{name}.h\"\n")).collect();
         let one = format!("#define _GNU_SOURCE 1\n{includes}#include <sched.h>\n");
         let (mut main, mut other) = (String::new(), String::new());
@@ -132,30 +173,33 @@ fn two_files_of_a_program_share_the_headers() {
                 if orders { "if (end < start || next < end) return 1;" } else { "(void)start; (void)end; (void)next;" };
             main.push_str(&format!(
                 "for (int i = 0; i < 1000; i++) {{ uint64_t start = {reading}start(), end = read_{name}(); \
-                 uint64_t next = {reading}start(); if (!kept()) return 2; {back} }}\n"
+                 uint64_t next = {reading}start(); if (!kept()) return 2; {back} last = next; }}\n\
+                 if ({reading}end() == last - last) return 3;\n"
             ));
         }
         let declared: String = methods.iter().map(|(name, _)| format!("uint64_t read_{name}(void);\n")).collect();
         // Only GCC's C lets a program reserve a register.
         let kept = match language {
-            "c" => {
-                "register uint64_t own __asm__(\"rbx\");\nstatic int kept(void) { return own == 77; }\n#define TAKE own = 77;\n"
-            }
-            _ => "static int kept() { return 1; }\n#define TAKE\n",
+            "c" => format!(
+                "register unsigned long own __asm__(\"{register}\");\n\
+                 static int kept(void) {{ return own == 77; }}\n#define TAKE own = 77;\n"
+            ),
+            _ => "static int kept() { return 1; }\n#define TAKE\n".to_string(),
         };
         let pinned =
             "cpu_set_t set; CPU_ZERO(&set); CPU_SET(sched_getcpu(), &set); sched_setaffinity(0, sizeof set, &set);";
-        let main = format!("{one}{declared}{kept}int main(void) {{ {pinned} TAKE\n{main}return 0; }}\n");
+        let main = format!("{one}{declared}{kept}int main(void) {{ uint64_t last = 0; {pinned} TAKE\n{main}return 0; }}\n");
         let suffix = if language == "c" { "c" } else { "cpp" };
         let [first, second] = ["main", "other"].map(|name| format!("{name}.{suffix}"));
         std::fs::write(folder.path().join(&first), main).expect("a file");
         std::fs::write(folder.path().join(&second), format!("{one}{other}")).expect("a file");
         let mut build = Command::new(compiler);
-        build.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o", "program", &first, &second]);
+        build.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o", "program", &first, &second]).args(flags);
         let built = build.current_dir(folder.path()).output().expect("a compiler");
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         let ran = Command::new(folder.path().join("program")).output().expect("it runs");
-        assert_eq!(ran.status.code(), Some(0), "{language}: 1: a reading went back; 2: RBX changed");
+        let meaning = "1: a reading went back; 2: a register changed; 3: a reading is 0";
+        assert_eq!(ran.status.code(), Some(0), "{language} {flags:?}: {meaning}");
     }
 }
 
@@ -185,9 +229,11 @@ fn example(text: &str, file: &str, folder: &Path, cpu: usize) -> [i64; 2] {
     })
 }
 
-/// Core cycles of a multiplication in a chain, from `run`, measured once for all tests.
+/// Core cycles of a multiplication in a chain, from `run`, measured once for all tests of a mode.
 static MULTIPLICATION: LazyLock<Option<f64>> =
     LazyLock::new(|| number(&["--quick", "imul rax, rax"]).map(|line| value(&line["cost"])[0]));
+static MULTIPLICATION_32: LazyLock<Option<f64>> =
+    LazyLock::new(|| number(&["--quick", "--bits", "32", "imul eax, eax"]).map(|line| value(&line["cost"])[0]));
 
 /// Runs before a figure that differs from the engine's counts as wrong, because the core clock may
 /// change meanwhile.
@@ -212,18 +258,24 @@ fn bounds(engines: &Value, [low, high]: [f64; 2], share: f64) -> [f64; 2] {
 /// ordered pair must cost as much as in `run`.
 #[track_caller]
 fn examples(language: &str, file: &str, tools: &[&str]) {
-    if !tools.iter().all(|tool| has(tool)) {
-        return;
+    if tools.iter().all(|tool| has(tool)) {
+        run_examples(language, file, "64");
     }
+}
+
+#[track_caller]
+fn run_examples(language: &str, file: &str, bits: &str) {
+    let (evaluated, multiplication) =
+        if bits == "32" { (&*EVALUATED_32, *MULTIPLICATION_32) } else { (&*EVALUATED, *MULTIPLICATION) };
     let folder = folder();
-    for clock in &usable() {
+    for clock in &usable(bits) {
         let name = clock["clock"].as_str().expect("a name");
-        let emitted = answer(&mut cyclescope(&["clock", name, "--emit", language]));
+        let emitted = answer(&mut cyclescope(&["clock", name, "--emit", language, "--bits", bits]));
         if emitted.code == Some(2) && name == "clock-gettime" {
             continue;
         }
         assert_eq!(emitted.code, Some(0), "{emitted:?}");
-        let engines = EVALUATED.get(name);
+        let engines = evaluated.get(name);
         let cpu = engines.and_then(|line| line["cpu"].as_u64()).unwrap_or(0) as usize;
         let mut said = example(&emitted.stdout, file, folder.path(), cpu);
         let Some(engines) = engines else {
@@ -237,7 +289,7 @@ fn examples(language: &str, file: &str, tools: &[&str]) {
         // The cost of CPUID between the ends varies more than the code.
         let promises = &clock["promises"];
         let ordered = promises["body_waits"] == true && promises["body_done"] == true && !exits;
-        let one = MULTIPLICATION.filter(|_| ordered);
+        let one = multiplication.filter(|_| ordered);
         let added = one.map(|one| bounds(engines, [100.0 * one; 2], CLOCK_SHARE));
         let within = |[found, more]: [i64; 2]| {
             let lies = |figure: i64, [low, high]: [f64; 2]| (low..=high).contains(&(figure as f64));
@@ -275,4 +327,17 @@ fn examples_for_gnu_as_run() {
 #[test]
 fn examples_for_nasm_run() {
     examples("nasm", "timer.asm", &["nasm", "cc"]);
+}
+
+#[test]
+fn examples_of_32_bit_code_run() {
+    if !["cc", "c++", "as"].iter().all(|tool| has(tool)) || !builds_narrow_programs() {
+        return;
+    }
+    for (language, file) in [("c", "timer.h"), ("c++", "timer.hpp"), ("gas", "timer.s")] {
+        run_examples(language, file, "32");
+    }
+    if has_for_part("nasm") {
+        run_examples("nasm", "timer.asm", "32");
+    }
 }

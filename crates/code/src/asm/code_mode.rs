@@ -38,7 +38,7 @@ impl TryFrom<u32> for CodeMode {
 }
 
 /// Counterparts in 32-bit code of the library's own instructions. All others are the same.
-const COUNTERPARTS: [(Code, Code); 16] = [
+const COUNTERPARTS: [(Code, Code); 18] = [
     (Code::Mov_rm64_r64, Code::Mov_rm32_r32),
     (Code::Mov_r64_rm64, Code::Mov_r32_rm32),
     (Code::Mov_rm64_imm32, Code::Mov_rm32_imm32),
@@ -56,6 +56,8 @@ const COUNTERPARTS: [(Code, Code); 16] = [
     // Code of another width called it: see `Program`.
     (Code::Retnq, Code::Retfd),
     (Code::Xchg_rm64_r64, Code::Xchg_rm32_r32),
+    (Code::Mov_r64_cr, Code::Mov_r32_cr),
+    (Code::Mov_cr_r64, Code::Mov_cr_r32),
 ];
 
 impl CodeMode {
@@ -64,6 +66,14 @@ impl CodeMode {
         match self {
             CodeMode::Bits64 => 64,
             CodeMode::Bits32 => 32,
+        }
+    }
+
+    /// The value for this mode, from those of 64-bit mode and of 32-bit code.
+    pub const fn choose<T: Copy>(self, [wide, narrow]: [T; 2]) -> T {
+        match self {
+            CodeMode::Bits64 => wide,
+            CodeMode::Bits32 => narrow,
         }
     }
 

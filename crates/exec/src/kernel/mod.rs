@@ -86,6 +86,7 @@ pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
             why: "it calls a function of the system's library, which is not mapped in ring 0",
             remedy: "choose another clock (--clock list)",
         }),
+        narrow_code: Err(NARROW_CODE),
         control_registers: Ok(()),
         cycle_counter: CounterAvailability::Lacking(MissingCapability {
             why: "ring 0 has no counter for it; the system counts only for processes",
@@ -96,12 +97,16 @@ pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
     }
 }
 
-/// The error for 32-bit code, which the module does not call.
+/// Why 32-bit code does not run.
+const NARROW_CODE: MissingCapability =
+    MissingCapability { why: "the module calls 64-bit code only", remedy: "leave out --executor kernel, or --bits 32" };
+
+/// The error for 32-bit code.
 fn refuse_narrow_code() -> Unavailable {
     Unavailable {
         what: "32-bit code in ring 0".to_string(),
-        why: "the module calls 64-bit code only".to_string(),
-        remedy: "leave out --executor kernel, or --bits 32".to_string(),
+        why: NARROW_CODE.why.to_string(),
+        remedy: NARROW_CODE.remedy.to_string(),
     }
 }
 

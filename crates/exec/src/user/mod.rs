@@ -111,6 +111,7 @@ pub fn user_capabilities(machine: &Machine) -> Capabilities {
         ring: PrivilegeRing::Three,
         timing: TimingOrigin::from_machine(machine),
         library: Ok(()),
+        narrow_code: narrow_code::check_code_segment(),
         control_registers: Err(MissingCapability {
             why: "it writes a control register, which only ring 0 may",
             remedy: "add --executor kernel, or choose another clock (--clock list)",

@@ -5,6 +5,7 @@
 //! a far call needs no help of the kernel. The LAR instruction reads the kind of the segment.
 
 use super::regions::{MemoryMapping, WorkerRegions, call_error, reserve_addresses};
+use crate::capabilities::MissingCapability;
 use crate::draw_secret;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::{RunError, Unavailable};
@@ -39,12 +40,21 @@ pub(super) fn find_code_segment(mode: CodeMode) -> Result<u16, Unavailable> {
     if mode == CodeMode::Bits64 {
         return Ok(0);
     }
+    let missing = |lack: MissingCapability| Unavailable {
+        what: "32-bit code".to_string(),
+        why: lack.why.to_string(),
+        remedy: lack.remedy.to_string(),
+    };
+    check_code_segment().map(|()| NARROW_SEGMENT).map_err(missing)
+}
+
+/// Whether the system has the segment of 32-bit code.
+pub(super) fn check_code_segment() -> Result<(), MissingCapability> {
     match read_access_rights(NARROW_SEGMENT) {
-        Some(rights) if rights & RIGHTS_MASK == RIGHTS => Ok(NARROW_SEGMENT),
-        _ => Err(Unavailable {
-            what: "32-bit code".to_string(),
-            why: format!("this system's segment {NARROW_SEGMENT:#x} is not one of 32-bit code"),
-            remedy: "leave --bits 32 out, or measure on Linux without paravirtualised segments".to_string(),
+        Some(rights) if rights & RIGHTS_MASK == RIGHTS => Ok(()),
+        _ => Err(MissingCapability {
+            why: "this system's segment 0x23 is not one of 32-bit code",
+            remedy: "leave --bits 32 out, or measure on Linux without paravirtualised segments",
         }),
     }
 }

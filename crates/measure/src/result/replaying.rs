@@ -185,6 +185,7 @@ fn recorded_capabilities(facts: &ExecutorFacts) -> Capabilities {
         ring: facts.ring,
         timing: facts.timing,
         library: Ok(()),
+        narrow_code: Ok(()),
         control_registers: Ok(()),
         cycle_counter: CounterAvailability::Offered,
         aperf: Fact::Known(facts.before.progress.is_some()),

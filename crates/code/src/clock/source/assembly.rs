@@ -3,6 +3,7 @@
 
 use super::language::{SourceLanguage, TemplateWords};
 use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
+use crate::asm::CodeMode;
 use crate::clock::step::ClockStep;
 use crate::clock::timing_method::{Clock, ClockSide};
 
@@ -12,8 +13,15 @@ pub(super) const NASM: SourceLanguage = SourceLanguage {
     calls: false,
     comment: "; ",
     template: include_str!("nasm.txt"),
-    example: include_str!("nasm_example.txt"),
-    words: |clock| fill_words(clock, &MacroDialect::NASM),
+    examples: [include_str!("nasm_example.txt"), include_str!("nasm_example_32.txt")],
+    mode_words: &[
+        ("@BEGUN@", ["rel begun", "begun"]),
+        ("@ENDED@", ["rel ended", "ended"]),
+        ("@SUBTRACT@", [SUBTRACT_IN_NASM, SUBTRACT_IN_NASM_32]),
+        ("@FORMAT@", ["elf64", "elf32"]),
+        ("@LINK@", ["cc", "cc -m32 -no-pie"]),
+    ],
+    words: |clock, mode| fill_words((clock, mode), &MacroDialect::NASM),
 };
 
 pub(super) const GAS: SourceLanguage = SourceLanguage {
@@ -22,9 +30,33 @@ pub(super) const GAS: SourceLanguage = SourceLanguage {
     calls: false,
     comment: " * ",
     template: include_str!("gas.txt"),
-    example: include_str!("gas_example.txt"),
-    words: |clock| fill_words(clock, &MacroDialect::GAS),
+    examples: [include_str!("gas_example.txt"), include_str!("gas_example_32.txt")],
+    mode_words: &[
+        ("@BEGUN@", ["begun(%rip)", "begun"]),
+        ("@ENDED@", ["ended(%rip)", "ended"]),
+        ("@SUBTRACT@", [SUBTRACT_IN_GAS, SUBTRACT_IN_GAS_32]),
+        ("@STACK@", ["0(%rsp)", "0(%esp)"]),
+        ("@ASSEMBLE@", ["as", "as --32"]),
+        ("@LINK@", ["cc", "cc -m32 -no-pie"]),
+    ],
+    words: |clock, mode| fill_words((clock, mode), &MacroDialect::GAS),
 };
+
+/// The difference of two readings, as lines of the opening comment.
+const SUBTRACT_IN_NASM: &str = "\
+;          mov rax, [rel ended]
+;          sub rax, [rel begun]";
+const SUBTRACT_IN_NASM_32: &str = "\
+;          mov eax, [ended]
+;          mov edx, [ended + 4]
+;          sub eax, [begun]
+;          sbb edx, [begun + 4]";
+const SUBTRACT_IN_GAS: &str = " *          movq ended(%rip), %rax
+ *          subq begun(%rip), %rax";
+const SUBTRACT_IN_GAS_32: &str = " *          movl ended, %eax
+ *          movl ended + 4, %edx
+ *          subl begun, %eax
+ *          sbbl begun + 4, %edx";
 
 /// Differences between the two assemblers, besides the instructions.
 struct MacroDialect {
@@ -55,8 +87,8 @@ impl MacroDialect {
     const GAS: MacroDialect = MacroDialect {
         syntax: SourceSyntax::Att,
         parameters: [
-            "to /* the 8 bytes for the reading, such as 0(%rsp) */",
-            "to counter /* the 8 bytes for the reading, such as 0(%rsp), and the counter */",
+            "to /* the 8 bytes for the reading, such as @STACK@ */",
+            "to counter /* the 8 bytes for the reading, such as @STACK@, and the counter */",
         ],
         argument: ", COUNTER",
         store: ["movl %eax, \\to", "movl %edx, 4 + \\to"],
@@ -65,11 +97,11 @@ impl MacroDialect {
     };
 }
 
-fn fill_words(clock: &Clock, dialect: &MacroDialect) -> TemplateWords {
+fn fill_words((clock, mode): (&Clock, CodeMode), dialect: &MacroDialect) -> TemplateWords {
     let counts = clock.reads_counter();
-    let [start, end] = ClockSide::BOTH.map(|side| macro_body(clock, side, dialect));
+    let [start, end] = ClockSide::BOTH.map(|side| macro_body((clock, mode), side, dialect));
     TemplateWords {
-        include: "",
+        include: String::new(),
         parameter: dialect.parameters[usize::from(counts)],
         argument: if counts { dialect.argument } else { "" },
         start,
@@ -77,12 +109,13 @@ fn fill_words(clock: &Clock, dialect: &MacroDialect) -> TemplateWords {
     }
 }
 
-fn macro_body(clock: &Clock, side: ClockSide, dialect: &MacroDialect) -> String {
+fn macro_body((clock, mode): (&Clock, CodeMode), side: ClockSide, dialect: &MacroDialect) -> String {
     let [open, close] = dialect.comment;
-    let changed: Vec<String> = clock.side_clobbers(side).into_iter().map(register_name).collect();
+    let changed: Vec<String> =
+        clock.side_clobbers(side).into_iter().map(|one| register_name(mode.register(one))).collect();
     let mut text = format!("    {open}changes {}{close}\n", changed.join(", "));
     for step in clock.side_steps(side) {
-        let mut all = step_lines(*step, dialect.syntax);
+        let mut all = step_lines(*step, dialect.syntax, mode);
         if *step == ClockStep::Rdpmc {
             all.insert(0, SourceLine { text: dialect.counter.to_string(), remark: "" });
         }

@@ -3,9 +3,10 @@
 use super::language::{SourceLanguage, TemplateWords};
 use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
 use super::wiring::RegisterWiring;
+use crate::asm::CodeMode;
 use crate::clock::step::ClockStep;
 use crate::clock::timing_method::{Clock, ClockSide};
-use iced_x86::Register::{self, EAX, EDX};
+use iced_x86::Register::{self, EAX, EBX, EDX};
 
 pub(super) const C: SourceLanguage = SourceLanguage {
     name: "c",
@@ -13,10 +14,11 @@ pub(super) const C: SourceLanguage = SourceLanguage {
     calls: true,
     comment: " * ",
     template: include_str!("c.txt"),
-    example: include_str!("c_example.txt"),
-    words: |clock| {
+    examples: [include_str!("c_example.txt"); 2],
+    mode_words: &MODE_WORDS,
+    words: |clock, mode| {
         let include = if clock.calls_system() { SYSTEM_INCLUDES } else { TYPE_INCLUDES };
-        fill_words(clock, include, "uint32_t counter", "void")
+        fill_words((clock, mode), include, "uint32_t counter", "void")
     },
 };
 
@@ -26,32 +28,48 @@ pub(super) const CXX: SourceLanguage = SourceLanguage {
     calls: true,
     comment: " * ",
     template: include_str!("cxx.txt"),
-    example: include_str!("cxx_example.txt"),
-    words: |clock| {
+    examples: [include_str!("cxx_example.txt"); 2],
+    mode_words: &MODE_WORDS,
+    words: |clock, mode| {
         let include =
             if clock.calls_system() { "#include <cstdint>\n#include <time.h>\n" } else { "#include <cstdint>\n" };
-        let words = fill_words(clock, include, "std::uint32_t counter", "");
+        let words = fill_words((clock, mode), include, "std::uint32_t counter", "");
         let qualified = |text: String| {
-            let text = text.replace("uint64_t", "std::uint64_t");
+            let text = text.replace("uint64_t", "std::uint64_t").replace("uint32_t", "std::uint32_t");
             text.replace(" clock_gettime(", " ::clock_gettime(")
         };
         TemplateWords { start: qualified(words.start), end: qualified(words.end), ..words }
     },
 };
 
+const MODE_WORDS: [(&str, [&str; 2]); 3] = [
+    ("@MACRO@", ["__x86_64__", "__i386__"]),
+    ("@PROCESSOR@", ["x86-64", "32-bit x86"]),
+    ("@COMPILE@", ["-O2", "-m32 -O2"]),
+];
+
 const TYPE_INCLUDES: &str = "#ifdef __KERNEL__\n#include <linux/types.h>\n#else\n#include <stdint.h>\n#endif\n";
 const SYSTEM_INCLUDES: &str = "#include <stdint.h>\n#include <time.h>\n#ifndef CLOCK_MONOTONIC_RAW\n\
     #error \"compile with -std=gnu11 or -D_GNU_SOURCE: strict C hides CLOCK_MONOTONIC_RAW\"\n#endif\n";
 
-fn fill_words(clock: &Clock, include: &'static str, counter: &'static str, nothing: &'static str) -> TemplateWords {
+fn fill_words(
+    (clock, mode): (&Clock, CodeMode),
+    include: &'static str,
+    counter: &'static str,
+    nothing: &'static str,
+) -> TemplateWords {
     let (parameter, argument) = if clock.reads_counter() { (counter, "counter") } else { (nothing, "") };
-    let [start, end] = ClockSide::BOTH
-        .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { reading_body(clock, side) });
-    TemplateWords { include, parameter, argument, start, end }
+    let body = |side| match clock.calls_system() {
+        true => system_call_body(clock, side),
+        false => reading_body(clock, side, mode),
+    };
+    let [start, end] = ClockSide::BOTH.map(body);
+    TemplateWords { include: include.to_string(), parameter, argument, start, end }
 }
 
-fn reading_body(clock: &Clock, side: ClockSide) -> String {
-    function_body(clock, side, &RegisterWiring::new(clock, side)) + "    return high << 32 | low;\n"
+fn reading_body(clock: &Clock, side: ClockSide, mode: CodeMode) -> String {
+    let result = mode.choose(["high << 32 | low", "(uint64_t)high << 32 | low"]);
+    function_body(clock, side, &RegisterWiring::new(clock, side, mode)) + &format!("    return {result};\n")
 }
 
 /// Body of a function that returns the number of its CPU too.
@@ -64,7 +82,7 @@ pub(super) fn cpu_reading_body(clock: &Clock, side: ClockSide) -> String {
 /// Body of a function without its last line: one assembly statement, which the compiler keeps
 /// together and in place.
 fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> String {
-    let mut text = String::from("    uint64_t low, high");
+    let mut text = format!("    {} low, high", wiring.mode.choose(["uint64_t", "uint32_t"]));
     text.push_str(if wiring.keeps_rbx { ", rbx;\n" } else { ";\n" });
     text.push_str(if wiring.keeps_cpu { "    struct cyclescope_cpu_reading reading;\n\n" } else { "\n" });
     text.push_str("    __asm__ __volatile__(\n");
@@ -83,7 +101,7 @@ fn function_body(clock: &Clock, side: ClockSide, wiring: &RegisterWiring) -> Str
         (true, true) => ", \"=m\"(reading.cpu)\n",
     });
     text.push_str(if wiring.takes_counter { "        : \"c\"(counter)\n" } else { "        :\n" });
-    let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", register_name(*register)));
+    let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", wiring.name(*register)));
     text.push_str(&format!("        : {}\"memory\");\n", clobbers.collect::<String>()));
     text
 }
@@ -107,8 +125,19 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
                     all.push(SourceLine { text, remark: "the number of the CPU" });
                 }
             }
-            step => all.extend(in_both_syntaxes(*step)),
+            ClockStep::Store if wiring.pushes_reading => {
+                all.extend([on_stack("push", EDX, ""), on_stack("push", EAX, step.describe_effect())]);
+            }
+            step if wiring.pushes_around(*step) => {
+                all.push(on_stack("push", EBX, "the compiler may need EBX"));
+                all.extend(in_both_syntaxes(*step, wiring.mode));
+                all.push(on_stack("pop", EBX, ""));
+            }
+            step => all.extend(in_both_syntaxes(*step, wiring.mode)),
         }
+    }
+    if wiring.pushes_reading {
+        all.extend([on_stack("pop", EAX, ""), on_stack("pop", EDX, "")]);
     }
     if wiring.keeps_rbx {
         let text = "{mov %%rbx, %2|mov %2, rbx}".to_string();
@@ -118,9 +147,15 @@ fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLin
     all
 }
 
+/// A push or a pop.
+fn on_stack(mnemonic: &str, register: Register, remark: &'static str) -> SourceLine {
+    let register = register_name(register);
+    SourceLine { text: format!("{{{mnemonic} %%{register}|{mnemonic} {register}}}"), remark }
+}
+
 /// Lines of a step, each with both syntaxes.
-fn in_both_syntaxes(step: ClockStep) -> impl Iterator<Item = SourceLine> {
-    let pairs = step_lines(step, SourceSyntax::Att).into_iter().zip(step_lines(step, SourceSyntax::Intel));
+fn in_both_syntaxes(step: ClockStep, mode: CodeMode) -> impl Iterator<Item = SourceLine> {
+    let pairs = step_lines(step, SourceSyntax::Att, mode).into_iter().zip(step_lines(step, SourceSyntax::Intel, mode));
     pairs.map(|(att, intel)| {
         let same = att.text == intel.text;
         let doubled = att.text.replace('%', "%%");
@@ -145,7 +180,8 @@ fn system_call_body(clock: &Clock, side: ClockSide) -> String {
         match step {
             ClockStep::ClockGettime => text.push_str("    clock_gettime(CLOCK_MONOTONIC_RAW, &now);\n"),
             ClockStep::Store => {}
-            step => in_both_syntaxes(*step).for_each(|SourceLine { text: line, remark }| {
+            // Fences are the same in both modes.
+            step => in_both_syntaxes(*step, CodeMode::Bits64).for_each(|SourceLine { text: line, remark }| {
                 let statement = format!("    __asm__ __volatile__(\"{line}\" : : : \"memory\");");
                 text.push_str(&format!("{statement} /* {remark} */\n"));
             }),

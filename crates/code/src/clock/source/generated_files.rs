@@ -3,6 +3,7 @@
 
 use super::language::TemplateWords;
 use super::{C_GUARDS, LANGUAGES, c, clock_identifier, list_conditions, rust};
+use crate::asm::CodeMode;
 use crate::clock::{ALL_CLOCKS, Clock, ClockSide, ClockStep};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
@@ -31,7 +32,7 @@ fn reads_cpu(clock: &Clock) -> bool {
 
 fn rust_pair(clock: &Clock) -> String {
     let language = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
-    let TemplateWords { include, parameter, start, end, .. } = (language.words)(clock);
+    let TemplateWords { include, parameter, start, end, .. } = (language.words)(clock, CodeMode::Bits64);
     let indented =
         |text: &str| text.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect::<String>();
     let [start, end] = [start, end].map(|body| indented(&body));
@@ -107,7 +108,7 @@ fn describe_method(clock: &Clock) -> Vec<String> {
             about.push(format!("{what}: {those}."));
         }
     }
-    about.extend(list_conditions(clock).iter().map(|text| format!("Condition: {text}.")));
+    about.extend(list_conditions(clock, CodeMode::Bits64).iter().map(|text| format!("Condition: {text}.")));
     about.extend([String::new(), format!("Source: {}.", clock.source)]);
     about
 }
@@ -146,7 +147,7 @@ fn header_file() -> String {
 
 fn c_pair(clock: &Clock) -> String {
     let language = LANGUAGES.iter().find(|language| language.name == "c").expect("a language");
-    let TemplateWords { parameter, start, end, .. } = (language.words)(clock);
+    let TemplateWords { parameter, start, end, .. } = (language.words)(clock, CodeMode::Bits64);
     let name = clock_identifier(clock);
     let about = comment_lines(&describe_method(clock), " * ");
     let functions: String = [("start", start, ClockSide::Start), ("end", end, ClockSide::End)]

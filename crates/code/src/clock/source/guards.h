@@ -3,17 +3,28 @@
 
    x must be a variable. Integers, pointers, float, double and vectors stay in their registers. All
    other types go through memory, with a store and a load in the code: long double, __int128,
-   complex numbers, structures, unions, and arrays. In C, arrays of up to 8 bytes do not compile: use
-   their elements. For an object of a C++ class that cannot be copied byte by byte, such as a string
-   or a container, the compiler assumes the same of all memory that other code can reach. */
+   complex numbers, structures, unions, and arrays. So do long long, and without SSE2 float, double
+   and vectors, in 32-bit code. In C, arrays of up to 8 bytes do not compile: use their elements. For
+   an object of a C++ class that cannot be copied byte by byte, such as a string or a container, the
+   compiler assumes the same of all memory that other code can reach. */
 #ifndef CYCLESCOPE_HIDE
+/* Bytes of a register for integers, and whether vector registers take floating point. */
+#ifdef __x86_64__
+#define CYCLESCOPE_INTEGER_BYTES 8
+#else
+#define CYCLESCOPE_INTEGER_BYTES 4
+#endif
+#if defined(__x86_64__) || defined(__SSE2__)
 /* Type classes in C and C++: 8 is floating point; 9 to 18 are complex numbers, structures and
    unions; vectors have a negative class, or 19. */
-#define CYCLESCOPE_IN_MEMORY(x) \
-    (__builtin_classify_type(x) > 0 && __builtin_classify_type(x) < 19 \
-        && (__builtin_classify_type(x) > 8 || sizeof(x) > 8))
 #define CYCLESCOPE_IN_VECTOR(x) \
     (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
+#else
+#define CYCLESCOPE_IN_VECTOR(x) 0
+#endif
+#define CYCLESCOPE_IN_MEMORY(x) \
+    (CYCLESCOPE_IN_VECTOR(x) ? __builtin_classify_type(x) == 8 && sizeof(x) > 8 \
+        : __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 7 || sizeof(x) > CYCLESCOPE_INTEGER_BYTES)
 /* Operand for a vector register. Clang rejects longer operands even in code that never runs, so it
    gets one byte of them there. For Clang, a vector of 8 bytes belongs to MMX, a double does not. */
 #ifndef __clang__

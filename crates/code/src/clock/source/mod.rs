@@ -15,7 +15,9 @@ mod wiring;
 
 pub use language::SourceLanguage;
 
+use super::step::ClockStep;
 use super::timing_method::Clock;
+use crate::asm::CodeMode;
 use cyclescope_core::unit::Unit;
 
 /// Macros for C and C++ that keep a compiler from moving or omitting computations.
@@ -43,10 +45,10 @@ pub fn clock_identifier(clock: &Clock) -> String {
     clock.name.replace('-', "_")
 }
 
-/// Source text of a method: a file to include or paste, with its guarantees, its start, its end and
+/// Source text of a method for code of a mode: a file to include or paste, with its guarantees, its start, its end and
 /// an example. The example runs as a program. Methods that a process cannot use without preparation
 /// have no example.
-pub fn render_source(clock: &Clock, language: &SourceLanguage) -> Result<String, UnsupportedLanguage> {
+pub fn render_source(clock: &Clock, language: &SourceLanguage, mode: CodeMode) -> Result<String, UnsupportedLanguage> {
     if clock.calls_system() && !language.calls {
         let able = LANGUAGES.iter().filter(|language| language.calls).map(|language| language.name);
         return Err(UnsupportedLanguage {
@@ -54,18 +56,19 @@ pub fn render_source(clock: &Clock, language: &SourceLanguage) -> Result<String,
             remedy: format!("choose {}, or call clock_gettime(2) yourself", able.collect::<Vec<_>>().join(", ")),
         });
     }
-    let words = (language.words)(clock);
+    let words = (language.words)(clock, mode);
     let runs_alone = !clock.needs_ring0() && !clock.reads_counter();
     let mut text = language.template.to_string();
     if !runs_alone {
         text = text.lines().filter(|line| !line.contains(" Example: ")).map(|line| format!("{line}\n")).collect();
     }
-    let head: Vec<String> = header_lines(clock, language).iter().map(|line| comment_line(language, line)).collect();
+    let head: Vec<String> =
+        header_lines(clock, language, mode).iter().map(|line| comment_line(language, line)).collect();
     for (place, put) in [
         ("@HEAD@", head.join("\n")),
-        ("@EXAMPLE@", if runs_alone { language.example.trim_end().to_string() } else { String::new() }),
+        ("@EXAMPLE@", if runs_alone { mode.choose(language.examples).trim_end().to_string() } else { String::new() }),
         ("@GUARDS@", C_GUARDS.to_string()),
-        ("@INCLUDE@", words.include.to_string()),
+        ("@INCLUDE@", words.include),
         ("@PARAMETER@", words.parameter.to_string()),
         ("@ARGUMENT@", words.argument.to_string()),
         ("@START@", words.start),
@@ -76,6 +79,9 @@ pub fn render_source(clock: &Clock, language: &SourceLanguage) -> Result<String,
     ] {
         text = text.replace(place, &put);
     }
+    for (place, texts) in language.mode_words {
+        text = text.replace(place, mode.choose(*texts));
+    }
     Ok(text)
 }
 
@@ -84,12 +90,17 @@ fn comment_line(language: &SourceLanguage, line: &str) -> String {
 }
 
 /// Header comment for users of a method, from its data.
-fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
+fn header_lines(clock: &Clock, language: &SourceLanguage, mode: CodeMode) -> Vec<String> {
     let promised = |made| clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
     let mut lines = vec![
         format!("{}: {}", clock.name, clock.about),
         format!("Source: {}", clock.source),
-        format!("Written by: cyclescope clock {} --emit {}", clock.name, language.name),
+        format!(
+            "Written by: cyclescope clock {} --emit {}{}",
+            clock.name,
+            language.name,
+            mode.choose(["", " --bits 32"])
+        ),
         String::new(),
         format!("A reading is an unsigned 64-bit number and counts {}.", clock.counts.text()),
     ];
@@ -108,7 +119,7 @@ fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
     lines.push(String::new());
     lines.extend(promised(true).map(|(_, text, _)| format!("promised:     {text}")));
     lines.extend(promised(false).map(|(_, text, _)| format!("not promised: {text}")));
-    lines.extend(list_conditions(clock).into_iter().map(|text| format!("condition:    {text}")));
+    lines.extend(list_conditions(clock, mode).into_iter().map(|text| format!("condition:    {text}")));
     lines.push(String::new());
     lines.extend(USAGE_LINES.map(str::to_string));
     lines.push(String::new());
@@ -125,9 +136,13 @@ const USAGE_LINES: [&str; 5] = [
     "   contain interrupts and the clock's step.",
 ];
 
-/// Conditions of a method: those of its steps, each once.
-pub fn list_conditions(clock: &Clock) -> Vec<&'static str> {
+/// Conditions of a method in code of a mode: those of its steps, each once.
+pub fn list_conditions(clock: &Clock, mode: CodeMode) -> Vec<&'static str> {
     let mut found = Vec::new();
+    // Every x86-64 CPU has SSE2.
+    if mode == CodeMode::Bits32 && clock.steps().any(|step| [ClockStep::Lfence, ClockStep::Mfence].contains(step)) {
+        found.push("LFENCE and MFENCE need SSE2 (CPUID leaf 1, EDX bit 26); the CPU faults without it");
+    }
     for condition in clock.steps().filter_map(|step| step.describe_condition()) {
         if !found.contains(&condition) {
             found.push(condition);

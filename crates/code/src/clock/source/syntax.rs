@@ -1,5 +1,6 @@
 //! Instructions as text for assemblers.
 
+use crate::asm::CodeMode;
 use crate::clock::step::ClockStep;
 use iced_x86::{Encoder, Instruction, OpKind, Register};
 
@@ -20,12 +21,13 @@ pub(super) struct SourceLine {
     pub(super) remark: &'static str,
 }
 
-/// Lines of a step that are the same in every program.
-pub(super) fn step_lines(step: ClockStep, syntax: SourceSyntax) -> Vec<SourceLine> {
+/// Lines of a step that are the same in every program of a mode.
+pub(super) fn step_lines(step: ClockStep, syntax: SourceSyntax, mode: CodeMode) -> Vec<SourceLine> {
     let texts = step.instructions().into_iter().map(|instruction| {
+        let instruction = mode.convert_own(&instruction);
         // Assemblers in use may be older than these instructions, so they are written as bytes.
         if step.required_feature().is_some_and(is_late_feature) {
-            byte_directive(&instruction, syntax)
+            byte_directive(&instruction, syntax, mode)
         } else {
             instruction_text(&instruction, syntax)
         }
@@ -65,8 +67,8 @@ pub(super) fn register_name(register: Register) -> String {
     format!("{register:?}").to_lowercase()
 }
 
-fn byte_directive(instruction: &Instruction, syntax: SourceSyntax) -> String {
-    let mut encoder = Encoder::new(64);
+fn byte_directive(instruction: &Instruction, syntax: SourceSyntax, mode: CodeMode) -> String {
+    let mut encoder = Encoder::new(mode.bits());
     encoder.encode(instruction, 0).expect("the library's own instructions can be encoded");
     let bytes: Vec<String> = encoder.take_buffer().iter().map(|byte| format!("{byte:#04x}")).collect();
     let directive = if syntax == SourceSyntax::Nasm { "db" } else { ".byte" };
