@@ -6,6 +6,7 @@
 //! the paper's samples.
 
 use crate::lab::{Lab, LoadCondition, SectionResult};
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::{self, Clock};
 use cyclescope::executor::OpenOptions;
 use cyclescope::executor::user::user_capabilities;
@@ -133,6 +134,7 @@ fn check_false_promise(lab: &mut Lab) -> SectionResult {
     let tested = TestedClock {
         clock: &clock,
         executor: "user",
+        mode: CodeMode::default(),
         ruler: fenced,
         step,
         imul_latency,
@@ -229,12 +231,17 @@ fn evaluate_once(
     slow: Duration,
     times: ExperimentTimes,
 ) -> SectionResult<Evaluation> {
-    let (candidates, not_run) =
-        plan::split_candidates(clock::ALL_CLOCKS, &lab.machine, &[user_capabilities(&lab.machine)]);
+    let (candidates, not_run) = plan::split_candidates(
+        clock::ALL_CLOCKS,
+        CodeMode::default(),
+        &lab.machine,
+        &[user_capabilities(&lab.machine)],
+    );
     let (slow, seed) = (Some(slow), lab.next_seed());
     let plan = EvaluatePlan {
         candidates,
         not_run,
+        mode: CodeMode::default(),
         size,
         budget,
         slow,

@@ -1,6 +1,7 @@
 //! Measures the core clock with the ruler, relative to the clock of the timing method.
 
 use cyclescope_code::clock::Clock;
+use cyclescope_core::error::RunError;
 use cyclescope_core::machine::core_study::CoreStudy;
 use cyclescope_core::machine::processor::Processor;
 use cyclescope_core::random::Random;
@@ -15,6 +16,8 @@ use cyclescope_measure::sibling::KeptReplicates;
 /// Confidence level of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
+/// Layouts in which a latency is measured.
+const LATENCY_LAYOUTS: usize = 16;
 /// Largest distance of a measured latency from a whole number.
 const WHOLE_SHARE: f64 = 0.01;
 
@@ -75,6 +78,21 @@ pub(super) fn measure_core_clock(
         dropped: used.iter().map(|reading| reading.dropped).sum(),
     };
     Ok(CoreStudy { megahertz: rate.map(|rate| core_megahertz(rate, &study.raw_per_cycle)), ..study })
+}
+
+/// Measures the latency of the ruler's `imul` in core cycles; `None` if it is not a whole number.
+///
+/// # Errors
+///
+/// Fails if the executor fails.
+pub fn measure_imul_latency(
+    executor: &mut dyn Executor,
+    rounds: &RulerRounds,
+    random: &mut Random,
+) -> Result<Option<u32>, RunError> {
+    let KeptReplicates { used, .. } = rounds.run_unshared(executor, LATENCY_LAYOUTS, ROUNDS, None, random)?;
+    let ratios: Vec<f64> = used.iter().map(|reading| reading.imul / reading.add).collect();
+    Ok(t_interval(&ratios, CONFIDENCE).and_then(|ratio| whole_latency(ratio.value)))
 }
 
 fn core_megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {

@@ -18,6 +18,7 @@ mod siblings;
 mod tests;
 
 pub use clock_watch::{ClockWatch, WatchFacts, watch_core_clock};
+pub use core_clock::measure_imul_latency;
 pub(crate) use offered_executors::OfferedExecutor;
 pub use record::DoctorRecord;
 pub(crate) use siblings::MakeExecutor;

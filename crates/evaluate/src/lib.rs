@@ -36,7 +36,9 @@ mod tests;
 pub use study::INFO;
 pub use study::{EvaluateStudy, NAME};
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
+use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::StaticText;
 use cyclescope_exec::ExecutorOffer;
 use cyclescope_measure::result::caveat::Caveat;
@@ -71,11 +73,13 @@ pub struct TestedClock<'a> {
     pub clock: &'a Clock,
     /// Name of the executor that runs it.
     pub executor: &'static str,
+    /// The mode of all programs.
+    pub mode: CodeMode,
     /// A fully fenced method that reads the same counter. It reads the ruler.
     pub ruler: &'a Clock,
     /// Step of its readings, in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles, an integer.
+    /// Latency of the ruler's `imul` in core cycles, an integer.
     pub imul_latency: f64,
     /// Independent additions per cycle that the width sentinel measures on an unshared core, if
     /// known.
@@ -85,6 +89,11 @@ pub struct TestedClock<'a> {
 }
 
 impl TestedClock<'_> {
+    /// Recipe for a pair of readings with an empty body.
+    pub(crate) fn empty_recipe(&self) -> ProgramRecipe<'_> {
+        ProgramRecipe::empty(self.clock).for_mode(self.mode)
+    }
+
     /// Caveats that apply to every figure of the method.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
         self.emulated.then(Caveat::emulated_machine).into_iter().collect()

@@ -12,6 +12,7 @@
 //! the first. The measured cost of the step includes both effects.
 
 use super::TestedClock;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{Clock, ClockSide, ClockStep, StepEdit};
 use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::RunError;
@@ -138,10 +139,10 @@ pub(crate) fn break_down_pair(
     random: &mut Random,
 ) -> Result<Option<PairBreakdown>, RunError> {
     let changes = list_changes(tested.clock);
-    let pair = ProgramRecipe::empty(tested.clock);
+    let pair = tested.empty_recipe();
     let edits = std::iter::once(None).chain(changes.iter().map(|change| Some(change.to_edit())));
     let programs = edits.map(|edit| ProgramRecipe { edit, ..pair }.build());
-    let rounds = RulerRounds::new(tested.ruler, tested.step).with_programs(programs, false);
+    let rounds = RulerRounds::for_mode(tested.ruler, tested.step, tested.mode).with_programs(programs, false);
     let (layouts, count) = match tested.clock.executes_cpuid() {
         true => (CPUID_LAYOUTS, CPUID_ROUNDS),
         false => (LAYOUTS, ROUNDS),
@@ -163,10 +164,10 @@ pub(crate) fn break_down_pair(
     Ok(both.map(|(whole, rest)| PairBreakdown { whole, parts, rest, shared: alone.shared }))
 }
 
-/// The code of a method's empty pair as it runs: the bytes of each instruction in hexadecimal, and
+/// The code of a method's empty pair as it runs in a mode: the bytes of each instruction in hexadecimal, and
 /// its text. Context addresses are placeholders.
-pub fn list_pair_code(clock: &Clock) -> Vec<[String; 2]> {
-    let listing = ProgramRecipe::list_empty_pair(clock);
+pub fn list_pair_code(clock: &Clock, mode: CodeMode) -> Vec<[String; 2]> {
+    let listing = ProgramRecipe::list_empty_pair(clock, mode);
     let bytes = listing.bytes();
     let line = |(instruction, text): (&Instruction, &str)| {
         let from = instruction.ip() as usize;

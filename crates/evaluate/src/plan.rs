@@ -6,6 +6,7 @@ use super::sampled_method::ticks_per_unit;
 use super::sampling::PairSampler;
 use super::sampling::SampleCost;
 use super::{MethodCandidate, TestedClock};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
@@ -23,6 +24,9 @@ pub struct EvaluatePlan {
     pub candidates: Vec<MethodCandidate>,
     /// Methods that this machine cannot evaluate.
     pub not_run: Vec<RefusedMethod>,
+    /// The mode that the methods run in.
+    #[serde(rename = "bits", default, skip_serializing_if = "CodeMode::is_default")]
+    pub mode: CodeMode,
     /// Number of ensembles and samples of quick methods.
     pub size: SamplingSize,
     /// Time for the whole evaluation.
@@ -136,9 +140,10 @@ pub struct RefusedMethod {
     pub why: Unavailable,
 }
 
-/// Splits methods on executors into those that run and those that do not, with reasons.
+/// Splits methods on executors into those that run in a mode and those that do not, with reasons.
 pub fn split_candidates(
     clocks: impl IntoIterator<Item = &'static Clock>,
+    mode: CodeMode,
     machine: &Machine,
     executors: &[Capabilities],
 ) -> (Vec<MethodCandidate>, Vec<RefusedMethod>) {
@@ -146,7 +151,7 @@ pub fn split_candidates(
     for clock in clocks {
         for capabilities in executors {
             let candidate = MethodCandidate { clock, executor: capabilities.executor };
-            match capabilities.require_clock(clock, machine) {
+            match capabilities.require_clock_for(clock, mode, machine) {
                 Ok(()) => run.push(candidate),
                 Err(why) => not.push(RefusedMethod { candidate, why }),
             }
@@ -220,6 +225,7 @@ mod tests {
         EvaluatePlan {
             candidates: Vec::new(),
             not_run: Vec::new(),
+            mode: CodeMode::default(),
             size,
             budget: BUDGET,
             slow,

@@ -10,6 +10,7 @@ use super::resolution::{Resolution, StaircaseBody};
 use super::sampled_method::SampledMethod;
 use super::timing_facts::TimingFacts;
 use super::verdict::ERROR_SHARES;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::ClockSide;
 use cyclescope_core::machine::core_series::CoreSeries;
 use cyclescope_core::machine::fact::Fact;
@@ -408,7 +409,7 @@ pub struct PairStepRecord {
 
 impl PairBreakdownRecord {
     /// The record of a method's pair.
-    pub fn new(candidate: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
+    pub fn new(candidate: MethodCandidate, mode: CodeMode, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
         let cycles = |interval| Quantity::new(interval, Unit::CoreCycles);
         let refused = Quantity::refused(Unit::CoreCycles);
         let part = |&PairStepCost { step, side, between, how, cost }: &PairStepCost| PairStepRecord {
@@ -421,7 +422,7 @@ impl PairBreakdownRecord {
         PairBreakdownRecord {
             clock: candidate.clock.name,
             executor: candidate.executor,
-            code: list_pair_code(candidate.clock),
+            code: list_pair_code(candidate.clock, mode),
             whole: parts.map_or(refused, |parts| cycles(parts.whole)),
             parts: parts.iter().flat_map(|parts| &parts.parts).map(part).collect(),
             rest: parts.map_or(refused, |parts| cycles(parts.rest)),

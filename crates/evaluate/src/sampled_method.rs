@@ -8,7 +8,6 @@ use super::ergodic_verdict::ErgodicVerdict;
 use super::sampling::{EnsembleFollower, PairSampler, SamplingSpan};
 use super::trimmed_ensemble::{self, TrimmedEnsemble, TrimmedSummary};
 use super::{TestedClock, criteria};
-use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
@@ -159,8 +158,8 @@ struct OverheadLooks<'a> {
 
 impl<'a> OverheadLooks<'a> {
     fn new(tested: &'a TestedClock<'a>) -> OverheadLooks<'a> {
-        let pair = ProgramRecipe::empty(tested.clock).build();
-        let rounds = RulerRounds::new(tested.ruler, tested.step).with_programs([pair], false);
+        let pair = tested.empty_recipe().build();
+        let rounds = RulerRounds::for_mode(tested.ruler, tested.step, tested.mode).with_programs([pair], false);
         OverheadLooks { tested, rounds, readings: Vec::new() }
     }
 

@@ -9,7 +9,7 @@ use super::TestedClock;
 use super::ensemble::Ensemble;
 use super::ensemble_reader::{EnsembleReader, SampledEnsembles, SamplingShape, SamplingSize};
 use super::trimmed_ensemble::{self, RULERS, UnitScale};
-use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_events::EventCode;
@@ -101,7 +101,7 @@ pub(crate) struct PairSampler<'a> {
 impl<'a> PairSampler<'a> {
     /// Builds and places the programs.
     pub(crate) fn new(tested: &'a TestedClock) -> PairSampler<'a> {
-        let mut programs = vec![ProgramRecipe::empty(tested.clock).build()];
+        let mut programs = vec![tested.empty_recipe().build()];
         programs.extend(trimmed_ensemble::block_ruler_programs(tested));
         // The ruler's loops begin at cache line boundaries.
         let (code, _) = schedule::place_fixed(&programs);

@@ -5,6 +5,7 @@ use super::ensemble_reader::SamplingSize;
 use super::ergodic_verdict::ErgodicVerdict;
 use super::sampled_method::{SampledMethod, SamplingRequest};
 use super::sampling::{CompletedEnsemble, PairSampler, SamplingSpan};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::random::Random;
 use cyclescope_exec::Executor;
@@ -24,6 +25,7 @@ fn tested(step: u64) -> TestedClock<'static> {
     TestedClock {
         clock,
         executor: "user",
+        mode: CodeMode::default(),
         ruler: clock,
         step: step as f64,
         imul_latency: 3.0,

@@ -48,7 +48,7 @@ pub(crate) use column::BRIEF as RULERS;
 
 /// The ruler's programs.
 pub(crate) fn block_ruler_programs(tested: &TestedClock) -> [Program; RULERS] {
-    let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(tested.ruler);
+    let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::for_mode(tested.ruler, tested.mode);
     [short, long, sentinel]
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn block_ruler_programs(tested: &TestedClock) -> [Program; RULERS] {
 pub struct UnitScale {
     /// Step of the clock, in raw units.
     pub step: f64,
-    /// Latency of `imul r64, r64` in core cycles.
+    /// Latency of the ruler's `imul` in core cycles.
     pub imul_latency: f64,
 }
 

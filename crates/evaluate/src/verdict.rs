@@ -5,6 +5,7 @@ use super::criteria::shortest_cost;
 use super::ergodic_verdict::ErgodicVerdict;
 use super::method_evaluation::MethodEvaluation;
 use super::sampled_method::SampledMethod;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -283,8 +284,16 @@ mod tests {
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> MethodEvaluation {
         let clock = Clock::find_named(name).unwrap();
         let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
-        let tested =
-            TestedClock { clock, executor: "user", ruler, step: 2.0, imul_latency: 3.0, width: None, emulated: false };
+        let tested = TestedClock {
+            clock,
+            executor: "user",
+            mode: CodeMode::default(),
+            ruler,
+            step: 2.0,
+            imul_latency: 3.0,
+            width: None,
+            emulated: false,
+        };
         let mut machine = SimulatedExecutor::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = SamplingSize { ensembles: 8, samples: 2000 };
         let shape = PairSampler::new(&tested).sampling_shape(size, 80e-9);

@@ -4,6 +4,7 @@
 //! The tests have a separate file and run serially, because activity on a sibling changes the
 //! results.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
@@ -147,7 +148,16 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
     let mut open: Vec<ContaminationFault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let tested = TestedClock { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
+        let tested = TestedClock {
+            clock,
+            executor: "user",
+            mode: CodeMode::default(),
+            ruler: clock,
+            step,
+            imul_latency,
+            width,
+            emulated: false,
+        };
         let (time, mut random) = (FIRST_TIME * (1 << attempt.min(4)), Random::new(u64::from(attempt)));
         let rows = measure_contamination(&mut user, &tested, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

@@ -1,5 +1,6 @@
 //! The resolution of the default timing method on this machine.
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
 use cyclescope_evaluate::TestedClock;
@@ -34,6 +35,7 @@ fn one_addition_takes_one_cycle_and_is_resolved() {
     let tested = TestedClock {
         clock: plan.clock,
         executor: "user",
+        mode: CodeMode::default(),
         ruler: plan.clock,
         step: plan.step,
         imul_latency,

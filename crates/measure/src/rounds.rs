@@ -14,6 +14,7 @@ use crate::ruler::{
     ADD_SPAN, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, RulerPrograms, SENTINEL_LOOPS, UndisturbedBand,
     UnsharedWidth, column, instrument_margin,
 };
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::Program;
@@ -81,8 +82,13 @@ pub struct LayoutReading {
 impl RulerRounds {
     /// Rounds with the ruler alone, read by a timing method with this step.
     pub fn new(clock: &Clock, step: f64) -> RulerRounds {
+        RulerRounds::for_mode(clock, step, CodeMode::default())
+    }
+
+    /// The same in code of a mode, which further programs must have too.
+    pub fn for_mode(clock: &Clock, step: f64, mode: CodeMode) -> RulerRounds {
         RulerRounds {
-            programs: RulerPrograms::new(clock).into_programs().into(),
+            programs: RulerPrograms::for_mode(clock, mode).into_programs().into(),
             step,
             memory: ProgramMemory::standard(FloatElement::default(), false),
             alignment: None,

@@ -2,15 +2,20 @@
 
 use super::counters::EventArgs;
 use super::exports::ExportArgs;
+use super::mode::ModeArgs;
 use super::number::{MEASURING_HEADING, parse_seconds};
 use clap::Args;
 
 /// Options of `evaluate`.
 #[derive(Debug, Args, serde::Serialize)]
+#[command(mut_arg("bits", |bits| bits.help("Mode that the methods run in: 64, or 32 for 32-bit code [default: 64]")))]
 pub struct EvaluateArgs {
     /// More timing methods to evaluate, as with --clock
     #[arg(value_name = "CLOCK")]
     pub clocks: Vec<String>,
+    #[command(flatten, next_help_heading = MEASURING_HEADING)]
+    #[serde(flatten)]
+    pub code_mode: ModeArgs,
     /// Ensembles of samples per method; slow methods and short budgets get fewer [default: 1000,
     /// with --quick 100]
     #[arg(help_heading = MEASURING_HEADING, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -126,17 +126,25 @@ fn written(clocks: &[Value], language: &str, bits: &str, folder: &Path) -> Vec<(
     clocks.iter().filter_map(write).collect()
 }
 
-/// Whether the C compilers build programs of 32-bit code.
-fn builds_narrow_programs() -> bool {
+/// Whether programs of 32-bit code can be built and run here, and timing methods in 32-bit code.
+fn runs_narrow_programs() -> bool {
     let folder = folder();
-    std::fs::write(folder.path().join("a.cpp"), "#include <cstdio>\nint main() { std::puts(\"\"); }\n").expect("a file");
+    std::fs::write(folder.path().join("a.cpp"), "#include <cstdio>\nint main() { std::puts(\"\"); }\n")
+        .expect("a file");
     let mut build = Command::new("g++");
     let built = build.args(["-m32", "-o", "a", "a.cpp"]).current_dir(folder.path()).output();
-    let can = built.is_ok_and(|output| output.status.success());
-    if !can {
-        cyclescope_skipped::report_left_out("g++ -m32 builds no programs");
-    }
-    can
+    let succeeds = |output: std::io::Result<std::process::Output>| output.is_ok_and(|it| it.status.success());
+    let obstacle = if !succeeds(built) {
+        "g++ -m32 builds no programs"
+    } else if !succeeds(Command::new(folder.path().join("a")).output()) {
+        "the system runs no 32-bit programs"
+    } else if usable("32").is_empty() {
+        "the system has no segment of 32-bit code"
+    } else {
+        return true;
+    };
+    cyclescope_skipped::report_left_out(obstacle);
+    false
 }
 
 /// Readings of an ordered method increase, whichever file of the program takes them. A register
@@ -150,7 +158,7 @@ fn two_files_of_a_program_share_the_headers() {
 
 #[test]
 fn two_files_of_a_32_bit_program_share_the_headers() {
-    if ["gcc", "g++"].iter().all(|tool| has(tool)) && builds_narrow_programs() {
+    if ["gcc", "g++"].iter().all(|tool| has(tool)) && runs_narrow_programs() {
         share_headers("32", &["-m32", "-fno-pic", "-no-pie"], "ebx");
         share_headers("32", &["-m32", "-fPIC"], "ebp");
     }
@@ -188,7 +196,8 @@ fn share_headers(bits: &str, flags: &[&str], register: &str) {
         };
         let pinned =
             "cpu_set_t set; CPU_ZERO(&set); CPU_SET(sched_getcpu(), &set); sched_setaffinity(0, sizeof set, &set);";
-        let main = format!("{one}{declared}{kept}int main(void) {{ uint64_t last = 0; {pinned} TAKE\n{main}return 0; }}\n");
+        let main =
+            format!("{one}{declared}{kept}int main(void) {{ uint64_t last = 0; {pinned} TAKE\n{main}return 0; }}\n");
         let suffix = if language == "c" { "c" } else { "cpp" };
         let [first, second] = ["main", "other"].map(|name| format!("{name}.{suffix}"));
         std::fs::write(folder.path().join(&first), main).expect("a file");
@@ -331,7 +340,7 @@ fn examples_for_nasm_run() {
 
 #[test]
 fn examples_of_32_bit_code_run() {
-    if !["cc", "c++", "as"].iter().all(|tool| has(tool)) || !builds_narrow_programs() {
+    if !["cc", "c++", "as"].iter().all(|tool| has(tool)) || !runs_narrow_programs() {
         return;
     }
     for (language, file) in [("c", "timer.h"), ("c++", "timer.hpp"), ("gas", "timer.s")] {

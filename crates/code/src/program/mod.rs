@@ -109,6 +109,11 @@ impl ProgramRecipe<'_> {
         }
     }
 
+    /// The recipe for code of a mode.
+    pub fn for_mode(self, mode: CodeMode) -> Self {
+        ProgramRecipe { world: EntryState { mode, ..self.world }, ..self }
+    }
+
     /// Recipe for a plain loop over copies of some code.
     pub fn with_loop<'a>(clock: &'a Clock, snippet: &'a [u8], copies: usize) -> ProgramRecipe<'a> {
         ProgramRecipe { snippet, copies, looped: Some(LoopPlan::PLAIN), ..ProgramRecipe::empty(clock) }
@@ -198,12 +203,12 @@ impl ProgramRecipe<'_> {
 
     /// Code of an empty pair: both readings, and the restored registers between them. References to
     /// the context are not filled in.
-    pub fn list_empty_pair(clock: &Clock) -> Listing {
-        let recipe = ProgramRecipe::empty(clock);
-        let mut emitter = Emitter::starting_at(0, recipe.world.mode);
+    pub fn list_empty_pair(clock: &Clock, mode: CodeMode) -> Listing {
+        let recipe = ProgramRecipe::empty(clock).for_mode(mode);
+        let mut emitter = Emitter::starting_at(0, mode);
         recipe.emit_start(&clock.clobbers(), &mut emitter);
         clock.emit_side(ClockSide::End, None, &mut emitter);
-        Listing::from_bytes(&emitter.finish().0)
+        Listing::from_code(&emitter.finish().0, mode)
     }
 
     /// Emits the clock's start, and restores the registers that it clobbers.

@@ -1,6 +1,7 @@
 //! Valid inputs: small evidence of each study, lists, tables and snippets.
 
 use super::dossier::{self, Directory};
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::Clock;
 use cyclescope::error::Error;
 use cyclescope::executor::user::UserOptions;
@@ -205,7 +206,8 @@ fn instr() -> Directory {
 fn evaluate() -> Option<Directory> {
     let machine = Machine::detect();
     let clock = [Clock::find_named("rdtscp-lfence").expect("a timing method")];
-    let (candidates, not_run) = split_candidates(clock, &machine, &[(DEFAULT_OFFER.capabilities)(&machine)]);
+    let (candidates, not_run) =
+        split_candidates(clock, CodeMode::default(), &machine, &[(DEFAULT_OFFER.capabilities)(&machine)]);
     let ms = Duration::from_millis;
     let times = ExperimentTimes {
         contamination: ms(5),
@@ -217,6 +219,7 @@ fn evaluate() -> Option<Directory> {
     let plan = EvaluatePlan {
         candidates,
         not_run,
+        mode: CodeMode::default(),
         size: SamplingSize { ensembles: 3, samples: 200 },
         budget: Duration::from_secs(3),
         slow: None,

@@ -11,6 +11,7 @@ use crate::pair_breakdown::{PairBreakdown, PairStepCost, StepVariation};
 use crate::resolution::{ResolutionEffort, measure_resolution};
 use crate::sampled_method::{SampledMethod, SamplingRequest};
 use crate::sampling::{PairSampler, SamplingSpan};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{Clock, ClockSide, ClockStep};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::core_series::{CoreClockSample, CoreSeries};
@@ -44,7 +45,16 @@ fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Sc
     let clock = Clock::find_named(name).unwrap();
     let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
     let step = STEP as f64;
-    let tested = TestedClock { clock, executor: "user", ruler, step, imul_latency: 3.0, width: None, emulated: false };
+    let tested = TestedClock {
+        clock,
+        executor: "user",
+        mode: CodeMode::default(),
+        ruler,
+        step,
+        imul_latency: 3.0,
+        width: None,
+        emulated: false,
+    };
     let mut machine = SimulatedExecutor::new(scenario.clone(), 1);
     let size = SamplingSize { ensembles: 8, samples };
     let shape = PairSampler::new(&tested).sampling_shape(size, 80e-9);

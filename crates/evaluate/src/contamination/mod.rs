@@ -272,7 +272,7 @@ fn run_fault_trials(
     }
     let [neighbour, other] = pair;
     let promises = &tested.clock.promises;
-    let outcome = means.run_trial(&ContaminationTrial::new(tested.clock, fault, neighbour), time)?;
+    let outcome = means.run_trial(&ContaminationTrial::new(tested, fault, neighbour), time)?;
     let Some(TrialOutcome { costs, conditions }) = outcome else {
         return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, "every attempt was disturbed"));
     };
@@ -308,7 +308,7 @@ fn confirm_breach(
     neighbour: &NeighbourCode,
     time: Duration,
 ) -> Result<SecondOpinion, RunError> {
-    let outcome = means.run_trial(&ContaminationTrial::confirming_breach(tested.clock, fault, neighbour), time)?;
+    let outcome = means.run_trial(&ContaminationTrial::confirming_breach(tested, fault, neighbour), time)?;
     let words = neighbour.words;
     let Some(TrialOutcome { costs, conditions }) = outcome else {
         return Ok(SecondOpinion { neighbour: words, cost: None, confirms: false });
@@ -327,7 +327,7 @@ fn find_worst_following(
     time: Duration,
 ) -> Result<[&'static NeighbourCode; 2], RunError> {
     let candidates = &neighbour_code::FOLLOWING;
-    let outcome = means.run_trial(&ContaminationTrial::comparing_following(tested.clock, candidates), time)?;
+    let outcome = means.run_trial(&ContaminationTrial::comparing_following(tested, candidates), time)?;
     let Some(TrialOutcome { costs, .. }) = outcome else {
         return Ok(neighbour_code::choose_neighbours(ContaminationFault::FollowingInTheWay));
     };

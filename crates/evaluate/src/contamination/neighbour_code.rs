@@ -5,27 +5,27 @@
 //! registers are fixed points of the square root.
 
 use super::fault::ContaminationFault;
-use cyclescope_code::asm;
+use cyclescope_code::asm::{self, CodeMode};
 
 /// A piece of code and the number of its copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CodePiece {
-    /// Assembly text in Intel syntax.
-    pub(super) text: &'static str,
+    /// Assembly text in Intel syntax, for 64-bit mode and for 32-bit code.
+    pub(super) texts: [&'static str; 2],
     /// Number of copies.
     pub(super) times: usize,
 }
 
 impl CodePiece {
-    const NONE: CodePiece = CodePiece { text: "", times: 0 };
+    const NONE: CodePiece = CodePiece { texts: [""; 2], times: 0 };
 
     /// The same code with twice the copies.
     pub(super) fn with_double_copies(self) -> CodePiece {
         CodePiece { times: 2 * self.times, ..self }
     }
 
-    pub(super) fn assemble(self) -> Vec<u8> {
-        let listing = asm::parse_assembly(self.text).expect("the neighbours are valid code");
+    pub(super) fn assemble(self, mode: CodeMode) -> Vec<u8> {
+        let listing = asm::parse_for_mode(mode.choose(self.texts), mode, None).expect("the neighbours are valid code");
         listing.bytes().repeat(self.times)
     }
 }
@@ -46,17 +46,17 @@ pub(super) struct NeighbourCode {
 
 /// About 200 cycles: longer than any start takes to read its counter, so that a body has time to
 /// begin.
-pub(super) const LEADING_CHAIN: CodePiece = CodePiece { text: "sqrtsd xmm0, xmm0", times: 16 };
+pub(super) const LEADING_CHAIN: CodePiece = CodePiece { texts: ["sqrtsd xmm0, xmm0"; 2], times: 16 };
 
 /// Code before the part that an end may miss. It outlasts effects after a fence and the decoding of
 /// an end.
-const BODY_CHAIN: CodePiece = CodePiece { text: "sqrtsd xmm0, xmm0", times: 6 };
+const BODY_CHAIN: CodePiece = CodePiece { texts: ["sqrtsd xmm0, xmm0"; 2], times: 6 };
 /// Core cycles of a square root in a chain, less than on any core.
 const SQUARE_ROOT_CYCLES: f64 = 8.0;
 
 /// The second kind of code. It uses another unit and other registers than square roots, and keeps
 /// many more instructions in flight.
-const MULTIPLICATION_CODE: &str = "imul r8, r8";
+const MULTIPLICATION_CODE: [&str; 2] = ["imul r8, r8", "imul ebp, ebp"];
 /// Core cycles of a multiplication in a chain on any core, minus the error of a fenced reading.
 const MULTIPLICATION_CYCLES: f64 = 2.0;
 
@@ -81,7 +81,7 @@ const LEADING_CODE: [NeighbourCode; 2] = [
     },
     NeighbourCode {
         words: "a chain of multiplications before the start",
-        code: CodePiece { text: MULTIPLICATION_CODE, times: 48 },
+        code: CodePiece { texts: MULTIPLICATION_CODE, times: 48 },
         body: CodePiece::NONE,
         least: 48.0 * MULTIPLICATION_CYCLES,
     },
@@ -91,13 +91,13 @@ const LEADING_CODE: [NeighbourCode; 2] = [
 const EARLY_BODY: [NeighbourCode; 2] = [
     NeighbourCode {
         words: "a chain of square roots after an unfinished one",
-        code: CodePiece { text: "sqrtsd xmm1, xmm1", times: 10 },
+        code: CodePiece { texts: ["sqrtsd xmm1, xmm1"; 2], times: 10 },
         body: CodePiece::NONE,
         least: 10.0 * SQUARE_ROOT_CYCLES,
     },
     NeighbourCode {
         words: "a chain of multiplications after an unfinished one of square roots",
-        code: CodePiece { text: MULTIPLICATION_CODE, times: 40 },
+        code: CodePiece { texts: MULTIPLICATION_CODE, times: 40 },
         body: CodePiece::NONE,
         least: 40.0 * MULTIPLICATION_CYCLES,
     },
@@ -106,7 +106,7 @@ const EARLY_BODY: [NeighbourCode; 2] = [
 const LATE_BODY: [NeighbourCode; 2] = [
     NeighbourCode {
         words: "a chain of square roots before the end",
-        code: CodePiece { text: "sqrtsd xmm0, xmm0", times: 12 },
+        code: CodePiece { texts: ["sqrtsd xmm0, xmm0"; 2], times: 12 },
         body: BODY_CHAIN,
         least: 12.0 * SQUARE_ROOT_CYCLES,
     },
@@ -114,8 +114,8 @@ const LATE_BODY: [NeighbourCode; 2] = [
     // executed.
     NeighbourCode {
         words: "a chain of multiplications before the end",
-        code: CodePiece { text: MULTIPLICATION_CODE, times: 24 },
-        body: CodePiece { text: MULTIPLICATION_CODE, times: 40 },
+        code: CodePiece { texts: MULTIPLICATION_CODE, times: 24 },
+        body: CodePiece { texts: MULTIPLICATION_CODE, times: 40 },
         least: 24.0 * MULTIPLICATION_CYCLES,
     },
 ];
@@ -126,8 +126,14 @@ const STORE_LINE: [NeighbourCode; 2] = [
     NeighbourCode {
         words: "a line of non-temporal stores before the end",
         code: CodePiece {
-            text: "movnti [r14], r8; movnti [r14 + 8], r8; movnti [r14 + 16], r8; movnti [r14 + 24], r8; \
-                   movnti [r14 + 32], r8; movnti [r14 + 40], r8; movnti [r14 + 48], r8; movnti [r14 + 56], r8",
+            texts: [
+                "movnti [r14], r8; movnti [r14 + 8], r8; movnti [r14 + 16], r8; movnti [r14 + 24], r8; \
+                 movnti [r14 + 32], r8; movnti [r14 + 40], r8; movnti [r14 + 48], r8; movnti [r14 + 56], r8",
+                "movnti [esi], ebp; movnti [esi + 4], ebp; movnti [esi + 8], ebp; movnti [esi + 12], ebp; \
+                 movnti [esi + 16], ebp; movnti [esi + 20], ebp; movnti [esi + 24], ebp; movnti [esi + 28], ebp; \
+                 movnti [esi + 32], ebp; movnti [esi + 36], ebp; movnti [esi + 40], ebp; movnti [esi + 44], ebp; \
+                 movnti [esi + 48], ebp; movnti [esi + 52], ebp; movnti [esi + 56], ebp; movnti [esi + 60], ebp",
+            ],
             times: 1,
         },
         body: BODY_CHAIN,
@@ -136,11 +142,13 @@ const STORE_LINE: [NeighbourCode; 2] = [
     NeighbourCode {
         words: "a line of non-temporal vector stores before the end",
         code: CodePiece {
-            text: "movntps [r14], xmm1; movntps [r14 + 16], xmm1; movntps [r14 + 32], xmm1; \
-                   movntps [r14 + 48], xmm1",
+            texts: [
+                "movntps [r14], xmm1; movntps [r14 + 16], xmm1; movntps [r14 + 32], xmm1; movntps [r14 + 48], xmm1",
+                "movntps [esi], xmm1; movntps [esi + 16], xmm1; movntps [esi + 32], xmm1; movntps [esi + 48], xmm1",
+            ],
             times: 1,
         },
-        body: CodePiece { text: MULTIPLICATION_CODE, times: 40 },
+        body: CodePiece { texts: MULTIPLICATION_CODE, times: 40 },
         least: 0.0,
     },
 ];
@@ -153,25 +161,38 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     NeighbourCode {
         words: "independent square roots after the end, with a chain of them before it",
         code: CodePiece {
-            text: "sqrtsd xmm1, xmm15; sqrtsd xmm2, xmm15; sqrtsd xmm3, xmm15; sqrtsd xmm4, xmm15; \
-                   sqrtsd xmm5, xmm15; sqrtsd xmm6, xmm15; sqrtsd xmm7, xmm15; sqrtsd xmm8, xmm15",
+            texts: [
+                "sqrtsd xmm1, xmm15; sqrtsd xmm2, xmm15; sqrtsd xmm3, xmm15; sqrtsd xmm4, xmm15; \
+                 sqrtsd xmm5, xmm15; sqrtsd xmm6, xmm15; sqrtsd xmm7, xmm15; sqrtsd xmm8, xmm15",
+                "sqrtsd xmm1, xmm7; sqrtsd xmm2, xmm7; sqrtsd xmm3, xmm7; sqrtsd xmm4, xmm7; \
+                 sqrtsd xmm5, xmm7; sqrtsd xmm6, xmm7; sqrtsd xmm1, xmm7; sqrtsd xmm2, xmm7",
+            ],
             times: 5,
         },
-        body: CodePiece { text: "sqrtsd xmm0, xmm0", times: 8 },
+        body: CodePiece { texts: ["sqrtsd xmm0, xmm0"; 2], times: 8 },
         least: 0.0,
     },
     // The multiplier.
     NeighbourCode {
         words: "independent multiplications after the end, with a chain of them before it",
-        code: CodePiece { text: "imul r9, r9; imul r10, r10; imul r11, r11; imul rbx, rbx; imul r12, r12", times: 16 },
-        body: CodePiece { text: "imul r8, r8", times: 40 },
+        code: CodePiece {
+            texts: [
+                "imul r9, r9; imul r10, r10; imul r11, r11; imul rbx, rbx; imul r12, r12",
+                "imul esi, esi; imul edi, edi; imul ebx, ebx; imul esi, esi; imul edi, edi",
+            ],
+            times: 16,
+        },
+        body: CodePiece { texts: MULTIPLICATION_CODE, times: 40 },
         least: 0.0,
     },
     // The multiplier, competing only with the reading.
     NeighbourCode {
         words: "independent multiplications after the end",
         code: CodePiece {
-            text: "imul r9, r9, 3; imul r10, r10, 3; imul r11, r11, 3; imul rbx, rbx, 3; imul r12, r12, 3",
+            texts: [
+                "imul r9, r9, 3; imul r10, r10, 3; imul r11, r11, 3; imul rbx, rbx, 3; imul r12, r12, 3",
+                "imul esi, esi, 3; imul edi, edi, 3; imul ebx, ebx, 3; imul ebp, ebp, 3; imul esi, esi, 3",
+            ],
             times: 16,
         },
         body: CodePiece::NONE,
@@ -180,7 +201,15 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     // All adders, and the width of the core.
     NeighbourCode {
         words: "independent additions after the end",
-        code: CodePiece { text: "add r9, r9; add r10, r10; add r11, r11; add rbx, rbx; add r12, r12", times: 40 },
+        code: CodePiece {
+            texts: [
+                "add r9, r9; add r10, r10; add r11, r11; add rbx, rbx; add r12, r12",
+                // No sum is used by another, so that four registers occupy all adders.
+                "lea esi, [ebp + ebp]; lea edi, [ebp + ebp]; lea ebx, [ebp + ebp]; lea esi, [ebp + ebp]; \
+                 lea edi, [ebp + ebp]",
+            ],
+            times: 40,
+        },
         body: CodePiece::NONE,
         least: 0.0,
     },
@@ -188,8 +217,12 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     NeighbourCode {
         words: "independent divisions after the end",
         code: CodePiece {
-            text: "divsd xmm1, xmm15; divsd xmm2, xmm15; divsd xmm3, xmm15; divsd xmm4, xmm15; \
-                   divsd xmm5, xmm15; divsd xmm6, xmm15; divsd xmm7, xmm15; divsd xmm8, xmm15",
+            texts: [
+                "divsd xmm1, xmm15; divsd xmm2, xmm15; divsd xmm3, xmm15; divsd xmm4, xmm15; \
+                 divsd xmm5, xmm15; divsd xmm6, xmm15; divsd xmm7, xmm15; divsd xmm8, xmm15",
+                "divsd xmm0, xmm7; divsd xmm1, xmm7; divsd xmm2, xmm7; divsd xmm3, xmm7; \
+                 divsd xmm4, xmm7; divsd xmm5, xmm7; divsd xmm6, xmm7; divsd xmm0, xmm7",
+            ],
             times: 5,
         },
         body: CodePiece::NONE,
@@ -199,8 +232,12 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     NeighbourCode {
         words: "independent loads after the end",
         code: CodePiece {
-            text: "mov r8, [r14]; mov r9, [r14 + 64]; mov r10, [r14 + 128]; mov r11, [r14 + 192]; \
-                   mov rbx, [r14 + 256]; mov r12, [r14 + 320]",
+            texts: [
+                "mov r8, [r14]; mov r9, [r14 + 64]; mov r10, [r14 + 128]; mov r11, [r14 + 192]; \
+                 mov rbx, [r14 + 256]; mov r12, [r14 + 320]",
+                "mov ebp, [esi]; mov edi, [esi + 64]; mov ebx, [esi + 128]; mov ebp, [esi + 192]; \
+                 mov edi, [esi + 256]; mov ebx, [esi + 320]",
+            ],
             times: 12,
         },
         body: CodePiece::NONE,

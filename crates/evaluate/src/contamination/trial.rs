@@ -3,6 +3,8 @@
 use super::fault::ContaminationFault;
 use super::neighbour_code::{CodePiece, LEADING_CHAIN, NeighbourCode};
 use super::reference_reading::ReferenceReading;
+use crate::TestedClock;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_code::program::{EntryState, Program, ProgramRecipe, VectorSetup};
 use cyclescope_measure::contrast::Contrast;
@@ -46,13 +48,15 @@ struct SurroundingCode<'a> {
 /// Builds the programs of a trial.
 struct TrialBuilder<'a> {
     clock: &'a Clock,
+    mode: CodeMode,
     reference: ReferenceReading,
     programs: Vec<Program>,
 }
 
 impl<'a> TrialBuilder<'a> {
-    fn new(clock: &'a Clock) -> TrialBuilder<'a> {
-        TrialBuilder { clock, reference: ReferenceReading::from_clock(clock), programs: Vec::new() }
+    fn new(tested: &'a TestedClock) -> TrialBuilder<'a> {
+        let TestedClock { clock, mode, .. } = *tested;
+        TrialBuilder { clock, mode, reference: ReferenceReading::from_clock(clock), programs: Vec::new() }
     }
 
     /// Adds the program with these sides and returns its number.
@@ -65,7 +69,7 @@ impl<'a> TrialBuilder<'a> {
         let clock = Clock { start, end, ..*self.clock };
         let recipe = ProgramRecipe {
             // Chains of square roots need numeric values in vector registers.
-            world: EntryState { vectors: VectorSetup::Legacy, ..EntryState::default() },
+            world: EntryState { mode: self.mode, vectors: VectorSetup::Legacy, ..EntryState::default() },
             init: &[DRAIN_STORES, around.leading].concat(),
             snippet: around.body,
             copies: usize::from(!around.body.is_empty()),
@@ -79,8 +83,11 @@ impl<'a> TrialBuilder<'a> {
     /// Adds the programs for the cost of some code between fenced readings.
     fn add_size_contrast(&mut self, code: CodePiece) -> Contrast {
         let fenced = self.reference.fenced;
-        let with =
-            self.add_program(fenced, fenced, SurroundingCode { body: &code.assemble(), ..SurroundingCode::default() });
+        let with = self.add_program(
+            fenced,
+            fenced,
+            SurroundingCode { body: &code.assemble(self.mode), ..SurroundingCode::default() },
+        );
         let without = self.add_program(fenced, fenced, SurroundingCode::default());
         difference_contrast(with, without)
     }
@@ -103,8 +110,12 @@ fn difference_contrast(with: usize, without: usize) -> Contrast {
 
 impl ContaminationTrial {
     /// The trial of one fault with one kind of neighbouring code.
-    pub(super) fn new(clock: &Clock, fault: ContaminationFault, neighbour: &NeighbourCode) -> ContaminationTrial {
-        let mut bench = TrialBuilder::new(clock);
+    pub(super) fn new(
+        tested: &TestedClock,
+        fault: ContaminationFault,
+        neighbour: &NeighbourCode,
+    ) -> ContaminationTrial {
+        let mut bench = TrialBuilder::new(tested);
         let (cost, size) = bench.add_fault_contrast(fault, neighbour, &[]);
         bench.complete_trial(fault, neighbour, vec![cost], size)
     }
@@ -117,11 +128,11 @@ impl ContaminationTrial {
     /// - for an unfinished body, the cost with twice the neighbour, and its increase. The hidden
     ///   time of a fence after a body does not grow with the body.
     pub(super) fn confirming_breach(
-        clock: &Clock,
+        tested: &TestedClock,
         fault: ContaminationFault,
         neighbour: &NeighbourCode,
     ) -> ContaminationTrial {
-        let mut bench = TrialBuilder::new(clock);
+        let mut bench = TrialBuilder::new(tested);
         let (cost, size) = bench.add_fault_contrast(fault, neighbour, &[]);
         let mut costs = vec![cost.clone()];
         if let Some(fence) = find_missing_fence(fault) {
@@ -137,8 +148,8 @@ impl ContaminationTrial {
     }
 
     /// The trial that compares several kinds of following code.
-    pub(super) fn comparing_following(clock: &Clock, candidates: &[NeighbourCode]) -> ContaminationTrial {
-        let mut bench = TrialBuilder::new(clock);
+    pub(super) fn comparing_following(tested: &TestedClock, candidates: &[NeighbourCode]) -> ContaminationTrial {
+        let mut bench = TrialBuilder::new(tested);
         let costs = candidates.iter().map(|candidate| contrast_following_in_the_way(&mut bench, candidate)).collect();
         bench.build_trial(costs, None, None)
     }
@@ -199,7 +210,7 @@ impl TrialBuilder<'_> {
 /// The leading code with a fence before it or after it. Both programs are equally long.
 fn contrast_leading_unfinished(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (start, fenced) = (bench.clock.start, bench.reference.fenced);
-    let code = neighbour.code.assemble();
+    let code = neighbour.code.assemble(bench.mode);
     let [unfinished, done] = [[LFENCE, &code], [&code, LFENCE]].map(|parts| {
         let leading = parts.concat();
         bench.add_program(start, fenced, SurroundingCode { leading: &leading, ..SurroundingCode::default() })
@@ -214,7 +225,8 @@ fn contrast_body_started_early(
     between: &[u8],
 ) -> (Contrast, Contrast) {
     let fenced = bench.reference.fenced;
-    let (leading, body) = (LEADING_CHAIN.assemble(), [between, &neighbour.code.assemble()].concat());
+    let (leading, body) =
+        (LEADING_CHAIN.assemble(bench.mode), [between, &neighbour.code.assemble(bench.mode)].concat());
     let [seems, truly] = [bench.clock.start, fenced].map(|start| {
         let around = SurroundingCode { leading: &leading, ..SurroundingCode::default() };
         let with = bench.add_program(start, fenced, SurroundingCode { body: &body, ..around });
@@ -231,8 +243,8 @@ fn contrast_end_too_early(
     between: &[u8],
     waiting: &'static [ClockStep],
 ) -> (Contrast, Contrast) {
-    let first = neighbour.body.assemble();
-    let body = [&first[..], &neighbour.code.assemble(), between].concat();
+    let first = neighbour.body.assemble(bench.mode);
+    let body = [&first[..], &neighbour.code.assemble(bench.mode), between].concat();
     let first = [&first[..], between].concat();
     let fenced = bench.reference.fenced;
     let [seems, truly] = [bench.clock.end, waiting].map(|end| {
@@ -249,7 +261,7 @@ fn contrast_end_too_early(
 fn contrast_overlap(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
     let alone = bench.add_program(fenced, end, SurroundingCode { following: MFENCE, ..SurroundingCode::default() });
-    let first = neighbour.body.assemble();
+    let first = neighbour.body.assemble(bench.mode);
     let first = bench.add_program(
         fenced,
         fenced,
@@ -261,7 +273,7 @@ fn contrast_overlap(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Cont
 /// Following code that begins at once or after a fence. Both programs are equally long.
 fn contrast_following_in_the_way(bench: &mut TrialBuilder, neighbour: &NeighbourCode) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
-    let (body, code) = (neighbour.body.assemble(), neighbour.code.assemble());
+    let (body, code) = (neighbour.body.assemble(bench.mode), neighbour.code.assemble(bench.mode));
     let [at_once, held_back] = [[&code, LFENCE], [LFENCE, &code]].map(|parts| {
         let following = parts.concat();
         bench.add_program(

@@ -3,6 +3,7 @@
 use super::fault::{CONFIDENCE, TrialConditions};
 use super::trial::ContaminationTrial;
 use crate::TestedClock;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
@@ -37,6 +38,8 @@ pub(super) struct TrialRunner<'a> {
     /// Step of the readings, in raw units.
     pub(super) step: f64,
     pub(super) imul_latency: f64,
+    /// The mode of the programs.
+    mode: CodeMode,
     /// Width of an unshared core. It grows with the best observation.
     quiet: UnsharedWidth,
     /// The same according to published data.
@@ -53,8 +56,8 @@ pub(super) struct TrialOutcome {
 impl<'a> TrialRunner<'a> {
     /// A runner for readings of this method.
     pub(super) fn new(executor: &'a mut dyn Executor, random: &'a mut Random, tested: &TestedClock) -> TrialRunner<'a> {
-        let TestedClock { step, imul_latency, width, .. } = *tested;
-        TrialRunner { executor, random, step, imul_latency, quiet: UnsharedWidth::default(), width }
+        let TestedClock { step, imul_latency, mode, width, .. } = *tested;
+        TrialRunner { executor, random, step, imul_latency, mode, quiet: UnsharedWidth::default(), width }
     }
 
     /// Runs a trial until all intervals are narrow or time is up. `None` if too many rounds were
@@ -67,7 +70,8 @@ impl<'a> TrialRunner<'a> {
         trial: &ContaminationTrial,
         time: Duration,
     ) -> Result<Option<TrialOutcome>, RunError> {
-        let programs = RulerRounds::new(&trial.ruler, self.step).with_programs(trial.programs.iter().cloned(), true);
+        let programs = RulerRounds::for_mode(&trial.ruler, self.step, self.mode);
+        let programs = programs.with_programs(trial.programs.iter().cloned(), true);
         let begun = self.executor.now();
         programs.run(self.executor, PILOT_SIZE.0, PILOT_SIZE.1, self.random)?;
         let mut spent = self.executor.now().saturating_sub(begun);

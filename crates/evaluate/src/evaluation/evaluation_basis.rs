@@ -8,16 +8,21 @@ use crate::contamination::STAND_IN;
 use crate::plan::EvaluatePlan;
 use crate::timing_facts::TimingFacts;
 use crate::{MethodCandidate, TestedClock};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::core_study::CoreStudy;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::machine::synchrony::{self, TscSynchrony};
 use cyclescope_core::machine::tsc_study::TscStudy;
+use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
-use cyclescope_doctor::{ClockWatch, Diagnosis, ExaminationInputs, WatchFacts, clock_step, examine, watch_core_clock};
+use cyclescope_doctor::{
+    ClockWatch, Diagnosis, ExaminationInputs, WatchFacts, clock_step, examine, measure_imul_latency, watch_core_clock,
+};
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::rounds::RulerRounds;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of the core.
@@ -31,14 +36,33 @@ pub(super) struct CoreParameters {
     pub(super) emulated: bool,
 }
 
-/// Latency of `imul r64, r64` on most cores, for a core without data or experiment.
+/// Latency of `imul` on most cores, for a core without data or experiment.
 const USUAL_IMUL_LATENCY: u32 = 3;
 
+/// Latency of `imul` in 32-bit code, measured because data of micro-architectures have that of 64
+/// bits; `None` if it is not a whole number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NarrowLatency(Option<u32>);
+
+impl NarrowLatency {
+    fn measure(executor: &mut dyn Executor, clock: &Clock, step: f64, seed: u64) -> NarrowLatency {
+        let rounds = RulerRounds::for_mode(clock, step, CodeMode::Bits32);
+        let found = measure_imul_latency(executor, &rounds, &mut Random::new(seed));
+        NarrowLatency(found.ok().flatten())
+    }
+}
+
 impl CoreParameters {
-    /// From published data if available, otherwise from the experiment.
-    pub(super) fn from_machine(machine: &Machine, study: Option<&CoreStudy>) -> CoreParameters {
-        let found = study.and_then(|study| study.imul_used);
-        let latency = machine.cpu.imul_latency().or(found).unwrap_or(USUAL_IMUL_LATENCY);
+    /// From published data if available, otherwise from the experiment. `narrow` is the measured
+    /// latency of 32-bit code, in which the methods then run.
+    pub(super) fn from_machine(
+        machine: &Machine,
+        study: Option<&CoreStudy>,
+        narrow: Option<NarrowLatency>,
+    ) -> CoreParameters {
+        let found = || study.and_then(|study| study.imul_used);
+        let wide = || machine.cpu.imul_latency().or_else(found);
+        let latency = narrow.map_or_else(wide, |NarrowLatency(latency)| latency).unwrap_or(USUAL_IMUL_LATENCY);
         let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
         CoreParameters {
             imul_latency: f64::from(latency),
@@ -48,11 +72,16 @@ impl CoreParameters {
     }
 
     /// The method with these parameters and its ruler.
-    pub(super) fn tested_clock(&self, candidate: MethodCandidate, ruled: RulerChoice) -> TestedClock<'static> {
+    pub(super) fn tested_clock(
+        &self,
+        candidate: MethodCandidate,
+        mode: CodeMode,
+        ruled: RulerChoice,
+    ) -> TestedClock<'static> {
         let MethodCandidate { clock, executor } = candidate;
         let RulerChoice { ruler, step } = ruled;
         let CoreParameters { imul_latency, width, emulated } = *self;
-        TestedClock { clock, executor, ruler, step, imul_latency, width, emulated }
+        TestedClock { clock, executor, mode, ruler, step, imul_latency, width, emulated }
     }
 }
 
@@ -121,10 +150,14 @@ impl EvaluationBasis {
         };
         let default = default.ok();
         let ruled = |candidate: &MethodCandidate| RulerChoice::for_clock(candidate.clock, default, known);
-        let can_stand_in = || capabilities.require_clock(&STAND_IN, machine).is_ok();
+        let can_stand_in = || capabilities.require_clock_for(&STAND_IN, plan.mode, machine).is_ok();
         let stand_in = default.filter(|_| plan.needs_stand_in() && can_stand_in());
+        let narrow = default.filter(|_| plan.mode == CodeMode::Bits32 && !capabilities.is_emulated());
+        let narrow = narrow.map(|clock| {
+            NarrowLatency::measure(executor, clock, clock_step(clock, known.tsc, known.study), seeds.watch)
+        });
         EvaluationBasis {
-            core: CoreParameters::from_machine(machine, core.known()),
+            core: CoreParameters::from_machine(machine, core.known(), narrow),
             ruled: plan.candidates.iter().map(ruled).collect(),
             stand_in: stand_in.map(|ruler| RulerChoice { ruler, step: STAND_IN.reading_step(&machine.tsc) }),
             facts: TimingFacts {
@@ -152,13 +185,13 @@ impl EvaluationBasis {
     /// The methods under evaluation.
     pub(super) fn tested_clocks(&self, plan: &EvaluatePlan) -> Vec<TestedClock<'static>> {
         let candidates = plan.candidates.iter().zip(&self.ruled);
-        candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
+        candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, plan.mode, *ruled)).collect()
     }
 
     /// The stand-in for a method that cannot run here, on this executor.
-    pub(super) fn stand_in(&self, executor: &'static str) -> Option<TestedClock<'static>> {
+    pub(super) fn stand_in(&self, executor: &'static str, mode: CodeMode) -> Option<TestedClock<'static>> {
         let candidate = MethodCandidate { clock: &STAND_IN, executor };
-        self.stand_in.map(|ruled| self.core.tested_clock(candidate, ruled))
+        self.stand_in.map(|ruled| self.core.tested_clock(candidate, mode, ruled))
     }
 }
 

@@ -24,6 +24,7 @@ use crate::timing_facts::TimingFacts;
 use crate::trimmed_ensemble;
 use crate::verdict::EvaluationVerdict;
 use crate::{MethodCandidate, TestedClock};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::Error;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_exec::LockState;
@@ -82,6 +83,16 @@ pub(super) struct EvaluationRequest<'a> {
     pub(super) around: &'a EvaluateOrigin,
     /// The machine's record.
     pub(super) machine: &'a Value,
+}
+
+/// A record with the mode of the methods.
+#[derive(Serialize)]
+struct ModeRecord<'a, T> {
+    #[serde(flatten)]
+    content: &'a T,
+    /// The mode that the methods run in; absent for 64-bit mode.
+    #[serde(skip_serializing_if = "CodeMode::is_default")]
+    bits: CodeMode,
 }
 
 /// The measurements of a method that precede its samples.
@@ -153,8 +164,15 @@ impl<'a> EvaluationRun<'a> {
         Ok(())
     }
 
-    fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), StopReason> {
+    /// Writes a record about the machine.
+    fn write_machine_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), StopReason> {
         check_stop(self.follow.accept_record(ResultRecord::new(kind, content)))
+    }
+
+    /// Writes a record about the methods.
+    fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), StopReason> {
+        let record = ModeRecord { content, bits: self.asked.plan.mode };
+        check_stop(self.follow.accept_record(ResultRecord::new(kind, &record)))
     }
 
     fn report_progress(&mut self, message: &str) -> Result<(), StopReason> {
@@ -173,8 +191,8 @@ impl<'a> EvaluationRun<'a> {
         if !found.is_sound(plan) {
             return Err(self.answers.damage_error("a machine parameter is out of range").into());
         }
-        self.write_record("machine", self.asked.machine)?;
-        self.write_record("evaluate.tsc", &TimingFactsRecord::new(&found.facts))?;
+        self.write_machine_record("machine", self.asked.machine)?;
+        self.write_machine_record("evaluate.tsc", &TimingFactsRecord::new(&found.facts))?;
         Ok(found)
     }
 
@@ -262,14 +280,14 @@ impl<'a> EvaluationRun<'a> {
         let candidate = tested.candidate();
         self.report_progress(&format!("measuring the steps of the pair: {candidate}"))?;
         let parts = break_down_pair(self.executors.for_clock(tested)?, tested, &mut self.random)?;
-        self.write_record("evaluate.parts", &PairBreakdownRecord::new(candidate, parts.as_ref()))?;
+        self.write_record("evaluate.parts", &PairBreakdownRecord::new(candidate, tested.mode, parts.as_ref()))?;
         Ok(parts)
     }
 
     /// The rows of the stand-in for a method that cannot run here.
     fn measure_stand_in(&mut self, found: &EvaluationBasis) -> Result<Option<Vec<Contamination>>, StopReason> {
         let default = self.executors.default_executor().name();
-        match found.stand_in(default).filter(|_| !found.facts.emulated) {
+        match found.stand_in(default, self.asked.plan.mode).filter(|_| !found.facts.emulated) {
             Some(stand_in) => Ok(Some(self.measure_contamination(&stand_in)?)),
             None => Ok(None),
         }
@@ -361,7 +379,8 @@ impl<'a> EvaluationRun<'a> {
         check_stop(follow.report_progress(pace.progress_at(samples.span.from, &message)))?;
         let mut take = |taken: &CompletedEnsemble| {
             if series {
-                let record = EnsembleRecord::new(candidate, taken.number, &taken.ensemble);
+                let content = &EnsembleRecord::new(candidate, taken.number, &taken.ensemble);
+                let record = ModeRecord { content, bits: tested.mode };
                 check_stop(follow.accept_record(ResultRecord::new("evaluate.ensemble", &record)))?;
             }
             check_stop(follow.report_progress(pace.progress_at(taken.now, &message)))

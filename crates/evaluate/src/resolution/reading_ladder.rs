@@ -124,7 +124,7 @@ pub(super) fn measure_ladders(
 }
 
 fn build_schedule(tested: &TestedClock, chain: &RoundRuler) -> Schedule {
-    let empty = ProgramRecipe::empty(tested.clock);
+    let empty = tested.empty_recipe();
     let program = |length: &u32| ProgramRecipe { snippet: ADD, copies: *length as usize, ..empty }.build();
     let programs = chain.ruler_programs().into_iter().chain(CHAIN_LENGTHS.as_flattened().iter().map(program)).collect();
     Schedule::new(programs, round_ruler::layout_pace(ROUNDS))

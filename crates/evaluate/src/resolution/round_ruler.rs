@@ -37,7 +37,7 @@ pub(super) struct RoundRuler {
 impl RoundRuler {
     /// The ruler for a tested clock, with this number of iterations.
     pub(super) fn new(tested: &TestedClock, loops: u64) -> RoundRuler {
-        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(tested.ruler);
+        let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::for_mode(tested.ruler, tested.mode);
         let gauge = Gauge::brief_ruler(loops, sentinel_loops(tested.step), tested.imul_latency);
         RoundRuler { programs: [short, long, sentinel], loops, gauge, step: tested.step }
     }

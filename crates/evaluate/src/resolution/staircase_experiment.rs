@@ -57,7 +57,7 @@ impl StaircaseBody {
 
     /// The program of a length, and its loop iterations per call.
     fn build_program(self, tested: &TestedClock, length: u32) -> (Program, u64) {
-        let empty = ProgramRecipe::empty(tested.clock);
+        let empty = tested.empty_recipe();
         match self {
             StaircaseBody::Adds => (ProgramRecipe { snippet: ADD, copies: length as usize, ..empty }.build(), 1),
             // A loop that counts down to zero runs at least once.

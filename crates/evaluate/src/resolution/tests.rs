@@ -5,6 +5,7 @@ use super::staircase_experiment::{PassShare, StaircasePlan};
 use super::staircase_points::ReadingSums;
 
 use super::*;
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency, SimulatedGaps, SimulatedSibling};
@@ -17,6 +18,7 @@ fn tested(scenario: &Scenario) -> TestedClock<'static> {
     TestedClock {
         clock,
         executor: "user",
+        mode: CodeMode::default(),
         ruler: clock,
         step: scenario.step as f64,
         imul_latency: 3.0,

@@ -8,6 +8,7 @@ use crate::ensemble_reader::SamplingSize;
 use crate::plan::{self, ExperimentTimes};
 use crate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord};
 use crate::resolution::{Resolution, StaircaseBody};
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::Clock;
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::processor::Hypervisor;
@@ -115,6 +116,7 @@ fn plan(candidates: &[MethodCandidate]) -> EvaluatePlan {
     EvaluatePlan {
         candidates: candidates.to_vec(),
         not_run: Vec::new(),
+        mode: CodeMode::default(),
         size: SamplingSize { ensembles: 6, samples: 1000 },
         budget: Duration::from_secs(600),
         slow: None,
@@ -200,7 +202,8 @@ fn nothing_behind(claims: &[DocumentClaim]) -> &DocumentClaim {
 fn a_claim_uses_the_results_of_any_executor() {
     let cr0 = candidate(CR0, KERNEL);
     let machine = Named::new(USER).machine;
-    let (_, not_run) = plan::split_candidates([cr0.clock], &machine, &[user::user_capabilities(&machine)]);
+    let (_, not_run) =
+        plan::split_candidates([cr0.clock], CodeMode::default(), &machine, &[user::user_capabilities(&machine)]);
     assert_eq!(not_run.len(), 1);
     let mut both = study(EvaluatePlan { not_run: not_run.clone(), ..plan(&[cr0]) });
     measured(&mut both);
@@ -221,7 +224,7 @@ fn methods_are_planned_on_executors_that_run_them() {
     let named =
         |found: &[MethodCandidate]| found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>();
     let executors = [user::user_capabilities(&machine), kernel::kernel_capabilities(&machine)];
-    let (run, not_run) = plan::split_candidates(clocks(), &machine, &executors);
+    let (run, not_run) = plan::split_candidates(clocks(), CodeMode::default(), &machine, &executors);
     let refused: Vec<MethodCandidate> = not_run.iter().map(|not| not.candidate).collect();
     assert!(named(&run).contains(&("clock-gettime", USER)));
     assert!(named(&refused).contains(&("clock-gettime", KERNEL)));
@@ -315,7 +318,7 @@ fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     let candidates = methods.map(|(name, executor)| candidate(name, executor));
     let machine = Named::new(USER).machine;
     let cr0 = [Clock::find_named(CR0).unwrap()];
-    let (_, not_run) = plan::split_candidates(cr0, &machine, &[user::user_capabilities(&machine)]);
+    let (_, not_run) = plan::split_candidates(cr0, CodeMode::default(), &machine, &[user::user_capabilities(&machine)]);
     let mut study = study(EvaluatePlan { not_run, ..plan(&candidates) });
     let evidence = Rc::new(EvidenceRecorder::create(directory, origin(&study)).unwrap());
     evidence.write_with(|writer| writer.set_facts(&study.plan()?)).unwrap();
@@ -455,4 +458,23 @@ fn an_event_that_is_not_there_ends_the_evaluation_at_once() {
     let refused = study.measure(&MachineAnswers::live(), &mut records);
     let Err(StopReason::Failed(Error::Unavailable(error))) = refused else { panic!("{refused:?}") };
     assert_eq!((error.what.as_str(), records.len()), ("the event e1", 0));
+}
+
+/// The simulated core runs 32-bit programs at the cost of 64-bit ones.
+#[test]
+fn methods_in_32_bit_code_have_their_simulated_costs() {
+    let clocks = ["lfence-rdtsc-lfence", "rdtscp-lfence"];
+    let plan = EvaluatePlan { mode: CodeMode::Bits32, ..plan(&clocks.map(|name| candidate(name, USER))) };
+    let mut narrow = study(plan);
+    let records = measured(&mut narrow);
+    for ResultRecord { kind, line, .. } in records {
+        let of_machine = ["machine", "evaluate.tsc"].contains(&kind);
+        assert_eq!(line.contains("\"bits\":32"), !of_machine, "{line}");
+    }
+    for method in &narrow.found.as_ref().unwrap().methods {
+        let sampled = method.method.as_ref().unwrap();
+        assert_eq!((sampled.tested.mode, sampled.tested.imul_latency), (CodeMode::Bits32, 3.0));
+        let overhead = sampled.overhead.unwrap();
+        assert!((overhead.value - OVERHEADS[0]).abs() < 15.0, "{overhead:?}");
+    }
 }

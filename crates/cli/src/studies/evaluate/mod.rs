@@ -18,6 +18,7 @@ use crate::output::report::Picture;
 use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::replay_study;
+use cyclescope::asm::CodeMode;
 use cyclescope::clock::{self, Clock};
 use cyclescope::events::CounterRequest;
 use cyclescope::executor::{Capabilities, DEFAULT_OFFER, OpenOptions};
@@ -43,7 +44,7 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     let named = find_clocks(&names)?;
     let machine = common.detect_machine()?;
     machine.tsc.require()?;
-    let (candidates, not_run) = choose_candidates(named, common, &machine)?;
+    let (candidates, not_run) = choose_candidates(named, args.code_mode.mode(), common, &machine)?;
     // Checked before anything is created: a failure must leave nothing behind.
     [DEFAULT_OFFER, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
     let counters = read_request(&args.events, &machine)?;
@@ -78,13 +79,13 @@ impl StudyView for EvaluateView {
         if !found.complete {
             return tables::print_samples(&mut page, found, not_run);
         }
-        sections::print_machine(&mut page, found, &study.around)?;
+        sections::print_machine(&mut page, found, study)?;
         tables::print_samples(&mut page, found, not_run)?;
         tables::print_published(&mut page, found)?;
         tables::print_resolution(&mut page, found)?;
         staircases::print_staircases(&mut page, found)?;
         tables::print_contamination(&mut page, found, not_run)?;
-        parts::print_parts(&mut page, found)?;
+        parts::print_parts(&mut page, found, study.plan.mode)?;
         print_events(&mut page, found)?;
         sections::print_claims(&mut page, &found.claims)?;
         sections::print_verdicts(&mut page, found)?;
@@ -147,17 +148,19 @@ fn find_clocks(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
 /// both can be compared.
 fn choose_candidates(
     named: Option<Vec<&'static Clock>>,
+    mode: CodeMode,
     common: &CommonArgs,
     machine: &Machine,
 ) -> Result<(Vec<MethodCandidate>, Vec<RefusedMethod>), Failure> {
     let asked = common.capabilities(machine);
+    asked.require_mode(mode)?;
     for clock in named.iter().flatten() {
-        asked.require_clock(clock, machine)?;
+        asked.require_clock_for(clock, mode, machine)?;
     }
     let mut executors: Vec<Capabilities> = vec![(DEFAULT_OFFER.capabilities)(machine)];
     executors.extend(Some(asked).filter(|_| !common.offer().is_default()));
     let clocks = named.unwrap_or_else(|| clock::ALL_CLOCKS.iter().collect());
-    Ok(plan::split_candidates(clocks, machine, &executors))
+    Ok(plan::split_candidates(clocks, mode, machine, &executors))
 }
 
 fn build_plan(
@@ -181,6 +184,7 @@ fn build_plan(
     EvaluatePlan {
         candidates,
         not_run,
+        mode: args.code_mode.mode(),
         size: SamplingSize {
             ensembles: args.ensembles.unwrap_or(size.ensembles),
             samples: args.samples.unwrap_or(size.samples),

@@ -2,6 +2,7 @@
 
 use crate::output::Failure;
 use crate::output::page::{TextPage, print_note};
+use cyclescope::asm::CodeMode;
 use cyclescope::caveat::Caveat;
 use cyclescope::statistics::Interval;
 use cyclescope::study::evaluate::MethodCandidate;
@@ -14,7 +15,7 @@ const CODES_MOST: usize = 4;
 const BYTES_WIDTH: usize = 34;
 
 /// Prints the parts of all pairs, and the code if there are few methods.
-pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
+pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation, mode: CodeMode) -> Result<(), Failure> {
     page.begin_section("Cost of an empty pair by step, in core cycles")?;
     for found in &evaluation.methods {
         let name = page.output.bold(&found.candidate.to_string());
@@ -25,7 +26,7 @@ pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
             None => page.print_unknown("", "too many readings were disturbed")?,
         }
         if evaluation.methods.len() <= CODES_MOST {
-            print_code(page, found.candidate)?;
+            print_code(page, found.candidate, mode)?;
         }
     }
     print_note(
@@ -37,8 +38,8 @@ pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
     )
 }
 
-fn print_code(page: &mut TextPage, candidate: MethodCandidate) -> Result<(), Failure> {
-    for [bytes, text] in list_pair_code(candidate.clock) {
+fn print_code(page: &mut TextPage, candidate: MethodCandidate, mode: CodeMode) -> Result<(), Failure> {
+    for [bytes, text] in list_pair_code(candidate.clock, mode) {
         page.output.write_line(format!("      {bytes:<BYTES_WIDTH$} {text}"))?;
     }
     Ok(())

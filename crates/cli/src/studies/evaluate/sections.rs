@@ -10,21 +10,24 @@ use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::fact::Fact;
 use cyclescope::machine::step_at_clocks::StepAtClocks;
 use cyclescope::machine::synchrony::{CpuComparison, TscSynchrony};
+use cyclescope::study::evaluate::EvaluateStudy;
 use cyclescope::study::evaluate::claims::DocumentClaim;
 use cyclescope::study::evaluate::evaluation::Evaluation;
-use cyclescope::study::evaluate::record::EvaluateOrigin;
 use cyclescope::study::evaluate::timing_facts::TimingFacts;
 use cyclescope::study::evaluate::verdict::{EvaluationVerdict, RecommendedMethod};
 
 /// Prints the machine and its clocks.
-pub fn print_machine(page: &mut TextPage, evaluation: &Evaluation, around: &EvaluateOrigin) -> Result<(), Failure> {
-    let facts = &evaluation.facts;
+pub fn print_machine(page: &mut TextPage, evaluation: &Evaluation, study: &EvaluateStudy) -> Result<(), Failure> {
+    let (facts, around) = (&evaluation.facts, &study.around);
     let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
     let executors = if names.len() > 1 { "executors" } else { "executor" };
     page.begin_section("Machine")?;
     page.print_row("processor", &around.cpu_model)?;
     let text = format!("{}, {executors} {}, seed {}", around.cpu, names.join(" and "), around.seed);
     page.print_row("CPU", &text)?;
+    if !study.plan.mode.is_default() {
+        page.print_row("methods", &format!("in {}-bit code", study.plan.mode.bits()))?;
+    }
     if facts.emulated {
         page.print_painted_row("caveat", &Caveat::emulated_machine().text, Output::yellow)?;
     }

@@ -112,7 +112,7 @@ impl Core {
                 let drained = flight.add(Unit::Any, self.habits.left_by_caller, Vec::new());
                 flight.accesses.push(drained);
             }
-            for instruction in path(program.code(), loops) {
+            for instruction in path(program, loops) {
                 if self.habits.lfence_waits || instruction.mnemonic() != Mnemonic::Lfence {
                     flight.issue(&instruction);
                 }
@@ -125,8 +125,8 @@ impl Core {
 }
 
 /// The executed instructions, with loops unrolled.
-fn path(code: &[u8], loops: u64) -> Vec<Instruction> {
-    let mut decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+fn path(program: &Program, loops: u64) -> Vec<Instruction> {
+    let mut decoder = Decoder::with_ip(program.mode().bits(), program.code(), 0, DecoderOptions::NONE);
     let (mut path, mut left) = (Vec::new(), loops);
     while decoder.can_decode() {
         let instruction = decoder.decode();

@@ -5,6 +5,7 @@ mod core;
 
 use super::*;
 use core::{Core, Habits};
+use cyclescope_code::asm::{ALL_MODES, CodeMode};
 use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_sim::{Scenario, SimulatedExecutor};
 
@@ -33,14 +34,29 @@ fn without(name: &str, (side, step): Fence) -> Clock {
     clock
 }
 
+fn tested(clock: &Clock) -> TestedClock<'_> {
+    TestedClock {
+        clock,
+        executor: "user",
+        mode: CodeMode::default(),
+        ruler: clock,
+        step: 1.0,
+        imul_latency: 3.0,
+        width: None,
+        emulated: false,
+    }
+}
+
+fn measure_tested(executor: &mut dyn Executor, tested: &TestedClock, seed: u64) -> Vec<Contamination> {
+    measure_contamination(executor, tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+}
+
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
-    measure_in_steps(executor, clock, 1.0, seed)
+    measure_tested(executor, &tested(clock), seed)
 }
 
 fn measure_in_steps(executor: &mut dyn Executor, clock: &Clock, step: f64, seed: u64) -> Vec<Contamination> {
-    let tested =
-        TestedClock { clock, executor: "user", ruler: clock, step, imul_latency: 3.0, width: None, emulated: false };
-    measure_contamination(executor, &tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+    measure_tested(executor, &TestedClock { step, ..tested(clock) }, seed)
 }
 
 fn happening(rows: &[Contamination]) -> Vec<ContaminationFault> {
@@ -60,9 +76,11 @@ fn every_method_keeps_its_promises_on_the_miniature_core() {
         if clock.calls_system() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
             continue;
         }
-        for row in measure(&mut core, clock, 1) {
-            let expected = if row.promised { PromiseVerdict::Kept } else { PromiseVerdict::Visible };
-            assert_eq!(row.verdict, expected, "{}: {row:?}", clock.name);
+        for mode in ALL_MODES {
+            for row in measure_tested(&mut core, &TestedClock { mode, ..tested(clock) }, 1) {
+                let expected = if row.promised { PromiseVerdict::Kept } else { PromiseVerdict::Visible };
+                assert_eq!(row.verdict, expected, "{} in {mode:?}: {row:?}", clock.name);
+            }
         }
     }
 }
@@ -90,8 +108,11 @@ fn each_fence_excludes_its_faults_on_the_miniature_core() {
     ];
     let mut core = Core::new(Habits::default());
     for (name, fence, expected) in fences {
-        let rows = measure(&mut core, &without(name, *fence), 2);
-        assert_eq!(happening(&rows), *expected, "{name} without step {}: {rows:#?}", fence.1);
+        let clock = without(name, *fence);
+        for mode in ALL_MODES {
+            let rows = measure_tested(&mut core, &TestedClock { mode, ..tested(&clock) }, 2);
+            assert_eq!(happening(&rows), *expected, "{name} without step {} in {mode:?}: {rows:#?}", fence.1);
+        }
     }
 }
 
