@@ -4,23 +4,39 @@
 //! register free, or carry a flag from one copy to the next. Then it has no loop. Nor has one that
 //! changes an address: after many iterations it would leave its memory, or find other lines.
 //!
+//! Code of 32 bits has few registers. If a snippet uses all of them, its loop counts in the context.
+//! Each iteration then waits for the counter that the one before stored, some five cycles, which a
+//! longer body hides. Code of 64 bits does not, because the checks of ring 0 rely on a register that
+//! a snippet can't write.
+//!
 //! The analysis reads the instructions once, in the order of the text. It does not know what
 //! called code outside the snippet does, except that it preserves the registers of the System V
 //! ABI. It does not follow addresses through memory.
 
 use crate::asm::{CodeMode, Emitter};
+use crate::context::ProgramContext;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register, RflagsBits,
 };
 use std::fmt;
+use std::mem::offset_of;
 
 /// A loop around copies of a snippet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopPlan {
-    counter: Register,
+    counter: LoopCounter,
     /// Whether the iteration begins with `test rsp, rsp`, which sets the flags as at entry.
     sets_flags: bool,
+}
+
+/// What counts the iterations of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoopCounter {
+    /// A register, by its name in 64-bit mode.
+    Register(Register),
+    /// The context's number of iterations itself.
+    Memory,
 }
 
 /// Why a snippet has no loop.
@@ -73,11 +89,11 @@ const WRITTEN_BY_TEST: u32 = WRITTEN_BY_DEC | RflagsBits::CF;
 impl LoopPlan {
     /// A loop that R15 counts, or EBP in 32-bit code, around code that neither uses it nor depends on
     /// flags from before.
-    pub const PLAIN: LoopPlan = LoopPlan { counter: Register::R15, sets_flags: false };
+    pub const PLAIN: LoopPlan = LoopPlan::counted_by(Register::R15);
 
     /// The same with another counter.
     pub const fn counted_by(counter: Register) -> LoopPlan {
-        LoopPlan { counter, sets_flags: false }
+        LoopPlan { counter: LoopCounter::Register(counter), sets_flags: false }
     }
 
     /// Plans the loop around copies of a snippet, which `init` precedes, for any number of
@@ -104,9 +120,12 @@ impl LoopPlan {
         SnippetWalk::follow_code(snippet, init, mode)?.plan_loop()
     }
 
-    /// The register that counts the iterations, by its name in 64-bit mode.
-    pub fn counter(&self) -> Register {
-        self.counter
+    /// The register that counts the iterations, by its name in 64-bit mode. `None` if memory does.
+    pub fn counter(&self) -> Option<Register> {
+        match self.counter {
+            LoopCounter::Register(register) => Some(register),
+            LoopCounter::Memory => None,
+        }
     }
 
     /// Emits the start of an iteration: `test rsp, rsp` if flags have to be set.
@@ -120,12 +139,15 @@ impl LoopPlan {
     ///
     /// ```text
     ///     nop                        ; keeps the snippet from fusing with the counter
-    ///     dec  r15
+    ///     dec  r15                   ; or dec [loop_count]
     ///     jnz  start
     /// ```
     pub(super) fn emit_end(&self, emitter: &mut Emitter, start: usize) {
         emitter.push_without_operands(Code::Nopd);
-        emitter.push_on_register(Code::Dec_rm64, self.counter);
+        match self.counter {
+            LoopCounter::Register(register) => emitter.push_on_register(Code::Dec_rm64, register),
+            LoopCounter::Memory => emitter.push_on_field(Code::Dec_rm64, offset_of!(ProgramContext, loop_count)),
+        }
         // A short branch reaches 128 bytes back from its own end.
         let short = emitter.len() + 2 - start <= 128;
         emitter.push_branch(if short { Code::Jne_rel8_64 } else { Code::Jne_rel32_64 }, start);
@@ -349,8 +371,12 @@ impl SnippetWalk {
             CodeMode::Bits64 => &COUNTERS[..],
             CodeMode::Bits32 => &COUNTERS_32,
         };
-        let counter = counters.iter().copied().find(|register| self.is_free(*register));
-        Ok(LoopPlan { counter: counter.ok_or(LoopObstacle::NoCounter)?, sets_flags })
+        let counter = match counters.iter().copied().find(|register| self.is_free(*register)) {
+            Some(register) => LoopCounter::Register(register),
+            None if self.mode == CodeMode::Bits32 => LoopCounter::Memory,
+            None => return Err(LoopObstacle::NoCounter),
+        };
+        Ok(LoopPlan { counter, sets_flags })
     }
 }
 

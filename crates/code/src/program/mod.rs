@@ -130,7 +130,7 @@ impl ProgramRecipe<'_> {
     ///     mov  r13, [memcpy]         ; if it calls it
     ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     (init)
-    ///     mov  r15, [loop_count]     ; with a loop, which may have another counter
+    ///     mov  r15, [loop_count]     ; with a loop, which may have another counter, or count in memory
     ///     mov  [spill], rax …        ; registers that the clock clobbers
     ///     (evictions of a cold start)
     ///     (the clock's start)
@@ -239,8 +239,8 @@ impl ProgramRecipe<'_> {
         // instead of 1 (Raptor Cove).
         emitter.push_on_registers(Code::Test_rm64_r64, Register::RSP, Register::RSP);
         emitter.push_bytes(self.init);
-        if let Some(looped) = self.looped {
-            emitter.load_field(Code::Mov_r64_rm64, looped.counter(), offset_of!(ProgramContext, loop_count));
+        if let Some(counter) = self.looped.and_then(|looped| looped.counter()) {
+            emitter.load_field(Code::Mov_r64_rm64, counter, offset_of!(ProgramContext, loop_count));
         }
     }
 }
@@ -282,14 +282,16 @@ impl ProgramFrame {
         }
         append_copies(&mut bytes, snippet, copies);
         append_nops(&mut bytes, self.cold.padding_bytes(snippet.len() * copies));
+        let mut relocations = self.head_relocations.clone();
         if let Some(looped) = self.looped {
             let mut emitter = Emitter::starting_at(bytes.len(), self.mode);
             looped.emit_end(&mut emitter, start);
-            bytes.extend(emitter.finish().0);
+            let (loop_end, own_relocations) = emitter.finish();
+            bytes.extend(loop_end);
+            relocations.extend(own_relocations);
         }
         let body = start..bytes.len();
         bytes.extend(&self.tail);
-        let mut relocations = self.head_relocations.clone();
         for offset in &self.tail_relocations {
             let offset = body.end + *offset as usize;
             if self.mode == CodeMode::Bits64 {
@@ -578,6 +580,24 @@ mod tests {
         assert_eq!(instructions.iter().filter(in_context).count(), program.relocations().len());
         let names = [Register::EAX, Register::EBP, Register::ESP, Register::XMM7];
         assert!(names.iter().all(|name| instructions.iter().any(|one| one.op0_register() == *name)));
+    }
+
+    #[test]
+    fn a_loop_without_a_free_register_counts_in_the_context() {
+        let snippet = [0x60, 0x61]; // pusha; popa
+        let looped = Some(LoopPlan::from_code(&snippet, &[], CodeMode::Bits32).expect("a loop"));
+        let world = EntryState { mode: CodeMode::Bits32, ..EntryState::default() };
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
+        let recipe = ProgramRecipe { world, snippet: &snippet, copies: 3, looped, ..ProgramRecipe::empty(clock) };
+        let program = recipe.build();
+        let context = 0xe000_0200;
+        let mut bytes = vec![0; program.len()];
+        program.relocate_into(0x1234_0000, context, &mut bytes);
+        let decoder = iced_x86::Decoder::new(32, &bytes, iced_x86::DecoderOptions::NONE);
+        let instructions: Vec<_> = decoder.into_iter().collect();
+        let decrement = instructions.iter().find(|one| one.code() == Code::Dec_rm32).expect("it counts");
+        let count = context + offset_of!(ProgramContext, loop_count) as u64;
+        assert_eq!((decrement.memory_base(), decrement.memory_displacement64()), (Register::None, count));
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl AllowedCodeCache {
 /// keys.
 fn build_cache_key(code: &JudgedCode, rules: RefusalRules) -> Vec<u8> {
     let JudgedCode { init, snippet, copies, looped, following } = *code;
-    let counter = looped.map_or(u8::MAX, |looped| looped.counter().number() as u8);
+    let counter = looped.and_then(|looped| looped.counter()).map_or(u8::MAX, |counter| counter.number() as u8);
     let mut key = vec![counter, u8::from(rules.lone_cpu)];
     for number in [copies, init.len(), snippet.len()] {
         key.extend(number.to_le_bytes());

@@ -62,7 +62,9 @@ impl<'a> CodeFlow<'a> {
         let Some(mut facts) = self.facts[offset] else { return };
         if offset == self.bytes.len() {
             if let Some(looped) = self.looped {
-                facts.forget_register(looped.counter().number());
+                if let Some(counter) = looped.counter() {
+                    facts.forget_register(counter.number());
+                }
                 self.reach_offset(0, facts);
             }
             return;

@@ -69,7 +69,7 @@ pub(super) fn find_lone_cpu_reason(decoded: &DecodedInstruction, looped: Option<
     if WAIT_INSTRUCTIONS.contains(&instruction.mnemonic()) {
         return Some(RefusalReason::LoneWait);
     }
-    let counter = looped.map_or(0, |looped| 1 << looped.counter().number());
+    let counter = looped.and_then(|looped| looped.counter()).map_or(0, |counter| 1 << counter.number());
     (decoded.writes & counter != 0).then_some(RefusalReason::LoneCounter)
 }
 

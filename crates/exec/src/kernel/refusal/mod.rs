@@ -121,8 +121,8 @@ impl JudgedCode<'_> {
     fn judge_copies(&self, rules: RefusalRules, flowing: usize, looked_at: usize) -> Result<(), CodeRefusal> {
         let init = CodeFlow::follow_paths(self.init, None, RegisterFacts::default());
         let mut entry = init.facts_at_end();
-        if let Some(looped) = self.looped {
-            entry.forget_register(looped.counter().number());
+        if let Some(counter) = self.looped.and_then(|looped| looped.counter()) {
+            entry.forget_register(counter.number());
         }
         let body = self.snippet.repeat(flowing);
         let flows = [
