@@ -46,6 +46,7 @@ mod tests;
 
 pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
 pub use faults::signal_name;
+pub use narrow_code::{find_narrow_segment, reserve_narrow_addresses};
 pub use options::UserOptions;
 
 use super::isolated_call::{divide_count, isolate_call};

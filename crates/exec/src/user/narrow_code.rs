@@ -37,9 +37,15 @@ const TRIES: u32 = 256;
 ///
 /// Fails if the system has no such segment.
 pub(super) fn find_code_segment(mode: CodeMode) -> Result<u16, Unavailable> {
-    if mode == CodeMode::Bits64 {
-        return Ok(0);
-    }
+    if mode == CodeMode::Bits64 { Ok(0) } else { find_narrow_segment() }
+}
+
+/// The selector of the system's segment for 32-bit code.
+///
+/// # Errors
+///
+/// Fails if the system has none.
+pub fn find_narrow_segment() -> Result<u16, Unavailable> {
     let missing = |lack: MissingCapability| Unavailable {
         what: "32-bit code".to_string(),
         why: lack.why.to_string(),
@@ -95,6 +101,16 @@ pub(super) fn reserve_reachable(mode: CodeMode, bytes: usize) -> Result<MemoryMa
         }
     }
     Err(Errno::NOMEM)
+}
+
+/// Reserves addresses that 32-bit code reaches, in this process and in its copies, for good. Nothing
+/// is accessible there yet.
+pub fn reserve_narrow_addresses(bytes: usize) -> Result<u64, RunError> {
+    let reserved = reserve_reachable(CodeMode::Bits32, bytes);
+    let reserved = reserved.map_err(call_error("reserving addresses for 32-bit code", "mmap"))?;
+    let start = reserved.start();
+    std::mem::forget(reserved);
+    Ok(start)
 }
 
 /// Makes the memory of workers that run code of a mode.
