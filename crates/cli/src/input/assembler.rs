@@ -5,6 +5,7 @@ use crate::input::object_code::{self, AssembledCode};
 use crate::output::Failure;
 use crate::process::external_tool;
 use crate::process::interrupt::ScratchFolder;
+use cyclescope::asm::CodeMode;
 use cyclescope::input::{self, InputKind};
 use cyclescope::pasted::{check_external_text, has_att_registers};
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn run_assembler(
     texts: AssemblyTexts,
 ) -> Result<AssembledCode, Failure> {
     for text in texts {
-        check_external_text(text, has_comments(assembler, text))
+        check_external_text(text, has_comments(assembler, text), args.mode())
             .map_err(|error| Failure::from_snippet(&error, text))?;
     }
     let scratch = ScratchFolder::new(&["snippet.s", "snippet.o"])?;
@@ -38,7 +39,7 @@ pub fn run_assembler(
         .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), "snippet"))?;
     let bytes = input::read_input(&object, InputKind::Code)
         .map_err(|bad| Failure::from_unreadable(&format!("reading {name}'s output failed"), &bad))?;
-    object_code::read_object(&name, &bytes)
+    object_code::read_object(&name, &bytes, args.mode())
 }
 
 /// Whether `;` starts a comment: in lines for NASM, YASM and MASM's dialect. On a command line it
@@ -56,13 +57,19 @@ fn is_gnu(assembler: ExternalAssembler) -> bool {
 /// count the lines of each text.
 fn join_texts(assembler: ExternalAssembler, args: &RunArgs, texts: AssemblyTexts) -> Result<String, Failure> {
     let mut joined = match assembler {
-        ExternalAssembler::Nasm | ExternalAssembler::Yasm => "bits 64\ndefault rel\n".to_string(),
+        ExternalAssembler::Nasm | ExternalAssembler::Yasm => match args.mode() {
+            CodeMode::Bits64 => "bits 64\ndefault rel\n".to_string(),
+            CodeMode::Bits32 => "bits 32\n".to_string(),
+        },
         // In Intel mode these assemblers would take AT&T's operands in the wrong order.
         ExternalAssembler::As | ExternalAssembler::LlvmMc => match texts.iter().any(|text| has_att_registers(text)) {
             true => ".att_syntax prefix\n".to_string(),
             false => ".intel_syntax noprefix\n".to_string(),
         },
-        ExternalAssembler::Uasm | ExternalAssembler::Jwasm => "option casemap:none\n".to_string(),
+        ExternalAssembler::Uasm | ExternalAssembler::Jwasm => match args.mode() {
+            CodeMode::Bits64 => "option casemap:none\n".to_string(),
+            CodeMode::Bits32 => ".686\n.xmm\n.model flat\noption casemap:none\n".to_string(),
+        },
     };
     if is_gnu(assembler) {
         for file in &args.include {
@@ -103,14 +110,20 @@ fn join_texts(assembler: ExternalAssembler, args: &RunArgs, texts: AssemblyTexts
 }
 
 fn assembler_command(assembler: ExternalAssembler, args: &RunArgs, source: &Path, object: &Path) -> Command {
-    let (name, options): (&str, &[&str]) = match assembler {
-        ExternalAssembler::As => ("as", &["--64"]),
-        ExternalAssembler::Nasm => ("nasm", &["-f", "elf64"]),
-        ExternalAssembler::Yasm => ("yasm", &["-f", "elf64"]),
-        ExternalAssembler::LlvmMc => ("llvm-mc", &["--triple=x86_64-linux-gnu", "--filetype=obj"]),
-        ExternalAssembler::Uasm => ("uasm", &["-q", "-elf64"]),
-        ExternalAssembler::Jwasm => ("jwasm", &["-q", "-elf64"]),
+    let is_narrow = args.mode() == CodeMode::Bits32;
+    let (name, wide, narrow): (&str, &[&str], &[&str]) = match assembler {
+        ExternalAssembler::As => ("as", &["--64"], &["--32"]),
+        ExternalAssembler::Nasm => ("nasm", &["-f", "elf64"], &["-f", "elf32"]),
+        ExternalAssembler::Yasm => ("yasm", &["-f", "elf64"], &["-f", "elf32"]),
+        ExternalAssembler::LlvmMc => (
+            "llvm-mc",
+            &["--triple=x86_64-linux-gnu", "--filetype=obj"],
+            &["--triple=i386-linux-gnu", "--filetype=obj"],
+        ),
+        ExternalAssembler::Uasm => ("uasm", &["-q", "-elf64"], &["-q", "-elf"]),
+        ExternalAssembler::Jwasm => ("jwasm", &["-q", "-elf64"], &["-q", "-elf"]),
     };
+    let options = if is_narrow { narrow } else { wide };
     let is_gas = is_gnu(assembler);
     let is_masm = matches!(assembler, ExternalAssembler::Uasm | ExternalAssembler::Jwasm);
     let mut command = Command::new(name);

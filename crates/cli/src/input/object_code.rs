@@ -4,8 +4,8 @@
 //! [`SnippetData`].
 
 use crate::output::Failure;
-use cyclescope::asm::{ALIGNMENT_MOST, DATA_BASE, DATA_BYTES_MOST, SnippetData};
-use object::elf::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
+use cyclescope::asm::{ALIGNMENT_MOST, CodeMode, DATA_BASE, DATA_BYTES_MOST, SnippetData};
+use object::elf::{R_386_32, R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32};
 use object::{
     File, Object, ObjectSection, ObjectSymbol, Relocation, RelocationFlags, RelocationTarget, Section, SectionIndex,
     SectionKind,
@@ -23,11 +23,11 @@ pub struct AssembledCode {
     pub data: Option<SnippetData>,
 }
 
-/// Reads an object file, which must not need a linker. `name` is that of the assembler.
-pub fn read_object(name: &str, object: &[u8]) -> Result<AssembledCode, Failure> {
+/// Reads an object file of a mode, which must not need a linker. `name` is that of the assembler.
+pub fn read_object(name: &str, object: &[u8], mode: CodeMode) -> Result<AssembledCode, Failure> {
     let unreadable = |error: object::Error| Failure::internal(format!("{name}'s output is unreadable: {error}"));
     let file = File::parse(object).map_err(unreadable)?;
-    let mut found = ObjectData { data: SnippetData::default(), starts: HashMap::new() };
+    let mut found = ObjectData { data: SnippetData { mode, ..SnippetData::default() }, starts: HashMap::new() };
     let data_sections = || file.sections().filter(is_data);
     for section in data_sections() {
         found.add_section(&section, section.data().map_err(unreadable)?)?;
@@ -88,11 +88,17 @@ impl ObjectData {
     fn add_pointers(&mut self, file: &File, section: &Section) -> Result<(), Failure> {
         let start = self.starts[&section.index()];
         for (place, relocation) in section.relocations() {
-            let target = self.find_target(file, &relocation)?;
-            if relocation.flags() != (RelocationFlags::Elf { r_type: R_X86_64_64 }) || i32::try_from(target).is_err() {
-                return Err(refuse_address("data has an address of data in less than 8 bytes", "use 8 bytes"));
+            let at = start.saturating_add(place) as usize;
+            let (whole, bytes) = match self.data.mode {
+                CodeMode::Bits64 => (R_X86_64_64, 8),
+                CodeMode::Bits32 => (R_386_32, 4),
+            };
+            let target = self.find_target(file, &relocation, &self.data.bytes, at)?;
+            if relocation.flags() != (RelocationFlags::Elf { r_type: whole }) || i32::try_from(target).is_err() {
+                let text = format!("data has an address of data in other than {bytes} bytes");
+                return Err(refuse_address(&text, &format!("use {bytes} bytes")));
             }
-            self.data.pointers.push(((start + place) as usize, target));
+            self.data.pointers.push((at, target));
         }
         Ok(())
     }
@@ -101,11 +107,13 @@ impl ObjectData {
     fn relocate_code(&self, file: &File, section: &Section, code: &mut [u8]) -> Result<(), Failure> {
         let mut count = 0;
         for (place, relocation) in section.relocations() {
-            let target = self.find_target(file, &relocation)?;
+            let target = self.find_target(file, &relocation, code, place as usize)?;
             let RelocationFlags::Elf { r_type } = relocation.flags() else { return Err(refuse_operand()) };
-            let address = match r_type {
-                R_X86_64_PC32 => (DATA_BASE as i64).wrapping_add(target).wrapping_sub(place as i64),
-                R_X86_64_32 | R_X86_64_32S => (DATA_BASE as i64).wrapping_add(target),
+            let address = match (self.data.mode, r_type) {
+                (CodeMode::Bits64, R_X86_64_PC32) => (DATA_BASE as i64).wrapping_add(target).wrapping_sub(place as i64),
+                (CodeMode::Bits64, R_X86_64_32 | R_X86_64_32S) | (CodeMode::Bits32, R_386_32) => {
+                    (DATA_BASE as i64).wrapping_add(target)
+                }
                 _ => return Err(refuse_operand()),
             };
             let field = usize::try_from(place).ok().and_then(|place| code.get_mut(place..place.checked_add(4)?));
@@ -116,8 +124,8 @@ impl ObjectData {
         if count != self.data.count_uses(code) { Err(refuse_operand()) } else { Ok(()) }
     }
 
-    /// The offset in the data that a relocation means.
-    fn find_target(&self, file: &File, relocation: &Relocation) -> Result<i64, Failure> {
+    /// The offset in the data that a relocation means, of the place at this offset of these bytes.
+    fn find_target(&self, file: &File, relocation: &Relocation, bytes: &[u8], place: usize) -> Result<i64, Failure> {
         let RelocationTarget::Symbol(index) = relocation.target() else { return Err(refuse_operand()) };
         let symbol = file.symbol_by_index(index).map_err(|_| refuse_operand())?;
         let section = symbol.section_index().and_then(|section| self.starts.get(&section));
@@ -125,12 +133,17 @@ impl ObjectData {
             let remedy = "use only labels inside the snippet and its data";
             return Err(refuse_address("the snippet refers to a symbol outside itself", remedy));
         };
-        Ok((start.wrapping_add(symbol.address()) as i64).wrapping_add(relocation.addend()))
+        let field = || bytes.get(place..place.checked_add(4)?)?.try_into().ok().map(i32::from_le_bytes);
+        let addend = match relocation.has_implicit_addend() {
+            true => field().ok_or_else(refuse_operand)?.into(),
+            false => relocation.addend(),
+        };
+        Ok((start.wrapping_add(symbol.address()) as i64).wrapping_add(addend))
     }
 }
 
 fn refuse_operand() -> Failure {
-    let remedy = "load the address by lea with a RIP-relative operand";
+    let remedy = "load the address by lea with a RIP-relative operand; in 32-bit code, into another register than EAX";
     refuse_address("an address of data is an immediate, or has a base register", remedy)
 }
 

@@ -35,13 +35,14 @@ pub fn parse_for_mode(text: &str, mode: CodeMode, syntax: Option<InstructionSynt
     assemble_text(text, mode, syntax, None)
 }
 
-/// Assembles text that may use the labels of this data, at [`DATA_BASE`](super::DATA_BASE).
+/// Assembles text for the mode of this data, whose labels it may use, at
+/// [`DATA_BASE`](super::DATA_BASE).
 pub fn parse_with_data(
     text: &str,
     syntax: Option<InstructionSyntax>,
     data: &SnippetData,
 ) -> Result<Listing, BadSnippet> {
-    assemble_text(text, CodeMode::default(), syntax, Some(data))
+    assemble_text(text, data.mode, syntax, Some(data))
 }
 
 fn assemble_text(
@@ -131,8 +132,8 @@ impl AssemblyDraft<'_> {
         Ok(())
     }
 
-    /// The statement with addresses of data as an assembler for 64-bit code writes them: relative
-    /// to RIP if they have no register.
+    /// The statement with addresses of data as assemblers write them: in 64-bit code relative to RIP
+    /// if they have no register.
     fn address_data(&self, statement: &Statement) -> Statement {
         let mut addressed = statement.clone();
         for operand in &mut addressed.operands {
@@ -141,9 +142,13 @@ impl AssemblyDraft<'_> {
             if self.labels.contains_key(name) || self.data_address(name).is_none() {
                 continue;
             }
+            let may_be_index = match self.mode {
+                CodeMode::Bits64 => memory.base.is_gpr64() && memory.base != Register::RSP,
+                CodeMode::Bits32 => memory.base.is_gpr32() && memory.base != Register::ESP,
+            };
             if memory.base == Register::None && memory.index == Register::None {
-                memory.base = Register::RIP;
-            } else if memory.index == Register::None && memory.base.is_gpr64() && memory.base != Register::RSP {
+                memory.base = if self.mode == CodeMode::Bits64 { Register::RIP } else { Register::None };
+            } else if memory.index == Register::None && may_be_index {
                 // A base takes the place of the data's register; an index of 1 does not.
                 (memory.base, memory.index, memory.scale) = (Register::None, memory.base, 1);
             }

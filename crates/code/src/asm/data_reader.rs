@@ -79,9 +79,10 @@ fn split_name(code: &str) -> (Option<&str>, &str) {
     if is_second && !is_first { (Some(word), rest) } else { (None, code) }
 }
 
-/// Reads the statements of a text's data.
-pub(crate) fn read_data(statements: &[DataStatement]) -> Result<SnippetData, BadSnippet> {
-    let mut reader = DataReader::default();
+/// Reads the statements of a text's data, for code of a mode.
+pub(crate) fn read_data(statements: &[DataStatement], mode: CodeMode) -> Result<SnippetData, BadSnippet> {
+    let data = SnippetData { mode, ..SnippetData::default() };
+    let mut reader = DataReader { data, pointers: Vec::new() };
     for statement in statements {
         reader.read_statement(statement)?;
     }
@@ -89,7 +90,6 @@ pub(crate) fn read_data(statements: &[DataStatement]) -> Result<SnippetData, Bad
 }
 
 /// Data that is being read.
-#[derive(Default)]
 struct DataReader {
     data: SnippetData,
     /// Places that hold the address of a label, plus a number.
@@ -183,7 +183,7 @@ impl DataReader {
         let value = match form.symbol {
             _ if !form.registers.is_empty() || is_float => return Err(bad()),
             None => form.constant,
-            Some((CodeSymbol::Label(name), _)) if size == 8 => {
+            Some((CodeSymbol::Label(name), _)) if 8 * size == self.data.mode.bits() as usize => {
                 let addend = i64::try_from(form.constant).map_err(|_| bad())?;
                 self.pointers.push((self.data.bytes.len(), name, addend, at));
                 0
@@ -319,7 +319,7 @@ mod tests {
             DataStatement { at: TextPosition { line, column: 1 }, labels, code }
         };
         let lines: Vec<&'static str> = lines.iter().map(|line| &*line.to_string().leak()).collect();
-        read_data(&(1..).zip(&lines).map(statement).collect::<Vec<_>>())
+        read_data(&(1..).zip(&lines).map(statement).collect::<Vec<_>>(), CodeMode::Bits64)
     }
 
     #[test]

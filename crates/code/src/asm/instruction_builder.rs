@@ -221,8 +221,9 @@ impl InstructionBuilder {
             self.fixup = LabelFixup::Relative(memory.place.clone());
             return Ok(());
         }
-        if memory.names_data && memory.base == Register::None && !memory.index.is_gpr32() {
-            i.set_memory_displ_size(8);
+        let has_whole_index = self.mode == CodeMode::Bits32 || !memory.index.is_gpr32();
+        if memory.names_data && memory.base == Register::None && has_whole_index {
+            i.set_memory_displ_size(self.mode.bits() / 8);
             self.fixup = LabelFixup::Data(memory.place.clone());
             return Ok(());
         }

@@ -8,6 +8,7 @@
 //!
 //! Limits: an address of data with a base register, or as an immediate, is refused.
 
+use super::CodeMode;
 use super::lexer::TextPosition;
 use super::listing::Listing;
 use cyclescope_core::error::BadSnippet;
@@ -35,11 +36,13 @@ const BASE_REGISTERS: [Register; 7] =
 /// Constants and variables of a snippet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SnippetData {
+    /// The mode of the code that uses it.
+    pub mode: CodeMode,
     /// Initial bytes.
     pub bytes: Vec<u8>,
     /// Alignment of the first byte: a power of two.
     pub alignment: u64,
-    /// Places of 8-byte pointers to data, with the offsets that they point to.
+    /// Places of pointers to data, as long as addresses, with the offsets that they point to.
     pub pointers: Vec<(usize, i64)>,
     /// Offsets of the labels.
     pub labels: BTreeMap<String, usize>,
@@ -53,7 +56,10 @@ impl SnippetData {
 
     /// Number of instructions of some code that use an address of data.
     pub fn count_uses(&self, code: &[u8]) -> usize {
-        Decoder::new(64, code, DecoderOptions::NONE).iter().filter(|one| find_target(one).is_some()).count()
+        Decoder::new(self.mode.bits(), code, DecoderOptions::NONE)
+            .iter()
+            .filter(|one| find_target(one).is_some())
+            .count()
     }
 
     /// Gives codes that run in one program a register with the address of the data, if one of them
@@ -69,7 +75,8 @@ impl SnippetData {
         }
         let Some(register) = self.choose_register(&bytes) else {
             let what = "the code uses each register that could hold the address of its data";
-            let remedy = "leave one of RBP, RBX, RSI, RDI, RDX, RCX and RAX to the data";
+            let names = BASE_REGISTERS.map(|register| format!("{:?}", self.mode.general_register(register.number())));
+            let remedy = format!("leave one of {} to the data", names.join(", "));
             return Err(TextPosition { line: 1, column: 1 }.error_expecting(what, remedy));
         };
         for code in codes {
@@ -83,7 +90,7 @@ impl SnippetData {
         let mut factory = InstructionInfoFactory::new();
         let mut used = Vec::new();
         for code in codes {
-            for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
+            for instruction in Decoder::new(self.mode.bits(), code, DecoderOptions::NONE) {
                 let registers = factory.info(&instruction).used_registers();
                 used.extend(registers.iter().map(|used| used.register().full_register()));
             }
@@ -98,11 +105,15 @@ impl SnippetData {
     /// mov [reg+x], reg               ; every pointer
     /// add qword ptr [reg+x], offset
     /// ```
+    ///
+    /// In 32-bit code the same without REX prefixes.
     fn init_code(&self, register: Register) -> Vec<u8> {
+        let wide: &[u8] = if self.mode == CodeMode::Bits64 { &[0x48] } else { &[] };
         let number = register.number() as u8;
-        let mut code = vec![0x48, 0x8d, 0x85 | number << 3];
+        let mut code = [wide, &[0x8d, 0x85 | number << 3]].concat();
         code.extend(DISTANCE_FROM_POINTER.to_le_bytes());
-        code.extend([0x48, 0x81, 0xe0 | number]);
+        code.extend(wide);
+        code.extend([0x81, 0xe0 | number]);
         code.extend((-(self.alignment.max(LINE_BYTES) as i32)).to_le_bytes());
         for (index, word) in self.bytes.chunks(4).enumerate() {
             let mut whole = [0; 4];
@@ -113,9 +124,11 @@ impl SnippetData {
         }
         for (offset, target) in &self.pointers {
             let place = (*offset as u32).to_le_bytes();
-            code.extend([0x48, 0x89, 0x80 | number << 3 | number]);
+            code.extend(wide);
+            code.extend([0x89, 0x80 | number << 3 | number]);
             code.extend(place);
-            code.extend([0x48, 0x81, 0x80 | number]);
+            code.extend(wide);
+            code.extend([0x81, 0x80 | number]);
             code.extend(place);
             code.extend((*target as i32).to_le_bytes());
         }
@@ -133,18 +146,20 @@ impl SnippetData {
             let Some(target) = find_target(instruction) else { continue };
             let start = instruction.ip() as usize;
             let code = &mut bytes[start..start + instruction.len()];
-            let mut decoder = Decoder::with_ip(64, code, instruction.ip(), DecoderOptions::NONE);
+            let bits = self.mode.bits();
+            let mut decoder = Decoder::with_ip(bits, code, instruction.ip(), DecoderOptions::NONE);
             let offsets = {
                 let decoded = decoder.decode();
                 decoder.get_constant_offsets(&decoded)
             };
             let displacement = target.wrapping_sub(DATA_BASE) as i64 as i32;
             replace_base(instruction, &offsets, code, register, displacement);
-            let changed = Decoder::with_ip(64, code, instruction.ip(), DecoderOptions::NONE).decode();
-            let expected = i64::from(displacement) as u64;
-            if changed.memory_base() != register || changed.memory_displacement64() != expected {
+            let changed = Decoder::with_ip(bits, code, instruction.ip(), DecoderOptions::NONE).decode();
+            let expected = self.mode.truncate(displacement.into());
+            let base = self.mode.general_register(register.number());
+            if changed.memory_base() != base || changed.memory_displacement64() != expected {
                 let at = listing.position(index).unwrap_or(TextPosition { line: 1, column: 1 });
-                let remedy = "load the address into a register, as in lea rax, [rip+x]";
+                let remedy = "load the address into a register, as in lea eax, [x], or lea rax, [rip+x] in 64-bit code";
                 return Err(at.error_expecting("this address of data has no room for a base register", remedy));
             }
         }
@@ -154,7 +169,8 @@ impl SnippetData {
 
 /// The address of data that an instruction's memory operand has, if any.
 fn find_target(instruction: &Instruction) -> Option<u64> {
-    let is_absolute = instruction.memory_base() == Register::None && instruction.memory_displ_size() == 8;
+    let address_bytes = CodeMode::from_instruction(instruction).bits() / 8;
+    let is_absolute = instruction.memory_base() == Register::None && instruction.memory_displ_size() == address_bytes;
     let has_memory =
         (0..instruction.op_count()).any(|operand| matches!(instruction.op_kind(operand), iced_x86::OpKind::Memory));
     if !has_memory || !(is_absolute || instruction.is_ip_rel_memory_operand()) {
@@ -180,7 +196,12 @@ fn replace_base(
     let number = register.number() as u8;
     // Mode 0 becomes mode 2, a base with 32 bits of displacement. The base, 5 for none, is in the
     // byte before the displacement: ModRM, or SIB behind it.
-    let mode = if instruction.is_ip_rel_memory_operand() { at - 1 } else { at - 2 };
+    let is_narrow = CodeMode::from_instruction(instruction) == CodeMode::Bits32;
+    let has_sib = match is_narrow {
+        true => instruction.memory_index() != Register::None,
+        false => !instruction.is_ip_rel_memory_operand(),
+    };
+    let mode = if has_sib { at - 2 } else { at - 1 };
     code[mode] |= 0x80;
     code[at - 1] = code[at - 1] & !7 | number;
     code[at..at + 4].copy_from_slice(&displacement.to_le_bytes());
@@ -193,7 +214,7 @@ mod tests {
 
     fn redirect(text: &str) -> Vec<String> {
         let labels = [("x".to_string(), 0), ("y".to_string(), 16)].into();
-        let data = SnippetData { bytes: vec![1; 32], alignment: 16, pointers: Vec::new(), labels };
+        let data = SnippetData { bytes: vec![1; 32], alignment: 16, labels, ..SnippetData::default() };
         let listing = parse_with_data(text, None, &data).expect("assembly");
         let register = data.choose_register(&[listing.bytes()]).expect("a free register");
         let placed = data.redirect_code(&listing, register).expect("room for a base");

@@ -1,13 +1,13 @@
 //! The statements of assembly text: labels, directives and instructions, each with its place.
 
-use super::directives::{Directive, narrow_code_error};
+use super::directives::{Directive, other_mode_error};
 use super::foreign_text::begins_with_instruction;
 use super::functions::is_end_text;
 use super::pasted_text::DroppedLine;
 use super::semicolons::SemicolonMeaning;
 use super::text_words::{first_word, is_name_character, names_in, position_in, split_statements, strip_comment};
 use crate::asm::registers::find_register;
-use crate::asm::{DataStatement, InstructionSyntax, TextPosition};
+use crate::asm::{CodeMode, DataStatement, InstructionSyntax, TextPosition};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
@@ -56,11 +56,17 @@ pub(super) struct AssemblyLines<'a> {
     last_code: Option<&'a str>,
     is_data: bool,
     syntax: Option<InstructionSyntax>,
+    /// The mode that the code is for.
+    mode: CodeMode,
 }
 
 /// Splits lines into statements.
-pub(super) fn split_lines<'a>(lines: &[&'a str], meaning: SemicolonMeaning) -> Result<AssemblyLines<'a>, BadSnippet> {
-    let mut found = AssemblyLines { functions: find_functions(lines), ..AssemblyLines::default() };
+pub(super) fn split_lines<'a>(
+    lines: &[&'a str],
+    meaning: SemicolonMeaning,
+    mode: CodeMode,
+) -> Result<AssemblyLines<'a>, BadSnippet> {
+    let mut found = AssemblyLines { mode, functions: find_functions(lines), ..AssemblyLines::default() };
     for (line, whole) in (1..).zip(lines) {
         let code = strip_comment(whole);
         if code.len() < whole.len() {
@@ -185,7 +191,8 @@ impl<'a> AssemblyLines<'a> {
         }
         self.note_source(code);
         let why = match directive {
-            Directive::NarrowCode => return Err(narrow_code_error(line, code)),
+            Directive::Mode(bits) if bits != self.mode.bits() => return Err(other_mode_error(line, code, bits)),
+            Directive::Mode(_) => "it makes no code",
             Directive::Macro => {
                 let what = format!("`{code}` needs an assembler");
                 return Err(at.error_expecting(what, format!("add --assembler {}", suggest_assembler(code))));

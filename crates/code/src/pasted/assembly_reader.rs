@@ -1,7 +1,7 @@
 //! From assembly text to its regions: marked ones, or functions.
 
 use super::assembly_lines::{AssemblyLines, AssemblyStatement, DATA_DROPPED, split_lines};
-use super::dialect::recognize_syntax;
+use super::dialect::{CodeDialect, recognize_syntax};
 use super::exegesis::{self, read_exegesis};
 use super::functions::{
     FEWER_FUNCTIONS, RETURN_DROPPED, is_end_text, is_padding_text, is_return_text, middle_return_error,
@@ -12,7 +12,7 @@ use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
 use super::semicolons::decide_semicolons;
 use super::text_words::{blank_block_comments, first_word, names_in, require_count, require_regions};
-use crate::asm::{DataStatement, InstructionSyntax, SnippetData, WHOLE_TEXT, data_names, read_data};
+use crate::asm::{CodeMode, DataStatement, InstructionSyntax, SnippetData, WHOLE_TEXT, data_names, read_data};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ struct AssemblyRegion<'a> {
 /// Reads assembly text.
 pub(super) fn read_assembly(
     text: &str,
-    syntax: Option<InstructionSyntax>,
+    dialect: CodeDialect,
     shared: Option<&SnippetData>,
 ) -> Result<PastedText, BadSnippet> {
     let blanked = blank_block_comments(text);
@@ -40,9 +40,9 @@ pub(super) fn read_assembly(
     let init = read_exegesis(&lines)?;
     let marked = find_marked_regions(&lines)?;
     require_regions(marked.len(), FEWER_FUNCTIONS)?;
-    let recognized = syntax.or_else(|| recognize_syntax(lines.iter().copied()));
+    let dialect = dialect.or_syntax(recognize_syntax(lines.iter().copied()));
     let AssemblyLines { statements, mut dropped, data, source, .. } =
-        split_lines(&lines, decide_semicolons(&lines, recognized)?)?;
+        split_lines(&lines, decide_semicolons(&lines, dialect)?, dialect.mode)?;
     require_count(statements.iter().filter(|statement| !statement.code.is_empty()).count())?;
     let source = match (&init, marked.first()) {
         (Some(_), _) => "llvm-exegesis snippet",
@@ -59,7 +59,7 @@ pub(super) fn read_assembly(
         drop_return(&mut region, &mut dropped);
         let line = region.statements.first().map_or(1, |statement| statement.line);
         let name = if is_alone && !region.is_declared && marked.is_empty() { "" } else { region.name };
-        let code = build_region(&region, recognized, init.as_deref(), (&data, shared));
+        let code = build_region(&region, dialect, init.as_deref(), (&data, shared));
         regions.push(PastedRegion { name: name.to_string(), line, code });
     }
     if regions.iter().any(|region| region.code.as_ref().is_ok_and(|code| code.data.is_some())) {
@@ -75,7 +75,7 @@ pub(super) fn read_assembly(
     {
         code.text = text.to_string();
     }
-    let syntax = Some(recognized.unwrap_or(InstructionSyntax::Intel));
+    let syntax = Some(dialect.syntax.unwrap_or(InstructionSyntax::Intel));
     Ok(PastedText { source, syntax, regions, dropped })
 }
 
@@ -200,7 +200,7 @@ fn ends_like_function(region: &AssemblyRegion) -> bool {
 /// Assembles a region. Lines and columns are those of the whole text.
 fn build_region(
     region: &AssemblyRegion,
-    recognized: Option<InstructionSyntax>,
+    dialect: CodeDialect,
     init: Option<&str>,
     (own, shared): (&[DataStatement], Option<&SnippetData>),
 ) -> Result<RegionCode, BadSnippet> {
@@ -234,20 +234,25 @@ fn build_region(
         line.push_str(&" ".repeat(blanks));
         line.push_str(text);
     }
-    let syntax = region_syntax(region)?.or(recognized);
-    let data = find_data(own, &used)?;
+    let own_syntax = CodeDialect { syntax: region_syntax(region)?, ..dialect };
+    let dialect = own_syntax.or_syntax(dialect.syntax);
+    let data = find_data(own, &used, dialect.mode)?;
     let listing = match data.as_ref().or(shared) {
-        Some(data) => written.assemble_with_data(syntax, data)?,
-        None => written.assemble(syntax)?,
+        Some(data) => written.assemble_with_data(dialect, data)?,
+        None => written.assemble(dialect)?,
     };
     let init = init.unwrap_or_default().to_string();
     Ok(RegionCode { listing, text: written.to_clean_text(), init, data, ..RegionCode::default() })
 }
 
 /// The data of a text. Data that no code uses may be anything; init code may use what can be read.
-fn find_data(statements: &[DataStatement], used: &BTreeSet<&str>) -> Result<Option<SnippetData>, BadSnippet> {
+fn find_data(
+    statements: &[DataStatement],
+    used: &BTreeSet<&str>,
+    mode: CodeMode,
+) -> Result<Option<SnippetData>, BadSnippet> {
     let is_used = statements.iter().flat_map(data_names).any(|name| used.contains(name));
-    match read_data(statements) {
+    match read_data(statements, mode) {
         Ok(data) => Ok(Some(data).filter(|data| !data.labels.is_empty())),
         Err(error) if is_used => Err(error),
         Err(_) => Ok(None),

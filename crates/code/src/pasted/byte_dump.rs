@@ -14,6 +14,7 @@ use super::hex_text::new_region;
 use super::listing_line::take_address;
 use super::pasted_text::PastedText;
 use super::text_words::line_start;
+use crate::asm::CodeMode;
 use cyclescope_core::error::BadSnippet;
 use std::borrow::Cow;
 
@@ -41,7 +42,7 @@ const WORD_ADDRESS_DIGITS: usize = 6;
 const GROUPS_MOST: usize = 64;
 
 /// Reads a dump; `None` if the text is something else.
-pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
+pub(super) fn read_byte_dump(lines: &[&str], mode: CodeMode) -> Result<Option<PastedText>, BadSnippet> {
     // WinDbg writes a backtick into addresses, and a `-` between the eighth byte and the ninth.
     let plain: Vec<Cow<str>> = lines.iter().map(|line| plain_windbg_line(line)).collect();
     let mut found = Vec::new();
@@ -77,7 +78,7 @@ pub(super) fn read_byte_dump(lines: &[&str]) -> Result<Option<PastedText>, BadSn
         return Err(at.error_expecting("the addresses of this dump do not count its bytes", remedy));
     }
     let bytes: Vec<u8> = found.iter().flat_map(|line| line.bytes.iter().copied()).collect();
-    let regions = vec![new_region(String::new(), first.line, bytes)];
+    let regions = vec![new_region(String::new(), first.line, bytes, mode)];
     Ok(Some(PastedText { source: "dump of bytes", syntax: None, regions, dropped: Vec::new() }))
 }
 
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Option<Vec<u8>> {
-        let found = read_byte_dump(&text.lines().collect::<Vec<_>>()).expect(text)?;
+        let found = read_byte_dump(&text.lines().collect::<Vec<_>>(), CodeMode::Bits64).expect(text)?;
         Some(found.regions.into_iter().next()?.code.expect(text).listing.bytes().to_vec())
     }
 
@@ -246,7 +247,7 @@ mod tests {
             assert_eq!(bytes(text), None, "{text}");
         }
         for text in ["0000000 0148 00d8\n0000004", "00000000: 4801\n00000008: 90", "00000000: 48 01 d8\n00000010: 90"] {
-            assert!(read_byte_dump(&text.lines().collect::<Vec<_>>()).is_err(), "{text}");
+            assert!(read_byte_dump(&text.lines().collect::<Vec<_>>(), CodeMode::Bits64).is_err(), "{text}");
         }
     }
 }

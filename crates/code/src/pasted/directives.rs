@@ -1,8 +1,8 @@
 //! Directives of assemblers, and what they mean for a snippet.
 
-use super::foreign_text::NARROW_CODE;
+use super::foreign_text::{NARROW_CODE, WIDE_CODE};
 use super::text_words::{first_word, line_start, split_statements, strip_comment};
-use crate::asm::InstructionSyntax;
+use crate::asm::{CodeMode, InstructionSyntax};
 use cyclescope_core::error::BadSnippet;
 
 /// What a directive means for a snippet.
@@ -20,8 +20,8 @@ pub(super) enum Directive {
     Data,
     /// Code of this syntax follows.
     Syntax(InstructionSyntax),
-    /// 32-bit or 16-bit code follows.
-    NarrowCode,
+    /// Code of a mode of this many bits follows.
+    Mode(u32),
     /// Only an assembler can expand it.
     Macro,
 }
@@ -64,8 +64,6 @@ const DIRECTIVES: &[(Directive, &[&str])] = &[
             "build_version",
             "no_dead_strip",
             "version",
-            "code64",
-            "use64",
             "default",
             "public",
             "extrn",
@@ -112,7 +110,9 @@ const DIRECTIVES: &[(Directive, &[&str])] = &[
             "resq", "incbin", "string16", "string32", "string8", "xword", "org",
         ],
     ),
-    (Directive::NarrowCode, &["code32", "code16", "code16gcc", "use32", "use16", "386", "486", "586", "686", "model"]),
+    (Directive::Mode(64), &["code64", "use64"]),
+    (Directive::Mode(32), &["code32", "use32", "386", "486", "586", "686", "model"]),
+    (Directive::Mode(16), &["code16", "code16gcc", "use16"]),
     (
         Directive::Macro,
         &[
@@ -208,8 +208,7 @@ impl Directive {
         let argument = inner.trim()[word.len()..].trim();
         match word.as_str() {
             "include" if argument == "listing.inc" => return Some(Directive::NoCode),
-            "bits" | ".bits" if argument == "64" => return Some(Directive::NoCode),
-            "bits" | ".bits" if matches!(argument, "32" | "16") => return Some(Directive::NarrowCode),
+            "bits" | ".bits" => return argument.parse().ok().map(Directive::Mode),
             // A loop of C.
             "do" if argument.is_empty() || argument.starts_with('{') => return None,
             "section" | ".section" | ".pushsection" | "segment" if !argument.is_empty() => {
@@ -283,24 +282,27 @@ fn is_preprocessor(statement: &str) -> bool {
     WORDS.contains(&word.as_str())
 }
 
-/// Error for a directive that means narrower code.
-pub(super) fn narrow_code_error(line: u32, statement: &str) -> BadSnippet {
-    line_start(line).error_expecting(format!("`{}` starts 32-bit or 16-bit code", statement.trim()), NARROW_CODE)
+/// Error for a directive that means code of another mode.
+pub(super) fn other_mode_error(line: u32, statement: &str, bits: u32) -> BadSnippet {
+    let remedy = if bits == 64 { WIDE_CODE } else { NARROW_CODE };
+    line_start(line).error_expecting(format!("`{}` starts {bits}-bit code", statement.trim()), remedy)
 }
 
-/// Checks text for another assembler: it must be 64-bit code, and must not align code after its
-/// first instruction. `comments` is whether `;` starts a comment.
+/// Checks text for another assembler: it must be code of this mode, and must not align code after
+/// its first instruction. `comments` is whether `;` starts a comment.
 ///
 /// # Errors
 ///
 /// Fails at the first line that would silently become other code.
-pub fn check_external_text(text: &str, comments: bool) -> Result<(), BadSnippet> {
+pub fn check_external_text(text: &str, comments: bool, mode: CodeMode) -> Result<(), BadSnippet> {
     let (mut has_code, mut is_data) = (false, false);
     for (number, line) in (1..).zip(text.lines()) {
         let statements = split_statements(strip_comment(line));
         for statement in statements.iter().take(if comments { 1 } else { usize::MAX }) {
             match Directive::parse(statement) {
-                Some(Directive::NarrowCode) => return Err(narrow_code_error(number, statement)),
+                Some(Directive::Mode(bits)) if bits != mode.bits() => {
+                    return Err(other_mode_error(number, statement, bits));
+                }
                 Some(Directive::DataSection) => is_data = true,
                 Some(Directive::CodeSection) => is_data = false,
                 _ if is_data => {}
@@ -331,10 +333,10 @@ mod tests {
             (".section .text.sum,\"ax\",@progbits", Some(Directive::CodeSection)),
             ("section .text", Some(Directive::CodeSection)),
             ("_TEXT SEGMENT", Some(Directive::CodeSection)),
-            ("bits 32", Some(Directive::NarrowCode)),
-            ("[bits 32]", Some(Directive::NarrowCode)),
-            ("BITS 64", Some(Directive::NoCode)),
-            (".code32", Some(Directive::NarrowCode)),
+            ("bits 32", Some(Directive::Mode(32))),
+            ("[bits 32]", Some(Directive::Mode(32))),
+            ("BITS 64", Some(Directive::Mode(64))),
+            (".code32", Some(Directive::Mode(32))),
             (".p2align 4,,10", Some(Directive::Alignment)),
             ("%rep 3", Some(Directive::Macro)),
             ("x equ 3", Some(Directive::Macro)),
@@ -348,11 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn text_for_other_assemblers_is_64_bit_and_not_aligned() {
-        assert!(check_external_text("bits 64\nalign 16\nnop ; bits 32\n", true).is_ok());
-        assert!(check_external_text("nop\n.data\n.p2align 4\nx: .long 1\n", false).is_ok());
+    fn text_for_other_assemblers_is_of_one_mode_and_not_aligned() {
+        let check = |text, comments| check_external_text(text, comments, CodeMode::Bits64);
+        assert!(check("bits 64\nalign 16\nnop ; bits 32\n", true).is_ok());
+        assert!(check("nop\n.data\n.p2align 4\nx: .long 1\n", false).is_ok());
+        assert!(check_external_text("bits 32\ninc eax", false, CodeMode::Bits32).is_ok());
+        assert!(check_external_text("bits 64\ninc eax", false, CodeMode::Bits32).is_err());
         for text in ["nop\nbits 32\ninc eax", "nop; .code32", "nop\n.p2align 4\nnop"] {
-            assert!(check_external_text(text, false).is_err(), "{text}");
+            assert!(check(text, false).is_err(), "{text}");
         }
     }
 }

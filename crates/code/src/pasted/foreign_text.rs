@@ -2,12 +2,14 @@
 
 use super::text_words::{first_word, is_name_character, line_start, names_in, strip_comment};
 use crate::asm::registers::find_register;
-use crate::asm::{is_att_mnemonic, is_mnemonic};
+use crate::asm::{CodeMode, is_att_mnemonic, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use std::collections::BTreeSet;
 
 /// Remedy for 32-bit and 16-bit code.
-pub(super) const NARROW_CODE: &str = "write or compile it for 64-bit mode; 32-bit and 16-bit code isn't measured yet";
+pub(super) const NARROW_CODE: &str = "add --bits 32 if it is 32-bit code; 16-bit code isn't measured";
+/// Remedy for 64-bit code.
+pub(super) const WIDE_CODE: &str = "leave --bits 32 out";
 
 /// What is wrong with a push of 32-bit code.
 pub(super) const NARROW_PUSH: &str = "this is 32-bit code: 64-bit code can't push this register";
@@ -152,7 +154,6 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
         what: "this is inline assembly, whose operands the compiler fills in",
         remedy: "paste the instructions alone, with registers in place of %0, or measure the function with --c FILE --call NAME",
     },
-    ForeignText { shows: is_narrow_push, what: NARROW_PUSH, remedy: NARROW_CODE },
     ForeignText {
         shows: |line| {
             let first = first_word(line);
@@ -185,8 +186,11 @@ const FOREIGN_TEXTS: &[ForeignText] = &[
 ];
 
 /// Fails if the text is of a known kind without measurable code.
-pub(super) fn refuse_foreign_text(lines: &[&str]) -> Result<(), BadSnippet> {
+pub(super) fn refuse_foreign_text(lines: &[&str], mode: CodeMode) -> Result<(), BadSnippet> {
     for (number, line) in (1..).zip(lines) {
+        if mode == CodeMode::Bits64 && is_narrow_push(line.trim_end()) {
+            return Err(line_start(number).error_expecting(NARROW_PUSH, NARROW_CODE));
+        }
         if let Some(foreign) = FOREIGN_TEXTS.iter().find(|foreign| (foreign.shows)(line.trim_end())) {
             return Err(line_start(number).error_expecting(foreign.what, foreign.remedy));
         }
@@ -455,16 +459,24 @@ fn describe_operands<'a>(mnemonic: &str, operands: impl Iterator<Item = &'a str>
 const WIDE_FORMATS: [&str; 7] =
     ["elf64-x86-64", "pei-x86-64", "pe-x86-64", "coff-x86-64", "mach-o-x86-64", "mach-o 64-bit x86-64", "binary"];
 
-/// Fails if a text is code of another machine than 64-bit x86.
-pub(super) fn refuse_other_machine(lines: &[&str]) -> Result<(), BadSnippet> {
+/// Formats of objects with 32-bit x86 code.
+const NARROW_FORMATS: [&str; 7] =
+    ["elf32-i386", "pei-i386", "pe-i386", "coff-i386", "mach-o-i386", "mach-o 32-bit i386", "binary"];
+
+/// Fails if a text is code of another machine than x86 in this mode.
+pub(super) fn refuse_other_machine(lines: &[&str], mode: CodeMode) -> Result<(), BadSnippet> {
     for (number, line) in (1..).zip(lines) {
         if is_other_processor(line) {
             return Err(line_start(number).error_expecting("this is code of another processor", "paste x86-64 code"));
         }
         let Some((_, format)) = line.split_once("file format ") else { continue };
         let format = format.trim();
-        if WIDE_FORMATS.contains(&format) || !line.contains(':') {
+        let own_formats = if mode == CodeMode::Bits64 { WIDE_FORMATS } else { NARROW_FORMATS };
+        if own_formats.contains(&format) || !line.contains(':') {
             continue;
+        }
+        if WIDE_FORMATS.contains(&format) {
+            return Err(line_start(number).error_expecting(format!("`{format}` is 64-bit code"), WIDE_CODE));
         }
         let at = line_start(number);
         let is_narrow = format.contains("i386") || format.contains("x86");

@@ -3,7 +3,7 @@
 use super::directives::Directive;
 use super::pasted_text::{PastedRegion, PastedText, RegionCode};
 use super::text_words::{line_start, names_in, require_regions, strip_comment};
-use crate::asm::{Listing, is_mnemonic};
+use crate::asm::{CodeMode, Listing, is_mnemonic};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
 
@@ -11,16 +11,16 @@ use iced_x86::{Decoder, DecoderError, DecoderOptions};
 const LONG_WORD_DIGITS: usize = 4;
 
 /// Reads machine code; `None` if the text is something else.
-pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSnippet> {
+pub(super) fn read_hex_text(lines: &[&str], mode: CodeMode) -> Result<Option<PastedText>, BadSnippet> {
     let filled: Vec<(u32, &str)> =
         (1..).zip(lines.iter().map(|line| line.trim())).filter(|(_, line)| is_content(line)).collect();
     let Some(&(first, _)) = filled.first() else { return Ok(None) };
-    let regions = match (read_table(&filled)?, decode_literal(&filled)) {
+    let regions = match (read_table(&filled, mode)?, decode_literal(&filled)) {
         (Some(regions), _) => regions,
-        (None, Some(bytes)) => vec![new_region(String::new(), first, bytes)],
+        (None, Some(bytes)) => vec![new_region(String::new(), first, bytes, mode)],
         (None, None) => {
             let Some(words) = split_words(&filled) else { return Ok(None) };
-            refuse_list(&filled, &words)?;
+            refuse_list(&filled, &words, mode)?;
             let is_decimal = is_decimal_list(&filled, &words);
             let mut bytes = Vec::new();
             for word in &words {
@@ -29,7 +29,7 @@ pub(super) fn read_hex_text(lines: &[&str]) -> Result<Option<PastedText>, BadSni
                     _ => bytes.extend(word.to_bytes()?),
                 }
             }
-            vec![new_region(String::new(), first, bytes)]
+            vec![new_region(String::new(), first, bytes, mode)]
         }
     };
     Ok(Some(PastedText { source: "machine code", syntax: None, regions, dropped: Vec::new() }))
@@ -39,9 +39,9 @@ fn is_content(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
 }
 
-/// A region of machine code.
-pub(super) fn new_region(name: String, line: u32, bytes: Vec<u8>) -> PastedRegion {
-    let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
+/// A region of machine code of a mode.
+pub(super) fn new_region(name: String, line: u32, bytes: Vec<u8>, mode: CodeMode) -> PastedRegion {
+    let mut decoder = Decoder::new(mode.bits(), &bytes, DecoderOptions::NONE);
     while decoder.can_decode() {
         let start = decoder.position();
         let _ = decoder.decode();
@@ -52,13 +52,13 @@ pub(super) fn new_region(name: String, line: u32, bytes: Vec<u8>) -> PastedRegio
             return PastedRegion { name, line, code: Err(error) };
         }
     }
-    let listing = Listing::from_bytes(&bytes);
+    let listing = Listing::from_code(&bytes, mode);
     let text = listing.text();
     PastedRegion { name, line, code: Ok(RegionCode { listing, text, ..RegionCode::default() }) }
 }
 
 /// Reads lines of `hex,number`, with or without column names: BHive's format.
-fn read_table(filled: &[(u32, &str)]) -> Result<Option<Vec<PastedRegion>>, BadSnippet> {
+fn read_table(filled: &[(u32, &str)], mode: CodeMode) -> Result<Option<Vec<PastedRegion>>, BadSnippet> {
     let mut regions = Vec::new();
     for (index, &(line, text)) in filled.iter().enumerate() {
         let mut fields = text.split(',').map(|field| field.trim().trim_matches(['"', '\'']));
@@ -79,7 +79,7 @@ fn read_table(filled: &[(u32, &str)]) -> Result<Option<Vec<PastedRegion>>, BadSn
             return Err(line_start(line).error_expecting(what, remedy));
         }
         let bytes = HexWord { line, digits: hex, is_marked: false, has_prefix: false }.to_bytes()?;
-        regions.push(new_region(hex.to_string(), line, bytes));
+        regions.push(new_region(hex.to_string(), line, bytes, mode));
     }
     require_regions(regions.len(), "measure the rows of the file with --from FILE")?;
     Ok((!regions.is_empty()).then_some(regions))
@@ -275,7 +275,7 @@ fn is_decimal_list(filled: &[(u32, &str)], words: &[HexWord]) -> bool {
 }
 
 /// Fails if the words have two meanings: decimal or hexadecimal, one snippet or several.
-fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnippet> {
+fn refuse_list(filled: &[(u32, &str)], words: &[HexWord], mode: CodeMode) -> Result<(), BadSnippet> {
     let at = line_start(filled[0].0);
     let text = filled[0].1;
     let is_decimal = |word: &HexWord| {
@@ -311,8 +311,9 @@ fn refuse_list(filled: &[(u32, &str)], words: &[HexWord]) -> Result<(), BadSnipp
     let is_word = |text: &str| is_hex_word(text.trim_matches('"')) && text.len() >= LONG_WORD_DIGITS;
     // The lines of `xxd -p` end inside of instructions.
     let is_wrapped = || {
-        let end =
-            |word: &HexWord| new_region(String::new(), word.line, word.to_bytes().unwrap_or_default()).code.is_err();
+        let end = |word: &HexWord| {
+            new_region(String::new(), word.line, word.to_bytes().unwrap_or_default(), mode).code.is_err()
+        };
         words.split_last().is_some_and(|(last, lines)| {
             let length = lines.first().map_or(0, |line| line.digits.len());
             last.digits.len() <= length && lines.iter().all(|line| line.digits.len() == length) && lines.iter().any(end)
@@ -331,7 +332,7 @@ mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Option<Vec<Vec<u8>>> {
-        let found = read_hex_text(&text.lines().collect::<Vec<_>>()).expect(text)?;
+        let found = read_hex_text(&text.lines().collect::<Vec<_>>(), CodeMode::Bits64).expect(text)?;
         Some(found.regions.into_iter().map(|region| region.code.expect(text).listing.bytes().to_vec()).collect())
     }
 
@@ -390,7 +391,7 @@ mod tests {
             "000000 48 01 c0",
             "{0x48f88948, 0xc3c6af0f}",
         ] {
-            let found = read_hex_text(&text.lines().collect::<Vec<_>>());
+            let found = read_hex_text(&text.lines().collect::<Vec<_>>(), CodeMode::Bits64);
             assert!(found.is_err(), "{text}: {found:?}");
         }
     }

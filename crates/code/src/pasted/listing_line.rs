@@ -1,8 +1,9 @@
 //! Lines of a listing: addresses, bytes and instructions.
 
+use super::dialect::assembles_in_any_mode;
 use super::foreign_text::looks_like_instruction;
 use super::text_words::first_word;
-use crate::asm;
+use crate::asm::{self, ALL_MODES};
 use iced_x86::{Decoder, DecoderOptions};
 
 /// A format of listings.
@@ -96,6 +97,9 @@ pub(super) fn take_byte_word(text: &str) -> Option<(Vec<u8>, &str)> {
     Some(((0..word.len()).step_by(2).map(byte).collect(), &text[end..]))
 }
 
+/// Names of relocations begin like this.
+const RELOCATIONS: [&str; 4] = ["R_X86_64_", "IMAGE_REL_AMD64_", "R_386_", "IMAGE_REL_I386_"];
+
 /// Parses what follows an address and a colon: bytes and an instruction, or one of them.
 pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLine<'_> {
     // Arrows of `--visualize-jumps` stand between the address and the code.
@@ -103,7 +107,7 @@ pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLi
     let (bytes, text) = take_byte_pairs(rest);
     let text = strip_pointer(text);
     match (bytes.is_empty(), text.is_empty()) {
-        (_, false) if text.starts_with("R_X86_64_") || text.starts_with("IMAGE_REL_AMD64_") => ListingLine::Relocation,
+        (_, false) if RELOCATIONS.iter().any(|start| text.starts_with(start)) => ListingLine::Relocation,
         (true, true) => ListingLine::Frame,
         // Bytes in groups, as in a dump of data.
         (true, false) if text.starts_with(|c: char| c.is_ascii_digit()) => ListingLine::Unknown,
@@ -114,9 +118,11 @@ pub(super) fn parse_after_address(address: Option<u64>, rest: &str) -> ListingLi
 
 /// Whether bytes are one instruction.
 pub(super) fn is_one_instruction(bytes: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
-    let is_valid = decoder.can_decode() && !decoder.decode().is_invalid();
-    is_valid && !decoder.can_decode()
+    ALL_MODES.into_iter().any(|mode| {
+        let mut decoder = Decoder::new(mode.bits(), bytes, DecoderOptions::NONE);
+        let is_valid = decoder.can_decode() && !decoder.decode().is_invalid();
+        is_valid && !decoder.can_decode()
+    })
 }
 
 /// Whether a text may name the instruction that bytes hold.
@@ -143,10 +149,10 @@ pub(super) fn cut_tail(text: &str) -> &str {
     };
     let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).filter(is_end).take(ENDS_MOST).collect();
     let code = |end: usize| text[..end].split(';').next().unwrap_or_default();
-    if ends.is_empty() || is_branch(text) || asm::parse_assembly(code(text.len())).is_ok() {
+    if ends.is_empty() || is_branch(text) || assembles_in_any_mode(code(text.len())) {
         return text;
     }
-    let end = ends.iter().rev().find(|end| asm::parse_assembly(code(**end)).is_ok());
+    let end = ends.iter().rev().find(|end| assembles_in_any_mode(code(**end)));
     let has_other = |end: usize| has_instruction_inside(&text[end..]);
     end.filter(|end| !has_other(**end)).map_or(text, |end| &text[..*end])
 }

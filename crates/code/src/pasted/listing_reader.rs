@@ -1,6 +1,6 @@
 //! From a listing to its regions: each function is one.
 
-use super::dialect::recognize_syntax;
+use super::dialect::{CodeDialect, recognize_syntax};
 use super::directives::Directive;
 use super::foreign_text::{
     GO_REMEDY, GO_TEXT, IDA_NAMES, IDA_REMEDY, NARROW_CODE, NARROW_PUSH, is_go_instruction, is_ida_line,
@@ -14,7 +14,7 @@ use super::listing_line::{
     is_one_instruction, take_address,
 };
 use super::listings::FORMATS;
-use super::machine_code::{PlacedCode, build_from_bytes, refuse_call, refuse_data, refuse_target};
+use super::machine_code::{PlacedCode, build_from_bytes, is_absolute_datum, refuse_call, refuse_data, refuse_target};
 use super::markers::{self, MarkedCode};
 use super::pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 use super::placed_text::PlacedText;
@@ -23,7 +23,7 @@ use super::text_words::{
     strip_comment,
 };
 use crate::asm::registers::find_register;
-use crate::asm::{self, InstructionSyntax, Listing};
+use crate::asm::{self, CodeMode, InstructionSyntax, Listing};
 use cyclescope_core::error::BadSnippet;
 use std::collections::{BTreeSet, HashMap};
 
@@ -44,10 +44,7 @@ struct ListedFunction<'a> {
 }
 
 /// Reads a listing; `None` if the text is none.
-pub(super) fn read_listing(
-    lines: &[&str],
-    syntax: Option<InstructionSyntax>,
-) -> Result<Option<PastedText>, BadSnippet> {
+pub(super) fn read_listing(lines: &[&str], dialect: CodeDialect) -> Result<Option<PastedText>, BadSnippet> {
     let Some((format, parsed)) = recognize_format(lines) else { return Ok(None) };
     require_count(parsed.iter().filter(|line| matches!(line, ListingLine::Code(_))).count())?;
     refuse_unmarked_numbers(lines, &parsed)?;
@@ -55,7 +52,7 @@ pub(super) fn read_listing(
     let functions = split_functions(lines, &parsed, &mut dropped)?;
     require_regions(functions.len(), FEWER_FUNCTIONS)?;
     let texts = functions.iter().flat_map(|function| function.code.iter().map(|placed| placed.code.text));
-    let syntax = syntax.or_else(|| recognize_syntax(texts));
+    let dialect = dialect.or_syntax(recognize_syntax(texts));
     let mut regions = Vec::new();
     for ListedFunction { name, code, error, .. } in functions {
         for MarkedCode { mark, code } in markers::split_by_marker_bytes(code, &mut dropped)? {
@@ -64,8 +61,8 @@ pub(super) fn read_listing(
             let has_bytes = code.iter().all(|placed| !placed.code.bytes.is_empty());
             let built = match &error {
                 Some(error) => Err(error.clone()),
-                None if has_bytes => build_from_bytes(&code, syntax, &mut dropped),
-                None => build_from_text(&code, syntax, &mut dropped),
+                None if has_bytes => build_from_bytes(&code, dialect, &mut dropped),
+                None => build_from_text(&code, dialect, &mut dropped),
             };
             let name = mark.unwrap_or_else(|| name.to_string());
             regions.push(PastedRegion { name, line: first.line, code: built });
@@ -73,7 +70,7 @@ pub(super) fn read_listing(
     }
     dropped.sort_by_key(|dropped| dropped.line);
     let is_code = |line: &ListingLine| matches!(line, ListingLine::Code(code) if code.bytes.is_empty());
-    let syntax = parsed.iter().any(is_code).then_some(syntax.unwrap_or(InstructionSyntax::Intel));
+    let syntax = parsed.iter().any(is_code).then_some(dialect.syntax.unwrap_or(InstructionSyntax::Intel));
     Ok(Some(PastedText { source: format.name, syntax, regions, dropped }))
 }
 
@@ -294,7 +291,7 @@ fn join_prefixes(code: Vec<PlacedCode>) -> Vec<PlacedCode> {
 /// whole text.
 fn build_from_text(
     code: &[PlacedCode],
-    syntax: Option<InstructionSyntax>,
+    dialect: CodeDialect,
     dropped: &mut Vec<DroppedLine>,
 ) -> Result<RegionCode, BadSnippet> {
     if let Some(placed) = code.iter().find(|placed| !placed.code.bytes.is_empty()) {
@@ -305,7 +302,8 @@ fn build_from_text(
     if let Some(placed) = code.iter().find(|placed| is_return_text(placed.code.text)) {
         return Err(middle_return_error(placed.at()));
     }
-    if let Some(placed) = code.iter().find(|placed| is_narrow_push(placed.code.text.trim())) {
+    let narrow_push = code.iter().find(|placed| is_narrow_push(placed.code.text.trim()));
+    if let Some(placed) = narrow_push.filter(|_| dialect.mode == CodeMode::Bits64) {
         return Err(placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
     }
     if let Some(placed) = code.iter().find(|placed| is_go_instruction(instruction_of(placed.code.text))) {
@@ -323,17 +321,17 @@ fn build_from_text(
     if let Some((placed, label)) = end.and_then(|end| Some((end, places.label_of(&end.code)?))) {
         *written.line_mut(placed.line) = format!("{label}:");
     }
-    let mut listing = written.assemble(syntax)?;
+    let mut listing = written.assemble(dialect)?;
     let lengths = listed_lengths(code, end);
-    if fit_lengths(&mut written, &listing, &lengths, syntax) {
-        listing = written.assemble(syntax)?;
+    if fit_lengths(&mut written, &listing, &lengths, dialect) {
+        listing = written.assemble(dialect)?;
     }
     let found = line_lengths(&listing);
     refuse_gaps(code, &lengths, &found)?;
     let reencoded = lengths.iter().filter(|(line, length)| found.get(line) != Some(length));
     let reencoded = reencoded.map(|(line, _)| *line).collect();
     for (index, instruction) in listing.instructions().iter().enumerate() {
-        if instruction.is_ip_rel_memory_operand() {
+        if instruction.is_ip_rel_memory_operand() || is_absolute_datum(instruction) {
             let at = listing.position(index).unwrap_or(line_start(1));
             let text = code.iter().find(|placed| placed.line == at.line).map_or("", |placed| placed.code.text);
             return Err(refuse_data(at, text));
@@ -379,12 +377,7 @@ fn line_lengths(listing: &Listing) -> HashMap<u32, u64> {
 
 /// Adds hints to instructions whose encoding has another length than in the listing. Returns
 /// whether there are any.
-fn fit_lengths(
-    written: &mut PlacedText,
-    listing: &Listing,
-    lengths: &[(u32, u64)],
-    syntax: Option<InstructionSyntax>,
-) -> bool {
+fn fit_lengths(written: &mut PlacedText, listing: &Listing, lengths: &[(u32, u64)], dialect: CodeDialect) -> bool {
     const HINTS: [&str; 4] = ["{disp8}", "{disp32}", "data16", "{vex3}"];
     let mut is_changed = false;
     let found = line_lengths(listing);
@@ -400,7 +393,7 @@ fn fit_lengths(
         let fits = |hinted: &String| {
             let mut alone = PlacedText::default();
             alone.line_mut(line).push_str(hinted);
-            alone.assemble(syntax).is_ok_and(|listing| listing.bytes().len() as u64 == length)
+            alone.assemble(dialect).is_ok_and(|listing| listing.bytes().len() as u64 == length)
         };
         if let Some(hinted) = hinted.find(fits) {
             *text = format!("{label}{hinted}");

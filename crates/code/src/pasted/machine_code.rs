@@ -1,5 +1,6 @@
 //! Regions whose listing has the bytes: the bytes are the code, and the text must agree.
 
+use super::dialect::CodeDialect;
 use super::foreign_text::{NARROW_CODE, NARROW_PUSH, is_narrow_push};
 use super::functions::{
     CALL_BYTES, RETURN_DROPPED, call_function, is_padding_after_end, is_plain_return, middle_return_error,
@@ -8,9 +9,9 @@ use super::listing_line::CodeLine;
 use super::pasted_text::{DroppedLine, RegionCode};
 use super::runtime_text::mark_hexadecimal;
 use super::text_words::position_in;
-use crate::asm::{self, InstructionSyntax, Listing, TextPosition};
+use crate::asm::{self, CodeMode, Listing, TextPosition};
 use cyclescope_core::error::BadSnippet;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// Longest branch with an 8-bit displacement, with a prefix.
 const SHORT_BRANCH_BYTES: usize = 3;
@@ -50,13 +51,13 @@ struct DecodedLine<'a> {
 /// Builds the code of a region from its bytes.
 pub(super) fn build_from_bytes(
     lines: &[PlacedCode],
-    syntax: Option<InstructionSyntax>,
+    dialect: CodeDialect,
     dropped: &mut Vec<DroppedLine>,
 ) -> Result<RegionCode, BadSnippet> {
     check_addresses(lines)?;
-    let mut decoded = decode_lines(lines)?;
+    let mut decoded = decode_lines(lines, dialect)?;
     for line in &decoded {
-        check_text(line, syntax)?;
+        check_text(line, dialect)?;
     }
     let called_for = find_early_return(&decoded);
     drop_end(&mut decoded, called_for.is_some(), dropped);
@@ -69,7 +70,7 @@ pub(super) fn build_from_bytes(
     if let Some(first) = places.first_mut() {
         first.0 = 0;
     }
-    let listing = Listing::from_parts(bytes, &places, asm::CodeMode::default());
+    let listing = Listing::from_parts(bytes, &places, dialect.mode);
     let text = listing.text();
     let address = lines.first().and_then(|line| line.code.address).map(|address| address.wrapping_sub(before));
     Ok(RegionCode { listing, text, address, called_for, ..RegionCode::default() })
@@ -89,18 +90,22 @@ fn check_addresses(lines: &[PlacedCode]) -> Result<(), BadSnippet> {
     Ok(())
 }
 
-fn decode_lines<'a>(lines: &'a [PlacedCode<'a>]) -> Result<Vec<DecodedLine<'a>>, BadSnippet> {
+fn decode_lines<'a>(lines: &'a [PlacedCode<'a>], dialect: CodeDialect) -> Result<Vec<DecodedLine<'a>>, BadSnippet> {
     let mut decoded = Vec::with_capacity(lines.len());
     let mut ip = lines.first().and_then(|line| line.code.address).unwrap_or(0);
     for placed in lines {
         let bytes = &placed.code.bytes;
-        let mut decoder = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE);
+        let mut decoder = dialect.decode_at(bytes, ip);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
             let instruction = decoder.decode();
             if instruction.is_invalid() {
-                let message = format!("`{}` is not a 64-bit x86 instruction", asm::to_hex(bytes));
-                let remedy = "paste x86-64 code from the start of an instruction, without data";
+                let bits = dialect.mode.bits();
+                let message = format!("`{}` is not a {bits}-bit x86 instruction", asm::to_hex(bytes));
+                let remedy = match dialect.mode {
+                    CodeMode::Bits64 => "paste x86-64 code from the start of an instruction, without data",
+                    CodeMode::Bits32 => "paste 32-bit code from the start of an instruction, without data",
+                };
                 return Err(placed.at().error_expecting(message, remedy));
             }
             instructions.push(instruction);
@@ -112,24 +117,21 @@ fn decode_lines<'a>(lines: &'a [PlacedCode<'a>]) -> Result<Vec<DecodedLine<'a>>,
 }
 
 /// Fails if the text assembles to another instruction than the bytes hold.
-fn check_text(line: &DecodedLine, syntax: Option<InstructionSyntax>) -> Result<(), BadSnippet> {
+fn check_text(line: &DecodedLine, dialect: CodeDialect) -> Result<(), BadSnippet> {
     let [instruction] = line.instructions[..] else { return Ok(()) };
     if instruction.flow_control() != FlowControl::Next || instruction.is_ip_rel_memory_operand() {
         return Ok(());
     }
     let text = &line.placed.full_text();
-    if is_narrow_push(text.trim()) {
+    if dialect.mode == CodeMode::Bits64 && is_narrow_push(text.trim()) {
         return Err(line.placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
     }
-    let read = match syntax {
-        Some(syntax) => asm::parse_with_syntax(text, syntax),
-        None => asm::parse_assembly(text),
-    };
+    let read = dialect.assemble(text);
     // Disassemblers have names of their own for some instructions.
     let Ok(listing) = read else { return Ok(()) };
     let [written] = listing.instructions() else { return Ok(()) };
     let [says, holds] = [written, &instruction].map(describe_instruction);
-    if says == holds || are_both_idle(written, &instruction) || says_in_hexadecimal(text, &holds) {
+    if says == holds || are_both_idle(written, &instruction) || says_in_hexadecimal(text, &holds, dialect.mode) {
         return Ok(());
     }
     let message = format!("the bytes are `{holds}`, but the text is `{says}`");
@@ -139,9 +141,9 @@ fn check_text(line: &DecodedLine, syntax: Option<InstructionSyntax>) -> Result<(
 
 /// Whether a text is this instruction if its numbers are hexadecimal without a mark, as x64dbg
 /// writes them.
-fn says_in_hexadecimal(text: &str, holds: &str) -> bool {
+fn says_in_hexadecimal(text: &str, holds: &str, mode: CodeMode) -> bool {
     let marked = mark_hexadecimal(text);
-    let read = if marked == text { None } else { asm::parse_assembly(&marked).ok() };
+    let read = if marked == text { None } else { asm::parse_for_mode(&marked, mode, None).ok() };
     read.is_some_and(|listing| match listing.instructions() {
         [written] => describe_instruction(written) == holds,
         _ => false,
@@ -247,6 +249,18 @@ fn is_return(instructions: &[Instruction]) -> bool {
     instructions.last().is_some_and(|last| last.flow_control() == FlowControl::Return)
 }
 
+/// Whether an instruction of 32-bit code uses data at a constant address, which the program had.
+pub(super) fn is_absolute_datum(instruction: &Instruction) -> bool {
+    let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    let is_plain = instruction.memory_base() == Register::None && instruction.memory_index() == Register::None;
+    let is_of_thread = matches!(instruction.memory_segment(), Register::FS | Register::GS);
+    CodeMode::from_instruction(instruction) == CodeMode::Bits32
+        && has_memory
+        && is_plain
+        && !is_of_thread
+        && instruction.mnemonic() != Mnemonic::Lea
+}
+
 /// Fails if the code leaves the region, or uses what isn't in it. Code that is called must not run
 /// beyond its end.
 fn check_flow(decoded: &[DecodedLine], is_called: bool) -> Result<(), BadSnippet> {
@@ -261,7 +275,7 @@ fn check_flow(decoded: &[DecodedLine], is_called: bool) -> Result<(), BadSnippet
         for instruction in instructions {
             let at = placed.at();
             let text = placed.code.text.trim();
-            if instruction.is_ip_rel_memory_operand() {
+            if instruction.is_ip_rel_memory_operand() || is_absolute_datum(instruction) {
                 return Err(refuse_data(at, text));
             }
             match instruction.flow_control() {
@@ -269,7 +283,7 @@ fn check_flow(decoded: &[DecodedLine], is_called: bool) -> Result<(), BadSnippet
                 FlowControl::Return => return Err(middle_return_error(at)),
                 FlowControl::Call => return Err(refuse_call(at, text)),
                 FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
-                    if instruction.op0_kind() == iced_x86::OpKind::NearBranch64 =>
+                    if matches!(instruction.op0_kind(), OpKind::NearBranch32 | OpKind::NearBranch64) =>
                 {
                     let target = instruction.near_branch_target();
                     // An object file's branch to another function, before the linker fills it in.

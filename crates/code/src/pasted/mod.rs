@@ -10,7 +10,7 @@
 //! code that are refused by name, and assembly. A new format of listings is a file in
 //! `listings/` and a line in its list.
 //!
-//! Limits: 64-bit code. Relocations and calls to other functions are refused, and data that the text
+//! Limits: code of one mode, which the caller knows. Relocations and calls to other functions are refused, and data that the text
 //! does not show.
 
 mod assembly_lines;
@@ -37,11 +37,12 @@ mod semicolons;
 mod text_words;
 
 use decorations::PlainText;
+use dialect::CodeDialect;
 pub use dialect::has_att_registers;
 pub use directives::check_external_text;
 pub use pasted_text::{DroppedLine, PastedRegion, PastedText, RegionCode};
 
-use crate::asm::{self, CodeMode, InstructionSyntax, SnippetData};
+use crate::asm::{CodeMode, InstructionSyntax, SnippetData};
 use cyclescope_core::error::BadSnippet;
 
 /// Reads a text. `syntax` is the syntax of its instructions, if known.
@@ -51,41 +52,21 @@ use cyclescope_core::error::BadSnippet;
 /// Fails if the text isn't understood, or has two meanings. An error in one of several regions is
 /// in that region.
 pub fn read_pasted(text: &str, syntax: Option<InstructionSyntax>) -> Result<PastedText, BadSnippet> {
-    read_with_data(text, syntax, None)
+    read_for_mode(text, CodeMode::Bits64, syntax, None)
 }
 
-/// Reads a text for a mode. For 32-bit code it is assembly alone, or machine code in hexadecimal: no
-/// listing or dump of another program, and no data.
+/// Reads a text with code of a mode, which may use labels of data that belong to another text.
 ///
 /// # Errors
 ///
-/// As for [`read_with_data`].
+/// As for [`read_pasted`]; also if the text has data of its own.
 pub fn read_for_mode(
     text: &str,
     mode: CodeMode,
     syntax: Option<InstructionSyntax>,
     data: Option<&SnippetData>,
 ) -> Result<PastedText, BadSnippet> {
-    if mode == CodeMode::Bits64 {
-        return read_with_data(text, syntax, data);
-    }
-    let code = asm::parse_for_mode(text, mode, syntax);
-    let code = code.map(|listing| RegionCode { listing, text: text.trim().to_string(), ..RegionCode::default() });
-    let region = PastedRegion { name: String::new(), line: 1, code: Ok(code.map_err(add_remedy)?) };
-    Ok(PastedText { source: "assembly", syntax, regions: vec![region], dropped: Vec::new() })
-}
-
-/// Reads a text that may use labels of data which belong to another text.
-///
-/// # Errors
-///
-/// As for [`read_pasted`]; also if the text has data of its own.
-pub fn read_with_data(
-    text: &str,
-    syntax: Option<InstructionSyntax>,
-    data: Option<&SnippetData>,
-) -> Result<PastedText, BadSnippet> {
-    let mut found = read_plain(text, syntax, data).map_err(add_remedy)?;
+    let mut found = read_plain(text, CodeDialect { mode, syntax }, data).map_err(add_remedy)?;
     if let [PastedRegion { code: Err(error), .. }] = &found.regions[..] {
         return Err(add_remedy(error.clone()));
     }
@@ -103,27 +84,19 @@ fn add_remedy(error: BadSnippet) -> BadSnippet {
     BadSnippet { expected: error.expected.clone().or_else(remedy), ..error }
 }
 
-fn read_plain(
-    text: &str,
-    syntax: Option<InstructionSyntax>,
-    data: Option<&SnippetData>,
-) -> Result<PastedText, BadSnippet> {
+fn read_plain(text: &str, dialect: CodeDialect, data: Option<&SnippetData>) -> Result<PastedText, BadSnippet> {
     text_words::require_lines(text.lines().count())?;
-    let Some(records) = records::read_records(text) else { return read_lines(text, syntax, data) };
-    match read_lines(&records.text, syntax, data) {
+    let Some(records) = records::read_records(text) else { return read_lines(text, dialect, data) };
+    match read_lines(&records.text, dialect, data) {
         Ok(found) => Ok(found.map_lines(|line| records.line_of(line))),
         Err(error) => Err(BadSnippet { line: records.line_of(error.line), column: 1, ..error }),
     }
 }
 
 /// Reads a text whose lines are those of a person or a program.
-fn read_lines(
-    text: &str,
-    syntax: Option<InstructionSyntax>,
-    data: Option<&SnippetData>,
-) -> Result<PastedText, BadSnippet> {
+fn read_lines(text: &str, dialect: CodeDialect, data: Option<&SnippetData>) -> Result<PastedText, BadSnippet> {
     let PlainText { text, dropped } = decorations::strip_decorations(text)?;
-    let mut found = read_code(&text, syntax, data)?;
+    let mut found = read_code(&text, dialect, data)?;
     require_instructions(&text, &found)?;
     found.dropped.extend(dropped);
     found.dropped.sort_by_key(|dropped| dropped.line);
@@ -131,30 +104,26 @@ fn read_lines(
 }
 
 /// Reads a text without decorations.
-fn read_code(
-    text: &str,
-    syntax: Option<InstructionSyntax>,
-    data: Option<&SnippetData>,
-) -> Result<PastedText, BadSnippet> {
+fn read_code(text: &str, dialect: CodeDialect, data: Option<&SnippetData>) -> Result<PastedText, BadSnippet> {
     let plain = runtime_text::translate_runtime_text(text);
     let lines: Vec<&str> = plain.lines().collect();
     let inline = inline_assembly::read_inline_assembly(&lines)?;
     let plain = inline.unwrap_or(plain);
     let lines: Vec<&str> = plain.lines().collect();
-    foreign_text::refuse_other_machine(&lines)?;
-    if let Some(found) = byte_dump::read_byte_dump(&lines)? {
+    foreign_text::refuse_other_machine(&lines, dialect.mode)?;
+    if let Some(found) = byte_dump::read_byte_dump(&lines, dialect.mode)? {
         return Ok(found);
     }
     let uncommented = text_words::blank_block_comments(&plain);
-    if let Some(found) = hex_text::read_hex_text(&uncommented.lines().collect::<Vec<_>>())? {
+    if let Some(found) = hex_text::read_hex_text(&uncommented.lines().collect::<Vec<_>>(), dialect.mode)? {
         return Ok(found);
     }
-    if let Some(found) = listing_reader::read_listing(&lines, syntax)? {
+    if let Some(found) = listing_reader::read_listing(&lines, dialect)? {
         return Ok(found);
     }
-    foreign_text::refuse_foreign_text(&lines)?;
+    foreign_text::refuse_foreign_text(&lines, dialect.mode)?;
     let plain = text_words::unwrap_labels(&plain);
-    assembly_reader::read_assembly(&plain, syntax, data)
+    assembly_reader::read_assembly(&plain, dialect, data)
 }
 
 /// Fails if a text that isn't empty has no instruction: nothing would be measured.

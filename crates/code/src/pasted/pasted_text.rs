@@ -1,6 +1,6 @@
 //! What a reader made of a text.
 
-use crate::asm::{InstructionSyntax, Listing, SnippetData, parse_assembly};
+use crate::asm::{InstructionSyntax, Listing, SnippetData, parse_for_mode};
 use cyclescope_core::error::BadSnippet;
 
 /// What a reader made of a text.
@@ -56,8 +56,9 @@ impl RegionCode {
     /// As for [`SnippetData::place`].
     pub fn place_data(&mut self) -> Result<(), BadSnippet> {
         let Some(data) = self.data.take() else { return Ok(()) };
-        let mut own = parse_assembly(&self.init)?;
-        let init = Listing::from_bytes(&data.place(&mut [&mut self.listing, &mut own])?);
+        let mode = self.listing.mode();
+        let mut own = parse_for_mode(&self.init, mode, None)?;
+        let init = Listing::from_code(&data.place(&mut [&mut self.listing, &mut own])?, mode);
         self.init =
             [init.text(), own.text()].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n");
         Ok(())

@@ -1,6 +1,7 @@
 //! Assembly of one region, with the line numbers of the whole text.
 
-use crate::asm::{self, InstructionSyntax, Listing, SnippetData};
+use super::dialect::CodeDialect;
+use crate::asm::{Listing, SnippetData};
 use cyclescope_core::error::BadSnippet;
 
 /// Lines of a region, each with its number in the whole text, in order.
@@ -29,19 +30,15 @@ impl PlacedText {
     }
 
     /// Assembles the lines. Positions are those of the whole text.
-    pub(super) fn assemble(&self, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
-        self.assemble_with_data(syntax, &SnippetData::default())
+    pub(super) fn assemble(&self, dialect: CodeDialect) -> Result<Listing, BadSnippet> {
+        self.assemble_with_data(dialect, &SnippetData { mode: dialect.mode, ..SnippetData::default() })
     }
 
     /// Assembles lines that may use labels of this data.
-    pub(super) fn assemble_with_data(
-        &self,
-        syntax: Option<InstructionSyntax>,
-        data: &SnippetData,
-    ) -> Result<Listing, BadSnippet> {
+    pub(super) fn assemble_with_data(&self, dialect: CodeDialect, data: &SnippetData) -> Result<Listing, BadSnippet> {
         let text: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
         let text = text.join("\n");
-        let parsed = asm::parse_with_data(&text, syntax, data);
+        let parsed = dialect.assemble_with_data(&text, data);
         let number = |line: u32| self.lines.get(line.saturating_sub(1) as usize).map_or(line, |(number, _)| *number);
         match parsed {
             Ok(listing) => Ok(listing.map_lines(number)),
@@ -59,10 +56,10 @@ mod tests {
         let mut text = PlacedText::default();
         text.line_mut(7).push_str("  nop");
         text.line_mut(3).push_str("add rax, rbx");
-        let listing = text.assemble(None).expect("assembly");
+        let listing = text.assemble(CodeDialect::default()).expect("assembly");
         let lines: Vec<u32> = (0..2).filter_map(|index| Some(listing.position(index)?.line)).collect();
         assert_eq!((lines, text.to_clean_text()), (vec![3, 7], "add rax, rbx\nnop".to_string()));
         text.line_mut(9).push_str("nopp");
-        assert_eq!(text.assemble(None).map(|_| ()).map_err(|error| error.line), Err(9));
+        assert_eq!(text.assemble(CodeDialect::default()).map(|_| ()).map_err(|error| error.line), Err(9));
     }
 }

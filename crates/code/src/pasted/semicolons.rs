@@ -4,6 +4,7 @@
 //! text decides: words that are no instruction are a comment, and so is what follows `;` at the
 //! start of a line. If neither occurs, a text of several lines in Intel syntax has two meanings.
 
+use super::dialect::CodeDialect;
 use super::foreign_text::{begins_like_operand, is_instruction_name};
 use super::text_words::{first_word, names_in, position_in, require_count, split_statements, strip_comment};
 use crate::asm::{self, InstructionSyntax, TextPosition};
@@ -36,10 +37,7 @@ enum TailKind {
 const REMEDY: &str = "write each instruction on a line of its own, and start comments with `#`";
 
 /// Decides what `;` means in these lines.
-pub(super) fn decide_semicolons(
-    lines: &[&str],
-    syntax: Option<InstructionSyntax>,
-) -> Result<SemicolonMeaning, BadSnippet> {
+pub(super) fn decide_semicolons(lines: &[&str], dialect: CodeDialect) -> Result<SemicolonMeaning, BadSnippet> {
     let is_one_line = lines.iter().filter(|line| !line.trim().is_empty()).count() < 2;
     require_count(lines.iter().map(|line| line.matches(';').count()).sum())?;
     let labels = find_labels(lines);
@@ -49,7 +47,7 @@ pub(super) fn decide_semicolons(
         let parts = split_statements(code);
         for tail in &parts[1..] {
             let at = position_in(number, line, tail);
-            match classify_tail(tail, syntax, &labels) {
+            match classify_tail(tail, dialect, &labels) {
                 TailKind::Empty => {}
                 TailKind::Prose if is_one_line => return Err(prose_error(at, tail)),
                 TailKind::Prose => is_comment = true,
@@ -66,6 +64,7 @@ pub(super) fn decide_semicolons(
             _ => Ok(SemicolonMeaning::Separator),
         };
     }
+    let syntax = dialect.syntax;
     match (is_comment, unclear_at, code_at) {
         (true, Some((at, tail)), _) => Err(ambiguity_error(at, tail)),
         (true, None, _) => Ok(SemicolonMeaning::Comment),
@@ -91,7 +90,7 @@ fn find_labels<'a>(lines: &[&'a str]) -> BTreeSet<&'a str> {
     parts.filter_map(|part| part.split_once(':')).filter_map(|(before, _)| names_in(before).last()).collect()
 }
 
-fn classify_tail(tail: &str, syntax: Option<InstructionSyntax>, labels: &BTreeSet<&str>) -> TailKind {
+fn classify_tail(tail: &str, dialect: CodeDialect, labels: &BTreeSet<&str>) -> TailKind {
     let mut text = tail.trim();
     if let Some((label, rest)) = text.split_once(':')
         && names_in(label).next() == Some(label.trim())
@@ -109,10 +108,7 @@ fn classify_tail(tail: &str, syntax: Option<InstructionSyntax>, labels: &BTreeSe
     if super::directives::Directive::parse(text).is_some() {
         return TailKind::Code;
     }
-    let parsed = match syntax {
-        Some(syntax) => asm::parse_with_syntax(text, syntax),
-        None => asm::parse_assembly(text),
-    };
+    let parsed = dialect.assemble(text);
     let word = first_word(text);
     let operand = text[word.len()..].trim_start();
     match parsed {
@@ -143,7 +139,7 @@ mod tests {
     fn decide(text: &str) -> Result<SemicolonMeaning, String> {
         let lines: Vec<&str> = text.lines().collect();
         let syntax = super::super::dialect::recognize_syntax(lines.iter().copied());
-        decide_semicolons(&lines, syntax).map_err(|error| error.message)
+        decide_semicolons(&lines, CodeDialect { syntax, ..CodeDialect::default() }).map_err(|error| error.message)
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! Columns that are neither bytes nor an instruction are skipped. Addresses and bytes are compared
 //! by the reader of all listings.
 
-use crate::asm;
+use crate::pasted::dialect::assembles_in_any_mode;
 use crate::pasted::foreign_text::begins_with_instruction;
 use crate::pasted::functions::is_return_text;
 use crate::pasted::listing_line::{
@@ -131,7 +131,7 @@ fn parse_line(line: &str) -> ListingLine<'_> {
 fn is_plain_code(text: &str) -> bool {
     let code = text.split(';').next().unwrap_or_default();
     let names_place = first_word(code).starts_with('j') && code.contains("loc_");
-    asm::parse_assembly(code).is_ok() || is_return_text(code.trim()) || names_place
+    assembles_in_any_mode(code) || is_return_text(code.trim()) || names_place
 }
 
 /// Skips percentages, boxes, arrows, names of sections and numbers of source lines.
