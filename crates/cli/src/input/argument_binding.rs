@@ -7,7 +7,7 @@
 use crate::args::{ArgValue, BUFFER_START, CallArgument};
 use crate::input::calling_convention::{ArgumentWord, PlacedArguments, ResultPlace, classify_result, find_alignment};
 use crate::input::signature::{BitReading, FunctionTypes, Parameter, Pointee, Signature, ValueType};
-use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural};
+use crate::input::value_encoding::{CallMemory, count_of, encode_value, plural, word_bytes};
 use crate::output::Failure;
 
 /// The arguments of a call as the command line has them.
@@ -46,12 +46,12 @@ impl BoundCall {
 
     /// Whether another function finds arguments of its own kinds in the places of this call's.
     pub fn has_kinds_of(&self, other: &Signature) -> bool {
-        let Ok(result) = classify_result(&other.result) else { return false };
+        let Ok(result) = classify_result(&other.result, self.placed.mode) else { return false };
         let is_special = |result: &ResultPlace| matches!(result, ResultPlace::Memory(_) | ResultPlace::X87);
         if matches!(self.result, ResultPlace::Memory(_)) || is_special(&result) {
             return false;
         }
-        let mut placed = PlacedArguments::new(result);
+        let mut placed = PlacedArguments::new(result, self.placed.mode);
         for parameter in &other.parameters {
             placed.push(&parameter.value_type, &[]);
         }
@@ -73,7 +73,9 @@ pub fn bind_arguments(
 }
 
 /// The type of an integer without a parameter.
-const UNKNOWN_INTEGER: ValueType = ValueType::integer(8, BitReading::Unknown);
+const fn unknown_integer(word_bytes: u64) -> ValueType {
+    ValueType::integer(word_bytes, BitReading::Unknown)
+}
 
 /// Passes each value by its own kind.
 fn bind_by_kind(
@@ -86,7 +88,8 @@ fn bind_by_kind(
         GivenArguments::All(all) => (&[], all),
         GivenArguments::AfterBuffer(rest) => (&[BUFFER_START], rest),
     };
-    let mut placed = PlacedArguments::new(ResultPlace::Integer);
+    let word_bytes = word_bytes(memory.mode());
+    let mut placed = PlacedArguments::new(ResultPlace::Unknown, memory.mode());
     for (value, parameter) in
         first.iter().map(|value| (value, None)).chain(rest.iter().map(|given| (&given.value, given.name.as_ref())))
     {
@@ -98,9 +101,9 @@ fn bind_by_kind(
         let value_type = match value {
             ArgValue::Double(_) => ValueType::Float { bytes: 8 },
             ArgValue::Single(_) => ValueType::Float { bytes: 4 },
-            ArgValue::Number(_) | ArgValue::Size { .. } => UNKNOWN_INTEGER,
-            ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
-            ArgValue::Function(_) => ValueType::Pointer(Pointee::Function),
+            ArgValue::Number(_) | ArgValue::Size { .. } => unknown_integer(word_bytes),
+            ArgValue::Memory(_) | ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes, word_bytes),
+            ArgValue::Function(_) => ValueType::Pointer(Pointee::Function, word_bytes),
             ArgValue::Name(_) => {
                 let text = format!("{}, so `{value}` has no value", types.explain_absence());
                 let remedy = format!(
@@ -121,7 +124,7 @@ fn bind_by_kind(
     let values: Vec<&ArgValue> = first.iter().chain(rest.iter().map(|given| &given.value)).collect();
     Ok(BoundCall {
         placed,
-        result: ResultPlace::Integer,
+        result: ResultPlace::Unknown,
         counts_vectors: true,
         text: describe_call(name, values.iter().map(|value| value.to_string())),
         implied: Vec::new(),
@@ -163,12 +166,12 @@ impl SignatureBinding<'_> {
                 return Err(self.refuse(text, "measure a function that takes its address, or numbers"));
             }
         }
-        let result = classify_result(&self.signature.result).map_err(|what| {
+        let result = classify_result(&self.signature.result, self.memory.mode()).map_err(|what| {
             let text = format!("{name} can't be called: it returns {what}");
             self.refuse(text, "measure a function that returns a number, an address or a structure")
         })?;
         let (chosen, surplus) = self.choose_values(given)?;
-        let mut placed = PlacedArguments::new(result);
+        let mut placed = PlacedArguments::new(result, self.memory.mode());
         for (parameter, chosen) in parameters.iter().zip(&chosen) {
             let words = encode_value(&parameter.value_type, &chosen.value, self.memory).map_err(|why| {
                 let text = format!("{} can't be `{}`: {why}", chosen.value, parameter.text);
@@ -185,7 +188,7 @@ impl SignatureBinding<'_> {
             placed.push(&parameter.value_type, &words);
         }
         for value in &surplus {
-            let (value_type, value) = promote(value);
+            let (value_type, value) = promote(value, word_bytes(self.memory.mode()));
             let words = encode_value(&value_type, &value, self.memory)
                 .map_err(|why| self.refuse(format!("{value} can't be a further argument: {why}"), ""))?;
             placed.push(&value_type, &words);
@@ -295,9 +298,9 @@ fn are(count: usize) -> &'static str {
 fn example(parameter: &Parameter) -> String {
     fn of(value_type: &ValueType) -> String {
         match value_type {
-            ValueType::Float { .. } | ValueType::LongDouble => "0.5".to_string(),
-            ValueType::Pointer(Pointee::Function) => "&NAME".to_string(),
-            ValueType::Pointer(_) => "buffer".to_string(),
+            ValueType::Float { .. } | ValueType::LongDouble { .. } => "0.5".to_string(),
+            ValueType::Pointer(Pointee::Function, _) => "&NAME".to_string(),
+            ValueType::Pointer(..) => "buffer".to_string(),
             ValueType::Record(record) => {
                 let written = if record.is_union { 1 } else { record.members.len() };
                 let members: Vec<String> =
@@ -313,14 +316,14 @@ fn example(parameter: &Parameter) -> String {
 }
 
 /// The type of a value for `...`, where a `float` becomes a `double`.
-fn promote(value: &ArgValue) -> (ValueType, ArgValue) {
+fn promote(value: &ArgValue, word_bytes: u64) -> (ValueType, ArgValue) {
     let value_type = match value {
         ArgValue::Single(number) => return (ValueType::Float { bytes: 8 }, ArgValue::Double((*number).into())),
         ArgValue::Double(_) => ValueType::Float { bytes: 8 },
-        ArgValue::Memory(_) => ValueType::Pointer(Pointee::Data),
-        ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes),
-        ArgValue::Function(_) => ValueType::Pointer(Pointee::Function),
-        _ => UNKNOWN_INTEGER,
+        ArgValue::Memory(_) => ValueType::Pointer(Pointee::Data, word_bytes),
+        ArgValue::Text(_) => ValueType::Pointer(Pointee::Bytes, word_bytes),
+        ArgValue::Function(_) => ValueType::Pointer(Pointee::Function, word_bytes),
+        _ => unknown_integer(word_bytes),
     };
     (value_type, value.clone())
 }

@@ -1,20 +1,21 @@
-//! The machine code that calls a function.
+//! The machine code that calls a function of 64-bit code. That of 32-bit code is in
+//! [`narrow_call_code`](crate::input::narrow_call_code).
 
 use crate::input::argument_binding::BoundCall;
 use crate::input::calling_convention::{ArgumentWord, INTEGER_REGISTERS, PlacedArguments, ResultPlace};
+use crate::input::narrow_call_code::encode_narrow_call;
+use cyclescope::asm::CodeMode;
 use cyclescope::record::SerializedBy;
 use cyclescope::snippet::Snippet;
 use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
 
 /// Multiplications between a call's result and the next call. This chain outlasts a call of an
 /// empty function, so such calls also wait for each other.
-const RESULT_LINKS: usize = 8;
+pub const RESULT_LINKS: usize = 8;
 /// The register that points to the buffer. Functions preserve it, as they do the next three.
 const BUFFER_REGISTER: Register = Register::R14;
 /// The register that points to the texts and the second buffer.
 const SECOND_REGISTER: Register = Register::RBX;
-/// The encoding number of [`SECOND_REGISTER`].
-pub const SECOND_REGISTER_NUMBER: u8 = 3;
 const FUNCTION_REGISTER: Register = Register::R12;
 const SETUP_REGISTER: Register = Register::RBP;
 /// Holds 0.
@@ -22,9 +23,17 @@ const ZERO_REGISTER: Register = Register::R13;
 const ARGUMENT_REGISTERS: [Register; INTEGER_REGISTERS] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 /// The stack's alignment at a call.
-const STACK_ALIGNMENT: u64 = 16;
+pub const STACK_ALIGNMENT: u64 = 16;
 /// Intermediate values; no argument is passed in it.
 const SCRATCH: Register = Register::R11;
+
+/// The register that points to the texts and the second buffer, in code of a mode.
+pub fn second_register(mode: CodeMode) -> Register {
+    match mode {
+        CodeMode::Bits64 => SECOND_REGISTER,
+        CodeMode::Bits32 => Register::ESI,
+    }
+}
 
 /// A call to encode.
 pub struct CallEncoding<'a> {
@@ -65,6 +74,9 @@ impl CallEncoding<'_> {
     /// fstp st(0)             ; if the result is on the x87 stack
     /// ```
     pub fn encode(&self, text: &str) -> Snippet {
+        if self.call.placed.mode == CodeMode::Bits32 {
+            return encode_narrow_call(self, text);
+        }
         let CallEncoding { call, function, setup, callbacks, serialized } = *self;
         let mut init = CodeBuilder::default();
         init.load_number(FUNCTION_REGISTER, function);

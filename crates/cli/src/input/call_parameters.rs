@@ -4,10 +4,12 @@ use crate::args::{CallArgs, CallArgument, CallSerialization};
 use crate::input::argument_binding::{BoundCall, GivenArguments, bind_arguments};
 use crate::input::call_code::CallEncoding;
 use crate::input::calling_convention::ResultPlace;
+use crate::input::empty_function::{EmptyFunctions, choose_empty_function};
 use crate::input::function_memory::{FunctionMemory, VariantMemory};
 use crate::input::function_symbol::CallbackSymbol;
 use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::{Failure, print_warning};
+use cyclescope::asm::CodeMode;
 use cyclescope::program::memory::{AreaFill, MOST_ABOVE_TOP, ProgramMemory};
 use cyclescope::record::{CallRecord, SerializedBy};
 use cyclescope::snippet::Snippet;
@@ -53,19 +55,6 @@ pub struct FunctionInstance {
     pub empty: EmptyFunctions,
 }
 
-/// Addresses of functions that do nothing.
-#[derive(Clone, Copy)]
-pub struct EmptyFunctions {
-    /// Only returns.
-    pub returns: u64,
-    /// Returns its first argument.
-    pub identity: u64,
-    /// Returns the bits of its first argument as a floating point number.
-    pub float_identity: u64,
-    /// Returns 0 on the x87 stack.
-    pub x87_zero: u64,
-}
-
 /// Bytes of heap for a function: what a small machine can spare.
 pub const HEAP_BYTES: u64 = 512 << 20;
 /// Nothing is mapped below this address (`vm.mmap_min_addr`); an access there means a null pointer.
@@ -74,7 +63,7 @@ const NULL_MOST: u64 = 64 << 10;
 impl CallParameters {
     /// Reads the options for these calls, which share their memory. Other options are those of the
     /// first call. `seed` determines random contents.
-    pub fn new(requests: &[CallRequest], seed: u64) -> Result<CallParameters, Failure> {
+    pub fn new(requests: &[CallRequest], mode: CodeMode, seed: u64) -> Result<CallParameters, Failure> {
         let args = requests[0].args;
         if args.setup.is_some() && !matches!(args.serialize, None | Some(CallSerialization::Fence)) {
             let remedy = "use --serialize fence, or leave --setup out";
@@ -84,7 +73,7 @@ impl CallParameters {
         let given = requests.iter().zip(&listed).map(|(request, listed)| collect_arguments(request, listed));
         let given = given.collect::<Result<Vec<_>, _>>()?;
         let options: Vec<&CallArgs> = requests.iter().map(|request| request.args).collect();
-        let memory = FunctionMemory::new(&options, &given, seed)?;
+        let memory = FunctionMemory::new(&options, &given, mode, seed)?;
         let bind = |(request, given): (&CallRequest, &GivenArguments), size: &u64| {
             let own = VariantMemory { memory: &memory, size: *size, callbacks: request.callbacks };
             let call = bind_arguments(request.name, *given, request.types, &own)?;
@@ -94,7 +83,7 @@ impl CallParameters {
         let calls = requests.iter().zip(&given).zip(&memory.sizes).map(|(call, size)| bind(call, size));
         let calls = calls.collect::<Result<Vec<_>, _>>()?;
         let known = requests.iter().zip(&calls).map(|(request, call)| request.types.signature().map(|_| call.result));
-        let serialized = choose_serialization(args.serialize, &known.flatten().collect::<Vec<_>>())?;
+        let serialized = choose_serialization(args.serialize, &known.flatten().collect::<Vec<_>>(), mode)?;
         for call in &calls {
             memory.require_stack(call)?;
         }
@@ -155,13 +144,7 @@ impl CallParameters {
     ) -> RunSubject {
         let call = &self.calls[variant];
         let calls = |instance: &FunctionInstance| {
-            let EmptyFunctions { returns, identity, float_identity, x87_zero } = instance.empty;
-            let empty = match serialized {
-                Some(SerializedBy::Result) => identity,
-                Some(SerializedBy::FloatResult) if call.placed.vectors.is_empty() => float_identity,
-                _ if call.result == ResultPlace::X87 => x87_zero,
-                _ => returns,
-            };
+            let empty = instance.empty.address_of(choose_empty_function(call, serialized));
             let encode = |function, text: &str| -> Snippet {
                 let FunctionInstance { setup, callbacks, .. } = instance;
                 CallEncoding { call, function, setup: *setup, callbacks, serialized }.encode(text)
@@ -217,6 +200,7 @@ fn require_same_arguments(setup: &Signature, request: &CallRequest, call: &Bound
 fn choose_serialization(
     asked: Option<CallSerialization>,
     results: &[ResultPlace],
+    mode: CodeMode,
 ) -> Result<Option<SerializedBy>, Failure> {
     let (Some(CallSerialization::Result) | Some(CallSerialization::FloatResult)) = asked else {
         return Ok(asked.map(SerializedBy::from));
@@ -227,7 +211,7 @@ fn choose_serialization(
         results if results.contains(&ResultPlace::Nothing) => {
             refused("a function that returns nothing has no result to wait for")
         }
-        results if results.contains(&ResultPlace::X87) => {
+        results if results.contains(&ResultPlace::X87) && mode == CodeMode::Bits64 => {
             refused("a call can't wait for a result of type `long double`")
         }
         results if results.iter().any(|result| matches!(result, ResultPlace::Memory(_))) => {
@@ -237,7 +221,8 @@ fn choose_serialization(
             refused("only some of the functions return a floating point number")
         }
         [ResultPlace::Integer, ..] if is_float => refused("the function returns no floating point number"),
-        [ResultPlace::Vector, ..] => Ok(Some(SerializedBy::FloatResult)),
+        [ResultPlace::Vector, ..] if mode == CodeMode::Bits32 => refused("a call can't wait for a vector"),
+        [ResultPlace::Vector | ResultPlace::X87, ..] => Ok(Some(SerializedBy::FloatResult)),
         _ => Ok(asked.map(SerializedBy::from)),
     }
 }

@@ -4,15 +4,22 @@
 //! A value of up to 16 bytes is one or two eightbytes, each in a general or a vector register. If
 //! registers for all of its eightbytes are not left, the whole value is on the stack, as larger
 //! values are. A large result is written to memory whose address is the first argument.
+//!
+//! In 32-bit code (System V ABI for i386, 2.2) all arguments are on the stack, in words of 4 bytes.
+//! Floating point numbers are returned on the x87 stack, structures in memory, whose address the
+//! function takes from the stack.
 
 use crate::input::signature::{RecordType, ValueType};
+use cyclescope::asm::CodeMode;
 
 /// Integer registers for arguments: RDI, RSI, RDX, RCX, R8 and R9.
 pub const INTEGER_REGISTERS: usize = 6;
 /// Vector registers for arguments: XMM0 to XMM7.
 pub const VECTOR_REGISTERS: usize = 8;
+/// Bytes of a word of the stack in 32-bit code.
+pub const NARROW_WORD: u64 = 4;
 
-/// Eight bytes of an argument.
+/// A word of an argument: eight bytes, or four in 32-bit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentWord {
     /// These bits.
@@ -48,9 +55,11 @@ enum ArgumentPassing {
 /// Where a function leaves its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultPlace {
+    /// Its type is not known.
+    Unknown,
     /// It has none.
     Nothing,
-    /// In RAX.
+    /// In RAX, or EAX and EDX.
     Integer,
     /// In XMM0.
     Vector,
@@ -60,28 +69,54 @@ pub enum ResultPlace {
     Memory(u64),
 }
 
+/// A number or an address among the arguments on the stack of 32-bit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackScalar {
+    /// Number of its first word.
+    pub word: usize,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it is a floating point number.
+    pub is_float: bool,
+}
+
 /// The arguments of a call in their places.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlacedArguments {
+    /// The mode of the function.
+    pub mode: CodeMode,
     /// For the integer registers in order.
     pub integers: Vec<ArgumentWord>,
     /// For the lower halves of the vector registers in order.
     pub vectors: Vec<u64>,
     /// On the stack, from RSP on.
     pub stack: Vec<ArgumentWord>,
-    /// The kinds of registers that each argument takes; none for one in memory.
+    /// The numbers and addresses on the stack of 32-bit code.
+    pub scalars: Vec<StackScalar>,
+    /// The kinds of registers that each argument takes; none for one in memory. In 32-bit code the
+    /// kinds of its words.
     pub kinds: Vec<Vec<RegisterClass>>,
 }
 
 impl PlacedArguments {
-    /// Starts the arguments of a function with this result.
-    pub fn new(result: ResultPlace) -> PlacedArguments {
+    /// Starts the arguments of a function of a mode with this result.
+    pub fn new(result: ResultPlace, mode: CodeMode) -> PlacedArguments {
         let hidden = if matches!(result, ResultPlace::Memory(_)) { vec![ArgumentWord::Result] } else { Vec::new() };
-        PlacedArguments { integers: hidden, ..PlacedArguments::default() }
+        match mode {
+            CodeMode::Bits64 => PlacedArguments { mode, integers: hidden, ..PlacedArguments::default() },
+            CodeMode::Bits32 => {
+                let address = |word| StackScalar { word, bytes: NARROW_WORD, is_float: false };
+                let scalars = (0..hidden.len()).map(address).collect();
+                PlacedArguments { mode, stack: hidden, scalars, ..PlacedArguments::default() }
+            }
+        }
     }
 
     /// Adds an argument of this type, whose bytes are these words.
     pub fn push(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
+        if self.mode == CodeMode::Bits32 {
+            return self.push_narrow(value_type, words);
+        }
         let ArgumentPassing::Registers(classes) = classify_value(value_type) else {
             self.kinds.push(Vec::new());
             return self.push_to_stack(value_type, words);
@@ -101,11 +136,31 @@ impl PlacedArguments {
         }
     }
 
+    fn push_narrow(&mut self, value_type: &ValueType, words: &[ArgumentWord]) {
+        let first = self.stack.len();
+        let mut scalars = Vec::new();
+        value_type.collect_scalars(0, &mut scalars);
+        let is_float = |scalar: &ValueType| matches!(scalar, ValueType::Float { .. } | ValueType::LongDouble { .. });
+        let kinds = scalars.iter().flat_map(|(_, scalar)| {
+            let class = if is_float(scalar) { RegisterClass::Vector } else { RegisterClass::Integer };
+            std::iter::repeat_n(class, scalar.bytes().div_ceil(NARROW_WORD) as usize)
+        });
+        self.kinds.push(kinds.collect());
+        let whole = scalars.iter().filter(|(offset, _)| offset.is_multiple_of(NARROW_WORD));
+        self.scalars.extend(whole.map(|(offset, scalar)| StackScalar {
+            word: first + (offset / NARROW_WORD) as usize,
+            bytes: scalar.bytes(),
+            is_float: is_float(scalar),
+        }));
+        self.stack.extend(words);
+    }
+
     /// Whether the place of one more argument of this type is uncertain: a packed structure may
     /// have the layout of another one, and debug information doesn't tell that it needs no padding
     /// on the stack.
     pub fn is_place_uncertain(&self, value_type: &ValueType) -> bool {
-        matches!(value_type, ValueType::Record(record) if record.alignment <= 8)
+        self.mode == CodeMode::Bits64
+            && matches!(value_type, ValueType::Record(record) if record.alignment <= 8)
             && find_alignment(value_type) > 8
             && !self.stack.len().is_multiple_of(2)
     }
@@ -118,11 +173,14 @@ impl PlacedArguments {
     }
 }
 
-/// Where a function leaves a result of this type. The error says what the type is.
-pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
+/// Where a function of a mode leaves a result of this type. The error says what the type is.
+pub fn classify_result(result: &ValueType, mode: CodeMode) -> Result<ResultPlace, String> {
+    if mode == CodeMode::Bits32 {
+        return classify_narrow_result(result);
+    }
     match result {
         ValueType::Void => return Ok(ResultPlace::Nothing),
-        ValueType::LongDouble => return Ok(ResultPlace::X87),
+        ValueType::LongDouble { .. } => return Ok(ResultPlace::X87),
         ValueType::Vector { bytes: ..=16 } => return Ok(ResultPlace::Vector),
         ValueType::ByReference { bytes } => return Ok(ResultPlace::Memory(*bytes)),
         // Only vectors are returned in registers that large.
@@ -138,7 +196,9 @@ pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
     result.collect_scalars(0, &mut scalars);
     match classify_value(result) {
         // A structure with nothing but a `long double`.
-        ArgumentPassing::Memory if result.bytes() == 16 && scalars == [(0, ValueType::LongDouble)] => {
+        ArgumentPassing::Memory
+            if result.bytes() == 16 && matches!(scalars.as_slice(), [(0, ValueType::LongDouble { .. })]) =>
+        {
             Ok(ResultPlace::X87)
         }
         ArgumentPassing::Memory => Ok(ResultPlace::Memory(result.bytes())),
@@ -150,13 +210,25 @@ pub fn classify_result(result: &ValueType) -> Result<ResultPlace, String> {
     }
 }
 
+/// Where a function of 32-bit code leaves its result.
+fn classify_narrow_result(result: &ValueType) -> Result<ResultPlace, String> {
+    match result {
+        ValueType::Void => Ok(ResultPlace::Nothing),
+        ValueType::Float { .. } | ValueType::LongDouble { .. } => Ok(ResultPlace::X87),
+        ValueType::Vector { bytes: 16 } => Ok(ResultPlace::Vector),
+        ValueType::ByReference { bytes } => Ok(ResultPlace::Memory(*bytes)),
+        ValueType::Record(record) if !record.has_vectors() => Ok(ResultPlace::Memory(record.bytes)),
+        _ => result.find_obstacle().map_or(Ok(ResultPlace::Integer), Err),
+    }
+}
+
 /// Decides how a value is passed.
 fn classify_value(value_type: &ValueType) -> ArgumentPassing {
     let mut scalars = Vec::new();
     value_type.collect_scalars(0, &mut scalars);
     let bytes = value_type.bytes();
     let is_unaligned = |(offset, scalar): &(u64, ValueType)| !offset.is_multiple_of(scalar.bytes());
-    let has_x87 = scalars.iter().any(|(_, scalar)| *scalar == ValueType::LongDouble);
+    let has_x87 = scalars.iter().any(|(_, scalar)| matches!(scalar, ValueType::LongDouble { .. }));
     if bytes > 16 || has_x87 || scalars.iter().any(is_unaligned) {
         return ArgumentPassing::Memory;
     }

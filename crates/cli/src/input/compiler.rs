@@ -2,6 +2,8 @@
 
 use crate::output::Failure;
 use crate::process::external_tool;
+use cyclescope::asm::CodeMode;
+use cyclescope::error::Unavailable;
 use cyclescope::input::{self, InputKind};
 use std::path::Path;
 use std::process::Command;
@@ -47,6 +49,20 @@ impl Compiler {
         said.is_ok_and(|said| String::from_utf8_lossy(&said).contains("clang"))
     }
 
+    /// The compiler's own library for code of a mode that is linked without the system's: divisions of
+    /// 64 bits, for example. `None` if it is not installed.
+    pub fn runtime_library(&self, mode: CodeMode) -> Option<String> {
+        if mode == CodeMode::Bits64 {
+            return None;
+        }
+        let (name, first) = self.words.split_first().expect("a compiler has a name");
+        let mut command = Command::new(name);
+        command.args(first).args(["-m32", "-print-libgcc-file-name"]);
+        let said = external_tool::run_tool(command, &format!("compiler {name}"), "").ok()?;
+        let path = String::from_utf8_lossy(&said).trim().to_string();
+        Path::new(&path).is_file().then_some(path)
+    }
+
     /// Compiles or links a file of this kind, and links these libraries. The error holds the
     /// compiler's messages, or why it couldn't run.
     pub fn compile(
@@ -69,6 +85,45 @@ impl Compiler {
             variable => format!("install gcc or clang, or name a compiler in ${variable}"),
         };
         external_tool::run_tool(command, &format!("compiler {name}"), &remedy).map(drop)
+    }
+}
+
+/// Flags for a library of code of a mode. 32-bit code is linked without the system's libraries, which
+/// this process could not load, and does not check its stack through variables of a thread.
+pub fn mode_flags(mode: CodeMode) -> &'static [&'static str] {
+    match mode {
+        CodeMode::Bits64 => &[],
+        CodeMode::Bits32 => &["-m32", "-nostdlib", "-fno-stack-protector", "-Wl,-Bsymbolic", "-Wl,-z,notext"],
+    }
+}
+
+/// What compilers say if they, or the C library's headers, are for 64-bit code alone.
+const WIDE_ALONE: [&str; 7] = [
+    "stubs-32.h",
+    "bits/libc-header-start.h",
+    "bits/c++config.h",
+    "skipping incompatible",
+    "'-m32'",
+    "32-bit mode not compiled in",
+    "elf_i386",
+];
+
+/// The failure of a compiler or linker, with what helps if it has nothing for 32-bit code.
+pub fn explain_mode(failure: Failure, mode: CodeMode) -> Failure {
+    let is_of_mode = mode == CodeMode::Bits32 && WIDE_ALONE.iter().any(|said| failure.text().contains(said));
+    if is_of_mode {
+        return Failure::from(Unavailable {
+            what: "a compiler for 32-bit code".to_string(),
+            why: failure.text().to_string(),
+            remedy: "install one with its headers (Debian: gcc-multilib and g++-multilib), name one with --cc, or use \
+                     no headers of the C library: --cflags -ffreestanding"
+                .to_string(),
+        });
+    }
+    let checks_stack = mode == CodeMode::Bits32 && failure.text().contains("__stack_chk_fail");
+    match checks_stack {
+        true => failure.with_remedy("compile the file with -fno-stack-protector: 32-bit code has no thread here"),
+        false => failure,
     }
 }
 

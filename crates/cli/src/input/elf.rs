@@ -6,16 +6,18 @@
 //! code finds them at a place that another process doesn't have.
 
 use crate::input::compiler::{self, Compiler};
-use crate::input::function_symbol::{NameMatch, ambiguous_name, match_name};
+use crate::input::function_symbol::{NameMatch, ambiguous_name, match_name, symbol_type};
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::error::Unavailable;
 use cyclescope::input::{self, InputKind};
 use object::elf::{
-    DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE, STT_FUNC,
+    DF_1_PIE, DT_FLAGS_1, EM_386, EM_X86_64, ET_DYN, ET_REL, FileHeader64, FileType, PT_DYNAMIC, PT_TLS, SHF_ALLOC,
+    SHT_NOTE, STT_FUNC,
 };
 use object::read::archive::ArchiveFile;
-use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use object::read::elf::{Dyn, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
+use object::{BinaryFormat, Endianness, File, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::path::{Path, PathBuf};
 
 type NativeElf<'a> = ElfFile64<'a, Endianness>;
@@ -28,25 +30,59 @@ const MANGLED_START: &[u8] = b"\0_Z";
 /// Folders in which distributions keep the libraries of 64-bit programs.
 const LIBRARY_FOLDERS: [&str; 5] = ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
 
+/// Parses a file in ELF format.
+pub fn parse_elf(image: &[u8]) -> Option<File<'_>> {
+    File::parse(image).ok().filter(|file| file.format() == BinaryFormat::Elf)
+}
+
+/// The mode of a file's machine code, and the kind of the file.
+fn recognize_file(image: &[u8]) -> Option<(CodeMode, FileType)> {
+    match (NativeElf::parse(image), ElfFile32::<Endianness>::parse(image)) {
+        (Ok(file), _) => {
+            let (header, endian) = (file.elf_header(), file.endian());
+            (header.e_machine(endian) == EM_X86_64).then(|| (CodeMode::Bits64, header.e_type(endian)))
+        }
+        (_, Ok(file)) => {
+            let (header, endian) = (file.elf_header(), file.endian());
+            (header.e_machine(endian) == EM_386).then(|| (CodeMode::Bits32, header.e_type(endian)))
+        }
+        _ => None,
+    }
+}
+
+/// Fails if a file has machine code of another mode.
+pub fn require_mode(file: &Path, image: &[u8], mode: CodeMode) -> Result<(), Failure> {
+    let Some((own, _)) = recognize_file(image).filter(|(own, _)| *own != mode) else { return Ok(()) };
+    let remedy = match own {
+        CodeMode::Bits64 => "leave --bits 32 out, or build the file with -m32",
+        CodeMode::Bits32 => "add --bits 32",
+    };
+    Err(Failure::usage(format!("{} has {}-bit machine code", file.display(), own.bits()), Some(remedy)))
+}
+
 /// Returns a library with these functions of a file: the file itself, or one created at `output`
 /// with these linker flags.
-pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output: PathBuf) -> Result<PathBuf, Failure> {
+pub fn make_library(
+    file: &Path,
+    functions: &[&str],
+    words: Option<&str>,
+    mode: CodeMode,
+    output: PathBuf,
+) -> Result<PathBuf, Failure> {
     let image = read_machine_code(file)?;
     if image.starts_with(ARCHIVE_MAGIC) {
-        return link_library(file, &image, functions, words, output);
+        return link_library(file, &image, functions, words, mode, output);
     }
+    require_mode(file, &image, mode)?;
     let foreign = || {
         let text = format!("{} has no x86-64 machine code in ELF format", file.display());
         Failure::usage(text, Some("name an executable, an object file, an archive or a shared library"))
     };
-    let parsed = NativeElf::parse(&*image).map_err(|_| foreign())?;
-    let header = parsed.elf_header();
-    if header.e_machine(parsed.endian()) != EM_X86_64 {
-        return Err(foreign());
-    }
-    match header.e_type(parsed.endian()) {
-        ET_REL => link_library(file, &image, functions, words, output),
-        ET_DYN => make_loadable(file, &parsed, &image, output),
+    let (_, kind) = recognize_file(&image).ok_or_else(foreign)?;
+    match kind {
+        ET_REL => link_library(file, &image, functions, words, mode, output),
+        ET_DYN if mode == CodeMode::Bits32 => Ok(file.to_path_buf()),
+        ET_DYN => make_loadable(file, &NativeElf::parse(&*image).map_err(|_| foreign())?, &image, output),
         _ => Err(Failure::from(Unavailable {
             what: format!("a function in {}", file.display()),
             why: "the program runs at fixed addresses and can't be loaded into another process".to_string(),
@@ -81,10 +117,10 @@ pub fn read_loaded_bytes(library: &Path) -> Vec<u8> {
 }
 
 fn allocated_contents(image: Vec<u8>) -> Vec<u8> {
-    let Ok(file) = NativeElf::parse(&*image) else { return image };
-    let allocated = file.sections().filter(|section| {
-        let header = section.elf_section_header();
-        header.sh_flags(file.endian()).contains(SHF_ALLOC) && header.sh_type(file.endian()) != SHT_NOTE
+    let Some(file) = parse_elf(&image) else { return image };
+    let allocated = file.sections().filter(|section| match section.flags() {
+        SectionFlags::Elf { sh_type, sh_flags, .. } => sh_flags.contains(SHF_ALLOC) && sh_type != SHT_NOTE,
+        _ => false,
     });
     let contents: Option<Vec<&[u8]>> = allocated.map(|section| section.data().ok()).collect();
     contents.map_or_else(|| image.clone(), |contents| contents.concat())
@@ -98,6 +134,7 @@ fn link_library(
     image: &[u8],
     functions: &[&str],
     words: Option<&str>,
+    mode: CodeMode,
     output: PathBuf,
 ) -> Result<PathBuf, Failure> {
     let plus_plus = image.windows(MANGLED_START.len()).any(|bytes| bytes == MANGLED_START);
@@ -105,9 +142,12 @@ fn link_library(
     let mut flags = compiler::join_flags(&["-shared", "-Wl,-Bsymbolic"], None)?;
     let functions = find_archive_symbols(image, functions)?;
     flags.extend(functions.iter().map(|function| format!("-Wl,--undefined={function}")));
-    let words = compiler::join_flags(&[], words)?;
+    flags.extend(compiler::mode_flags(mode).iter().map(|flag| flag.to_string()));
+    let mut words = compiler::join_flags(&[], words)?;
+    words.extend(compiler.runtime_library(mode));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    compiler.compile(file, InputKind::Code, &flags, &output, &words)?;
+    let linked = compiler.compile(file, InputKind::Code, &flags, &output, &words);
+    linked.map_err(|failure| compiler::explain_mode(failure, mode))?;
     Ok(output)
 }
 
@@ -159,17 +199,14 @@ fn find_archive_symbols(image: &[u8], functions: &[&str]) -> Result<Vec<String>,
 fn find_archive_symbol(members: &[&[u8]], name: &str) -> Result<String, Failure> {
     let mut found: Vec<(NameMatch, String, String)> = Vec::new();
     for member in members {
-        let Ok(file) = NativeElf::parse(*member) else { continue };
+        let Some(file) = parse_elf(member) else { continue };
         let functions = file.symbols().filter(|symbol| symbol.is_definition());
-        let functions: Vec<_> = functions.filter(|symbol| symbol.elf_symbol().st_type() == STT_FUNC).collect();
+        let functions: Vec<_> = functions.filter(|symbol| symbol_type(symbol) == Some(STT_FUNC)).collect();
         for symbol in &functions {
             let Ok(own) = symbol.name() else { continue };
             let Some(fits) = match_name(own, name) else { continue };
-            let linked = if symbol.is_global() {
-                Some(*symbol)
-            } else {
-                functions.iter().copied().find(|other| other.is_global())
-            };
+            let linked =
+                if symbol.is_global() { Some(symbol) } else { functions.iter().find(|other| other.is_global()) };
             let Some(linked) = linked.and_then(|linked| linked.name().ok()) else { continue };
             found.push((fits, own.to_string(), linked.to_string()));
         }

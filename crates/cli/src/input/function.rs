@@ -2,11 +2,14 @@
 //! is excluded.
 
 use crate::input::c_library::is_own_c_library;
-use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
+use crate::input::call_parameters::{CallParameters, FunctionInstance};
 use crate::input::elf;
+use crate::input::empty_function::map_empty_functions;
 use crate::input::function_fault;
 use crate::input::function_symbol::{CallbackSymbol, FunctionSymbol};
+use crate::input::narrow_library;
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::random::Random;
 use cyclescope::record::SerializedBy;
 use cyclescope::study::run::RunSubject;
@@ -46,17 +49,40 @@ struct CallAddresses {
 
 /// Maximum number of loaded copies of a library.
 const COPIES_MOST: usize = 16;
+
+impl CallAddresses {
+    /// The addresses of these functions.
+    fn find(
+        symbols: &CallSymbols,
+        at: impl Fn(&FunctionSymbol) -> Result<u64, Failure>,
+    ) -> Result<CallAddresses, Failure> {
+        Ok(CallAddresses {
+            function: at(symbols.function)?,
+            setup: symbols.setup.map(&at).transpose()?,
+            callbacks: symbols.callbacks.iter().map(|callback| at(&callback.symbol)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
 impl LibraryFunction {
     /// Loads a library into this process and finds the function, the one that runs before it, and
     /// those that are its arguments. `source` is the file to name in messages.
-    pub fn load(library: &Path, source: &Path, symbols: &CallSymbols) -> Result<LibraryFunction, Failure> {
-        let addresses = {
-            let _aside = StdoutRedirect::new();
-            find_addresses(library, source, symbols)?
+    pub fn load(
+        library: &Path,
+        source: &Path,
+        symbols: &CallSymbols,
+        mode: CodeMode,
+    ) -> Result<LibraryFunction, Failure> {
+        let addresses = match mode {
+            CodeMode::Bits64 => {
+                let _aside = StdoutRedirect::new();
+                find_addresses(library, source, symbols)?
+            }
+            CodeMode::Bits32 => load_narrow_copies(library, source, symbols)?,
         };
         let (name, source) = (symbols.function.display.clone(), source.display().to_string());
         let with_empty_function = |CallAddresses { function, setup, callbacks }| {
-            Ok(FunctionInstance { function, setup, callbacks, empty: map_empty_functions(function)? })
+            Ok(FunctionInstance { function, setup, callbacks, empty: map_empty_functions(function, mode)? })
         };
         Ok(LibraryFunction {
             instances: addresses.into_iter().map(with_empty_function).collect::<Result<_, Failure>>()?,
@@ -70,50 +96,6 @@ impl LibraryFunction {
     pub fn build_subject(&self, with: &CallParameters, variant: usize, serialized: Option<SerializedBy>) -> RunSubject {
         let name = with.distinguishing_text(variant).unwrap_or(&self.name);
         with.build_subject(variant, &self.instances, &format!("{name} of {}", self.source), serialized)
-    }
-}
-
-/// Maps the empty functions that serve as the reference for a call. They are as far from the
-/// calling code as the function and at the same offset in their pages. In this program's own code,
-/// far away in the address space, the first took 3 core cycles more than an empty function of a
-/// library (Xeon, family 6, model 207).
-///
-/// ```text
-/// ret
-/// mov rax, rdi
-/// ret
-/// movq xmm0, rdi
-/// ret
-/// fldz
-/// ret
-/// ```
-fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
-    const PAGE: usize = 4096;
-    const CODE: [&[u8]; 4] =
-        [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3], &[0xd9, 0xee, 0xc3]];
-    // The last function may extend past its page.
-    const BYTES: usize = (CODE.len() + 1) * PAGE;
-    let failed = || Failure::from_system("mapping memory failed", &std::io::Error::last_os_error());
-    let offset = address as usize % PAGE;
-    // SAFETY: a new mapping next to the libraries, at an address that the kernel chooses, touches
-    // no other memory and is never unmapped. All functions end inside its last page.
-    unsafe {
-        let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let pages = libc::mmap(std::ptr::null_mut(), BYTES, write, flags, -1, 0);
-        if pages == libc::MAP_FAILED {
-            return Err(failed());
-        }
-        let mut place = pages.cast::<u8>().add(offset);
-        let [returns, identity, float_identity, x87_zero] = CODE.map(|code| {
-            place.copy_from_nonoverlapping(code.as_ptr(), code.len());
-            let address = place as u64;
-            place = place.add(PAGE);
-            address
-        });
-        if libc::mprotect(pages, BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
-            return Err(failed());
-        }
-        Ok(EmptyFunctions { returns, identity, float_identity, x87_zero })
     }
 }
 
@@ -131,11 +113,7 @@ fn find_addresses(library: &Path, source: &Path, symbols: &CallSymbols) -> Resul
             let hidden = symbol.address.filter(|_| !symbol.is_exported);
             find_symbol(library, source, &symbol.linker_name, hidden)
         };
-        let addresses = CallAddresses {
-            function: at(symbols.function)?,
-            setup: symbols.setup.map(at).transpose()?,
-            callbacks: symbols.callbacks.iter().map(|callback| at(&callback.symbol)).collect::<Result<_, _>>()?,
-        };
+        let addresses = CallAddresses::find(symbols, at)?;
         function_fault::catch_terminations(library);
         Ok::<_, Failure>(addresses)
     };
@@ -149,6 +127,26 @@ fn find_addresses(library: &Path, source: &Path, symbols: &CallSymbols) -> Resul
         addresses.push(copy);
     }
     Ok(addresses)
+}
+
+/// Loads copies of a library of 32-bit code, each at another address, as [`find_addresses`] does.
+fn load_narrow_copies(library: &Path, source: &Path, symbols: &CallSymbols) -> Result<Vec<CallAddresses>, Failure> {
+    let image = elf::read_machine_code(library)?;
+    let load = |number| {
+        let start = narrow_library::load_library(&image, source, number)?;
+        CallAddresses::find(symbols, |symbol| match symbol.address {
+            Some(address) => Ok(start + address),
+            None => Err(missing_function(source, &symbol.linker_name)),
+        })
+    };
+    (0..COPIES_MOST as u64).map(load).collect()
+}
+
+/// The failure for a file without a function of this name.
+fn missing_function(source: &Path, name: &str) -> Failure {
+    let remedy = "name another with --call; a stripped file lacks the names of functions that it doesn't export, and \
+                  compilers drop functions that nothing calls";
+    Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy))
 }
 
 /// Loads a library and finds an exported function or constant, or the one at the library-relative
@@ -169,11 +167,7 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
         }
     };
     match address {
-        Some(0) => {
-            let remedy = "name another with --call; a stripped file lacks the names of functions that it doesn't \
-                          export, and compilers drop functions that nothing calls";
-            Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
-        }
+        Some(0) => Err(missing_function(source, name)),
         Some(address) => Ok(address),
         None => {
             let why = take_linker_error();

@@ -1,7 +1,8 @@
 //! Faults in libraries: their place, and the ends of functions that are meant as such.
 
+use crate::input::narrow_library;
 use crate::output::Failure;
-use cyclescope::asm::Listing;
+use cyclescope::asm::{CodeMode, Listing};
 use cyclescope::error::{FaultCause, RunError};
 use cyclescope::executor::FaultReport;
 use cyclescope::record::{ErrorRecord, exit};
@@ -14,12 +15,14 @@ pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
     let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report) else {
         return error;
     };
-    let (mut cause, Some(mut place)) = (*cause, describe_symbol(report.rip)) else { return error };
+    let narrow = narrow_library::describe_place(report.rip).map(|place| (place, CodeMode::Bits32));
+    let place = narrow.or_else(|| Some((describe_symbol(report.rip)?, CodeMode::Bits64)));
+    let (mut cause, Some((mut place, mode))) = (*cause, place) else { return error };
     if let Some(number) = report.system_call {
         place.push_str(&format!(" (system call {number})"));
     } else if !matches!(cause, FaultCause::Fetch | FaultCause::Trap) {
         // SAFETY: the processor began to execute this instruction of a library that stays loaded.
-        let listing = unsafe { decode_instruction(report.rip) };
+        let listing = unsafe { decode_instruction(report.rip, mode) };
         if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
             cause = cause.refine_by_instruction(instruction);
             place = format!("{} at {place}", listing.text().trim_end());
@@ -28,20 +31,20 @@ pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
     RunError::Fault { signal, address: *address, instruction: Some(place), cause }
 }
 
-/// Decodes the instruction at an address of this process from the bytes up to the end of its page.
+/// Decodes the instruction of a mode at an address of this process from the bytes up to the end of its page.
 ///
 /// # Safety
 ///
 /// The address must hold code.
-unsafe fn decode_instruction(address: u64) -> Listing {
+unsafe fn decode_instruction(address: u64, mode: CodeMode) -> Listing {
     const PAGE: u64 = 4096;
     // Intel SDM vol. 2, 2.3.11.
     const LONGEST: u64 = 15;
     let length = LONGEST.min(PAGE - address % PAGE) as usize;
     // SAFETY: pages are readable as a whole.
     let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
-    let first = Listing::from_bytes(bytes).instructions().first().map_or(0, |first| first.len());
-    Listing::from_bytes(&bytes[..first])
+    let first = Listing::from_code(bytes, mode).instructions().first().map_or(0, |first| first.len());
+    Listing::from_code(&bytes[..first], mode)
 }
 
 /// The loader's facts about an address, if it is in a library.
@@ -127,6 +130,14 @@ pub fn explain_end(report: &FaultReport) -> Option<Failure> {
         return failure(
             "the function threw a C++ exception that it does not catch",
             "catch it inside the function, or give arguments with which it throws none",
+        );
+    }
+    // The fault of a call lies there too.
+    if let Some((symbol, file)) = narrow_library::find_missing_symbol(report.address) {
+        return failure(
+            &format!("the function uses `{symbol}`, which {file} lacks; 32-bit code has no C library here"),
+            "define it in the same file, or link a library that needs no other: --elf FILE.o --cflags FILE.a; for memcpy \
+             and memset in place of loops, --cflags -fno-tree-loop-distribute-patterns",
         );
     }
     let call = i64::from(report.system_call?);

@@ -2,11 +2,12 @@
 
 use crate::args::{ArgValue, BufferContents, CallArgs, CallMemoryName, MemoryPlace};
 use crate::input::argument_binding::{BoundCall, GivenArguments};
-use crate::input::call_code::SECOND_REGISTER_NUMBER;
+use crate::input::call_code::second_register;
 use crate::input::calling_convention::{ArgumentWord, ResultPlace};
 use crate::input::function_symbol::CallbackSymbol;
-use crate::input::value_encoding::CallMemory;
+use crate::input::value_encoding::{CallMemory, word_bytes};
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::context::FloatElement;
 use cyclescope::input::{self, InputKind};
 use cyclescope::program::memory::{AreaFill, AreaPointer, MemoryArea, PointerPosition, STANDARD_AREA_BYTES};
@@ -17,6 +18,8 @@ const STACK_SHARE: u64 = 2;
 const STACK_BYTES: u64 = 8 << 20;
 /// The memory that the functions of all variants work on, as large as the largest needs.
 pub struct FunctionMemory {
+    /// The mode of the functions.
+    pub mode: CodeMode,
     /// Bytes of the buffer.
     pub buffer: u64,
     /// The value of `size` in each variant.
@@ -40,8 +43,14 @@ const PAGE: u64 = 4096;
 const BYTES_MOST: u64 = 1 << 30;
 
 impl FunctionMemory {
-    /// Memory for calls with these options and arguments. `seed` determines random contents.
-    pub fn new(options: &[&CallArgs], given: &[GivenArguments], seed: u64) -> Result<FunctionMemory, Failure> {
+    /// Memory for calls with these options and arguments, in code of a mode. `seed` determines random
+    /// contents.
+    pub fn new(
+        options: &[&CallArgs],
+        given: &[GivenArguments],
+        mode: CodeMode,
+        seed: u64,
+    ) -> Result<FunctionMemory, Failure> {
         let first = options[0];
         if options.iter().any(|args| args.contents != first.contents) {
             let remedy = "give all the same --contents, or measure each alone with --sweep";
@@ -49,6 +58,7 @@ impl FunctionMemory {
         }
         let contents = read_contents(first, seed)?;
         let mut memory = FunctionMemory {
+            mode,
             buffer: 0,
             sizes: Vec::with_capacity(options.len()),
             contents,
@@ -117,7 +127,7 @@ impl FunctionMemory {
     /// The memory of the texts and the second buffer, if there is any.
     pub fn second_area(&self) -> Option<MemoryArea> {
         let bytes = self.out.map_or(self.texts.len() as u64, |out| self.out_offset() + out);
-        let pointer = AreaPointer { register: SECOND_REGISTER_NUMBER, at: PointerPosition::Start };
+        let pointer = AreaPointer { register: second_register(self.mode).number() as u8, at: PointerPosition::Start };
         let area = MemoryArea::new(bytes, AreaFill::Image(self.texts.clone()));
         (bytes > 0).then_some(MemoryArea { pointer: Some(pointer), ..area })
     }
@@ -125,7 +135,7 @@ impl FunctionMemory {
     /// Fails if a call's arguments and result leave the function too little stack.
     pub fn require_stack(&self, call: &BoundCall) -> Result<(), Failure> {
         let result = if let ResultPlace::Memory(bytes) = call.result { bytes } else { 0 };
-        let bytes = result.saturating_add(8 * call.placed.stack.len() as u64);
+        let bytes = result.saturating_add(word_bytes(self.mode) * call.placed.stack.len() as u64);
         match bytes <= self.stack / STACK_SHARE {
             true => Ok(()),
             false => {
@@ -147,6 +157,10 @@ pub struct VariantMemory<'a> {
 }
 
 impl CallMemory for VariantMemory<'_> {
+    fn mode(&self) -> CodeMode {
+        self.memory.mode
+    }
+
     fn size(&self) -> u64 {
         self.size
     }

@@ -2,10 +2,10 @@
 //! a demangled name such as `Foo::bar`.
 
 use crate::args::ArgValue;
+use crate::input::elf;
 use crate::output::Failure;
-use object::elf::{STT_FUNC, STT_GNU_IFUNC};
-use object::read::elf::{ElfFile64, ElfSymbol64};
-use object::{Endianness, Object, ObjectSymbol};
+use object::elf::{STT_FUNC, STT_GNU_IFUNC, SymbolType};
+use object::{Object, ObjectSymbol, Symbol, SymbolFlags};
 
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,11 @@ const LISTED_MOST: usize = 10;
 /// with a part of its code.
 const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
 
+/// The type of a symbol of an ELF file.
+pub fn symbol_type(symbol: &Symbol) -> Option<SymbolType> {
+    if let SymbolFlags::Elf { st_info, .. } = symbol.flags() { Some(st_info.st_type()) } else { None }
+}
+
 /// Finds a function by a name that fits at least as well as `worst`. `None` if the file has none,
 /// or is no library.
 ///
@@ -62,12 +67,12 @@ const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
 ///
 /// Fails if several functions have this name.
 pub fn find_function(image: &[u8], name: &str, worst: NameMatch) -> Result<Option<FunctionSymbol>, Failure> {
-    let Ok(file) = ElfFile64::<Endianness>::parse(image) else { return Ok(None) };
-    let address_of = |symbol: &ElfSymbol64<'_, '_>| {
+    let Some(file) = elf::parse_elf(image) else { return Ok(None) };
+    let address_of = |symbol: &Symbol| {
         // The address of an indirect function is that of the code that chooses one.
-        (symbol.elf_symbol().st_type() == STT_FUNC).then(|| symbol.address())
+        (symbol_type(symbol) == Some(STT_FUNC)).then(|| symbol.address())
     };
-    let exported = |symbol: &ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok(name);
+    let exported = |symbol: &Symbol| symbol.is_definition() && symbol.name() == Ok(name);
     if let Some(symbol) = file.dynamic_symbols().find(|symbol| exported(symbol)) {
         let display = demangle_name(name);
         let address = address_of(&symbol);
@@ -78,7 +83,7 @@ pub fn find_function(image: &[u8], name: &str, worst: NameMatch) -> Result<Optio
     for (symbol, is_exported) in
         file.dynamic_symbols().map(|symbol| (symbol, true)).chain(file.symbols().map(|symbol| (symbol, false)))
     {
-        let is_function = [STT_FUNC, STT_GNU_IFUNC].contains(&symbol.elf_symbol().st_type());
+        let is_function = matches!(symbol_type(&symbol), Some(STT_FUNC | STT_GNU_IFUNC));
         let Ok(own) = symbol.name() else { continue };
         let Some(fits) = match_name(own, name).filter(|fits| is_function && symbol.is_definition() && *fits <= worst)
         else {

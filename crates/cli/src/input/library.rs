@@ -9,14 +9,17 @@ use crate::input::function::{CallSymbols, LibraryFunction};
 use crate::input::function_symbol::{self, CallbackSymbol, FunctionSymbol, NameMatch};
 use crate::input::region;
 use crate::input::signature::{FunctionTypes, Signature};
-use crate::output::Failure;
+use crate::output::{Failure, print_warning};
 use crate::process::interrupt::ScratchFolder;
+use cyclescope::asm::CodeMode;
 use cyclescope::input::InputKind;
 use cyclescope::snippet::Snippet;
 use std::path::{Path, PathBuf};
 
 /// A library with a function to measure, not yet loaded.
 pub struct FunctionLibrary {
+    /// The mode of its code.
+    pub mode: CodeMode,
     path: PathBuf,
     source: PathBuf,
     /// The function, and the one that runs before each call.
@@ -74,6 +77,7 @@ impl FunctionLibrary {
             let named = [Some(call.name.as_str()), setup].into_iter().flatten();
             named.chain(callbacks.iter().filter_map(explicit_name)).collect::<Vec<&str>>()
         };
+        let mode = args.mode();
         let path = match &folder {
             None => source.clone(),
             Some(folder) if kind == LibraryKind::Code && is_assembly(source) => {
@@ -81,10 +85,10 @@ impl FunctionLibrary {
             }
             Some(folder) if kind == LibraryKind::Code => compile_library(source, args, folder, false)?,
             Some(folder) => {
-                elf::make_library(source, &functions(), args.cflags.as_deref(), folder.path(COMPILED_FILE))?
+                elf::make_library(source, &functions(), args.cflags.as_deref(), mode, folder.path(COMPILED_FILE))?
             }
         };
-        let mut library = FunctionLibrary::find_functions(path, source, &call, setup, callbacks)?;
+        let mut library = FunctionLibrary::find_functions(path, source, mode, &call, setup, callbacks)?;
         library.folder = folder;
         Ok(Some(library))
     }
@@ -93,11 +97,13 @@ impl FunctionLibrary {
     fn find_functions(
         path: PathBuf,
         source: &Path,
+        mode: CodeMode,
         call: &CallTarget,
         setup: Option<&str>,
         callbacks: &[ArgValue],
     ) -> Result<FunctionLibrary, Failure> {
         let image = elf::read_machine_code(&path)?;
+        elf::require_mode(source, &image, mode)?;
         let whole = match call.arguments {
             Some(_) => function_symbol::find_function(&image, &call.text, NameMatch::Demangled)?,
             None => None,
@@ -112,11 +118,14 @@ impl FunctionLibrary {
             TypedFunction { types: symbol.address.map_or(FunctionTypes::Unknown, read), symbol }
         };
         let function = whole.map_or_else(|| find(&call.name), Ok)?;
+        if mode == CodeMode::Bits32 && !function.is_exported {
+            warn_of_static_function(&function.display);
+        }
         let functions = [Some(typed(function)), setup.map(find).transpose()?.map(typed)];
         let callbacks = callbacks.iter().filter_map(|value| find_callback(&image, value).transpose());
         let callbacks = callbacks.collect::<Result<_, _>>()?;
         let source = source.to_path_buf();
-        Ok(FunctionLibrary { path, source, functions, callbacks, is_whole_name, folder: None })
+        Ok(FunctionLibrary { mode, path, source, functions, callbacks, is_whole_name, folder: None })
     }
 
     fn function(&self) -> &TypedFunction {
@@ -180,8 +189,16 @@ impl FunctionLibrary {
             setup: self.functions[1].as_ref().map(|setup| &setup.symbol),
             callbacks: &self.callbacks,
         };
-        LibraryFunction::load(&self.path, &self.source, &symbols)
+        LibraryFunction::load(&self.path, &self.source, &symbols, self.mode)
     }
+}
+
+/// Compilers may give a function whose callers they all know its arguments in registers.
+fn warn_of_static_function(name: &str) {
+    print_warning(&format!(
+        "{name} is not exported; if it is static, the compiler may pass its arguments in registers, which a call in \
+         32-bit code does not"
+    ));
 }
 
 /// The name of a function, if a value can be nothing else.
@@ -216,14 +233,18 @@ fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straig
     std::fs::write(&header, region::REGION_HEADER.concat())
         .map_err(|error| Failure::from_system(format!("writing {} failed", header.display()), &error))?;
     let header = header.to_string_lossy();
-    let further = if straight { region::compiler_flags(compiler.is_clang()) } else { Vec::new() };
-    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
+    let further = if straight { region::compiler_flags(compiler.is_clang(), args.mode()) } else { Vec::new() };
+    let own = ["-O2", "-fPIC", "-shared", "-include", &header];
+    let first = [&own[..], compiler::mode_flags(args.mode()), further.as_slice()].concat();
     let mut flags = compiler::join_flags(&first, args.cflags.as_deref())?;
     // Debug information has the functions' types, and changes no code.
     flags.push("-g".to_string());
     // It is read from the library. A file of its own would stay in the folder.
     flags.retain(|flag| !flag.starts_with("-gsplit-dwarf"));
-    compiler.compile(source, InputKind::Source, &flags, &library, &[])?;
+    let runtime = compiler.runtime_library(args.mode());
+    let libraries: Vec<&str> = runtime.iter().map(String::as_str).collect();
+    let compiled = compiler.compile(source, InputKind::Source, &flags, &library, &libraries);
+    compiled.map_err(|failure| compiler::explain_mode(failure, args.mode()))?;
     Ok(library)
 }
 
@@ -238,8 +259,10 @@ fn assemble_library(
     let compiler = args.cc.as_deref().map_or_else(|| Ok(Compiler::c_compiler()), Compiler::from_option)?;
     let [library, copy] = [COMPILED_FILE, ASSEMBLY_FILE].map(|name| folder.path(name));
     write_assembly(source, functions, &copy)?;
-    let flags = compiler::join_flags(&["-shared", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"], None)?;
-    let words = compiler::join_flags(&[], args.cflags.as_deref())?;
+    let first = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"];
+    let flags = compiler::join_flags(&[&first, compiler::mode_flags(args.mode())].concat(), None)?;
+    let mut words = compiler::join_flags(&[], args.cflags.as_deref())?;
+    words.extend(compiler.runtime_library(args.mode()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let assembled = compiler.compile(&copy, InputKind::Source, &flags, &library, &words);
     assembled.map(|()| library).map_err(|failure| {

@@ -12,6 +12,7 @@ mod capture;
 pub mod compiler;
 pub mod debug_info;
 pub mod elf;
+mod empty_function;
 pub mod event_request;
 pub mod function;
 pub mod function_fault;
@@ -19,6 +20,10 @@ mod function_memory;
 mod function_symbol;
 mod library;
 pub mod load_snippet;
+mod narrow_call_code;
+mod narrow_constructors;
+mod narrow_image;
+mod narrow_library;
 mod object_code;
 #[cfg(test)]
 mod odd_signatures;

@@ -7,17 +7,19 @@
 //! copies can follow each other. Code of the function before the loop becomes the init code. Both
 //! are copied out of the library, so they can neither call nor jump out. Constants and static
 //! variables are copied to the stack, above the function's frame. An operand `[rip+x]` becomes
-//! `[rbp+x]`, which has the same length.
+//! `[rbp+x]`, which has the same length. In 32-bit code `[x]` becomes `[ebp+x]`, and the function's
+//! arguments lie between its frame and the copies.
 
+use crate::input::elf;
 use crate::output::Failure;
+use cyclescope::asm::CodeMode;
 use cyclescope::input::{self, InputKind};
 use cyclescope::snippet::Snippet;
 use iced_x86::{
     Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
     Register,
 };
-use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
+use object::{File, Object, ObjectSection, ObjectSymbol, Section, SectionKind, Symbol};
 use std::ops::Range;
 use std::path::Path;
 
@@ -43,16 +45,24 @@ const DATA_BYTES_MOST: u64 = 16 << 10;
 const SECTION_ALIGNMENT: u64 = 64;
 /// Distance from the frame's register to the copies: the saved register and the return address.
 const ABOVE_FRAME: u64 = 16;
+/// The same in 32-bit code, with arguments of [`NARROW_ARGUMENTS`] words.
+const ABOVE_NARROW_FRAME: u64 = 24;
+/// Arguments of a function of 32-bit code: each is the pointer to memory in EDI.
+const NARROW_ARGUMENTS: usize = 4;
+/// Flag for 32-bit code: data at its address instead of one relative to a register.
+const NARROW_FLAGS: [&str; 1] = ["-fno-pic"];
 
 /// The flags for a file with a region.
-pub fn compiler_flags(is_clang: bool) -> Vec<&'static str> {
+pub fn compiler_flags(is_clang: bool, mode: CodeMode) -> Vec<&'static str> {
     let own: &[&str] = if is_clang { &CLANG_FLAGS } else { &GCC_FLAGS };
-    [&REGION_FLAGS, own].concat()
+    let narrow: &[&str] = if mode == CodeMode::Bits32 { &NARROW_FLAGS } else { &[] };
+    [&REGION_FLAGS, own, narrow].concat()
 }
 
 /// A compiled library as a file.
 struct LibraryImage<'a> {
-    file: ElfFile64<'a>,
+    file: File<'a>,
+    mode: CodeMode,
 }
 
 /// Whether a library has a region.
@@ -61,8 +71,7 @@ pub fn contains_region(library: &Path) -> Result<bool, Failure> {
 }
 
 fn has_region(bytes: &[u8]) -> Result<bool, Failure> {
-    let image = LibraryImage { file: ElfFile64::parse(bytes).map_err(unreadable_output)? };
-    Ok(image.find_label("cyclescope_begin").is_some())
+    Ok(LibraryImage::parse(bytes)?.find_label("cyclescope_begin").is_some())
 }
 
 /// Reads the region in the function of this name as a snippet.
@@ -71,19 +80,20 @@ pub fn read_region(library: &Path, source: &Path, name: &str) -> Result<Snippet,
 }
 
 fn extract_region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
-    let image = LibraryImage { file: ElfFile64::parse(bytes).map_err(unreadable_output)? };
+    let image = LibraryImage::parse(bytes)?;
     let label =
         |label: &str| image.find_label(label).ok_or_else(|| refuse_region("its end is missing", "compile it with gcc"));
     let (begin, end) = (label("cyclescope_begin")?, label("cyclescope_end")?);
     let function = image.file.symbols().find(|symbol| symbol.name() == Ok(name));
-    let within = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| {
+    let within = |symbol: &Symbol| {
         (symbol.address()..=symbol.address().saturating_add(symbol.size())).contains(&end) && symbol.address() <= begin
     };
     let Some(function) = function.filter(within) else {
         let text = format!("CYCLESCOPE_BODY is not in the function `{name}` of {}", source.display());
         return Err(Failure::usage(text, Some("name its function with --call; in C++ declare it extern \"C\"")));
     };
-    let mut copied = CopiedSections::default();
+    let mut copied = CopiedSections { mode: image.mode, ..CopiedSections::default() };
+    copied.frame.mode = image.mode;
     let mut init = image.copy_code(function.address()..begin, CodePart::Init, &mut copied)?;
     let mut body = image.copy_code(begin..end, CodePart::Region, &mut copied)?;
     body.extend(image.copy_jump_back(begin, end, &mut copied)?);
@@ -99,7 +109,8 @@ fn extract_region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Fa
     }
     let mut code = copied.push_to_stack();
     code.append(&mut init);
-    Ok(Snippet::new(body, code, format!("CYCLESCOPE_BODY in {name} of {}", source.display())))
+    let text = format!("CYCLESCOPE_BODY in {name} of {}", source.display());
+    Ok(Snippet::new(body, code, text).with_mode(image.mode))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,6 +122,7 @@ enum CodePart {
 /// Sections that code refers to, copied.
 #[derive(Default)]
 struct CopiedSections {
+    mode: CodeMode,
     /// Where each section is in the library, and its offset among the copies.
     sections: Vec<(Range<u64>, u64)>,
     bytes: Vec<u8>,
@@ -121,6 +133,7 @@ struct CopiedSections {
 /// Tracks whether RBP is where [`CopiedSections::push_to_stack`] expects it.
 #[derive(Default)]
 struct FrameTracker {
+    mode: CodeMode,
     /// Number of `push rbp` instructions.
     pushes: u32,
     /// Whether another instruction wrote RSP. A function that aligns its stack does so before it
@@ -133,10 +146,18 @@ struct FrameTracker {
 
 impl FrameTracker {
     fn track_instruction(&mut self, instruction: &Instruction) {
-        let makes = matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
-            && instruction.op0_register() == Register::RBP
-            && instruction.op1_register() == Register::RSP;
-        let pushes = instruction.code() == Code::Push_r64 && instruction.op0_register() == Register::RBP;
+        let (move_codes, push, [frame, stack]) = match self.mode {
+            CodeMode::Bits64 => {
+                ([Code::Mov_rm64_r64, Code::Mov_r64_rm64], Code::Push_r64, [Register::RBP, Register::RSP])
+            }
+            CodeMode::Bits32 => {
+                ([Code::Mov_rm32_r32, Code::Mov_r32_rm32], Code::Push_r32, [Register::EBP, Register::ESP])
+            }
+        };
+        let makes = move_codes.contains(&instruction.code())
+            && instruction.op0_register() == frame
+            && instruction.op1_register() == stack;
+        let pushes = instruction.code() == push && instruction.op0_register() == frame;
         if makes {
             self.lost |= self.moved || self.pushes != 1;
         } else if pushes {
@@ -156,7 +177,26 @@ impl CopiedSections {
     /// push rax                ; for the return address
     /// lea  rbp, [rsp-8]       ; where it will be once the function has its frame
     /// ```
+    ///
+    /// In 32-bit code:
+    ///
+    /// ```text
+    /// and  esp, -64
+    /// push constant           ; every 4 bytes, from last to first
+    /// push edi                ; for each argument, and for the return address
+    /// lea  ebp, [esp-4]
+    /// ```
     fn push_to_stack(&self) -> Vec<u8> {
+        if self.mode == CodeMode::Bits32 {
+            let mut code = vec![0x83, 0xe4, 0xc0];
+            for word in self.bytes.chunks(4).rev() {
+                code.push(0x68);
+                code.extend(word);
+            }
+            code.extend([0x57; NARROW_ARGUMENTS + 1]);
+            code.extend([0x8d, 0x6c, 0x24, 0xfc]);
+            return code;
+        }
         let mut code = vec![0x48, 0x83, 0xe4, 0xc0];
         for word in self.bytes.chunks(8).rev() {
             code.extend([0x48, 0xb8]);
@@ -168,7 +208,14 @@ impl CopiedSections {
     }
 }
 
-impl LibraryImage<'_> {
+impl<'a> LibraryImage<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<LibraryImage<'a>, Failure> {
+        let unreadable = || Failure::internal("the compiler's output is unreadable");
+        let file = elf::parse_elf(bytes).ok_or_else(unreadable)?;
+        let mode = if file.is_64() { CodeMode::Bits64 } else { CodeMode::Bits32 };
+        Ok(LibraryImage { file, mode })
+    }
+
     fn find_label(&self, name: &str) -> Option<u64> {
         self.file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address())
     }
@@ -188,20 +235,20 @@ impl LibraryImage<'_> {
         let text = self.file.section_by_name(".text");
         let end = text.map_or(at, |text| text.address().saturating_add(text.size()));
         let bytes = self.code_bytes(&(at..end.min(at.saturating_add(LONGEST))))?;
-        Ok(Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode())
+        Ok(Decoder::with_ip(self.mode.bits(), bytes, at, DecoderOptions::NONE).decode())
     }
 
     /// Copies code that stays inside its range, and redirects its references to data.
     fn copy_code(&self, range: Range<u64>, part: CodePart, copied: &mut CopiedSections) -> Result<Vec<u8>, Failure> {
         let bytes = self.code_bytes(&range)?;
         let mut changed = bytes.to_vec();
-        let mut decoder = Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE);
+        let mut decoder = Decoder::with_ip(self.mode.bits(), bytes, range.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let instruction = decoder.decode();
             require_inside(&instruction, &range, part)?;
             copied.frame.track_instruction(&instruction);
-            if instruction.is_ip_rel_memory_operand() {
-                let offsets = decoder.get_constant_offsets(&instruction);
+            let offsets = decoder.get_constant_offsets(&instruction);
+            if instruction.is_ip_rel_memory_operand() || self.uses_address(&instruction, &offsets)? {
                 let at = (instruction.ip() - range.start) as usize;
                 self.redirect_operand(&instruction, &offsets, &mut changed[at..], copied)?;
             }
@@ -233,6 +280,28 @@ impl LibraryImage<'_> {
         self.copy_code(from..at, CodePart::Region, copied)
     }
 
+    /// Whether the linker fills an address into the memory operand of an instruction of 32-bit code.
+    fn uses_address(&self, instruction: &Instruction, offsets: &ConstantOffsets) -> Result<bool, Failure> {
+        if self.mode == CodeMode::Bits64 {
+            return Ok(false);
+        }
+        let range = instruction.ip()..instruction.next_ip();
+        let mut filled = self.file.dynamic_relocations().into_iter().flatten().map(|(place, _)| place);
+        let Some(place) = filled.find(|place| range.contains(place)) else { return Ok(false) };
+        // An address mode follows the opcode, and no base register is in it.
+        let is_operand = offsets.displacement_size() == 4
+            && place - range.start == offsets.displacement_offset() as u64
+            && instruction.memory_base() == Register::None
+            && offsets.displacement_offset() >= 2;
+        match is_operand {
+            true => Ok(true),
+            false => Err(refuse_region(
+                "it has an address of data that is no operand in memory, or has a register for its base",
+                "use the memory that the function's argument points to, 1 MiB",
+            )),
+        }
+    }
+
     /// Turns an operand `[rip+x]` into `[rbp+x]`: only the address mode and the displacement
     /// change.
     fn redirect_operand(
@@ -242,12 +311,15 @@ impl LibraryImage<'_> {
         bytes: &mut [u8],
         copied: &mut CopiedSections,
     ) -> Result<(), Failure> {
-        let target = instruction.ip_rel_memory_address();
-        let place = ABOVE_FRAME + self.place_datum(target, copied)?;
+        let (target, above) = match self.mode {
+            CodeMode::Bits64 => (instruction.ip_rel_memory_address(), ABOVE_FRAME),
+            CodeMode::Bits32 => (instruction.memory_displacement64(), ABOVE_NARROW_FRAME),
+        };
+        let place = above + self.place_datum(target, copied)?;
         let at = offsets.displacement_offset();
-        // The ModRM byte precedes the displacement, because such an address has no SIB byte. Mode
-        // 0, base 5 is RIP; mode 2 is RBP.
-        bytes[at - 1] |= 0x80;
+        // The ModRM byte precedes the displacement, and the SIB byte of an address with an index. Mode
+        // 0, base 5 is RIP, or no base; mode 2 is RBP.
+        bytes[if instruction.memory_index() == Register::None { at - 1 } else { at - 2 }] |= 0x80;
         bytes[at..at + 4].copy_from_slice(&(place as u32).to_le_bytes());
         copied.used = true;
         Ok(())
@@ -259,9 +331,7 @@ impl LibraryImage<'_> {
             return Ok(place + target - range.start);
         }
         let remedy = "use the memory that the function's argument points to, 1 MiB";
-        let range = |section: &object::read::elf::ElfSection64<'_, '_>| {
-            section.address()..section.address().saturating_add(section.size())
-        };
+        let range = |section: &Section| section.address()..section.address().saturating_add(section.size());
         let section = self.file.sections().find(|section| range(section).contains(&target));
         let kind = section.as_ref().map(|section| section.kind());
         let (Some(section), Some(SectionKind::ReadOnlyData | SectionKind::Data | SectionKind::UninitializedData)) =
@@ -353,7 +423,8 @@ mod tests {
                     void f(double *p) { double x = p[1]; CYCLESCOPE_BODY({ x = x * A[1] + p[2]; CYCLESCOPE_KEEP(x); }) }\n";
         std::fs::write(&source, text).expect("a file");
         let mut command = Command::new("cc");
-        command.args(["-O2", "-fPIC", "-shared", "-include"]).arg(&header).args(compiler_flags(false));
+        command.args(["-O2", "-fPIC", "-shared", "-include"]).arg(&header);
+        command.args(compiler_flags(false, CodeMode::Bits64));
         if !command.arg("-o").arg(&library).arg(&source).status().is_ok_and(|status| status.success()) {
             return cyclescope_skipped::report_skipped("no compiler makes a library here");
         }

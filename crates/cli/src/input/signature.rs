@@ -87,14 +87,17 @@ pub enum ValueType {
         bytes: u64,
     },
     /// `long double`, the x87 format.
-    LongDouble,
+    LongDouble {
+        /// Its size with padding: 16, or 12 in 32-bit code.
+        bytes: u64,
+    },
     /// A vector register's content.
     Vector {
         /// Its size.
         bytes: u64,
     },
-    /// An address.
-    Pointer(Pointee),
+    /// An address, and its bytes.
+    Pointer(Pointee, u64),
     /// A structure, a class, a union, an array in one of them, or a complex number.
     Record(RecordType),
     /// A class that is passed and returned by the address of an object.
@@ -183,10 +186,11 @@ impl ValueType {
         match self {
             ValueType::Void | ValueType::Unsupported(_) => 0,
             ValueType::Integer { bytes, .. } | ValueType::Float { bytes } => *bytes,
-            ValueType::LongDouble => 16,
-            ValueType::Pointer(_) => 8,
             ValueType::Record(record) => record.bytes,
-            ValueType::Vector { bytes } | ValueType::ByReference { bytes } => *bytes,
+            ValueType::LongDouble { bytes }
+            | ValueType::Pointer(_, bytes)
+            | ValueType::Vector { bytes }
+            | ValueType::ByReference { bytes } => *bytes,
         }
     }
 
@@ -203,7 +207,7 @@ impl ValueType {
 
     /// Whether it points to data, so that the buffer fits.
     pub fn is_data_pointer(&self) -> bool {
-        matches!(self, ValueType::Pointer(Pointee::Bytes | Pointee::Data))
+        matches!(self, ValueType::Pointer(Pointee::Bytes | Pointee::Data, _))
     }
 
     /// The numbers and addresses in it, with their offsets.

@@ -3,9 +3,12 @@
 use crate::args::ArgValue;
 use crate::input::calling_convention::ArgumentWord;
 use crate::input::signature::{BitReading, NamedNumber, Pointee, ValueType};
+use cyclescope::asm::CodeMode;
 
 /// The memory that arguments refer to.
 pub trait CallMemory {
+    /// The mode of the code that uses it.
+    fn mode(&self) -> CodeMode;
     /// The value of `size`, in bytes.
     fn size(&self) -> u64;
     /// The address of a value with an address: of a buffer or a text.
@@ -40,14 +43,52 @@ fn to_whole(value: &ArgValue, memory: &dyn CallMemory) -> Option<i128> {
     (float as i128 as f64 == float && float.abs() < i128::MAX as f64).then_some(float as i128)
 }
 
+/// The bytes of a value in words of a mode's registers.
+struct ValueWords {
+    words: Vec<ArgumentWord>,
+    word_bytes: u64,
+}
+
+impl ValueWords {
+    /// Zeros for a value of this size.
+    fn new(bytes: u64, mode: CodeMode) -> ValueWords {
+        let word_bytes = word_bytes(mode);
+        ValueWords { words: vec![ArgumentWord::Bits(0); bytes.div_ceil(word_bytes) as usize], word_bytes }
+    }
+
+    fn write_address(&mut self, address: ArgumentWord, offset: u64) -> Result<(), String> {
+        if !offset.is_multiple_of(self.word_bytes) {
+            return Err(format!("an address must be aligned to {} bytes", self.word_bytes));
+        }
+        self.words[(offset / self.word_bytes) as usize] = address;
+        Ok(())
+    }
+
+    /// Writes the lowest bytes of a number at an offset.
+    fn write_bits(&mut self, bits: u128, offset: u64, bytes: u64) {
+        for (at, byte) in (offset..).zip(&bits.to_le_bytes()[..bytes as usize]) {
+            if let ArgumentWord::Bits(word) = &mut self.words[(at / self.word_bytes) as usize] {
+                let shift = 8 * (at % self.word_bytes);
+                *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
+            }
+        }
+    }
+}
+
+/// Bytes of a general register, and of a place on the stack.
+pub fn word_bytes(mode: CodeMode) -> u64 {
+    u64::from(mode.bits() / 8)
+}
+
 /// The bytes of a value of a type, as words. The error says why the value has not this type.
 pub fn encode_value(
     value_type: &ValueType,
     value: &ArgValue,
     memory: &dyn CallMemory,
 ) -> Result<Vec<ArgumentWord>, String> {
-    let mut words = vec![ArgumentWord::Bits(0); value_type.bytes().div_ceil(8) as usize];
-    write_value(value_type, value, 0, memory, &mut words)?;
+    let mut written = ValueWords::new(value_type.bytes(), memory.mode());
+    write_value(value_type, value, 0, memory, &mut written)?;
+    let mut words = written.words;
     // Some compilers rely on integers that are extended to their register.
     if let (ValueType::Integer { bytes: bytes @ ..8, reading: BitReading::Signed, .. }, [ArgumentWord::Bits(word)]) =
         (value_type, words.as_mut_slice())
@@ -63,7 +104,7 @@ fn write_value(
     value: &ArgValue,
     offset: u64,
     memory: &dyn CallMemory,
-    words: &mut [ArgumentWord],
+    words: &mut ValueWords,
 ) -> Result<(), String> {
     match (value_type, value) {
         (ValueType::Record(record), ArgValue::Members(values)) => {
@@ -78,22 +119,22 @@ fn write_value(
         (ValueType::Record(_), _) => Err("a structure's value is a list of its members, such as {1, 2}".to_string()),
         (ValueType::Void, ArgValue::Members(values)) if values.is_empty() => Ok(()),
         (_, ArgValue::Members(_)) => Err("it is no structure".to_string()),
-        (ValueType::Pointer(Pointee::Function), ArgValue::Function(_) | ArgValue::Name(_)) => {
-            write_address(memory.find_function(value)?, offset, words)
+        (ValueType::Pointer(Pointee::Function, _), ArgValue::Function(_) | ArgValue::Name(_)) => {
+            words.write_address(memory.find_function(value)?, offset)
         }
-        (ValueType::Pointer(Pointee::Function), ArgValue::Number(0)) => Ok(()),
-        (ValueType::Pointer(Pointee::Function), _) => {
+        (ValueType::Pointer(Pointee::Function, _), ArgValue::Number(0)) => Ok(()),
+        (ValueType::Pointer(Pointee::Function, _), _) => {
             Err("a pointer to a function is the name of one, such as &compare, or NULL".to_string())
         }
         (_, ArgValue::Function(_)) => Err("it is no pointer to a function".to_string()),
-        (ValueType::Pointer(Pointee::Data), ArgValue::Text(_)) => Err("text is an array of `char`".to_string()),
-        (ValueType::Pointer(_), ArgValue::Memory(_) | ArgValue::Text(_)) => {
-            write_address(memory.locate(value), offset, words)
+        (ValueType::Pointer(Pointee::Data, _), ArgValue::Text(_)) => Err("text is an array of `char`".to_string()),
+        (ValueType::Pointer(..), ArgValue::Memory(_) | ArgValue::Text(_)) => {
+            words.write_address(memory.locate(value), offset)
         }
-        (ValueType::Pointer(_), ArgValue::Number(0)) => Ok(()),
-        (ValueType::Pointer(_), _) => Err("a pointer is `buffer`, `out`, \"text\" or NULL".to_string()),
+        (ValueType::Pointer(..), ArgValue::Number(0)) => Ok(()),
+        (ValueType::Pointer(..), _) => Err("a pointer is `buffer`, `out`, \"text\" or NULL".to_string()),
         (_, ArgValue::Memory(_) | ArgValue::Text(_)) => Err("it is no pointer".to_string()),
-        (ValueType::Float { .. } | ValueType::LongDouble, ArgValue::Name(_)) => {
+        (ValueType::Float { .. } | ValueType::LongDouble { .. }, ArgValue::Name(_)) => {
             Err("it is a floating point type".to_string())
         }
         (ValueType::Integer { bytes, reading, names }, _) => {
@@ -101,33 +142,25 @@ fn write_value(
                 ArgValue::Name(name) => find_named(name, names)?,
                 value => to_whole(value, memory).ok_or("it is an integer type")?,
             };
-            write_bits(encode_integer(number, *bytes, *reading)?, offset, *bytes, words);
+            words.write_bits(encode_integer(number, *bytes, *reading)?, offset, *bytes);
             Ok(())
         }
         (ValueType::Float { bytes: 4 }, _) => {
-            write_bits(encode_single(value, memory)?.into(), offset, 4, words);
+            words.write_bits(encode_single(value, memory)?.into(), offset, 4);
             Ok(())
         }
         (ValueType::Float { .. }, _) => {
-            write_bits(to_double(value, memory)?.to_bits().into(), offset, 8, words);
+            words.write_bits(to_double(value, memory)?.to_bits().into(), offset, 8);
             Ok(())
         }
-        (ValueType::LongDouble, _) => {
-            write_bits(encode_long_double(to_double(value, memory)?), offset, 16, words);
+        (ValueType::LongDouble { bytes }, _) => {
+            words.write_bits(encode_long_double(to_double(value, memory)?), offset, *bytes);
             Ok(())
         }
         (ValueType::Void | ValueType::Vector { .. } | ValueType::ByReference { .. } | ValueType::Unsupported(_), _) => {
             Err("its type has no values".to_string())
         }
     }
-}
-
-fn write_address(address: ArgumentWord, offset: u64, words: &mut [ArgumentWord]) -> Result<(), String> {
-    if !offset.is_multiple_of(8) {
-        return Err("an address must be aligned to 8 bytes".to_string());
-    }
-    words[(offset / 8) as usize] = address;
-    Ok(())
 }
 
 /// The number of a value of an enumeration. The names around its own are not compared.
@@ -142,16 +175,6 @@ fn find_named(name: &str, names: &[NamedNumber]) -> Result<i128, String> {
             (known, false) => format!("the values are {}", known.join(", ")),
         }
     })
-}
-
-/// Writes the lowest bytes of a number at an offset.
-fn write_bits(bits: u128, offset: u64, bytes: u64, words: &mut [ArgumentWord]) {
-    for (at, byte) in (offset..).zip(&bits.to_le_bytes()[..bytes as usize]) {
-        if let ArgumentWord::Bits(word) = &mut words[(at / 8) as usize] {
-            let shift = 8 * (at % 8);
-            *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
-        }
-    }
 }
 
 /// The bits of an integer, if the type has it.

@@ -8,8 +8,7 @@ use super::debug_entries::Slice;
 use cyclescope::input::{self, InputKind};
 use flate2::Crc;
 use gimli::{Dwarf, Unit};
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object};
+use object::{File, Object};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -59,7 +58,7 @@ impl<'r, 'a> SplitUnit<'r, 'a> {
 }
 
 /// The file with the debug information of a file that has none.
-pub fn find_debug_file(file: &ElfFile64<Endianness>, source: &Path) -> Option<(PathBuf, Vec<u8>)> {
+pub fn find_debug_file(file: &File, source: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let build = file.build_id().ok().flatten();
     if let Some((first, rest)) = build.and_then(|build| build.split_first()) {
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -15,14 +15,14 @@ mod type_reader;
 mod type_text;
 
 use crate::input::calling_convention::INTEGER_REGISTERS;
+use crate::input::elf;
 use crate::input::signature::{FunctionTypes, Parameter, Signature, ValueType};
 use cyclescope::input::MOST_FILE_BYTES;
 use debug_entries::{DebugEntries, Entry, EntryPlace, Slice};
 use debug_files::SplitUnit;
 use flate2::read::ZlibDecoder;
 use gimli::{AttributeValue, Dwarf, DwarfPackageSections, DwarfSections, LittleEndian, SectionId};
-use object::read::elf::ElfFile64;
-use object::{CompressionFormat, Endianness, Object, ObjectSection};
+use object::{CompressionFormat, File, Object, ObjectSection};
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
@@ -31,18 +31,18 @@ use type_reader::TypeReader;
 /// Reads the types of the function at this address of a library; messages call it `name`. Other
 /// files are looked for beside `source`.
 pub fn read_types(image: &[u8], source: &Path, address: u64, name: &str) -> FunctionTypes {
-    let Ok(file) = ElfFile64::<Endianness>::parse(image) else { return FunctionTypes::Unknown };
+    let Some(file) = elf::parse_elf(image) else { return FunctionTypes::Unknown };
     if file.section_by_name(SectionId::DebugInfo.name()).is_some() {
         return read_file(&file, source, address, name);
     }
     let Some((path, content)) = debug_files::find_debug_file(&file, source) else { return FunctionTypes::Unknown };
-    match ElfFile64::<Endianness>::parse(content.as_slice()) {
-        Ok(file) => read_file(&file, &path, address, name),
-        Err(_) => FunctionTypes::Unknown,
+    match elf::parse_elf(content.as_slice()) {
+        Some(file) => read_file(&file, &path, address, name),
+        None => FunctionTypes::Unknown,
     }
 }
 
-fn read_file(file: &ElfFile64<Endianness>, path: &Path, address: u64, name: &str) -> FunctionTypes {
+fn read_file(file: &File, path: &Path, address: u64, name: &str) -> FunctionTypes {
     let Some(sections) = load_sections(file, |id| Some(id.name())) else { return FunctionTypes::Unknown };
     let entries = DebugEntries::new(borrow_sections(&sections), None);
     if let Some(signature) = read_function_at(&entries, address, name) {
@@ -63,7 +63,7 @@ fn read_file(file: &ElfFile64<Endianness>, path: &Path, address: u64, name: &str
 
 /// Reads a function from the file of its unit's debug information.
 fn read_split_unit(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
-    let file = ElfFile64::<Endianness>::parse(content).ok()?;
+    let file = elf::parse_elf(content)?;
     let sections = load_sections(&file, SectionId::dwo_name)?;
     let mut dwarf = borrow_sections(&sections);
     dwarf.make_dwo(split.parent);
@@ -78,7 +78,7 @@ fn read_split_unit(split: &SplitUnit, content: &[u8], address: u64, name: &str) 
 
 /// The same for a package of such files.
 fn read_package(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
-    let file = ElfFile64::<Endianness>::parse(content).ok()?;
+    let file = elf::parse_elf(content)?;
     let load = |id: SectionId| {
         let content = id.dwo_name().and_then(|name| read_section(&file, name));
         Ok::<_, gimli::Error>(content.unwrap_or_default())
@@ -93,10 +93,7 @@ fn read_package(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> 
 /// Contents of sections.
 type SectionContents<'a> = DwarfSections<Cow<'a, [u8]>>;
 
-fn load_sections<'a>(
-    file: &ElfFile64<'a, Endianness>,
-    name: impl Fn(SectionId) -> Option<&'static str>,
-) -> Option<SectionContents<'a>> {
+fn load_sections<'a>(file: &File<'a>, name: impl Fn(SectionId) -> Option<&'static str>) -> Option<SectionContents<'a>> {
     let load = |id| name(id).and_then(|name| read_section(file, name)).unwrap_or_default();
     DwarfSections::load(|id| Ok::<_, gimli::Error>(load(id))).ok()
 }
@@ -111,7 +108,7 @@ fn read_function_at(entries: &DebugEntries, address: u64, name: &str) -> Option<
 }
 
 /// The content of a section, decompressed if necessary.
-fn read_section<'a>(file: &ElfFile64<'a, Endianness>, name: &str) -> Option<Cow<'a, [u8]>> {
+fn read_section<'a>(file: &File<'a>, name: &str) -> Option<Cow<'a, [u8]>> {
     let section = file.section_by_name(name)?.compressed_data().ok()?;
     match section.format {
         CompressionFormat::None => Some(Cow::Borrowed(section.data)),

@@ -43,7 +43,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
         match entry.tag() {
             gimli::DW_TAG_base_type => {
                 let name = shorten_name(name.unwrap_or_default());
-                (read_base_type(&entry, bytes.unwrap_or_default(), &name), TypeText::new(name))
+                (read_base_type(&entry, bytes.unwrap_or_default(), address_bytes(place), &name), TypeText::new(name))
             }
             gimli::DW_TAG_typedef => {
                 let (value_type, text) = inner();
@@ -55,7 +55,7 @@ impl<'r, 'a> TypeReader<'r, 'a> {
             gimli::DW_TAG_restrict_type => inner(),
             tag @ (gimli::DW_TAG_pointer_type | gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type) => {
                 let (pointee, text) = self.read_pointee(target.as_ref(), pointer_sign(tag), depth);
-                (ValueType::Pointer(pointee), name.map_or(text, TypeText::new))
+                (ValueType::Pointer(pointee, address_bytes(place)), name.map_or(text, TypeText::new))
             }
             gimli::DW_TAG_enumeration_type => {
                 let reading = match inner().0 {
@@ -282,13 +282,18 @@ fn is_plus_plus(language: DwLang) -> bool {
     names.contains(&language)
 }
 
-fn read_base_type(entry: &Entry<'_>, bytes: u64, name: &str) -> ValueType {
+/// Bytes of an address in the code of a unit.
+fn address_bytes(place: &EntryPlace) -> u64 {
+    place.unit.encoding().address_size.into()
+}
+
+fn read_base_type(entry: &Entry<'_>, bytes: u64, address_bytes: u64, name: &str) -> ValueType {
     let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(gimli::DW_AT_encoding) else {
         return ValueType::Unsupported(name.to_string());
     };
     let float = |bytes: u64| match bytes {
         4 | 8 => Some(ValueType::Float { bytes }),
-        16 if !name.contains("128") => Some(ValueType::LongDouble),
+        12 | 16 if !name.contains("128") => Some(ValueType::LongDouble { bytes }),
         _ => None,
     };
     let found = match encoding {
@@ -298,8 +303,8 @@ fn read_base_type(entry: &Entry<'_>, bytes: u64, name: &str) -> ValueType {
         }
         gimli::DW_ATE_signed | gimli::DW_ATE_signed_char => Some(ValueType::integer(bytes, BitReading::Signed)),
         gimli::DW_ATE_float => float(bytes),
-        // Those of `long double` have a class of their own.
-        gimli::DW_ATE_complex_float if bytes <= 16 => float(bytes / 2).map(|part| {
+        // Those of `long double` have a class of their own, and in 32-bit code all have.
+        gimli::DW_ATE_complex_float if bytes <= 16 && address_bytes == 8 => float(bytes / 2).map(|part| {
             let member = |offset| RecordMember { offset, value_type: part.clone() };
             let members = vec![member(0), member(bytes / 2)];
             ValueType::Record(RecordType { bytes, alignment: 1, members, is_union: false })

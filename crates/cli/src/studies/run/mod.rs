@@ -102,8 +102,16 @@ impl StudyView for RunView<'_> {
 }
 
 /// Remedy for a function after which nothing can run.
-const KEPT_REGISTERS: &str = "the function must keep RBX, RBP, RSP and R12 to R15 as they were, and call only code that \
-    exists: save these registers, or list them as clobbered in inline assembly";
+fn describe_kept_registers(mode: CodeMode) -> String {
+    let registers = match mode {
+        CodeMode::Bits64 => "RBX, RBP, RSP and R12 to R15",
+        CodeMode::Bits32 => "EBX, EBP, ESI, EDI and ESP",
+    };
+    format!(
+        "the function must keep {registers} as they were, and call only code that exists: save these registers, or list \
+         them as clobbered in inline assembly"
+    )
+}
 
 /// The failure for an error that ended a run.
 pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
@@ -124,15 +132,15 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
             failure
         }
         Error::Run(error) if study.is_function_call() => {
+            let mode = study.subjects().map_or(CodeMode::default(), |subjects| subjects[0].instances[0].mode());
+            let kept_registers = describe_kept_registers(mode);
             let remedy = match (&error, &study.measurement_plan().memory) {
                 (RunError::Fault { address, cause: FaultCause::Access, .. }, Some(memory)) => {
                     CallParameters::remedy_for_address(memory, *address)
                 }
                 // The call's own code uses these registers after the function.
-                (RunError::Fault { cause: FaultCause::Fetch, instruction: None, .. }, _) => {
-                    Some(KEPT_REGISTERS.to_string())
-                }
-                (RunError::Hung { .. }, _) => Some(format!("{}; {KEPT_REGISTERS}", error.remedy())),
+                (RunError::Fault { cause: FaultCause::Fetch, instruction: None, .. }, _) => Some(kept_registers),
+                (RunError::Hung { .. }, _) => Some(format!("{}; {kept_registers}", error.remedy())),
                 _ => None,
             };
             let failure = Failure::from(function_fault::locate_fault(error, study.fault.as_ref()));
