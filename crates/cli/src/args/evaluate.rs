@@ -37,6 +37,10 @@ pub struct EvaluateArgs {
     #[arg(help_heading = "What to print", long)]
     #[serde(skip)]
     pub series: bool,
+    /// Print every table and reason [default: the verdict and the methods if most were measured]
+    #[arg(help_heading = "What to print", long)]
+    #[serde(skip)]
+    pub why: bool,
     #[command(flatten)]
     #[serde(flatten)]
     pub events: EventArgs,

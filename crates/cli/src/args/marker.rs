@@ -54,6 +54,11 @@ pub struct MarkerArgs {
     #[arg(help_heading = PRINT_HEADING, long, conflicts_with = "plots")]
     #[serde(skip)]
     pub assembly: bool,
+    /// Print every cost with its interval, bytes and notes [default: one screen if most designs were
+    /// measured]
+    #[arg(help_heading = PRINT_HEADING, long, conflicts_with_all = ["list", "assembly"])]
+    #[serde(skip)]
+    pub why: bool,
     #[command(flatten)]
     #[serde(flatten)]
     pub events: EventArgs,

@@ -290,7 +290,7 @@ fn graphs_are_drawn() {
 
 #[test]
 fn text_fits_80_columns() {
-    let output = run_program(&["evaluate", "--quick", "--budget", "3"]);
+    let output = run_program(&["evaluate", "--quick", "--budget", "3", "--why"]);
     assert!(output.code == Some(0) && output.stderr.is_empty());
     let text = output.stdout;
     for line in text.lines() {
@@ -299,6 +299,17 @@ fn text_fits_80_columns() {
     for section in ["Empty pairs", "Published rows", "Resolution", "Contamination", "Verdict"] {
         assert!(text.contains(section), "{section}");
     }
+}
+
+#[test]
+fn the_verdict_comes_first_on_one_screen() {
+    let output = run_program(&["evaluate", "--quick", "--budget", "3"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 80), "{}", output.stdout);
+    assert!(lines[0].starts_with("Timing methods on ") && lines[1].trim_start().starts_with("short code"), "{lines:?}");
+    let has_row = |name: &str| lines.iter().any(|line| line.split_whitespace().next() == Some(name));
+    assert!(["method", "rdtsc", "lfence-rdtsc-lfence"].into_iter().all(has_row), "{}", output.stdout);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod parts;
 mod sections;
 mod series;
 mod staircases;
+mod summary;
 mod tables;
 
 use crate::args::repro;
@@ -19,6 +20,7 @@ use crate::output::{Failure, Output};
 use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::replay_study;
 use cyclescope::asm::CodeMode;
+use crate::studies::line_view::TextDetail;
 use cyclescope::clock::{self, Clock};
 use cyclescope::events::CounterRequest;
 use cyclescope::executor::{Capabilities, DEFAULT_OFFER, OpenOptions};
@@ -53,7 +55,7 @@ pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Outpu
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = EvaluateStudy::new(machine.clone(), plan, options, repro.clone());
     let exports = args.exports.clone();
-    let view = EvaluateView { draws: exports.has(&["plots"]), prints_series: args.series };
+    let view = EvaluateView { draws: exports.has(&["plots"]), prints_series: args.series, prints_all: args.why };
     let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
     drive_study(&view, &mut study, order, output)
 }
@@ -64,6 +66,21 @@ struct EvaluateView {
     draws: bool,
     /// Whether it prints each ensemble.
     prints_series: bool,
+    /// Whether it prints all tables and reasons, however many methods were measured.
+    prints_all: bool,
+}
+
+impl EvaluateView {
+    /// Few methods are explained, many are summed up.
+    fn chosen_detail(&self, found: &Evaluation) -> TextDetail {
+        let clocks = clock::ALL_CLOCKS.iter();
+        let measured =
+            clocks.filter(|clock| found.methods.iter().any(|method| method.candidate.clock.name == clock.name));
+        match self.prints_all || 2 * measured.count() <= clock::ALL_CLOCKS.len() {
+            true => TextDetail::Reasons,
+            false => TextDetail::Summary,
+        }
+    }
 }
 
 impl StudyView for EvaluateView {
@@ -74,21 +91,18 @@ impl StudyView for EvaluateView {
         if self.prints_series {
             series::print_series(found, output)?;
         }
-        let (mut page, not_run) = (TextPage::new(output), &study.plan.not_run);
+        let mut page = TextPage::new(output);
         // An incomplete evaluation has nothing to compare.
         if !found.complete {
-            return tables::print_samples(&mut page, found, not_run);
+            return tables::print_samples(&mut page, found, &study.plan.not_run);
         }
-        sections::print_machine(&mut page, found, study)?;
-        tables::print_samples(&mut page, found, not_run)?;
-        tables::print_published(&mut page, found)?;
-        tables::print_resolution(&mut page, found)?;
-        staircases::print_staircases(&mut page, found)?;
-        tables::print_contamination(&mut page, found, not_run)?;
-        parts::print_parts(&mut page, found, study.plan.mode)?;
-        print_events(&mut page, found)?;
-        sections::print_claims(&mut page, &found.claims)?;
-        sections::print_verdicts(&mut page, found)?;
+        match self.chosen_detail(found) {
+            TextDetail::Summary => {
+                summary::print_summary(&mut page, found, &study.around)?;
+                print_events(&mut page, found)?;
+            }
+            TextDetail::Numbers | TextDetail::Reasons => print_details(&mut page, study, found)?,
+        }
         if self.draws {
             let count = graphs::draw_graphs(study).len();
             page.print_row("graphs", &format!("{count} in the directory of --plots"))?;
@@ -99,6 +113,21 @@ impl StudyView for EvaluateView {
     fn pictures(&self, study: &EvaluateStudy, _machine: &str) -> Vec<Picture> {
         graphs::draw_graphs(study)
     }
+}
+
+/// Prints all tables; the verdict comes last.
+fn print_details(page: &mut TextPage, study: &EvaluateStudy, found: &Evaluation) -> Result<(), Failure> {
+    let not_run = &study.plan.not_run;
+    sections::print_machine(page, found, study)?;
+    tables::print_samples(page, found, not_run)?;
+    tables::print_published(page, found)?;
+    tables::print_resolution(page, found)?;
+    staircases::print_staircases(page, found)?;
+    tables::print_contamination(page, found, not_run)?;
+    parts::print_parts(page, found, study.plan.mode)?;
+    print_events(page, found)?;
+    sections::print_claims(page, &found.claims)?;
+    sections::print_verdicts(page, found)
 }
 
 /// Prints the events of an empty pair of each method, over all counted ensembles and in each.
@@ -125,7 +154,8 @@ fn print_events(page: &mut TextPage, found: &Evaluation) -> Result<(), Failure> 
 
 /// Recomputes an evaluation from its evidence.
 pub fn replay_evaluate(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay_study(&EvaluateView { draws: false, prints_series: false }, container, output)
+    let view = EvaluateView { draws: false, prints_series: false, prints_all: false };
+    replay_study::replay_study(&view, container, output)
 }
 
 /// The timing methods of these names, without duplicates; `None` for all methods.

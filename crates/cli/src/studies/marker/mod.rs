@@ -9,6 +9,7 @@ mod marker_libraries;
 mod plots;
 #[cfg(test)]
 mod simulated_records;
+mod summary;
 mod tables;
 
 use crate::args::repro;
@@ -33,6 +34,7 @@ use cyclescope::study::marker::catalog::MarkerCatalog;
 use cyclescope::study::marker::marker_findings::{MarkerFindings, SkippedRecord};
 use cyclescope::study::marker::record::{MarkerRecord, read_codes};
 use cyclescope::study::marker::source::context::LoopContext;
+use cyclescope::study::marker::source::design::SiteDesign;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use marker_choice::MarkerChoice;
 use marker_libraries::{LoadedMarkers, MarkerLibraries, UserLoop};
@@ -108,7 +110,7 @@ impl MarkerRunner<'_> {
         let repro = repro::format_repro(NAME, args, common, self.seed);
         let order = StudyOrder { exports: args.exports.clone(), ..StudyOrder::new(common, machine, &repro)? };
         let mut study = self.build_study(loaded, &repro)?;
-        drive_study(&MarkerView, &mut study, order, output)
+        drive_study(&MarkerView { prints_all: args.why }, &mut study, order, output)
     }
 
     /// Prints the code of the markers, and measures nothing.
@@ -157,22 +159,27 @@ impl MarkerRunner<'_> {
 }
 
 /// How `marker` presents its result.
-struct MarkerView;
+struct MarkerView {
+    /// Whether it prints all tables, however many designs were measured.
+    prints_all: bool,
+}
 
 impl StudyView for MarkerView {
     type Study = MarkerStudy;
 
     fn print_text(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
-        let Some(MarkerFindings { records, skipped, published }) = &study.found else { return Ok(()) };
+        let Some(found) = &study.found else { return Ok(()) };
+        let records = &found.records;
         let mut page = TextPage::new(output);
-        tables::print_head(&mut page, records)?;
-        tables::print_contexts(&mut page, records)?;
-        tables::print_events(&mut page, records)?;
-        tables::print_skipped(&mut page, skipped)?;
-        tables::print_calls(&mut page, records)?;
-        let executor = records.first().map_or("user", |record| record.executor);
-        document_comparison::print_figures(&mut page, published, executor)?;
-        document_comparison::print_conclusions(&mut page, &published.conclusions)
+        let designs = || MarkerCatalog::for_executor(records.first()?.executor).ok().map(|catalog| catalog.designs);
+        let is_measured = |design: &&SiteDesign| records.iter().any(|record| record.design == design.name);
+        // Few designs are explained, many are summed up.
+        let many = designs().is_some_and(|all| 2 * all.iter().filter(is_measured).count() > all.len());
+        if many && !self.prints_all {
+            summary::print_summary(&mut page, found)?;
+            return tables::print_events(&mut page, records);
+        }
+        print_details(&mut page, found)
     }
 
     fn pictures(&self, study: &MarkerStudy, machine: &str) -> Vec<Picture> {
@@ -196,9 +203,22 @@ impl StudyView for MarkerView {
     }
 }
 
+/// Prints a table for each context, and compares the document's figures and conclusions.
+fn print_details(page: &mut TextPage, found: &MarkerFindings) -> Result<(), Failure> {
+    let MarkerFindings { records, skipped, published } = found;
+    tables::print_head(page, records)?;
+    tables::print_contexts(page, records)?;
+    tables::print_events(page, records)?;
+    tables::print_skipped(page, skipped)?;
+    tables::print_calls(page, records)?;
+    let executor = records.first().map_or("user", |record| record.executor);
+    document_comparison::print_figures(page, published, executor)?;
+    document_comparison::print_conclusions(page, &published.conclusions)
+}
+
 /// Recomputes a survey from its evidence.
 pub fn replay_marker(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay_study(&MarkerView, container, output)
+    replay_study::replay_study(&MarkerView { prints_all: false }, container, output)
 }
 
 /// A recomputed cost, kind `marker.replay`.

@@ -16,10 +16,10 @@ use cyclescope::study::marker::working_set::WorkingSet;
 /// Maximum number of footnotes shown.
 const NOTES_MOST: usize = 12;
 /// The design without a marker.
-const CONTROL_DESIGN: &str = "none";
+pub const CONTROL_DESIGN: &str = "none";
 
 /// The state of designs that only store.
-const STORES_STATE: &str = "control";
+pub const STORES_STATE: &str = "control";
 
 /// Prints the machine, and how much was measured.
 pub fn print_head(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
@@ -269,9 +269,17 @@ pub fn print_skipped(page: &mut TextPage, skipped: &[SkippedRecord]) -> Result<(
 
 /// Prints whether dormant markers called nothing, and enabled ones called their probe each time.
 pub fn print_calls(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
+    if records.iter().all(|record| record.calls.is_none()) {
+        return Ok(());
+    }
+    page.begin_section("Calls, counted in a separate run")?;
+    print_call_proof(page, records)
+}
+
+/// Prints the proof, or each violation; nothing if no calls were counted.
+pub fn print_call_proof(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let proved = || records.iter().filter_map(|record| Some((record, record.calls?)));
     let Some((_, first)) = proved().next() else { return Ok(()) };
-    page.begin_section("Calls, counted in a separate run")?;
     let false_ones: Vec<String> = proved()
         .filter(|(_, calls)| !calls.holds())
         .map(|(record, calls)| {
