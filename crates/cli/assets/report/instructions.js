@@ -29,6 +29,15 @@ class InstructionTable {
   }
 }
 
+/** What a published table says of each row of a table of results, joined by the rules of `cyclescope compare`. */
+class PublishedTable extends InstructionTable {
+  constructor(summary) {
+    super(summary, []);
+    this.isNamed = summary.is_named;
+    this.difference = summary.difference;
+  }
+}
+
 /** Whether a row fits the words of a search. A word with `*` or `?` is a glob on the mnemonic. */
 function searchFunction(text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -63,7 +72,11 @@ function drawInstructions(content, parameters) {
 }
 
 function openTables() {
-  openTables.tables ??= Promise.all(report.instructions.map(async (one) => new InstructionTable(await readBlob(one.summary), one.details)));
+  openTables.tables ??= Promise.all(report.instructions.map(async (one) => {
+    const table = new InstructionTable(await readBlob(one.summary), one.details);
+    table.joins = new Map(await Promise.all(one.joins.map(async (join) => [join.table, new PublishedTable(await readBlob(join.summary))])));
+    return table;
+  }));
   return openTables.tables;
 }
 
@@ -85,7 +98,7 @@ class InstructionView {
     this.tables = tables;
     this.rows = [];
     this.sorted = { id: "name", ascending: true };
-    const names = report.instructions.map((one) => one.name);
+    const names = report.instructions.map((one) => (one.is_published ? `${one.name} (published)` : one.name));
     const option = (name, at) => element("option", { value: at }, name);
     this.searchBox = element("input", { type: "search", id: "search", "aria-label": "Search instructions", placeholder: "search: imul r64, vpadd*, avx512 …", oninput: () => this.change() });
     this.statusBox = element("select", { "aria-label": "Which rows", onchange: () => this.change() }, ["measured rows", "all rows", "rows with caveats", "failed and skipped rows"].map(option));
@@ -102,23 +115,38 @@ class InstructionView {
     this.update = (changed) => this.follow(changed);
     this.grid = new Slick.Grid(this.holder, { getLength: () => this.rows.length, getItem: (at) => ({ row: this.rows[at] }) }, this.columns(), {
       enableColumnReorder: false, enableHtmlRendering: false, rowHeight: 26, nonce, multiColumnSort: false, forceFitColumns: false, enableCellNavigation: true, enableTextSelectionOnCells: true, editable: false });
-    this.grid.onSort.subscribe((_, sort) => { this.sorted = { id: sort.sortCol?.id ?? sort.columnId, ascending: sort.sortAsc }; this.sort(); this.redraw(); });
+    this.grid.onSort.subscribe((_, sort) => { this.sorted = { id: sort.sortCol?.id ?? sort.columnId, ascending: sort.sortAsc }; this.search(); });
     this.grid.onClick.subscribe((_, place) => this.choose(place.row));
     this.grid.onKeyDown.subscribe((event, place) => { if ((event.getNativeEvent?.() ?? event).key === "Enter") this.choose(place.row); });
+    // The grid holds only the rows on the screen; paper gets all rows of the search.
+    addEventListener("beforeprint", () => this.holder.isConnected && this.holder.after(this.paper = this.tableForPaper()));
+    addEventListener("afterprint", () => this.paper?.remove());
     addEventListener("resize", () => this.holder.isConnected && this.grid.resizeCanvas());
     this.follow(parameters);
   }
 
   get table() { return this.tables[Number(this.first.value) || 0]; }
-  get otherTable() { return this.other.value === "" ? null : this.tables[Number(this.other.value)]; }
+  get otherTable() {
+    if (this.other.value === "") return null;
+    const other = this.tables[Number(this.other.value)];
+    return other.joins.get(Number(this.first.value)) ?? other;
+  }
+
+  /** Results come first, because published lines are joined with their rows. */
+  orderTables() {
+    const isPublished = (box) => box.value !== "" && report.instructions[Number(box.value)].is_published;
+    if (this.other.value !== "" && isPublished(this.first) && !isPublished(this.other)) [this.first.value, this.other.value] = [this.other.value, this.first.value];
+  }
 
   columns() {
-    const make = (column, suffix = "", side = 0) => ({ id: column.id + suffix, name: column.name + suffix, field: column.id, width: column.width, sortable: true, resizable: true,
+    // On a telephone, the name leaves room for a figure.
+    const width = (column) => (column.id === "name" ? Math.min(column.width, Math.max(120, 0.45 * this.holder.clientWidth || column.width)) : column.width);
+    const make = (column, suffix = "", side = 0) => ({ id: column.id + suffix, name: column.name + suffix, field: column.id, width: width(column), sortable: true, resizable: true,
       cssClass: column.isText ? "" : "number", formatter: (_row, _cell, _value, _column, { row }) => (side ? this.cellText(column.id, this.there(row), this.otherTable) : this.cellText(column.id, row)) });
     const chosen = [...this.columnBox.querySelectorAll("input:checked")].map((box) => box.value);
-    const columns = instructionColumns.filter((column) => chosen.includes(column.id)).map((column) => make(column, this.otherTable && !column.isText ? " A" : ""));
+    const isCompared = (column) => this.otherTable && !column.isText;
+    const columns = instructionColumns.filter((column) => chosen.includes(column.id)).flatMap((column) => (isCompared(column) ? [make(column, " A"), make(column, " B", 1)] : [make(column)]));
     if (this.otherTable) {
-      columns.push(...instructionColumns.filter((column) => !column.isText && chosen.includes(column.id)).map((column) => make(column, " B", 1)));
       columns.splice(1, 0, { id: "difference", name: "differs by", field: "difference", width: 90, sortable: true, cssClass: "number differs",
         formatter: (_row, _cell, _value, _column, { row }) => this.differenceText(row) });
     }
@@ -126,11 +154,16 @@ class InstructionView {
   }
 
   /** The row of the other table for one of this. */
-  there(row) { return this.otherTable?.places.get(this.table.key(row)) ?? this.otherTable?.by_name.get(this.table.name[row]); }
+  there(row) {
+    const other = this.otherTable;
+    if (other instanceof PublishedTable) return other.isNamed[row] ? row : undefined;
+    return other?.places.get(this.table.key(row)) ?? other?.by_name.get(this.table.name[row]);
+  }
 
   /** The differences of all rows from the other table, computed once. */
   difference(row) {
     const table = this.table;
+    if (this.otherTable instanceof PublishedTable) return this.otherTable.difference[row];
     const known = table.differences.get(this.other.value) ?? table.name.map((_, at) => rowDifference(table, at, this.otherTable, this.there(at)));
     table.differences.set(this.other.value, known);
     return known[row];
@@ -153,6 +186,7 @@ class InstructionView {
     this.statusBox.value = parameters.get("rows") ?? "0";
     this.first.value = parameters.get("a") ?? "0";
     this.other.value = parameters.get("b") ?? "";
+    this.orderTables();
     if (this.other.value !== "") this.sorted = { id: "difference", ascending: false };
     this.search();
     const key = parameters.get("row");
@@ -161,6 +195,7 @@ class InstructionView {
 
   /** Puts the choices into the link, and searches. */
   change() {
+    this.orderTables();
     const parameters = new URLSearchParams();
     for (const [name, value, plain] of [["q", this.searchBox.value, ""], ["rows", this.statusBox.value, "0"], ["a", this.first.value, "0"], ["b", this.other.value, ""]]) {
       if (value !== plain) parameters.set(name, value);
@@ -176,9 +211,8 @@ class InstructionView {
     const [table, fits] = [this.table, searchFunction(this.searchBox.value)];
     const kinds = [(row) => table.status[row] === "measured", () => true, (row) => table.caveats[row] !== "", (row) => table.status[row] !== "measured"];
     const isShown = kinds[Number(this.statusBox.value)] ?? kinds[0];
-    this.rows = [];
-    for (let row = 0; row < table.size; row += 1) if (isShown(row) && fits(table, row)) this.rows.push(row);
-    this.sort();
+    this.rows = this.sortedRows().filter((row) => isShown(row) && fits(table, row));
+    this.grid.setSortColumn(this.sorted.id, this.sorted.ascending);
     const columns = this.columns();
     if (columns.map((column) => column.id).join() !== this.grid.getColumns().map((column) => column.id).join()) this.grid.setColumns(columns);
     this.redraw();
@@ -186,18 +220,21 @@ class InstructionView {
     this.milliseconds = performance.now() - start;
   }
 
-  sort() {
+  /** All rows in the chosen order, which is kept: a search only leaves rows out. */
+  sortedRows() {
     const { id, ascending } = this.sorted;
+    const key = [this.first.value, this.other.value, id, ascending].join();
+    if (this.order?.key === key) return this.order.rows;
     const side = id.endsWith(" B") ? 1 : 0;
     const column = instructionColumns.find((one) => one.id === id.replace(/ [AB]$/, ""));
     const values = column?.sortBy ?? column?.id;
     const value = id === "difference" ? (row) => this.difference(row) : side ? (row) => { const at = this.there(row); return at === undefined ? null : this.otherTable[values][at]; } : (row) => this.table[values][row];
-    const keyed = this.rows.map((row) => [value(row), row]);
+    const keyed = Array.from({ length: this.table.size }, (_, row) => [value(row), row]);
     const order = column?.isText ? (a, b) => (a < b ? -1 : a > b ? 1 : 0) : (a, b) => a - b;
     // Rows without a figure come last in both directions.
     keyed.sort(([a, first], [b, second]) => (a === null) - (b === null) || (a === null ? 0 : ascending ? order(a, b) : order(b, a)) || first - second);
-    this.rows = keyed.map(([, row]) => row);
-    this.grid.setSortColumn(id, ascending);
+    this.order = { key, rows: keyed.map(([, row]) => row) };
+    return this.order.rows;
   }
 
   redraw() {
@@ -208,6 +245,13 @@ class InstructionView {
     this.grid.updateRowCount();
     this.grid.render();
     if (this.rows.length) this.grid.scrollRowToTop(0);
+  }
+
+  tableForPaper() {
+    const { columns, rows } = this.tableOnScreen();
+    const isText = this.grid.getColumns().map((column) => !column.cssClass);
+    const cells = (name, texts) => element("tr", {}, texts.map((text, at) => element(name, { className: isText[at] ? null : "number" }, text)));
+    return element("table", { className: "paper" }, element("caption", {}, this.count.textContent), element("thead", {}, cells("th", columns)), element("tbody", {}, rows.map((row) => cells("td", row))));
   }
 
   tableOnScreen() {

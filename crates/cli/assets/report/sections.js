@@ -33,7 +33,7 @@ function drawCore(content, parameters) {
   for (const core of report.cores) {
     content.append(...diagramOf(core), element("h2", {}, `Datasheet${machineTitle(core.machine)}`));
     const rows = core.sheet.flatMap((group) => group.rows.map((row) => [group.title, row.name, row.value, row.remark]));
-    content.append(...textTable("Datasheet", ["part", "figure", "value", "remark"], rows));
+    content.append(element("div", { className: "sheet" }, ...textTable("Datasheet", ["part", "figure", "value", "remark"], rows)));
     const charts = core.charts.map(drawChart);
     if (core.heat) content.append(element("h2", {}, core.heat.title), ...drawHeat(core.heat));
     const all = core.numbers.map((one) => [one.name, one.verdict, one.value, one.unit, one.interval, one.why]);
@@ -69,7 +69,7 @@ function drawTiming(content) {
     if (timing.claims.length) {
       content.append(element("h2", {}, "What the documents say, and what holds here"));
       content.append(...textTable("Claims", ["claim", "source", "holds", "why"], timing.claims.map((claim) => [claim.text, claim.source,
-        element("span", { className: claim.holds === true ? "good" : claim.holds === false ? "bad" : "unclear" }, claim.holds === true ? "yes" : claim.holds === false ? "no" : "not told"), claim.why])));
+        element("span", { className: claim.holds === true ? "good" : claim.holds === false ? "bad" : "unclear" }, claim.holds === true ? "yes" : claim.holds === false ? "no" : "open"), claim.why])));
     }
     content.append(element("h2", {}, "Graphs"), element("div", { className: "cards" }, timing.charts.map(drawChart)));
   }
@@ -78,12 +78,14 @@ function drawTiming(content) {
 function drawMarkers(content) {
   for (const marker of report.markers) {
     content.append(element("h2", {}, `What instrumentation costs${machineTitle(marker.machine)}`));
+    // No interval is narrower than a thousandth of a cycle.
+    const cycles = (value) => (Number.isFinite(value) ? formatNumber(Math.round(1000 * value) / 1000 + 0) : "–");
     for (const context of marker.contexts) {
       const most = Math.max(...context.rows.map((row) => Math.abs(row.value ?? 0)), 1e-9);
       const width = (value) => `${Math.max(0, 100 * Math.log1p(Math.abs(value ?? 0)) / Math.log1p(most))}%`;
       content.append(element("h3", {}, `Context ${context.name}: core cycles per loop`));
-      content.append(...textTable(`Markers in context ${context.name}`, ["design", "state", "cost", "95 % interval", "bytes", "size (logarithmic)"],
-        context.rows.map((row) => [row.design, row.state, formatNumber(row.value), formatRange(row), row.bytes, element("span", { className: "bar", style: { width: width(row.value) } })]), ["cost", "bytes"]));
+      content.append(...textTable(`Markers in context ${context.name}`, ["design", "state", "cost", "95 % interval", "bytes", "size (logarithmic; green: less than without)"],
+        context.rows.map((row) => [row.design, row.state, cycles(row.value), Number.isFinite(row.low) && Number.isFinite(row.high) ? `${cycles(row.low)} to ${cycles(row.high)}` : "", row.bytes, element("span", { className: row.value < 0 ? "bar below" : "bar", style: { width: width(row.value) } })]), ["cost", "bytes"]));
     }
     if (marker.conclusions.length) content.append(element("h2", {}, "The document's conclusions"), ...textTable("Conclusions", ["conclusion", "verdict"], marker.conclusions.map((one) => [one.text, one.verdict])));
   }

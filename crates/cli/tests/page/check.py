@@ -58,10 +58,16 @@ def make_page(program, folder):
     stairs = {"schema": "cyclescope/1", "kind": "evaluate.resolution", "clock": "rdtsc", "executor": "user", "unit": "tsc_ticks",
               "staircases": [{"body": "iterations", "points": [{"length": n, "minimum": 40 + 2 * n, "variance": 4 + n} for n in range(40)]}]}
     marker = {"schema": "cyclescope/1", "kind": "marker", "design": "flag", "state": "dormant", "context": "empty", "cost": quantity(0.5), "likely_bytes": 11, "unlikely_bytes": 77}
+    pairs = [{"schema": "cyclescope/1", "kind": "uarch", "test": "core_to_core", "what": f"core_to_core.{one}.{other}", "verdict": "found", "value": quantity(50.0 + 10 * one + other, "ns"),
+              "definition": "", "limited_by": None, "why": "", "cpuid": None, "fillers": [], "witnesses": [], "caveats": [], "pair": {"cpus": [one, other], "cluster": 1}} for one in range(3) for other in range(one + 1, 3)]
+    published = os.path.join(folder, "published.csv")
+    with open(published, "w", encoding="utf-8") as file:
+        file.write("Mnemonic,Operands,Latency_cycles,RThroughput_cycles\nOP200,\"r200,R64\",3,0.25\nop300,\"r300, r64\",4,2\nnosuch,r64,1,1\n")
     files = [
         write_lines(folder, "one.jsonl", [machine("CPU one"), *rows]),
         write_lines(folder, "two.jsonl", [machine("CPU two"), *other]),
-        write_lines(folder, "rest.jsonl", [machine("CPU one"), doctor, method, claim, stairs, marker]),
+        write_lines(folder, "rest.jsonl", [machine("CPU one"), doctor, method, claim, stairs, marker, *pairs]),
+        published,
     ]
     page = os.path.join(folder, "page.html")
     subprocess.run([program, "report", *files, "-o", page], check=True, stdout=subprocess.DEVNULL)
@@ -177,6 +183,39 @@ def test_two_machines_stand_side_by_side_differences_first(browser, figures):
     figures["two tables compared, s"] = time.time() - start
     assert rows[0][0].startswith("op100 ") and rows[0][1].endswith("%") and rows[0][1] != "0.0 %", rows[0]
     assert rows[1][1] == "0.0 %", rows[1]
+
+
+def test_a_published_table_is_joined_by_the_rules_of_compare(browser, _):
+    """Row 200 agrees in latency and throughput, row 300 differs; no other row is named."""
+    browser.open("#instructions?b=2")
+    rows = browser.rows()
+    assert rows[0][0].startswith("op300 ") and rows[0][1] == "88 %", rows[0]
+    assert rows[1][0].startswith("op200 ") and rows[1][1] == "0.0 %", rows[1]
+    assert rows[2][1] == "–", rows[2]
+    # The other way round, results still come first.
+    browser.open("#instructions?a=2&b=0")
+    assert browser.rows()[0][0].startswith("op300 ")
+
+
+def test_paper_gets_all_rows_of_the_search(browser, _):
+    browser.open("#instructions?q=op42%20")
+    shown = len(browser.rows())
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    rows, grid = browser.run("return [document.querySelectorAll('table.paper tbody tr').length, document.getElementById('instruction-grid').getClientRects().length]")
+    visible = browser.run("return document.querySelector('table.paper').getClientRects().length")
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert rows >= shown > 0 and grid == 0 and visible == 1, (rows, shown, grid, visible)
+    assert browser.run("return document.querySelector('table.paper')") is None
+    paper = browser.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert len(paper) > 10000, len(paper)
+
+
+def test_the_matrix_of_cores_is_present(browser, _):
+    browser.open("#core")
+    table = browser.run("return [...document.querySelectorAll('table.heat tr')].map(row => [...row.children].map(cell => cell.textContent))")
+    assert table and table[0][1:] == ["0", "1", "2"] and table[1][1:] == ["–", "51", "52"], table
 
 
 def test_a_table_is_copied(browser, _):

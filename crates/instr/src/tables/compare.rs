@@ -205,6 +205,9 @@ pub struct TableComparison {
     /// The differences, largest relative difference first.
     #[serde(skip)]
     pub differences: Vec<QuantityDifference>,
+    /// Places of each row of A, and of a line of the published table that names it.
+    #[serde(skip)]
+    pub named: Vec<(usize, usize)>,
 }
 
 impl TableComparison {
@@ -226,6 +229,7 @@ impl TableComparison {
             forms: FormCounts::default(),
             quantities,
             differences: Vec::new(),
+            named: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The table of instructions in two compressed forms: a summary as columns, which the page reads
 //! at once, and the whole rows in chunks, which it reads when a row is opened.
 
+use super::published_join::PublishedJoin;
 use super::report_file::ReportFile;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -25,6 +26,10 @@ pub struct InstructionSection {
     machine: Option<usize>,
     summary: String,
     details: Vec<String>,
+    /// Whether it is a published table.
+    is_published: bool,
+    /// A published table beside each table of results.
+    pub joins: Vec<PublishedJoin>,
 }
 
 /// A compressed part of the page.
@@ -36,7 +41,7 @@ pub struct PageBlob {
 
 /// Texts by number, each once.
 #[derive(Default)]
-struct TextPool {
+pub struct TextPool {
     texts: Vec<String>,
     places: HashMap<String, usize>,
 }
@@ -54,7 +59,7 @@ impl TextPool {
 
 /// The columns of a table. Texts are numbers in a pool.
 #[derive(Default, Serialize)]
-struct SummaryColumns {
+pub struct SummaryColumns {
     code: Vec<usize>,
     mnemonic: Vec<usize>,
     operands: Vec<usize>,
@@ -70,10 +75,18 @@ struct SummaryColumns {
     slots: Vec<Option<f64>>,
 }
 
+/// The columns with their texts.
 #[derive(Serialize)]
-struct TableSummary {
+pub struct TableSummary {
     texts: Vec<String>,
     columns: SummaryColumns,
+}
+
+impl TableSummary {
+    /// The columns with the texts of the pool that they were made with.
+    pub fn new(pool: TextPool, columns: SummaryColumns) -> TableSummary {
+        TableSummary { texts: pool.texts, columns }
+    }
 }
 
 /// The section of a file, and its compressed parts; `None` without a table.
@@ -92,23 +105,31 @@ pub fn describe_instructions(
         return None;
     }
     let summary = format!("table-{number}");
-    let mut blobs = vec![PageBlob::new(&summary, &TableSummary { texts: pool.texts, columns })];
+    let mut blobs = vec![PageBlob::new(&summary, &TableSummary::new(pool, columns))];
     let mut details = Vec::new();
     for (chunk, rows) in rows.chunks(ROWS_PER_CHUNK).enumerate() {
         let name = format!("table-{number}-{chunk}");
         blobs.push(PageBlob::new(&name, &rows));
         details.push(name);
     }
-    Some((InstructionSection { name: file.name.clone(), machine, summary, details }, blobs))
+    let (name, is_published) = (file.name.clone(), file.published.is_some());
+    Some((InstructionSection { name, machine, summary, details, is_published, joins: Vec::new() }, blobs))
 }
 
 impl PageBlob {
-    fn new(name: &str, content: &impl Serialize) -> PageBlob {
+    /// Compresses the content.
+    pub fn new(name: &str, content: &impl Serialize) -> PageBlob {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         serde_json::to_writer(&mut packed, content).expect("rows are serialisable, and memory takes them");
         packed.flush().expect("memory takes the rest");
         let bytes = packed.finish().expect("memory takes the end");
         PageBlob { name: name.to_string(), text: BASE64_STANDARD.encode(bytes) }
+    }
+
+    /// The compressed bytes.
+    #[cfg(test)]
+    pub fn bytes(&self) -> Vec<u8> {
+        BASE64_STANDARD.decode(&self.text).expect("it was encoded")
     }
 }
 
@@ -136,7 +157,8 @@ impl SummaryColumns {
         self.slots.push(slots.and_then(|slots| slots.whole).map(|whole| whole as f64));
     }
 
-    fn add_published(&mut self, entry: &ReferenceEntry, pool: &mut TextPool) {
+    /// Adds a line of a published table.
+    pub fn add_published(&mut self, entry: &ReferenceEntry, pool: &mut TextPool) {
         let value = |figure: Option<PublishedFigure>| figure.map(|figure| round_figure(largest_value(figure)));
         self.code.push(pool.place_of(entry.code.as_deref().unwrap_or_default()));
         self.mnemonic.push(pool.place_of(&entry.mnemonic));

@@ -10,6 +10,7 @@ mod machine_section;
 mod marker_section;
 mod page;
 mod program_section;
+mod published_join;
 mod report_file;
 mod timing_section;
 

@@ -5,6 +5,7 @@ use super::instruction_section::{InstructionSection, PageBlob, ROWS_PER_CHUNK, d
 use super::machine_section::{MachineSummary, ReportHighlight, collect_highlights, collect_machines};
 use super::marker_section::{MarkerSection, describe_markers};
 use super::program_section::{ProgramSection, describe_programs};
+use super::published_join::join_published;
 use super::report_file::ReportFile;
 use super::timing_section::{TimingSection, describe_timing};
 use minijinja::{AutoEscape, Environment};
@@ -102,6 +103,7 @@ impl ReportPage {
             rows_per_chunk: ROWS_PER_CHUNK,
         };
         let mut blobs = Vec::new();
+        let mut tables = Vec::new();
         for (number, (file, machine)) in files.iter().zip(places).enumerate() {
             let name = machine
                 .and_then(|place| data.machines.get(place))
@@ -118,9 +120,11 @@ impl ReportPage {
             data.programs.extend(describe_programs(file, machine));
             if let Some((section, parts)) = describe_instructions(file, machine, number) {
                 data.instructions.push(section);
+                tables.push(file);
                 blobs.extend(parts);
             }
         }
+        join_tables(&mut data.instructions, &tables, &mut blobs);
         ReportPage { title: title.to_string(), data, blobs }
     }
 
@@ -146,6 +150,20 @@ impl ReportPage {
             licences: LICENCES,
         };
         template.render(minijinja::value::Serde(page)).expect("all fields of the template are given")
+    }
+}
+
+/// Joins each published table with each table of results. `tables` are the files of the sections.
+fn join_tables(sections: &mut [InstructionSection], tables: &[&ReportFile], blobs: &mut Vec<PageBlob>) {
+    for (number, (section, file)) in sections.iter_mut().zip(tables).enumerate() {
+        let Some(published) = &file.published else { continue };
+        for (other, file) in tables.iter().enumerate() {
+            let Some(results) = &file.instructions else { continue };
+            let name = format!("join-{number}-{other}");
+            let (join, blob) = join_published(&results.rows, published, other, name);
+            section.joins.push(join);
+            blobs.push(blob);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub fn compare_with_reference(rows: &[InstrRow], reference: &ReferenceTable, tol
     }
     let mut covered = vec![RowCoverage::default(); rows.len()];
     let mut strange = HashSet::new();
-    for entry in &reference.entries {
+    for (number, entry) in reference.entries.iter().enumerate() {
         let find_named = |operands: &str| -> Vec<usize> {
             let places = index.get(&(entry.mnemonic.clone(), operands.to_string()));
             places.into_iter().flatten().copied().filter(|place| names_row(entry, &rows[*place])).collect()
@@ -28,6 +28,7 @@ pub fn compare_with_reference(rows: &[InstrRow], reference: &ReferenceTable, tol
         let named = find_named(&entry.operands);
         for place in &named {
             covered[*place].named = true;
+            search.comparison.named.push((*place, number));
             search.match_row(*place, &rows[*place], entry, &mut covered[*place]);
         }
         if named.is_empty() && !search.match_immediate(rows, entry, find_named) {
@@ -381,6 +382,7 @@ mod tests {
         assert_eq!((counts(&found, QuantityKind::LatencyUpper), forms(&found)), ([0; 4], [2, 0, 0]));
         let worst = &found.differences[0];
         assert_eq!((worst.from.as_deref(), worst.relative, worst.b.line), (Some("op1"), -0.5, Some(3)));
+        assert_eq!(found.named, [(0, 0), (1, 1)]);
     }
 
     #[test]
