@@ -53,7 +53,9 @@ fn completed_steps_stay_and_are_packed() {
     }
     assert_eq!(packed[0].0, "results/all.json");
     assert_eq!(packed[1], ("results/doctor.jsonl".to_string(), written));
-    assert_eq!(packed.len(), 2);
+    assert_eq!(packed[2].0, "results/report.html");
+    assert!(packed[2].1.starts_with(b"<!doctype html>"), "{}", String::from_utf8_lossy(&packed[2].1[..99]));
+    assert_eq!(packed.len(), 3);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `--pack`: the results of `all` as one compressed tar file.
 
+use super::PAGE_FILE;
 use super::step_ledger::StepLedger;
 use crate::output::Failure;
 use crate::output::table_file::{require_writable, write_whole_file};
@@ -31,12 +32,13 @@ fn join_files(directory: &Path, ledger: &StepLedger) -> io::Result<Vec<u8>> {
     let whole = directory.canonicalize()?;
     let folder = whole.file_name().map_or("cyclescope".into(), |name| name.to_owned());
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    for path in ledger.files() {
+    let page = directory.join(PAGE_FILE);
+    for path in ledger.files().into_iter().chain(page.exists().then_some(page)) {
         let bytes = std::fs::read(&path)?;
         let mut header = Header::new_gnu();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
-        // The same results make the same archive.
+        // The archive does not depend on the time when it was made.
         header.set_mtime(0);
         let name = Path::new(&folder).join(path.file_name().unwrap_or_default());
         archive.append_data(&mut header, name, &bytes[..])?;
