@@ -5,6 +5,7 @@
 //! - [`forms`]: what one instruction form reads and writes.
 //! - [`bodies`]: the code of loops around a form.
 //! - [`experiments`]: the programs that measure a form.
+//! - [`mixes`]: programs of several forms.
 //! - [`rows`]: what the readings say about a form.
 //! - [`tables`]: summaries, exports and comparisons of rows.
 //!
@@ -28,6 +29,7 @@ pub mod experiments;
 pub mod form_list;
 pub mod forms;
 pub mod isa_filter;
+pub mod mixes;
 pub mod plan;
 pub mod rows;
 pub mod selection;

@@ -16,7 +16,7 @@ pub struct SurveyTiming<'a> {
 }
 
 impl<'a> SurveyTiming<'a> {
-    pub(super) fn to_timer(self) -> ProgramTimer<'a> {
+    pub(crate) fn to_timer(self) -> ProgramTimer<'a> {
         ProgramTimer::new(self.clock, self.step, self.imul_latency)
     }
 }

@@ -86,6 +86,11 @@ impl RegisterAllocator {
         self.bank_pool(bank).map_or(0, |pool| pool.len())
     }
 
+    /// Whether a register is left in a bank.
+    pub(crate) fn has_register(&self, bank: RegisterBank, number: u8) -> bool {
+        self.clone().bank_pool(bank).is_some_and(|pool| pool.contains(&number))
+    }
+
     /// Allocates a register that keeps its value.
     pub(crate) fn allocate_constant(&mut self, bank: RegisterBank) -> Option<u8> {
         self.bank_pool(bank)?.pop()

@@ -43,7 +43,7 @@ const LINE_BYTES: usize = 64;
 
 impl AddressPattern {
     /// Number of addresses for operands of `bytes` bytes.
-    fn count(self, bytes: usize) -> usize {
+    pub(crate) fn count(self, bytes: usize) -> usize {
         match self {
             AddressPattern::One => 1,
             AddressPattern::Walk(lines) => lines * (LINE_BYTES / bytes.clamp(1, LINE_BYTES)),
@@ -52,7 +52,7 @@ impl AddressPattern {
     }
 
     /// The displacement of an instance whose operand has `bytes` bytes.
-    fn displacement(self, copy: usize, bytes: usize) -> i32 {
+    pub(crate) fn displacement(self, copy: usize, bytes: usize) -> i32 {
         let at = copy % self.count(bytes);
         match self {
             AddressPattern::One => 0,
