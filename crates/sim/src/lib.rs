@@ -27,7 +27,10 @@ mod timeline;
 
 pub use self::altered_machine::AlteredMachine;
 pub use self::memory_hierarchy::{CacheSibling, HeldShares, MemoryHierarchy, SimulatedCache, SimulatedTranslations};
-pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedDispatch, SimulatedRegime};
+pub use self::simulated_core::{
+    CoreModel, PortAssignment, PortMask, RegimeClass, SimulatedCore, SimulatedDispatch, SimulatedPortClass,
+    SimulatedPortMap, SimulatedRegime,
+};
 pub use scenario::{
     Scenario, SimulatedBuffer, SimulatedFault, SimulatedFrequency, SimulatedGaps, SimulatedHits,
     SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedNoise, SimulatedSibling, SimulatedTraining,

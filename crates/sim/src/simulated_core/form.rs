@@ -8,6 +8,7 @@
 use super::form_key::{FormKey, ImmediateClass};
 use super::model::CoreModel;
 use super::operands::{SimulatedOperands, SimulatedSlot};
+use super::port_map::SimulatedPortClass;
 use super::ports::{MAX_WORK_CYCLES, PortSets, PortWork};
 use super::regime::SimulatedRegime;
 use super::rename_treatment::{RenameTreatment, SimulatedWorkClass};
@@ -47,6 +48,8 @@ pub(super) struct SimulatedForm {
     pub(super) compute: Vec<PortWork>,
     /// Loads and stores.
     pub(super) memory: Vec<PortWork>,
+    /// Slots of the µops that compute, if their number is another.
+    compute_slots: Option<u32>,
     /// Cycles from an address to the loaded data.
     pub(super) load: u8,
     /// Cycles from a store's data, and from its address, until it can be forwarded.
@@ -71,7 +74,11 @@ impl SimulatedForm {
         if false_dependency {
             operands.inputs.insert(0, SimulatedSlot::Operand(0));
         }
-        let compute = compute_work(model, sets, nature, &operands, &key, &mut random);
+        let planned = draw_class(model, nature, operands.vector, &mut random);
+        let compute = match planned {
+            Some(class) => list_class_work(sets, class),
+            None => compute_work(model, sets, nature, &operands, &key, &mut random),
+        };
         let memory = memory_work(sets, &operands, instruction, &key);
         let load = (model.load_latency + if operands.vector { model.vector_load_extra } else { 0 }) as u8;
         let store = (model.store_latency + u32::from(operands.vector)) as u8;
@@ -87,6 +94,7 @@ impl SimulatedForm {
             kind,
             compute,
             memory,
+            compute_slots: planned.map(|class| class.slots),
             false_dependency,
         };
         form.fill_latencies(model, sets, nature, &key, &mut random);
@@ -191,6 +199,11 @@ impl SimulatedForm {
         }
     }
 
+    /// Cycles from the start of its first µop to results without another dependency.
+    pub(super) fn base_latency(&self) -> u8 {
+        self.base
+    }
+
     /// Whether it belongs to a regime's class, and waits in the scheduler at all.
     pub(super) fn is_in_regime(&self, regime: &SimulatedRegime) -> bool {
         !self.compute.is_empty() && regime.contains_instruction(self.mnemonic, self.operands.vector)
@@ -203,7 +216,8 @@ impl SimulatedForm {
 
     /// Slots of an issue group that it takes.
     pub(super) fn slot_count(&self, model: &CoreModel) -> u32 {
-        let (compute, memory) = (self.compute.len(), self.memory.len());
+        let compute = self.compute_slots.map_or(self.compute.len(), |slots| slots as usize);
+        let memory = self.memory.len();
         let slots = if model.fuses_memory { compute.max(memory) } else { compute + memory };
         slots.max(1) as u32
     }
@@ -262,6 +276,22 @@ fn memory_work(
     let store = PortWork { set: sets.store, cycles: if key.is_locked() { MAX_WORK_CYCLES as u8 } else { 1 } };
     let loads = std::iter::repeat_n(load, operands.loads * each);
     loads.chain(std::iter::repeat_n(store, operands.stores * each)).collect()
+}
+
+/// The class of a form's ports, if the machine has a port map and the form is no special one.
+fn draw_class<'a>(
+    model: &'a CoreModel,
+    nature: SimulatedWorkClass,
+    is_vector: bool,
+    random: &mut Random,
+) -> Option<&'a SimulatedPortClass> {
+    let map = model.port_map.as_ref().filter(|_| nature == SimulatedWorkClass::General)?;
+    let classes = map.classes_of_kind(is_vector);
+    Some(classes[random.below(classes.len())])
+}
+
+fn list_class_work(sets: &PortSets, class: &SimulatedPortClass) -> Vec<PortWork> {
+    class.uops.iter().map(|(mask, cycles)| PortWork { set: sets.find_set(*mask), cycles: *cycles }).collect()
 }
 
 /// µops other than loads and stores.

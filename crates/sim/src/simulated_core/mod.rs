@@ -22,6 +22,8 @@ mod form_key;
 mod model;
 mod operands;
 mod pipeline;
+mod port_assigner;
+mod port_map;
 mod ports;
 mod quick_hash;
 mod regime;
@@ -33,10 +35,12 @@ mod truth;
 
 pub use dispatch::SimulatedDispatch;
 pub use model::CoreModel;
+pub use port_map::{PortAssignment, SimulatedPortClass, SimulatedPortMap};
+pub use ports::PortMask;
 pub use regime::{RegimeClass, SimulatedRegime};
 
 use super::instrument::{SimulatedCounter, SimulatedInstrument};
-use super::scenario::{Scenario, SimulatedMode};
+use super::scenario::{Scenario, SimulatedLayoutEffects, SimulatedMode};
 use super::simulated_pmu::{CoreCount, RunningPmu, SimulatedPmu};
 use super::timeline::SimulatedWorkKind;
 use super::{LazyMachine, check_program_places, cost, memory};
@@ -95,7 +99,7 @@ impl SimulatedCore {
 
     /// The same machine in a scenario. The scenario sets the clock, its frequency, interrupts,
     /// steal, a sibling, hits of rulers, noise, the costs of the empty pair and of entry and exit,
-    /// and scheduling modes. Its other fields about a snippet's cost have no effect.
+    /// the relative effect of layouts, and scheduling modes. Its other fields about a snippet's cost have no effect.
     pub fn with_scenario(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = SimulatedInstrument::new(scenario, seed);
@@ -169,15 +173,16 @@ impl SimulatedCore {
 
     /// Factor by which a program is slower in a layout.
     fn layout_factor(&self, program: &Program, layout: &Layout) -> f64 {
-        let mode = self.instrument.scenario().layout.mode;
-        let Some(SimulatedMode { probability, factor, by_program }) = mode else { return 1.0 };
+        let SimulatedLayoutEffects { mode, relative, .. } = self.instrument.scenario().layout;
         if cost::classify_snippet(program.snippet()) != SimulatedWorkKind::Snippet {
             return 1.0;
         }
         let place = cost::layout_fingerprint(self.seed, layout);
         let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix_seeds(hash, u64::from(*byte)));
+        let spread = if relative > 0.0 { 1.0 + relative * Random::new(by_snippet).normal() } else { 1.0 };
+        let Some(SimulatedMode { probability, factor, by_program }) = mode else { return spread };
         let die = if by_program { mix_seeds(by_snippet, program.copies() as u64) } else { by_snippet };
-        if Random::new(die).happens(probability) { factor } else { 1.0 }
+        spread * if Random::new(die).happens(probability) { factor } else { 1.0 }
     }
 
     fn run_layout(

@@ -1,6 +1,7 @@
 //! The parameters of the simulated core.
 
 use super::dispatch::SimulatedDispatch;
+use super::port_map::SimulatedPortMap;
 use super::ports::{PortCounts, PortSets};
 use super::regime::SimulatedRegime;
 use cyclescope_core::random::Random;
@@ -76,6 +77,9 @@ pub struct CoreModel {
     pub special_constants: Option<u32>,
     /// Scheduling modes of loops, if the machine has them.
     pub dispatch: Option<SimulatedDispatch>,
+    /// The ports of all instructions. Otherwise the numbers of ports and the seed determine them, and
+    /// every µop takes the first port that is free.
+    pub port_map: Option<SimulatedPortMap>,
 }
 
 impl CoreModel {
@@ -114,6 +118,7 @@ impl CoreModel {
             second_wait_half_cycles: 0,
             special_constants: None,
             dispatch: None,
+            port_map: None,
         };
         model.renamed_latency = [None, Some(0), Some(1)][random.below(3)];
         model.stack_engine = random.happens(0.8);
@@ -124,7 +129,20 @@ impl CoreModel {
         model
     }
 
+    /// The simulated core of a seed with these ports, and a window that holds a whole loop.
+    ///
+    /// # Panics
+    ///
+    /// If the map can't be simulated.
+    pub fn with_port_map(seed: u64, map: SimulatedPortMap) -> CoreModel {
+        assert!(map.is_possible(), "a port map must have ports for everything");
+        CoreModel { width: map.width, window: 512, port_map: Some(map), ..CoreModel::from_seed(seed) }
+    }
+
     pub(super) fn port_sets(&self) -> PortSets {
+        if let Some(map) = &self.port_map {
+            return PortSets::from_map(map);
+        }
         PortSets::new(PortCounts {
             integer: self.integer_ports,
             vector: self.vector_ports,

@@ -9,7 +9,8 @@ use super::address::SymbolicRegisters;
 use super::body::{DecodedBody, RESOURCE_COUNT, ResourceUse, SimulatedAccess, SimulatedForms};
 use super::form::SimulatedForm;
 use super::model::CoreModel;
-use super::ports::{PORTS_MOST, PortSchedule};
+use super::port_assigner::PortAssigner;
+use super::ports::{PORTS_MOST, PortSchedule, PortSets, PortWork};
 use super::regime::WaitingInstructions;
 use super::rename_treatment::RenameTreatment;
 use super::store_buffer::{ForwardableStore, StoreBuffer, StoreMatch};
@@ -24,6 +25,8 @@ pub(super) struct Pipeline {
     /// When each register and group of flags is ready.
     ready: [u32; RESOURCE_COUNT],
     schedule: PortSchedule,
+    /// Assigns ports at dispatch, if the machine has a port map.
+    assigner: Option<PortAssigner>,
     stores: StoreBuffer,
     waiting: WaitingInstructions,
     /// Whether the last instruction that waited for two results had the longer latency.
@@ -68,6 +71,7 @@ impl Pipeline {
         Pipeline {
             ready: [0; RESOURCE_COUNT],
             schedule: PortSchedule::default(),
+            assigner: None,
             stores: StoreBuffer::default(),
             waiting: WaitingInstructions::default(),
             late: false,
@@ -96,6 +100,10 @@ impl Pipeline {
         let work = body.operations.iter().flat_map(|operation| {
             let form = &forms.all[operation.form];
             form.compute.iter().chain(&form.memory).copied()
+        });
+        self.assigner = forms.model.port_map.as_ref().map(|map| {
+            let masks = work.clone().map(|work| (forms.sets.port_mask(work.set), work.cycles));
+            PortAssigner::new(map.assignment, masks)
         });
         self.schedule.free_all(&forms.sets, work);
         self.stores.clear();
@@ -148,9 +156,9 @@ impl Pipeline {
         let mut done = issued;
         if form.operands.loads > 0 {
             self.predict_renaming(number, accesses);
-            done = self.run_loads(accesses, form, model, issued);
+            done = self.run_loads(accesses, form, forms, issued);
         }
-        let begun = self.schedule_compute(form, issued, &mut done);
+        let begun = self.schedule_compute(form, forms, issued, &mut done);
         self.time_outputs(form, issued, begun, &mut done);
         if let Some(regime) = model.regime.filter(|regime| form.is_in_regime(regime)) {
             let late = self.waiting.enter_instruction(&regime, issued, begun);
@@ -178,7 +186,7 @@ impl Pipeline {
         }
         if form.operands.stores > 0 {
             let data = self.outputs.last().copied().expect("memory is the last output of a store");
-            done = done.max(self.run_stores(accesses, form, model.combining_latency, [issued, data]));
+            done = done.max(self.run_stores(accesses, form, forms, [issued, data]));
         }
         for change in &body.moves[operation.moves.clone()] {
             self.values.apply_change(*change);
@@ -205,9 +213,26 @@ impl Pipeline {
                 self.issued = 0;
             }
             self.issued += 1;
+            if let Some(assigner) = &mut self.assigner {
+                assigner.begin_slot(self.cycle);
+            }
             place = self.next_place(place);
         }
         self.cycle
+    }
+
+    /// Takes a port for some work from `ready` on, whose result is there after `latency` cycles. Returns
+    /// its start.
+    fn take_port(&mut self, work: PortWork, ready: u32, latency: u8, forms: &SimulatedForms) -> u32 {
+        let (sets, model): (&PortSets, &CoreModel) = (&forms.sets, &forms.model);
+        let (Some(assigner), Some(map)) = (&mut self.assigner, &model.port_map) else {
+            return self.schedule.take_port(work, ready);
+        };
+        let port = assigner.choose_port(sets.port_mask(work.set));
+        let finishes = map.has_result_buses.then_some(latency.max(1));
+        let start = self.schedule.take_one_port(port, work.cycles, ready, finishes);
+        assigner.note_end(port, start + u32::from(work.cycles));
+        start
     }
 
     /// When an instruction that waits for everything has finished.
@@ -251,17 +276,23 @@ impl Pipeline {
     }
 
     /// Performs the loads. Returns when the last µop is done.
-    fn run_loads(&mut self, accesses: &[SimulatedAccess], form: &SimulatedForm, model: &CoreModel, issued: u32) -> u32 {
+    fn run_loads(
+        &mut self,
+        accesses: &[SimulatedAccess],
+        form: &SimulatedForm,
+        forms: &SimulatedForms,
+        issued: u32,
+    ) -> u32 {
         let (loads, slot) = (form.operands.loads, form.loaded);
         let each = (form.memory.len() - form.operands.stores) / loads;
         let mut last = issued;
         for access in accesses.iter().filter(|access| access.load) {
             let ready = self.address_ready(access, issued);
-            let start = self.schedule.take_port(form.memory[0], ready);
+            let start = self.take_port(form.memory[0], ready, 1, forms);
             for _ in 1..each {
-                last = last.max(1 + self.schedule.take_port(form.memory[0], ready));
+                last = last.max(1 + self.take_port(form.memory[0], ready, 1, forms));
             }
-            let arrival = self.data_arrival(access, model, start + u32::from(form.load));
+            let arrival = self.data_arrival(access, &forms.model, start + u32::from(form.load));
             self.inputs[slot] = self.inputs[slot].max(arrival);
         }
         last.max(self.inputs[slot])
@@ -310,16 +341,16 @@ impl Pipeline {
     }
 
     /// Gives ports to the µops other than loads and stores. Returns when the first starts.
-    fn schedule_compute(&mut self, form: &SimulatedForm, issued: u32, done: &mut u32) -> u32 {
+    fn schedule_compute(&mut self, form: &SimulatedForm, forms: &SimulatedForms, issued: u32, done: &mut u32) -> u32 {
         let Some((first, others)) = form.compute.split_first() else { return issued };
         let mut ready = issued;
         for input in &self.inputs {
             ready = ready.max(*input);
         }
-        let start = self.schedule.take_port(*first, ready);
+        let start = self.take_port(*first, ready, form.base_latency(), forms);
         *done = (*done).max(start + 1);
         for work in others {
-            *done = (*done).max(1 + self.schedule.take_port(*work, ready));
+            *done = (*done).max(1 + self.take_port(*work, ready, 1, forms));
         }
         start
     }
@@ -342,19 +373,20 @@ impl Pipeline {
         &mut self,
         accesses: &[SimulatedAccess],
         form: &SimulatedForm,
-        combining: Option<u32>,
+        forms: &SimulatedForms,
         [issued, data]: [u32; 2],
     ) -> u32 {
+        let combining = forms.model.combining_latency;
         let work = *form.memory.last().expect("a store has a µop");
         let stores = form.operands.stores;
         let each = (form.memory.len() - form.operands.loads).max(stores) / stores;
         let mut last = issued;
         for access in accesses.iter().filter(|access| access.store) {
             let address = self.address_ready(access, issued);
-            let start = self.schedule.take_port(work, data.max(address));
+            let start = self.take_port(work, data.max(address), 1, forms);
             last = last.max(start + 1);
             for _ in 1..each {
-                last = last.max(1 + self.schedule.take_port(work, data.max(address)));
+                last = last.max(1 + self.take_port(work, data.max(address), 1, forms));
             }
             let [from_data, from_address] = form.store.map(u32::from);
             let place = self.values.resolve_address(&access.expression);

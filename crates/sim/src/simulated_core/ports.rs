@@ -4,8 +4,10 @@
 //! This gives the same result as letting the oldest ready work go first in each cycle, but needs
 //! only one pass.
 
+use super::port_map::SimulatedPortMap;
+
 /// Ports as bits.
-pub(super) type PortMask = u16;
+pub type PortMask = u32;
 
 /// Largest number of ports and units.
 pub(super) const PORTS_MOST: usize = PortMask::BITS as usize;
@@ -53,6 +55,30 @@ impl PortSets {
         let [load, store] = [counts.load, counts.store].map(|count| add(ports(count)));
         let [branch, integer_divider, vector_divider] = [1; 3].map(|count| add(ports(count)));
         PortSets { masks, integer, vector, load, store, branch, integer_divider, vector_divider }
+    }
+
+    /// The sets of a port map. Units that stay occupied have numbers above its ports.
+    pub(super) fn from_map(map: &SimulatedPortMap) -> PortSets {
+        let mut masks = Vec::new();
+        let mut add = |mask: PortMask| {
+            let known = masks.iter().position(|known| *known == mask);
+            known.unwrap_or_else(|| {
+                masks.push(mask);
+                masks.len() - 1
+            }) as u8
+        };
+        let (integer, vector) = (vec![add(map.adders), add(map.multipliers)], vec![add(map.vector_logic)]);
+        let [load, store, branch] = [map.loads, map.stores, map.branches].map(&mut add);
+        let [integer_divider, vector_divider] = [0, 1].map(|unit| add(1 << (map.ports + unit)));
+        map.classes.iter().flat_map(|class| &class.uops).for_each(|(mask, _)| {
+            add(*mask);
+        });
+        PortSets { masks, integer, vector, load, store, branch, integer_divider, vector_divider }
+    }
+
+    /// The set of these ports, which is among the sets.
+    pub(super) fn find_set(&self, mask: PortMask) -> u8 {
+        self.masks.iter().position(|known| *known == mask).expect("a set of the map") as u8
     }
 
     /// The ports of a set, by number.
@@ -126,6 +152,10 @@ pub(super) struct PortSchedule {
     order: Vec<usize>,
     /// How much work each port took, by its new number.
     used: [u64; PORTS_MOST],
+    /// Ports that finish a µop in each cycle.
+    finishing: Vec<PortMask>,
+    /// Before this cycle a port is always busy, by its number.
+    busy_until: [usize; PORTS_MOST],
 }
 
 impl PortSchedule {
@@ -149,6 +179,8 @@ impl PortSchedule {
         self.full.clear();
         self.full.resize(self.masks.len(), [0; MAX_WORK_CYCLES]);
         self.busy.clear();
+        self.finishing.clear();
+        self.busy_until = [0; PORTS_MOST];
         self.order = order;
         self.used = [0; PORTS_MOST];
     }
@@ -158,6 +190,40 @@ impl PortSchedule {
         let mut uses = [0; PORTS_MOST];
         self.order.iter().zip(self.used).for_each(|(port, used)| uses[*port] = used);
         uses
+    }
+
+    /// Takes one of the machine's ports for some work from `ready` on. Returns its start. With
+    /// `finishes`, the port must finish no other work this many cycles after the start.
+    pub(super) fn take_one_port(&mut self, port: u32, cycles: u8, ready: u32, finishes: Option<u8>) -> u32 {
+        let (number, length) = (port as usize, usize::from(cycles));
+        let place = self.order.iter().position(|old| *old == number).expect("each port has a place");
+        let mask = 1 << place;
+        let mut start = self.busy_until[number].max(ready as usize);
+        loop {
+            let end = finishes.map(|latency| start + usize::from(latency));
+            let last = end.unwrap_or(0).max(start + length);
+            if self.busy.len() <= last {
+                self.busy.resize(last * 2 + 256, 0);
+            }
+            if self.finishing.len() <= last {
+                self.finishing.resize(last * 2 + 256, 0);
+            }
+            let window = &mut self.busy[start..start + length];
+            let is_free = window.iter().all(|cycle| cycle & mask == 0);
+            if is_free && end.is_none_or(|end| self.finishing[end] & mask == 0) {
+                window.iter_mut().for_each(|cycle| *cycle |= mask);
+                if let Some(end) = end {
+                    self.finishing[end] |= mask;
+                }
+                break;
+            }
+            start += 1;
+        }
+        while self.busy.get(self.busy_until[number]).is_some_and(|cycle| cycle & mask != 0) {
+            self.busy_until[number] += 1;
+        }
+        self.used[place] += 1;
+        start as u32
     }
 
     /// Takes a port for some work from `ready` on. Returns its start.

@@ -4,6 +4,7 @@ mod by_hand;
 mod by_model;
 mod measured;
 mod modes;
+mod port_maps;
 
 use super::*;
 use cyclescope_code::asm::parse_assembly;
