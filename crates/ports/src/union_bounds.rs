@@ -1,0 +1,166 @@
+//! How many ports some classes use together, from the times of their mixes.
+//!
+//! A core never beats the best assignment of µops to ports and often misses it. So a fast mix
+//! proves a lower bound of the union, and a slow mix only suggests an upper one. The upper bound
+//! counts if one number of ports explains the times of all ratios.
+
+use crate::class_set::ClassSet;
+use serde::{Deserialize, Serialize};
+
+/// Systematic error of a time, as a share: the end of the loop, and the step of the clock.
+pub const TIME_SHARE: f64 = 0.02;
+/// A mix is slow if it takes longer than free classes would by more than this share.
+const SLOW_SHARE: f64 = 0.06;
+/// Classes spread their µops evenly if no mix beats that by more than this share.
+const STEERED_SHARE: f64 = 0.05;
+
+/// The time of a mix of classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixReading {
+    /// Each class and its number of µops.
+    pub counts: Vec<(usize, f64)>,
+    /// Lower end of the time's interval, in core cycles.
+    pub low: f64,
+    /// Upper end of the time's interval.
+    pub high: f64,
+}
+
+impl MixReading {
+    fn count_uops(&self) -> f64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Core cycles if no class shared a port with another one: by the slowest class alone, or by the
+    /// dispatch slots.
+    pub fn free_cycles(&self, ports: &[u32], width: f64) -> f64 {
+        let alone = self.counts.iter().map(|(class, count)| count / f64::from(ports[*class]));
+        alone.fold(self.count_uops() / width, f64::max)
+    }
+
+    /// Core cycles if all classes had a port in common and µops were spread evenly.
+    fn even_cycles(&self, ports: &[u32]) -> f64 {
+        self.counts.iter().map(|(class, count)| count / f64::from(ports[*class])).sum()
+    }
+
+    /// Whether the mix is slow, and yet faster than an even spread of µops over shared ports: the
+    /// core steers them to ports with less work.
+    pub fn shows_steering(&self, ports: &[u32], width: f64) -> bool {
+        let (free, even) = (self.free_cycles(ports, width), self.even_cycles(ports));
+        self.low > free * (1.0 + SLOW_SHARE) && self.high < even * (1.0 - STEERED_SHARE)
+    }
+}
+
+/// How well the upper bound of a union is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnionStanding {
+    /// Fast mixes prove that no port is shared.
+    Free,
+    /// One number of ports explains the times of all mixes.
+    Fits,
+    /// Mixes are slow, and no number of ports explains them all: the core assigns µops badly, or
+    /// something else is shared.
+    Misassigned,
+    /// Dispatch slots limit the mixes, so that time cannot tell.
+    Hidden,
+}
+
+/// Bounds of the number of ports that some classes use together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnionBounds {
+    /// The classes.
+    pub classes: ClassSet,
+    /// Lower bound, proved.
+    pub lower: u32,
+    /// Upper bound: suggested, or the sum of all.
+    pub upper: u32,
+    /// Standing of the upper bound.
+    pub standing: UnionStanding,
+}
+
+impl UnionBounds {
+    /// Judges the mixes of these classes. `least` is the lower bound that is known already, from the
+    /// unions of fewer classes, and `most` the upper one. `ports` has the number of each class.
+    pub fn judge(
+        classes: ClassSet,
+        readings: &[MixReading],
+        ports: &[u32],
+        width: f64,
+        (least, most): (u32, u32),
+    ) -> UnionBounds {
+        let proved = |reading: &MixReading| (reading.count_uops() / reading.high * (1.0 - TIME_SHARE)).ceil() as u32;
+        let lower = readings.iter().map(proved).fold(least, u32::max).min(most);
+        let excess = |reading: &MixReading, union: u32| {
+            let cycles = reading.free_cycles(ports, width).max(reading.count_uops() / f64::from(union));
+            reading.low / cycles - 1.0
+        };
+        let fits = |union: &u32| readings.iter().all(|reading| excess(reading, *union) <= TIME_SHARE);
+        let is_slow = readings.iter().any(|reading| excess(reading, most) > SLOW_SHARE);
+        let (upper, standing) = match (lower..=most).rev().find(fits) {
+            _ if lower == most => (most, UnionStanding::Free),
+            Some(upper) if upper < most && is_slow => (upper, UnionStanding::Fits),
+            None if is_slow => (most - 1, UnionStanding::Misassigned),
+            _ => (most, UnionStanding::Hidden),
+        };
+        UnionBounds { classes, lower, upper, standing }
+    }
+
+    /// The same bounds without what an even spread of µops explains as well: only that some port is
+    /// shared.
+    pub fn without_fit(self, most: u32) -> UnionBounds {
+        match self.standing {
+            UnionStanding::Fits => UnionBounds { upper: most - 1, standing: UnionStanding::Misassigned, ..self },
+            _ => self,
+        }
+    }
+
+    /// Whether mixes suggest that a port is shared.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.standing, UnionStanding::Fits | UnionStanding::Misassigned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTH: f64 = 8.0;
+
+    fn pair(counts: [f64; 2], cycles: f64) -> MixReading {
+        let counts = counts.into_iter().enumerate().collect();
+        MixReading { counts, low: cycles * 0.998, high: cycles * 1.002 }
+    }
+
+    fn judge(ports: [u32; 2], readings: &[MixReading]) -> (u32, u32, UnionStanding) {
+        let (least, most) = (ports[0].max(ports[1]), ports[0] + ports[1]);
+        let classes = ClassSet::from_iter([0, 1]);
+        let bounds = UnionBounds::judge(classes, readings, &ports, WIDTH, (least, most));
+        (bounds.lower, bounds.upper, bounds.standing)
+    }
+
+    #[test]
+    fn fast_mixes_prove_and_slow_ones_suggest() {
+        let both = [4.0, 4.0];
+        assert_eq!(judge([2, 2], &[pair(both, 2.01)]), (4, 4, UnionStanding::Free));
+        assert_eq!(judge([2, 2], &[pair(both, 2.68)]), (3, 3, UnionStanding::Fits));
+        assert_eq!(judge([2, 2], &[pair(both, 4.02)]), (2, 2, UnionStanding::Fits));
+        // Fast at one ratio proves three ports; the slow other one does not take it back.
+        assert_eq!(judge([2, 2], &[pair(both, 2.68), pair([4.0, 2.0], 2.6)]).2, UnionStanding::Misassigned);
+        let slower = judge([4, 1], &[pair([8.0, 2.0], 3.19)]);
+        assert_eq!(slower, (4, 4, UnionStanding::Misassigned), "the best assignment takes 2.5");
+    }
+
+    #[test]
+    fn slots_hide_what_large_sets_share() {
+        let eight = pair([10.0, 10.0], 20.0 / WIDTH);
+        assert_eq!(judge([5, 5], &[eight]), (8, 10, UnionStanding::Hidden));
+    }
+
+    #[test]
+    fn only_steered_mixes_differ_from_an_even_spread() {
+        let steered = |ports: [u32; 2], reading: MixReading| reading.shows_steering(&ports, WIDTH);
+        assert!(steered([2, 2], pair([4.0, 4.0], 2.67)) && steered([4, 1], pair([8.0, 2.0], 2.5)));
+        assert!(!steered([2, 2], pair([4.0, 4.0], 4.0)) && !steered([4, 1], pair([8.0, 2.0], 4.0)));
+        assert!(!steered([2, 2], pair([4.0, 4.0], 2.0)), "free");
+    }
+}
