@@ -101,15 +101,17 @@ impl MapSearch<'_> {
         }
         let class = self.order[place];
         if group == end {
-            self.groups.push(PortGroup { users: ClassSet::single(class), ports: left });
+            let own = PortGroup { users: ClassSet::single(class), ports: left };
+            self.groups.extend((left > 0).then_some(own));
             if self.agrees_so_far(place) {
                 self.add_class(place + 1);
             }
-            self.groups.pop();
+            self.groups.truncate(self.groups.len() - usize::from(left > 0));
             return;
         }
         let PortGroup { users, ports } = self.groups[group];
-        for taken in 0..=self.limit_share(class, users, end).min(ports).min(left) {
+        self.share_groups(place, group + 1, end, left);
+        for taken in 1..=self.limit_share(class, users, end).min(ports).min(left) {
             self.groups[group].ports = ports - taken;
             self.groups.push(PortGroup { users: users.with_class(class), ports: taken });
             self.share_groups(place, group + 1, end, left - taken);

@@ -30,6 +30,10 @@ impl MixReading {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
+    fn count_uops_of(&self, classes: ClassSet) -> f64 {
+        self.counts.iter().filter(|(class, _)| classes.contains(*class)).map(|(_, count)| count).sum()
+    }
+
     /// Core cycles if no class shared a port with another one: by the slowest class alone, or by the
     /// dispatch slots.
     pub fn free_cycles(&self, ports: &[u32], width: f64) -> f64 {
@@ -58,6 +62,8 @@ pub enum UnionStanding {
     Free,
     /// One number of ports explains the times of all mixes.
     Fits,
+    /// Fast mixes prove that no port is shared, and yet others are slow: something else is shared.
+    NoPort,
     /// Mixes are slow, and no number of ports explains them all: the core assigns µops badly, or
     /// something else is shared.
     Misassigned,
@@ -86,17 +92,34 @@ impl UnionBounds {
         readings: &[MixReading],
         ports: &[u32],
         width: f64,
-        (least, most): (u32, u32),
+        limits: (u32, u32),
     ) -> UnionBounds {
+        UnionBounds::judge_beyond(classes, readings, ports, width, limits, &[])
+    }
+
+    /// The same beyond what the known unions of fewer classes explain.
+    pub fn judge_beyond(
+        classes: ClassSet,
+        readings: &[MixReading],
+        ports: &[u32],
+        width: f64,
+        (least, most): (u32, u32),
+        known: &[&UnionBounds],
+    ) -> UnionBounds {
+        let explained = |reading: &MixReading| {
+            let parts = known.iter().map(|bounds| reading.count_uops_of(bounds.classes) / f64::from(bounds.upper));
+            parts.fold(reading.free_cycles(ports, width), f64::max)
+        };
         let proved = |reading: &MixReading| (reading.count_uops() / reading.high * (1.0 - TIME_SHARE)).ceil() as u32;
         let lower = readings.iter().map(proved).fold(least, u32::max).min(most);
         let excess = |reading: &MixReading, union: u32| {
-            let cycles = reading.free_cycles(ports, width).max(reading.count_uops() / f64::from(union));
+            let cycles = explained(reading).max(reading.count_uops() / f64::from(union));
             reading.low / cycles - 1.0
         };
         let fits = |union: &u32| readings.iter().all(|reading| excess(reading, *union) <= TIME_SHARE);
         let is_slow = readings.iter().any(|reading| excess(reading, most) > SLOW_SHARE);
         let (upper, standing) = match (lower..=most).rev().find(fits) {
+            _ if lower == most && is_slow => (most, UnionStanding::NoPort),
             _ if lower == most => (most, UnionStanding::Free),
             Some(upper) if upper < most && is_slow => (upper, UnionStanding::Fits),
             None if is_slow => (most - 1, UnionStanding::Misassigned),

@@ -1,0 +1,398 @@
+//! Sorts forms of one µop into classes with the same ports, and bounds the unions of classes.
+//!
+//! 1. A form whose rate alone is a whole number, and that takes one slot, is a candidate.
+//! 2. A mix of two candidates with the same rate that runs faster than one resource of both allows
+//!    proves that their ports differ. Other forms join the class of the first such form.
+//! 3. Mixes of all pairs of classes at several ratios bound the ports of each pair.
+//! 4. Mixes of three classes that share ports bound the ports of these.
+//! 5. The maps that agree with all bounds are the answer. Each part of the map whose classes share
+//!    no ports with others has its own.
+
+use crate::class_set::ClassSet;
+use crate::map_search::{MapSolutions, find_maps};
+use crate::port_map::PortGroup;
+use crate::union_bounds::{MixReading, UnionBounds, UnionStanding};
+use cyclescope_instr::mixes::mix::Mix;
+use cyclescope_instr::mixes::mix_timer::{MixOutcome, MixTime};
+use cyclescope_measure::study::StopReason;
+use std::collections::BTreeMap;
+
+/// Times mixes of the forms of one list.
+pub trait MixSource {
+    /// The time of each mix, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If the executor fails or the follower stops the study.
+    fn time_mixes(&mut self, mixes: &[Mix]) -> Result<Vec<MixOutcome>, StopReason>;
+}
+
+/// Times of one class alone, in core cycles, by pair of classes. The last one counts for equality.
+const PAIR_CYCLES: [[usize; 2]; 7] = [[4, 1], [1, 4], [4, 2], [2, 4], [4, 3], [3, 4], [4, 4]];
+/// The same for three classes.
+const TRIPLE_CYCLES: [[usize; 3]; 4] = [[4, 4, 4], [4, 4, 2], [4, 2, 4], [2, 4, 4]];
+/// Upper limit of triples.
+const TRIPLES_MOST: usize = 600;
+/// Copies of a form that is timed alone.
+const SINGLE_COPIES: usize = 12;
+/// A rate is a whole number if it is as near to one as this share.
+const WHOLE_SHARE: f64 = 0.025;
+
+/// A form that takes one slot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CandidateForm {
+    /// Its index in the list of forms.
+    pub form: usize,
+    /// Its copies in a core cycle, alone: the number of its ports.
+    pub ports: u32,
+}
+
+/// Forms of one µop with the same ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortClass {
+    /// Number of ports.
+    pub ports: u32,
+    /// The forms. The first one is in the mixes of the class.
+    pub members: Vec<usize>,
+}
+
+/// A timed mix of classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassMix {
+    /// The classes.
+    pub classes: ClassSet,
+    /// The mix.
+    pub mix: Mix,
+    /// Each class and its number of µops.
+    pub counts: Vec<(usize, f64)>,
+    /// The time.
+    pub time: MixTime,
+}
+
+impl ClassMix {
+    fn reading(&self) -> MixReading {
+        MixReading { counts: self.counts.clone(), low: self.time.low, high: self.time.high }
+    }
+}
+
+/// Classes that share ports with each other and with no others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharingComponent {
+    /// The classes.
+    pub classes: ClassSet,
+    /// Whether the core steers µops to ports with less work. Otherwise slow mixes only show which
+    /// classes have a port in common.
+    pub steered: bool,
+    /// The maps.
+    pub solutions: MapSolutions,
+    /// Unions whose upper bounds contradict others, and do not count.
+    pub contradictions: Vec<ClassSet>,
+}
+
+impl SharingComponent {
+    /// The different sets of port groups that the maps give a class.
+    pub fn list_own_sets(&self, class: usize) -> Vec<Vec<PortGroup>> {
+        let mut sets: Vec<Vec<PortGroup>> =
+            self.solutions.maps.iter().map(|map| map.list_own_groups(class).collect()).collect();
+        sets.sort();
+        sets.dedup();
+        sets
+    }
+
+    /// Whether the maps agree about a class, without a contradiction.
+    pub fn is_certain(&self, class: usize) -> bool {
+        let is_alone = self.classes.count_classes() == 1;
+        let contradicted = self.contradictions.iter().any(|classes| classes.contains(class));
+        self.solutions.complete && (self.steered || is_alone) && !contradicted && self.list_own_sets(class).len() == 1
+    }
+}
+
+/// What the mixes say about all classes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClassFindings {
+    /// The classes.
+    pub classes: Vec<PortClass>,
+    /// The timed mixes of several classes.
+    pub mixes: Vec<ClassMix>,
+    /// Bounds of unions.
+    pub bounds: Vec<UnionBounds>,
+    /// The parts of the map.
+    pub components: Vec<SharingComponent>,
+}
+
+/// Reads the number of ports of a form of one µop from its rate alone. `None` if the rate is no whole
+/// number, or is limited by the slots.
+pub fn read_ports(cycles: f64, width: f64) -> Option<u32> {
+    let rate = 1.0 / cycles;
+    let ports = rate.round();
+    (ports >= 1.0 && ports <= width - 0.5 && (rate / ports - 1.0).abs() <= WHOLE_SHARE).then_some(ports as u32)
+}
+
+/// Core cycles of each form alone. `None` if a form can't be timed.
+///
+/// # Errors
+///
+/// Those of the source.
+pub fn time_singles(source: &mut dyn MixSource, forms: &[usize]) -> Result<Vec<Option<MixTime>>, StopReason> {
+    let mixes: Vec<Mix> = forms.iter().map(|form| Mix::new([(*form, SINGLE_COPIES)])).collect();
+    let single = |outcome| {
+        let MixOutcome::Timed(time) = outcome else { return None };
+        let [cycles, low, high, worst] =
+            [time.cycles, time.low, time.high, time.worst].map(|all| all / SINGLE_COPIES as f64);
+        Some(MixTime { cycles, low, high, worst, ..time })
+    };
+    Ok(source.time_mixes(&mixes)?.into_iter().map(single).collect())
+}
+
+/// Measures and bounds the classes of these candidates on a core with this many slots per cycle.
+///
+/// # Errors
+///
+/// Those of the source.
+pub fn survey_classes(
+    source: &mut dyn MixSource,
+    candidates: &[CandidateForm],
+    width: f64,
+) -> Result<ClassFindings, StopReason> {
+    let mut survey = ClassSurvey { source, width, ports: Vec::new(), findings: ClassFindings::default() };
+    survey.sort_classes(candidates)?;
+    survey.ports = survey.findings.classes.iter().map(|class| class.ports).collect();
+    survey.bound_pairs()?;
+    survey.bound_triples()?;
+    survey.solve();
+    Ok(survey.findings)
+}
+
+struct ClassSurvey<'a> {
+    source: &'a mut dyn MixSource,
+    width: f64,
+    ports: Vec<u32>,
+    findings: ClassFindings,
+}
+
+impl ClassSurvey<'_> {
+    /// Sorts the candidates. In each turn, the first form left of each number of ports makes a class,
+    /// and the others are compared with it.
+    fn sort_classes(&mut self, candidates: &[CandidateForm]) -> Result<(), StopReason> {
+        let mut left = candidates.to_vec();
+        while !left.is_empty() && self.findings.classes.len() < ClassSet::MOST {
+            let mut firsts: BTreeMap<u32, usize> = BTreeMap::new();
+            left.retain(|candidate| {
+                let is_first = !firsts.contains_key(&candidate.ports);
+                firsts.entry(candidate.ports).or_insert(candidate.form);
+                !is_first
+            });
+            let begun = self.findings.classes.len();
+            let classes = firsts.iter().map(|(ports, form)| PortClass { ports: *ports, members: vec![*form] });
+            self.findings.classes.extend(classes.take(ClassSet::MOST - begun));
+            let mixes: Vec<Mix> = left
+                .iter()
+                .map(|own| build_mix([(firsts[&own.ports], own.ports, 4), (own.form, own.ports, 4)]))
+                .collect();
+            let times = self.source.time_mixes(&mixes)?;
+            let mut others = Vec::new();
+            for (candidate, outcome) in left.into_iter().zip(times) {
+                let own = self.findings.classes[begun..].iter_mut().find(|class| class.ports == candidate.ports);
+                match (outcome, own) {
+                    (MixOutcome::Timed(time), Some(class)) => {
+                        let reading = MixReading {
+                            counts: vec![(0, f64::from(4 * candidate.ports)), (1, f64::from(4 * candidate.ports))],
+                            low: time.low,
+                            high: time.high,
+                        };
+                        let (least, most) = (candidate.ports, 2 * candidate.ports);
+                        let bounds = UnionBounds::judge(
+                            [0, 1].into_iter().collect(),
+                            &[reading],
+                            &[candidate.ports; 2],
+                            self.width,
+                            (least, most),
+                        );
+                        match bounds.lower > least {
+                            true => others.push(candidate),
+                            false => class.members.push(candidate.form),
+                        }
+                    }
+                    // A form that does not run beside others has no class.
+                    (MixOutcome::Refused(_), _) | (_, None) => {}
+                }
+            }
+            left = others;
+        }
+        Ok(())
+    }
+
+    /// Times mixes of these classes, each for as many core cycles as it would take alone.
+    fn time_classes(&mut self, mixes: &[Vec<(usize, usize)>]) -> Result<(), StopReason> {
+        let classes = &self.findings.classes;
+        let built: Vec<Mix> = mixes
+            .iter()
+            .map(|parts| {
+                build_mix(
+                    parts.iter().map(|(class, cycles)| (classes[*class].members[0], classes[*class].ports, *cycles)),
+                )
+            })
+            .collect();
+        for ((mix, outcome), parts) in built.iter().zip(self.source.time_mixes(&built)?).zip(mixes) {
+            let MixOutcome::Timed(time) = outcome else { continue };
+            let classes = parts.iter().map(|(class, _)| *class).collect();
+            let counts = parts.iter().map(|(class, cycles)| (*class, (*cycles as u32 * self.ports[*class]).into()));
+            self.findings.mixes.push(ClassMix { classes, mix: mix.clone(), counts: counts.collect(), time });
+        }
+        Ok(())
+    }
+
+    fn bound_pairs(&mut self) -> Result<(), StopReason> {
+        let count = self.ports.len();
+        let pairs: Vec<[usize; 2]> = (0..count).flat_map(|other| (0..other).map(move |one| [one, other])).collect();
+        let mixes: Vec<Vec<(usize, usize)>> =
+            pairs.iter().flat_map(|[one, other]| PAIR_CYCLES.map(|[a, b]| vec![(*one, a), (*other, b)])).collect();
+        self.time_classes(&mixes)?;
+        let bounds: Vec<UnionBounds> = pairs
+            .iter()
+            .map(|pair| {
+                let (least, most) =
+                    (self.ports[pair[0]].max(self.ports[pair[1]]), self.ports[pair[0]] + self.ports[pair[1]]);
+                self.judge(pair.iter().copied().collect(), (least, most))
+            })
+            .collect();
+        self.findings.bounds.extend(bounds);
+        Ok(())
+    }
+
+    /// Bounds the triples of classes of which at least two pairs share ports.
+    fn bound_triples(&mut self) -> Result<(), StopReason> {
+        let count = self.ports.len();
+        let all = (0..count).flat_map(|c| (0..c).flat_map(move |b| (0..b).map(move |a| [a, b, c])));
+        let links = |triple: &[usize; 3]| {
+            let pairs =
+                [[0, 1], [0, 2], [1, 2]].map(|pair| pair.map(|at| triple[at]).into_iter().collect::<ClassSet>());
+            self.findings.bounds.iter().filter(|bounds| pairs.contains(&bounds.classes) && bounds.is_shared()).count()
+        };
+        let triples: Vec<[usize; 3]> = all.filter(|triple| links(triple) >= 2).take(TRIPLES_MOST).collect();
+        let mixes: Vec<Vec<(usize, usize)>> = triples
+            .iter()
+            .flat_map(|triple| TRIPLE_CYCLES.map(|cycles| triple.iter().copied().zip(cycles).collect()))
+            .collect();
+        self.time_classes(&mixes)?;
+        let bounds: Vec<UnionBounds> = triples
+            .iter()
+            .map(|triple| {
+                let classes: ClassSet = triple.iter().copied().collect();
+                let own = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
+                let third = |bounds: &UnionBounds| {
+                    let other = triple.iter().find(|class| !bounds.classes.contains(**class));
+                    bounds.upper + other.map_or(0, |other| self.ports[*other])
+                };
+                let (mut least, mut most) = (0, u32::MAX);
+                own.for_each(|bounds| (least, most) = (least.max(bounds.lower), most.min(third(bounds))));
+                self.judge(classes, (least, most))
+            })
+            .collect();
+        self.findings.bounds.extend(bounds);
+        Ok(())
+    }
+
+    fn judge(&self, classes: ClassSet, limits: (u32, u32)) -> UnionBounds {
+        let readings: Vec<MixReading> = self.list_readings(classes).collect();
+        let known: Vec<&UnionBounds> =
+            self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes)).collect();
+        UnionBounds::judge_beyond(classes, &readings, &self.ports, self.width, limits, &known)
+    }
+
+    fn list_readings(&self, classes: ClassSet) -> impl Iterator<Item = MixReading> {
+        self.findings.mixes.iter().filter(move |mix| mix.classes == classes).map(ClassMix::reading)
+    }
+
+    /// Finds the parts of the map, and the maps of each.
+    fn solve(&mut self) {
+        let shows_steering = |classes: ClassSet| {
+            let mixes = self.findings.mixes.iter().filter(|mix| classes.contains_all(mix.classes));
+            let mut pairs = mixes.filter(|mix| mix.counts.len() == 2);
+            pairs.any(|mix| mix.reading().shows_steering(&self.ports, self.width))
+        };
+        let everything: ClassSet = (0..self.ports.len()).collect();
+        let is_core_steered = shows_steering(everything);
+        let components: Vec<SharingComponent> = self
+            .list_components()
+            .into_iter()
+            .map(|classes| {
+                let has_several = classes.count_classes() > 2;
+                let steered = if has_several { shows_steering(classes) } else { is_core_steered };
+                self.solve_component(classes, steered)
+            })
+            .collect();
+        self.findings.components = components;
+    }
+
+    /// Classes that are connected by shared ports.
+    fn list_components(&self) -> Vec<ClassSet> {
+        let mut components: Vec<ClassSet> = (0..self.ports.len()).map(ClassSet::single).collect();
+        for bounds in self.findings.bounds.iter().filter(|bounds| bounds.is_shared()) {
+            let (joined, others): (Vec<_>, Vec<_>) =
+                components.into_iter().partition(|component| component.intersects(bounds.classes));
+            components = others;
+            components.push(joined.into_iter().flat_map(ClassSet::list_classes).collect());
+        }
+        components.sort();
+        components
+    }
+
+    fn solve_component(&self, classes: ClassSet, steered: bool) -> SharingComponent {
+        let own = self.findings.bounds.iter().filter(|bounds| classes.contains_all(bounds.classes));
+        let sum = |set: ClassSet| set.list_classes().map(|class| self.ports[class]).sum::<u32>();
+        let bounds: Vec<UnionBounds> = own
+            .filter(|bounds| steered || bounds.classes.count_classes() == 2)
+            .map(|bounds| if steered { bounds.clone() } else { bounds.clone().without_fit(sum(bounds.classes)) })
+            .collect();
+        let solutions = find_maps(classes, &self.ports, &bounds);
+        if !solutions.maps.is_empty() || !solutions.complete {
+            return SharingComponent { classes, steered, solutions, contradictions: Vec::new() };
+        }
+        // One upper bound at a time: a slow mix may be slow for another reason.
+        let mut found = MapSolutions { maps: Vec::new(), complete: true };
+        let mut contradictions = Vec::new();
+        for left_out in 0..bounds.len() {
+            let mut relaxed = bounds.clone();
+            relaxed[left_out].upper = sum(relaxed[left_out].classes);
+            let MapSolutions { maps, complete } = find_maps(classes, &self.ports, &relaxed);
+            if !maps.is_empty() {
+                contradictions.push(bounds[left_out].classes);
+                found.maps.extend(maps);
+            }
+            found.complete &= complete;
+        }
+        found.maps.sort_by_key(|map| map.count_ports());
+        found.maps.dedup();
+        SharingComponent { classes, steered, solutions: found, contradictions }
+    }
+}
+
+/// The mix of these forms, each with its number of ports and the core cycles that it would take alone.
+fn build_mix(parts: impl IntoIterator<Item = (usize, u32, usize)>) -> Mix {
+    Mix::new(parts.into_iter().map(|(form, ports, cycles)| (form, cycles * ports as usize)))
+}
+
+impl ClassFindings {
+    /// The bounds of a pair of classes.
+    pub fn find_bounds(&self, classes: ClassSet) -> Option<&UnionBounds> {
+        self.bounds.iter().find(|bounds| bounds.classes == classes)
+    }
+
+    /// The part of the map that a class is in.
+    pub fn find_component(&self, class: usize) -> Option<&SharingComponent> {
+        self.components.iter().find(|component| component.classes.contains(class))
+    }
+
+    /// Whether one set of ports only fits a class.
+    pub fn is_exact(&self, class: usize) -> bool {
+        let Some(component) = self.find_component(class) else { return false };
+        component.is_certain(class)
+    }
+
+    /// Standing of the worst bound of a class with others.
+    pub fn worst_standing(&self, class: usize) -> Option<UnionStanding> {
+        let own = self.bounds.iter().filter(|bounds| bounds.classes.contains(class));
+        own.map(|bounds| bounds.standing).max_by_key(|standing| *standing as usize)
+    }
+}

@@ -1,0 +1,174 @@
+//! The survey of classes on planted cores.
+
+use crate::class_set::ClassSet;
+use crate::class_survey::{CandidateForm, ClassFindings, survey_classes};
+use crate::planted_core::{Assignment, PlantedCore};
+use crate::port_map::PortMap;
+use crate::union_bounds::UnionStanding;
+use cyclescope_core::random::Random;
+
+/// A planted map: the slots per cycle, and the ports of each class.
+struct PlantedMap {
+    name: &'static str,
+    width: usize,
+    classes: Vec<u32>,
+}
+
+/// Maps like those of real cores, from published descriptions: ports of the integer part in the low
+/// bits, of the vector part above.
+fn list_real_maps() -> Vec<PlantedMap> {
+    let map = |name, width, classes: &[u32]| PlantedMap { name, width, classes: classes.to_vec() };
+    vec![
+        // Four ALUs; four vector pipes: multipliers 0 and 1, adders 2 and 3, shuffles 1 and 2.
+        map("zen+", 5, &[0b1111, 0b0010, 0b1001, 0x30, 0xc0, 0x60, 0x70, 0x40, 0xb0]),
+        map("zen 4", 6, &[0b1111, 0b0010, 0b0110, 0b1001, 0x30, 0xc0, 0x60, 0xf0, 0x90]),
+        map("zen 5", 8, &[0x3f, 0x07, 0x38, 0x0c, 0x300, 0xc00, 0x600, 0xf00]),
+        // Ports 0, 1, 5, 6 with vector units on 0, 1 and 5; loads on 2 and 3.
+        map("skylake", 4, &[0b11, 0b10011, 0b100, 0b101, 0b1001, 0b0010, 0x60]),
+        map("golden cove", 6, &[0b1_1111, 0b01_0011, 0b00_0010, 0b00_0011, 0b01_0001, 0b00_0111, 0x700, 0b00_0100]),
+    ]
+}
+
+/// A random core: 3 to 12 ports, 5 to 20 classes, 4 to 8 slots per cycle.
+fn draw_map(random: &mut Random) -> PlantedMap {
+    let ports = 3 + random.below(10) as u32;
+    let width = 4 + random.below(5);
+    let mut classes: Vec<u32> = Vec::new();
+    let count = 5 + random.below(16);
+    for _ in 0..20 * count {
+        let size = 1 + random.below((ports as usize).min(width - 1)) as u32;
+        let start = random.below(ports as usize) as u32;
+        // Units are often neighbours; some sets are arbitrary.
+        let set: u32 = match random.happens(0.7) {
+            true => (0..size).fold(0, |set, port| set | 1 << ((start + port) % ports)),
+            false => (0..ports)
+                .filter(|_| random.happens(f64::from(size) / f64::from(ports)))
+                .fold(0, |set, port| set | 1 << port),
+        };
+        let fits = set != 0 && (set.count_ones() as usize) < width;
+        if fits && !classes.contains(&set) && classes.len() < count {
+            classes.push(set);
+        }
+    }
+    PlantedMap { name: "random", width, classes }
+}
+
+/// How an estimate of many maps compares with the truth.
+#[derive(Debug, Default, Clone, Copy)]
+struct Score {
+    classes: usize,
+    exact: usize,
+    exact_wrong: usize,
+    pairs: usize,
+    /// Pairs that time can tell.
+    open_pairs: usize,
+    right: usize,
+    wrong: usize,
+    bounds_wrong: usize,
+}
+
+impl Score {
+    fn add(&mut self, map: &PlantedMap, findings: &ClassFindings) {
+        let truth = |class: usize| map.classes[findings.classes[class].members[0] / 2];
+        let count = findings.classes.len();
+        let planted = PortMap::from_port_bits(&(0..count).map(truth).collect::<Vec<u32>>());
+        for bounds in &findings.bounds {
+            let union = planted.count_union(bounds.classes);
+            self.bounds_wrong += usize::from(!(bounds.lower..=bounds.upper).contains(&union));
+        }
+        for one in 0..count {
+            self.classes += 1;
+            // Members of a class that do not share its ports.
+            let is_pure = findings.classes[one].members.iter().all(|form| map.classes[form / 2] == truth(one));
+            if findings.is_exact(one) {
+                self.exact += 1;
+                let component = findings.find_component(one).unwrap();
+                let own = PortMap::from_port_bits(
+                    &(0..count)
+                        .map(|class| if component.classes.contains(class) { truth(class) } else { 0 })
+                        .collect::<Vec<u32>>(),
+                );
+                let found = &component.solutions.maps[0];
+                let is_right = is_pure && own.list_own_groups(one).eq(found.list_own_groups(one));
+                self.exact_wrong += usize::from(!is_right);
+            }
+            for other in 0..one {
+                let classes = ClassSet::from_iter([one, other]);
+                let (a, b) = (truth(one), truth(other));
+                let (union, sum) = ((a | b).count_ones(), a.count_ones() + b.count_ones());
+                self.pairs += 1;
+                let can_be_told = (union as usize) < map.width || union == sum && sum as usize <= map.width;
+                if !can_be_told {
+                    continue;
+                }
+                self.open_pairs += 1;
+                let bounds = findings.find_bounds(classes).unwrap();
+                let told = bounds.standing != UnionStanding::Hidden;
+                let says_free = matches!(bounds.standing, UnionStanding::Free | UnionStanding::NoPort);
+                let is_right = told && says_free == (union == sum);
+                self.right += usize::from(is_right);
+                self.wrong += usize::from(told && !is_right);
+            }
+        }
+    }
+}
+
+fn survey(map: &PlantedMap, assignment: Assignment, noise: f64, seed: u64) -> ClassFindings {
+    // Two forms of each class.
+    let forms: Vec<Vec<u32>> = map.classes.iter().flat_map(|set| [vec![*set], vec![*set]]).collect();
+    let candidates: Vec<CandidateForm> =
+        forms.iter().enumerate().map(|(form, uops)| CandidateForm { form, ports: uops[0].count_ones() }).collect();
+    let mut core = PlantedCore::new(map.width, forms, assignment, noise, seed);
+    survey_classes(&mut core, &candidates, map.width as f64).unwrap()
+}
+
+#[test]
+fn maps_of_real_cores_are_found_under_the_best_assignment() {
+    for map in list_real_maps() {
+        let findings = survey(&map, Assignment::Best, 0.004, 1);
+        let mut score = Score::default();
+        score.add(&map, &findings);
+        assert_eq!((score.exact_wrong, score.wrong, score.bounds_wrong), (0, 0, 0), "{}: {score:?}", map.name);
+        assert_eq!(score.exact, score.classes, "{}: {score:?}", map.name);
+    }
+}
+
+/// Score of real and random maps under an assignment.
+fn score_maps(maps: usize, assignment: Assignment, noise: f64) -> Score {
+    let mut random = Random::new(7);
+    let mut score = Score::default();
+    let drawn: Vec<PlantedMap> = (0..maps).map(|_| draw_map(&mut random)).collect();
+    for (index, map) in list_real_maps().into_iter().chain(drawn).enumerate() {
+        let findings = survey(&map, assignment, noise, index as u64);
+        score.add(&map, &findings);
+    }
+    score
+}
+
+/// Scores maps under each assignment with little and with much noise.
+fn require_scores(maps: usize) {
+    for assignment in Assignment::ALL {
+        for noise in [0.003, 0.015] {
+            let score = score_maps(maps, assignment, noise);
+            let text = format!("{assignment:?}, noise {noise}: {score:?}");
+            assert!(score.exact_wrong as f64 <= 0.002 * score.exact as f64, "{text}");
+            assert!(score.right as f64 >= 0.97 * score.open_pairs as f64, "{text}");
+            assert!(score.bounds_wrong as f64 <= 0.01 * score.pairs as f64, "{text}");
+            // A core that spreads µops evenly shows only which classes have a port in common.
+            let least = if assignment == Assignment::Even { 0.0 } else { 0.8 };
+            assert!(score.exact as f64 >= least * score.classes as f64, "{text}");
+            println!("{text}");
+        }
+    }
+}
+
+#[test]
+fn exact_verdicts_hold_under_every_assignment() {
+    require_scores(2);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn exact_verdicts_hold_on_many_maps() {
+    require_scores(200);
+}
