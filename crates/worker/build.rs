@@ -21,6 +21,10 @@ fn main() {
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=image");
     println!("cargo:rustc-check-cfg=cfg(image)");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+        // There a worker is another process of the calling program.
+        return;
+    }
     let variable_path = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let out = variable_path("OUT_DIR").expect("cargo names it");
     let compiler = || {

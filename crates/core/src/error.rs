@@ -8,6 +8,7 @@ mod fault_cause;
 
 pub use fault_cause::{FaultCause, system_remedy};
 
+use cyclescope_platform::error_code;
 use fault_cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -214,7 +215,7 @@ impl RunError {
     /// Converts a failed system call. A call that is blocked counts as an unavailable feature.
     pub fn from_system_call(doing: &'static str, call: &str, errno: i32) -> RunError {
         match errno {
-            libc::EPERM | libc::EACCES | libc::ENOSYS => RunError::Unavailable(Unavailable {
+            error_code::EPERM | error_code::EACCES | error_code::ENOSYS => RunError::Unavailable(Unavailable {
                 what: format!("the system call {call}"),
                 why: format!("{doing} failed: {}", std::io::Error::from_raw_os_error(errno)),
                 remedy: REFUSED_CALL.to_string(),
@@ -384,8 +385,8 @@ mod tests {
 
     #[test]
     fn only_failed_system_calls_keep_an_error_number() {
-        let named = RunError::from_io("reading", &io::Error::from_raw_os_error(libc::EIO));
-        assert_eq!(named, RunError::System { doing: "reading", errno: libc::EIO });
+        let named = RunError::from_io("reading", &io::Error::from_raw_os_error(error_code::EIO));
+        assert_eq!(named, RunError::System { doing: "reading", errno: error_code::EIO });
         let other = RunError::from_io("reading", &io::Error::new(io::ErrorKind::InvalidData, "no number"));
         assert_eq!(other.to_string(), "reading failed: no number");
         assert!(other.is_harness_failure() && named.is_harness_failure());

@@ -6,8 +6,9 @@
 //!
 //! Limits: the contents are checked where they are parsed.
 
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
+use cyclescope_platform::error_code;
+use cyclescope_platform::file_facts::{FileAccess, FileKind};
+use cyclescope_platform::files;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -95,12 +96,12 @@ impl BadInput {
         use io::ErrorKind::*;
         match &self.why {
             // The rights of a file give EACCES; this is a refused system call.
-            InputDefect::System(error) if error.raw_os_error() == Some(libc::EPERM) => false,
+            InputDefect::System(error) if error.raw_os_error() == Some(error_code::EPERM) => false,
             InputDefect::System(error) => {
                 matches!(
                     error.kind(),
                     NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidInput | InvalidFilename
-                ) || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO | libc::ENODEV))
+                ) || matches!(error.raw_os_error(), Some(error_code::ELOOP | error_code::ENXIO | error_code::ENODEV))
             }
             InputDefect::Other(_) | InputDefect::TooLong(_) => true,
         }
@@ -116,7 +117,7 @@ impl BadInput {
 impl fmt::Display for InputDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InputDefect::System(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            InputDefect::System(error) if error.raw_os_error() == Some(error_code::ELOOP) => {
                 write!(f, "it is a symbolic link, or its path leads through too many")
             }
             InputDefect::System(error) => error.fmt(f),
@@ -144,53 +145,34 @@ impl std::error::Error for BadInput {}
 ///
 /// Fails if the file does not exist, is not a regular file, or is too long.
 pub fn open_input(path: &Path, kind: InputKind) -> Result<File, BadInput> {
-    open_checked(path, OFlags::RDONLY, kind)
+    open_checked(path, FileAccess::Read, kind)
 }
 
-fn open_checked(path: &Path, flags: OFlags, kind: InputKind) -> Result<File, BadInput> {
+fn open_checked(path: &Path, access: FileAccess, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
-    // A pipe would block until a writer comes, and a terminal could become this process's own. Both
-    // are rejected below.
-    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path, flags, Mode::empty());
-    let file = File::from(opened.map_err(|errno| bad(InputDefect::System(errno.into())))?);
-    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(InputDefect::System(errno.into())))?;
-    if let Some(what) = describe_irregular(FileType::from_raw_mode(facts.st_mode)) {
+    let file = files::open_file(path, access).map_err(|error| bad(InputDefect::System(error)))?;
+    let facts = files::read_facts(&file).map_err(|error| bad(InputDefect::System(error)))?;
+    if let Some(what) = describe_irregular(facts.kind) {
         return Err(bad(InputDefect::Other(what)));
     }
-    if rustix::fs::fstatfs(&file).is_ok_and(|system| INTERFACE_SYSTEMS.contains(&(system.f_type as u32))) {
+    if facts.is_interface {
         return Err(bad(InputDefect::Other("an interface of the kernel, not a file on a disk")));
     }
-    match u64::try_from(facts.st_size) {
-        Ok(length) if length <= kind.most_bytes() => Ok(file),
+    match facts.bytes {
+        Some(length) if length <= kind.most_bytes() => Ok(file),
         _ => Err(bad(InputDefect::TooLong(kind.most_bytes()))),
     }
 }
 
-/// File systems whose files look regular and are interfaces of the kernel. Reading one may wait
-/// without end or have effects: proc, sysfs, debugfs, tracefs, securityfs, configfs, cgroup of both
-/// versions, bpf and pstore (Linux, `magic.h`).
-const INTERFACE_SYSTEMS: [u32; 10] = [
-    0x9fa0,
-    0x6265_6572,
-    0x6462_6720,
-    0x7472_6163,
-    0x7363_6673,
-    0x6265_6570,
-    0x0027_e0eb,
-    0x6367_7270,
-    0xcafe_4a11,
-    0x6165_676c,
-];
-
 /// Says what an irregular file is; `None` for a regular one.
-fn describe_irregular(what: FileType) -> Option<&'static str> {
+fn describe_irregular(what: FileKind) -> Option<&'static str> {
     match what {
-        FileType::RegularFile => None,
-        FileType::Directory => Some("a directory, not a regular file"),
-        FileType::Fifo => Some("a pipe, not a regular file"),
-        FileType::Socket => Some("a socket, not a regular file"),
-        _ => Some("a device, not a regular file"),
+        FileKind::Regular => None,
+        FileKind::Directory => Some("a directory, not a regular file"),
+        FileKind::Link => Some("a symbolic link, not a regular file"),
+        FileKind::Pipe => Some("a pipe, not a regular file"),
+        FileKind::Socket => Some("a socket, not a regular file"),
+        FileKind::Device => Some("a device, not a regular file"),
     }
 }
 
@@ -238,16 +220,13 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
 ///
 /// Fails if the system does, or if the path leads to something else than a regular file.
 pub fn append_to_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let irregular = |what| io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"));
-    let opened = rustix::fs::open(path, flags, Mode::from(0o666));
-    let file = File::from(opened.map_err(|errno| match errno {
+    let file = files::open_file(path, FileAccess::Append).map_err(|error| match error.raw_os_error() {
         // A pipe without a reader (fifo(7)), or a socket.
-        Errno::NXIO => irregular("a pipe or a socket, not a regular file"),
-        errno => errno.into(),
-    })?);
-    let facts = rustix::fs::fstat(&file)?;
-    match describe_irregular(FileType::from_raw_mode(facts.st_mode)) {
+        Some(error_code::ENXIO) => irregular("a pipe or a socket, not a regular file"),
+        _ => error,
+    })?;
+    match describe_irregular(files::read_facts(&file)?.kind) {
         Some(what) => Err(irregular(what)),
         None => Ok(file),
     }
@@ -260,15 +239,12 @@ pub fn append_to_file(path: &Path) -> io::Result<File> {
 ///
 /// Says what is at the path.
 pub fn require_replaceable(path: &Path) -> io::Result<()> {
-    let facts = match rustix::fs::lstat(path) {
-        Err(Errno::NOENT) => return Ok(()),
-        facts => facts?,
+    let kind = match files::read_kind(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        kind => kind?,
     };
-    let what = match FileType::from_raw_mode(facts.st_mode) {
-        FileType::Symlink => Some("a symbolic link, not a regular file"),
-        other => describe_irregular(other),
-    };
-    what.map_or(Ok(()), |what| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"))))
+    describe_irregular(kind)
+        .map_or(Ok(()), |what| Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"))))
 }
 
 /// Opens a regular file within the size limit of its kind, for reading and appending. Rejects links
@@ -279,10 +255,9 @@ pub fn require_replaceable(path: &Path) -> io::Result<()> {
 /// Fails as [`open_input`] does, or if the path is a link.
 pub fn open_for_append(path: &Path, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW;
-    let file = open_checked(path, flags, kind)?;
-    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(InputDefect::System(errno.into())))?;
-    match facts.st_nlink {
+    let file = open_checked(path, FileAccess::ReadAppend, kind)?;
+    let facts = files::read_facts(&file).map_err(|error| bad(InputDefect::System(error)))?;
+    match facts.names {
         0 | 1 => Ok(file),
         _ => Err(bad(InputDefect::Other("a file with several names"))),
     }
@@ -291,6 +266,7 @@ pub fn open_for_append(path: &Path, kind: InputKind) -> Result<File, BadInput> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
     use std::os::unix::net::UnixListener;
     use std::time::{Duration, Instant};
 

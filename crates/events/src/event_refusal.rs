@@ -3,6 +3,7 @@
 use super::event_code::EventCode;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
+use cyclescope_platform::error_code;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of reasons.
@@ -117,35 +118,43 @@ impl EventRefusal {
             .iter()
             .any(|unit| machine.files.path(&format!("/sys/bus/event_source/devices/{unit}")).exists());
         match errno {
-            libc::EINVAL | libc::ENOSPC if attempt.is_further => {
+            error_code::EINVAL | error_code::ENOSPC if attempt.is_further => {
                 EventRefusal::new(TooManyEvents, "there are more events than counters", "name fewer events")
             }
-            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if attempt.code.is_software() => {
+            error_code::ENOENT | error_code::ENODEV | error_code::EOPNOTSUPP | error_code::ENXIO
+                if attempt.code.is_software() =>
+            {
                 EventRefusal::new(NotOnThisCore, "the kernel has no such event", "see `cyclescope counters list`")
             }
-            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO if !has_pmu => match &machine.hypervisor {
-                Some(hypervisor) => {
-                    let why = format!("the hypervisor, {}, hides the counters from this machine", hypervisor.name);
-                    let remedy = "turn on the virtual PMU (QEMU: -cpu host,pmu=on; clouds: a metal instance)";
-                    EventRefusal::new(HiddenByHypervisor, why, remedy)
+            error_code::ENOENT | error_code::ENODEV | error_code::EOPNOTSUPP | error_code::ENXIO if !has_pmu => {
+                match &machine.hypervisor {
+                    Some(hypervisor) => {
+                        let why = format!("the hypervisor, {}, hides the counters from this machine", hypervisor.name);
+                        let remedy = "turn on the virtual PMU (QEMU: -cpu host,pmu=on; clouds: a metal instance)";
+                        EventRefusal::new(HiddenByHypervisor, why, remedy)
+                    }
+                    None => {
+                        let why = "the kernel found no performance monitoring unit";
+                        let remedy = "start a kernel with perf events for this processor";
+                        EventRefusal::new(NoPmu, why, remedy)
+                    }
                 }
-                None => {
-                    let why = "the kernel found no performance monitoring unit";
-                    let remedy = "start a kernel with perf events for this processor";
-                    EventRefusal::new(NoPmu, why, remedy)
-                }
-            },
-            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENXIO | libc::EINVAL => {
+            }
+            error_code::ENOENT
+            | error_code::ENODEV
+            | error_code::EOPNOTSUPP
+            | error_code::ENXIO
+            | error_code::EINVAL => {
                 let remedy = "see `cyclescope counters list --all` for the events of this core";
                 EventRefusal::new(NotOnThisCore, "this core has no such event", remedy)
             }
-            libc::EACCES | libc::EPERM => explain_forbidden(attempt, machine),
-            libc::EBUSY => EventRefusal::from_lost_counter(),
-            libc::ENOSYS => {
+            error_code::EACCES | error_code::EPERM => explain_forbidden(attempt, machine),
+            error_code::EBUSY => EventRefusal::from_lost_counter(),
+            error_code::ENOSYS => {
                 let remedy = "start a kernel with CONFIG_PERF_EVENTS";
                 EventRefusal::new(NoPmu, "the kernel has no perf_event_open", remedy)
             }
-            libc::EMFILE | libc::ENFILE => {
+            error_code::EMFILE | error_code::ENFILE => {
                 EventRefusal::new(KernelError, "too many files are open", "raise the limit: ulimit -n 4096")
             }
             other => {
@@ -215,7 +224,7 @@ mod tests {
         let explain = |level: &str, code: EventCode, counts_all: bool| {
             let (_root, machine) = machine_with(&[("proc/sys/kernel/perf_event_paranoid", level)], true);
             let attempt = OpenAttempt { code, is_further: false, counts_all };
-            EventRefusal::from_errno(libc::EACCES, attempt, &machine)
+            EventRefusal::from_errno(error_code::EACCES, attempt, &machine)
         };
         let user = EventCode::core_cycles();
         // Level 2 allows events of user code, so that something else forbids them.
@@ -252,18 +261,18 @@ mod tests {
         let pmu = ("sys/bus/event_source/devices/cpu/type", "4\n");
         let level = ("proc/sys/kernel/perf_event_paranoid", "3\n");
         let (_root, with_pmu) = machine_with(&[pmu, level], true);
-        assert_eq!(cause(libc::ENOENT, false, &bare).0, RefusalCause::NoPmu);
-        assert_eq!(cause(libc::ENOENT, false, &hidden).0, RefusalCause::HiddenByHypervisor);
-        assert_eq!(cause(libc::EINVAL, false, &with_pmu).0, RefusalCause::NotOnThisCore);
-        assert_eq!(cause(libc::EINVAL, true, &with_pmu).0, RefusalCause::TooManyEvents);
-        let (cause_of_level, remedy) = cause(libc::EACCES, false, &with_pmu);
+        assert_eq!(cause(error_code::ENOENT, false, &bare).0, RefusalCause::NoPmu);
+        assert_eq!(cause(error_code::ENOENT, false, &hidden).0, RefusalCause::HiddenByHypervisor);
+        assert_eq!(cause(error_code::EINVAL, false, &with_pmu).0, RefusalCause::NotOnThisCore);
+        assert_eq!(cause(error_code::EINVAL, true, &with_pmu).0, RefusalCause::TooManyEvents);
+        let (cause_of_level, remedy) = cause(error_code::EACCES, false, &with_pmu);
         assert_eq!((cause_of_level, remedy.contains("sysctl")), (RefusalCause::ParanoidLevel, true));
-        let (cause_of_filter, remedy) = cause(libc::EPERM, false, &bare);
+        let (cause_of_filter, remedy) = cause(error_code::EPERM, false, &bare);
         assert_eq!((cause_of_filter, remedy.contains("seccomp")), (RefusalCause::ParanoidLevel, true));
-        assert_eq!(cause(libc::EBUSY, false, &with_pmu).0, RefusalCause::ReservedByAnother);
+        assert_eq!(cause(error_code::EBUSY, false, &with_pmu).0, RefusalCause::ReservedByAnother);
         // Counting all programs takes another level than counting one's own.
         let attempt = OpenAttempt { code: EventCode::core_cycles(), is_further: false, counts_all: true };
-        let of_cpu = EventRefusal::from_errno(libc::EACCES, attempt, &with_pmu);
+        let of_cpu = EventRefusal::from_errno(error_code::EACCES, attempt, &with_pmu);
         assert_eq!((of_cpu.cause, of_cpu.remedy.contains("=0")), (RefusalCause::ParanoidLevel, true));
         assert_eq!(EventRefusal::from_mode("kernel").cause, RefusalCause::NotInThisMode);
     }

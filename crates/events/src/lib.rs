@@ -10,9 +10,12 @@ mod counter_facts;
 mod event_catalog;
 mod event_code;
 mod event_field;
+#[cfg_attr(windows, path = "windows/event_group.rs")]
 mod event_group;
 mod event_list;
 mod event_page;
+#[cfg(unix)]
+mod event_page_reading;
 mod event_refusal;
 mod event_table;
 mod generic_events;

@@ -12,6 +12,8 @@ mod isolated_call;
 pub mod kernel;
 mod layout;
 mod lock;
+#[cfg_attr(windows, path = "user/windows/lock_files.rs")]
+mod lock_files;
 mod offer;
 mod placement;
 mod protection;

@@ -8,8 +8,7 @@
 //! Limits: if the kernel does not tell the processor time, no call counts as interrupted. Time that
 //! a hypervisor takes away counts as processor time, unless the kernel subtracts it.
 
-use super::kernel::{CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID, call};
-use super::stub;
+use super::system;
 use core::arch::x86_64::_rdtsc;
 
 /// Only calls of more ticks are checked: 0.2 to 1 ms. The kernel's clocks take some 300 ns.
@@ -99,16 +98,8 @@ impl InterruptionWatch {
 
 /// Reads all clocks. The kernel's are 0 if one of them can't be read.
 unsafe fn read_clocks() -> ClockMoment {
-    let read = |clock: usize| {
-        let mut time = [0u64; 2];
-        // SAFETY: the kernel writes seconds and nanoseconds, which is all that the call does.
-        let answer = unsafe { stub::syscall(call::CLOCK_GETTIME, clock, time.as_mut_ptr() as usize, 0, 0, 0, 0) };
-        (answer == 0).then(|| time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1]))
-    };
-    let (elapsed_ns, processor_ns) = match (read(CLOCK_MONOTONIC), read(CLOCK_THREAD_CPUTIME_ID)) {
-        (Some(elapsed), Some(processor)) => (elapsed, processor),
-        _ => (0, 0),
-    };
+    // SAFETY: see above.
+    let [elapsed_ns, processor_ns] = unsafe { system::read_clocks() }.unwrap_or_default();
     // SAFETY: see above.
     ClockMoment { ticks: unsafe { _rdtsc() }, elapsed_ns, processor_ns }
 }

@@ -56,8 +56,10 @@ numbers! { i32:
     SIGILL = 4;
     SIGTRAP = 5;
     SIGBUS = 7;
+    SIGABRT = 6;
     SIGFPE = 8;
     SIGSEGV = 11;
+    SIGTERM = 15;
     SIGSYS = 31;
 }
 
@@ -162,6 +164,8 @@ mod tests {
             (SIGTRAP, libc::SIGTRAP),
             (SIGBUS, libc::SIGBUS),
             (SIGFPE, libc::SIGFPE),
+            (SIGABRT, libc::SIGABRT),
+            (SIGTERM, libc::SIGTERM),
             (SIGSEGV, libc::SIGSEGV),
             (SIGSYS, libc::SIGSYS),
         ];

@@ -15,11 +15,10 @@ pub mod caller_tie;
 pub mod command;
 pub mod context;
 pub mod counter;
-pub mod cpu_number;
 pub mod ending;
 pub mod event_reading;
 pub mod faults;
-#[cfg(not(image))]
+#[cfg(all(unix, not(image)))]
 pub mod image;
 pub mod interruption;
 pub mod kernel;
@@ -29,4 +28,7 @@ pub mod sandbox;
 pub mod serve;
 pub mod setup;
 pub mod stub;
+#[cfg_attr(windows, path = "system/windows.rs")]
+#[cfg_attr(unix, path = "system/linux.rs")]
+pub mod system;
 pub mod view;

@@ -9,13 +9,13 @@ use super::command::{
     WorkerCall, WorkerCommand, WorkerLayout, outcome,
 };
 use super::context::{CONSTANT_PART, ProgramContext};
-use super::cpu_number::read_cpu_number;
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit_process, finish_command, report_failure, status_pointer};
 use super::interruption::InterruptionWatch;
 use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
 use super::sandbox::{self, SetupFailure};
 use super::setup::WorkerSetup;
 use super::stub::{self, FarPointer, RestoredState};
+use super::system::read_cpu_number;
 use super::view::{self, file};
 use super::{counter, event_reading, memory};
 use core::mem::size_of;
@@ -78,7 +78,7 @@ unsafe fn map_view(setup: &WorkerSetup) -> ! {
     unsafe { stub::enter_on_stack(top, setup, serve) }
 }
 
-unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
+unsafe extern "sysv64" fn serve(setup: *const WorkerSetup) -> ! {
     // SAFETY: `start` passes a reference that stays valid in this process.
     let setup = unsafe { &*setup };
     // SAFETY: this process is the worker, set up once; counter and areas come before the sandbox.
@@ -167,7 +167,16 @@ unsafe fn wait_for_command(command: *const WorkerCommand, last: u32) -> u32 {
 }
 
 /// Runs one command. An error is the index of a damaged fence.
-unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restored: &RestoredState) -> Result<(), u32> {
+///
+/// # Safety
+///
+/// Only in the worker, whose memory is mapped as its setup says. The caller has written a whole
+/// command.
+pub unsafe fn run_command(
+    setup: &WorkerSetup,
+    command: *const WorkerCommand,
+    restored: &RestoredState,
+) -> Result<(), u32> {
     // SAFETY: the caller has written a whole command before it changed the sequence number. Its
     // layouts and calls fit in the region.
     let (command, layouts, calls) = unsafe {

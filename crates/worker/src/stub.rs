@@ -34,7 +34,7 @@ pub struct FarPointer {
 ///
 /// At RCX lies a far pointer to a program whose context is ready.
 #[unsafe(naked)]
-pub unsafe extern "C" fn call_narrow_code() {
+pub unsafe extern "sysv64" fn call_narrow_code() {
     naked_asm!(
         "push rbx",
         "push rbp",
@@ -71,7 +71,12 @@ pub unsafe extern "C" fn call_narrow_code() {
 /// At `entry` lies a program whose context is ready, or [`call_narrow_code`], and `far` is the pointer
 /// that this reads.
 #[unsafe(naked)]
-pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const RestoredState, far: *const FarPointer) {
+pub unsafe extern "sysv64" fn call_program(
+    entry: u64,
+    delay: u64,
+    restored: *const RestoredState,
+    far: *const FarPointer,
+) {
     naked_asm!(
         "push rdx",
         "2:",
@@ -116,7 +121,7 @@ pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const R
 /// See [`syscall`].
 #[unsafe(naked)]
 #[unsafe(link_section = ".text.cyclescope_call")]
-pub unsafe extern "C" fn syscall_instruction() {
+pub unsafe extern "sysv64" fn syscall_instruction() {
     naked_asm!("syscall", "ret")
 }
 
@@ -126,7 +131,15 @@ pub unsafe extern "C" fn syscall_instruction() {
 ///
 /// That of the system call.
 #[unsafe(naked)]
-pub unsafe extern "C" fn syscall(number: i64, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
+pub unsafe extern "sysv64" fn syscall(
+    number: i64,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
     naked_asm!(
         "mov rax, rdi",
         "mov rdi, rsi",
@@ -146,10 +159,10 @@ pub unsafe extern "C" fn syscall(number: i64, a: usize, b: usize, c: usize, d: u
 ///
 /// `top` is the end of a stack.
 #[unsafe(naked)]
-pub unsafe extern "C" fn enter_on_stack<T>(
+pub unsafe extern "sysv64" fn enter_on_stack<T>(
     top: u64,
     argument: *const T,
-    function: unsafe extern "C" fn(*const T) -> !,
+    function: unsafe extern "sysv64" fn(*const T) -> !,
 ) -> ! {
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
 }
@@ -163,7 +176,7 @@ pub unsafe extern "C" fn enter_on_stack<T>(
 ///
 /// The stack has room.
 #[unsafe(naked)]
-pub unsafe extern "C" fn serialise() {
+pub unsafe extern "sysv64" fn serialise() {
     naked_asm!(
         "mov rdx, rsp",
         "mov eax, ss",

@@ -166,6 +166,9 @@ impl ClockStep {
     }
 }
 
+/// `CLOCK_MONOTONIC_RAW` (Linux, `time.h`). On Windows the function behind the call takes it too.
+const CLOCK_MONOTONIC_RAW: i32 = 4;
+
 /// ```text
 /// mov  rsp, [return_rsp]      ; the caller's stack,
 /// and  rsp, -16               ; aligned as the System V ABI asks,
@@ -185,7 +188,7 @@ fn emit_clock_gettime(emitter: &mut Emitter) {
     emitter.load_field(Code::Mov_r64_rm64, RSP, offset_of!(ProgramContext, return_rsp));
     emitter.push_with_immediate(Code::And_rm64_imm8, RSP, -16);
     emitter.push_with_immediate(Code::Sub_rm64_imm32, RSP, 128);
-    emitter.push_with_immediate(Code::Mov_r32_imm32, EDI, libc::CLOCK_MONOTONIC_RAW);
+    emitter.push_with_immediate(Code::Mov_r32_imm32, EDI, CLOCK_MONOTONIC_RAW);
     emitter.load_field(Code::Lea_r64_m, RSI, timespec);
     emitter.push_on_field(Code::Call_rm64, offset_of!(ProgramContext, clock_gettime));
     emitter.load_field(Code::Mov_r64_rm64, RAX, timespec);

@@ -1,5 +1,6 @@
 //! Causes of faults and exceptions, and what the user can do about them.
 
+use cyclescope_platform::error_code;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use serde::{Deserialize, Serialize};
 
@@ -136,23 +137,23 @@ pub(super) fn exception_remedy(vector: u8, error_code: u64) -> &'static str {
 /// Remedy for a system call that failed with this error; empty if nothing is known to help.
 pub fn system_remedy(errno: i32) -> &'static str {
     match errno {
-        libc::ENOMEM => {
+        error_code::ENOMEM => {
             "give it more memory: a snippet takes up to 256 MB of addresses (`ulimit -v 262144`), larger areas and \
              libraries come on top; see the container's limit too"
         }
-        libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
-        libc::EFBIG => "allow larger files (shared memory counts as one); see `ulimit -f`",
+        error_code::EMFILE | error_code::ENFILE => "allow more open files; see `ulimit -n`",
+        error_code::EFBIG => "allow larger files (shared memory counts as one); see `ulimit -f`",
         // A thread without memory for its stack gets this error too (pthread_create(3)).
-        libc::EAGAIN => {
+        error_code::EAGAIN => {
             "allow more processes, and memory for their stacks; see `ulimit -u`, `ulimit -v` and the container's limit"
         }
-        libc::ENOSPC | libc::EDQUOT => "free some space; see `df`, and `free -m` for shared memory",
-        libc::EROFS => "choose a folder on a file system that may be written to",
-        libc::EIO => "the device or its file system failed; see `dmesg`",
-        libc::ENOSYS => REFUSED_CALL,
-        libc::EBUSY => "another run uses it; wait until that ends",
-        libc::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
-        libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside the container",
+        error_code::ENOSPC | error_code::EDQUOT => "free some space; see `df`, and `free -m` for shared memory",
+        error_code::EROFS => "choose a folder on a file system that may be written to",
+        error_code::EIO => "the device or its file system failed; see `dmesg`",
+        error_code::ENOSYS => REFUSED_CALL,
+        error_code::EBUSY => "another run uses it; wait until that ends",
+        error_code::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
+        error_code::EPERM | error_code::EACCES => "the system or its container forbids it; try outside the container",
         _ => "",
     }
 }

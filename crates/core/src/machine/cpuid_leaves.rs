@@ -3,6 +3,7 @@
 //! In a VM each CPUID exits to the hypervisor (1 000 to 70 000 ticks), so each leaf is read once
 //! and kept. Tests and results from other machines build the same table from recorded values.
 
+use cyclescope_platform::{cpus, processor};
 use serde::{Serialize, Serializer};
 use std::{fmt, io};
 
@@ -76,7 +77,7 @@ impl CpuidLeaves {
     ///
     /// Empty if the kernel makes CPUID fault for this process (`arch_prctl(ARCH_SET_CPUID, 0)`).
     pub(crate) fn read() -> CpuidLeaves {
-        if cpuid_faults() {
+        if processor::cpuid_faults() {
             return CpuidLeaves::default();
         }
         CpuidLeaves::from_reader(|leaf, subleaf| {
@@ -212,17 +213,14 @@ impl From<CpuRefusal> for String {
 
 /// Runs `work` on `cpu` in a separate thread.
 pub fn run_on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, CpuRefusal> {
-    use rustix::thread::{CpuSet, sched_setaffinity};
-    if cpu as usize >= CpuSet::MAX_CPU {
-        let why = format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU);
+    if cpu as usize >= cpus::MOST_NAMED {
+        let why = format!("CPU {cpu} is beyond the {} that can be named", cpus::MOST_NAMED);
         return Err(CpuRefusal::Other(why));
     }
-    let mut set = CpuSet::new();
-    set.set(cpu as usize);
     std::thread::scope(|scope| {
-        let pinned = move || match sched_setaffinity(None, &set) {
+        let pinned = move || match cpus::move_thread(cpu) {
             Ok(()) => Ok(work()),
-            Err(error) => Err(CpuRefusal::NotMoved(cpu, error.into())),
+            Err(error) => Err(CpuRefusal::NotMoved(cpu, error)),
         };
         let thread = std::thread::Builder::new().spawn_scoped(scope, pinned);
         let panicked = |_| Err(CpuRefusal::Other("the thread on the CPU panicked".to_string()));
@@ -240,15 +238,6 @@ pub(super) fn registers_to_text(registers: &[u32]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|register| register.to_le_bytes()).collect();
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// `ARCH_GET_CPUID` of asm/prctl.h.
-const ARCH_GET_CPUID: libc::c_int = 0x1011;
-
-fn cpuid_faults() -> bool {
-    // SAFETY: arch_prctl(ARCH_GET_CPUID) takes no pointer and changes nothing. A kernel without it
-    // returns -1, and cannot make CPUID fault either.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_GET_CPUID, 0) == 0 }
 }
 
 impl Serialize for CpuidLeaves {

@@ -116,7 +116,7 @@ pub struct SystemFiles {
 impl SystemFiles {
     /// The running system's own files.
     pub fn system() -> SystemFiles {
-        SystemFiles { root: PathBuf::from("/") }
+        SystemFiles { root: PathBuf::from(cyclescope_platform::kernel::FACTS_ROOT) }
     }
 
     /// Files below `root` instead of `/`: a recorded or simulated machine.

@@ -4,8 +4,11 @@
 //! If the kernel left the register state of a feature off (XCR0), its instructions fault as if the
 //! processor lacked it. Both cases count as absent here, with different reasons.
 
+use cyclescope_platform::processor as platform;
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
+
+pub use cyclescope_platform::processor::allows_fsgsbase;
 
 use super::cpuid_leaves::{CpuidLeaves, CpuidRegister};
 use super::fact::{Fact, SystemFiles};
@@ -57,25 +60,14 @@ pub struct SystemSupport {
 impl SystemSupport {
     /// Asks the kernel and XGETBV.
     pub(crate) fn read(leaves: &CpuidLeaves) -> SystemSupport {
-        let mut permission = 0u64;
-        let mut shadow_stack = 0u64;
-        arch_prctl_into(ARCH_GET_XCOMP_PERM, &mut permission);
-        arch_prctl_into(ARCH_SHSTK_STATUS, &mut shadow_stack);
         SystemSupport {
             // CPUID 01h ECX[27], OSXSAVE: XGETBV may be executed.
             xcr0: if leaves.has_bit(1, 0, CpuidRegister::Ecx, 27) { read_xcr0() } else { 0 },
-            tile_permission: permission >> TILE_DATA & 1 == 1,
-            fsgsbase: allows_fsgsbase(),
-            shadow_stack: shadow_stack & 1 == 1,
+            tile_permission: platform::read_permitted_components() >> TILE_DATA & 1 == 1,
+            fsgsbase: platform::allows_fsgsbase(),
+            shadow_stack: platform::has_shadow_stack(),
         }
     }
-}
-
-/// Whether the system lets user code run RDFSBASE and related instructions: bit 1 of AT_HWCAP2
-/// (Linux, x86 `hwcap2.h`).
-pub fn allows_fsgsbase() -> bool {
-    // SAFETY: getauxval reads a table that the kernel left in this process.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }
 
 impl CpuFeatures {
@@ -271,16 +263,8 @@ fn detect_lfence_order(leaves: &CpuidLeaves, cpu: &Processor, files: &SystemFile
     })
 }
 
-// asm/prctl.h
-const ARCH_GET_XCOMP_PERM: libc::c_int = 0x1022;
-const ARCH_SHSTK_STATUS: libc::c_int = 0x5005;
 /// XSAVE component of tile data.
 const TILE_DATA: u32 = 18;
-
-fn arch_prctl_into(code: libc::c_int, value: &mut u64) {
-    // SAFETY: both codes in use write one u64 through the pointer, or fail and write nothing.
-    unsafe { libc::syscall(libc::SYS_arch_prctl, code, value as *mut u64) };
-}
 
 fn read_xcr0() -> u64 {
     let (low, high): (u32, u32);

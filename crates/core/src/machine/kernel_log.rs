@@ -18,14 +18,10 @@ pub(crate) struct KernelLog {
     pub unstable: Option<String>,
 }
 
-// syslog(2)
-const SYSLOG_ACTION_READ_ALL: libc::c_int = 3;
-const SYSLOG_ACTION_SIZE_BUFFER: libc::c_int = 10;
-
 impl KernelLog {
     /// Reads the whole log, in a few milliseconds.
     pub(crate) fn read() -> KernelLog {
-        match read_log() {
+        match cyclescope_platform::kernel::read_log() {
             Ok(text) => KernelLog::parse(&text),
             Err(why) => KernelLog { detected: Fact::unknown(why.clone()), refined: Fact::unknown(why), unstable: None },
         }
@@ -50,27 +46,6 @@ impl KernelLog {
             unstable: unstable.map(|why| why.trim().to_string()),
         }
     }
-}
-
-fn read_log() -> Result<String, String> {
-    let denied = || match std::io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EPERM) => {
-            "the kernel's log is for root only (kernel.dmesg_restrict)".to_string()
-        }
-        error => format!("the kernel's log can't be read: {error}"),
-    };
-    // SAFETY: this action takes no buffer.
-    let size = unsafe { libc::klogctl(SYSLOG_ACTION_SIZE_BUFFER, std::ptr::null_mut(), 0) };
-    if size <= 0 {
-        return Err(denied());
-    }
-    let mut buffer = vec![0u8; size as usize];
-    // SAFETY: the kernel writes at most `size` bytes into the buffer of that size.
-    let length = unsafe { libc::klogctl(SYSLOG_ACTION_READ_ALL, buffer.as_mut_ptr().cast(), size) };
-    if length < 0 {
-        return Err(denied());
-    }
-    Ok(String::from_utf8_lossy(&buffer[..length as usize]).into_owned())
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ use std::io;
 
 use crate::error::{RunError, Unavailable, system_remedy};
 use cpuid_leaves::{CpuRefusal, CpuidLeaves};
+use cyclescope_platform::error_code;
 use fact::{Fact, SystemFiles};
 use features::CpuFeatures;
 use kernel_module::KernelModule;
@@ -83,7 +84,7 @@ pub struct Machine {
 
 /// Kernel version.
 pub fn kernel_release() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+    cyclescope_platform::kernel::read_release()
 }
 
 /// Facts about one CPU.
@@ -116,7 +117,7 @@ fn describe_refusal(cpu: u32, refusal: &CpuRefusal) -> Unavailable {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
     match refusal {
         CpuRefusal::NoThread(error) => Unavailable { what, why, remedy: system_remedy(errno(error)).to_string() },
-        CpuRefusal::NotMoved(_, error) if errno(error) != libc::EINVAL => {
+        CpuRefusal::NotMoved(_, error) if errno(error) != error_code::EINVAL => {
             match RunError::from_system_call("moving to the CPU", "sched_setaffinity", errno(error)) {
                 RunError::Unavailable(unavailable) => unavailable,
                 other => Unavailable { what, why, remedy: other.remedy().to_string() },

@@ -3,6 +3,7 @@
 //! Read [`NoiseCounts`] before and after a measurement. Their difference shows what happened
 //! between.
 
+use cyclescope_platform::time::read_preemptions;
 use serde::Serialize;
 
 use super::fact::{Fact, SystemFiles};
@@ -59,7 +60,7 @@ impl NoiseCounts {
                 parse_interrupts(&text, cpu)
                     .map_or_else(|| Fact::unknown("/proc/interrupts has no column for this CPU"), Fact::Known)
             }),
-            preempted: read_preemptions(),
+            preempted: read_preemptions().into(),
             load: files.read_text("/proc/loadavg").and_then(|text| {
                 let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
                 first.map_or_else(|| Fact::unknown("/proc/loadavg contains no number"), Fact::Known)
@@ -109,15 +110,6 @@ fn parse_interrupts(text: &str, cpu: u32) -> Option<u64> {
     let column = lines.next()?.split_whitespace().position(|word| word == name)?;
     let count = |line: &str| line.split_whitespace().nth(column + 1)?.parse::<u64>().ok();
     Some(lines.filter_map(count).sum())
-}
-
-fn read_preemptions() -> Fact<u64> {
-    // SAFETY: all-zero is a valid rusage, which the call fills.
-    let (result, usage) = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
-    };
-    if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
 }
 
 /// Number of threads that run or are ready on `cpu` now, except those of this process and its

@@ -2,6 +2,7 @@
 //!
 //! Limits: a VM may report invented siblings and caches. Only a measurement shows a busy sibling.
 
+use cyclescope_platform::cpus::{self, MOST_CPUS};
 use serde::Serialize;
 
 use super::cache::{Cache, read_caches};
@@ -121,9 +122,6 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// NR_CPUS of the largest kernels (arch/x86/Kconfig, MAXSMP).
-const MOST_CPUS: u32 = 8192;
-
 /// Asks each CPU for its type.
 fn find_efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
     let Fact::Known(cpus) = allowed else { return allowed.clone() };
@@ -140,15 +138,7 @@ fn find_efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
 }
 
 pub(super) fn read_allowed_cpus() -> Fact<Vec<u32>> {
-    // The kernel rejects a mask smaller than its own, so this one fits the largest.
-    let mut mask = [0u64; MOST_CPUS as usize / 64];
-    // SAFETY: the kernel writes at most the given number of bytes into the array.
-    let written =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr()) };
-    if written < 0 {
-        return Fact::unknown(format!("sched_getaffinity failed: {}", std::io::Error::last_os_error()));
-    }
-    Fact::Known((0..MOST_CPUS).filter(|cpu| mask[*cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect())
+    cpus::read_allowed_cpus().into()
 }
 
 #[cfg(test)]

@@ -127,17 +127,12 @@ impl TscFacts {
     }
 }
 
-/// Why RDTSC would fault. A process inherits PR_TSC_SIGSEGV (CR4.TSD) from its parent; seccomp's
-/// old strict mode sets it too.
+/// Why RDTSC would fault.
 fn why_disabled(leaves: &CpuidLeaves) -> Option<String> {
     if !leaves.is_empty() && !leaves.has_bit(1, 0, CpuidRegister::Edx, 4) {
         return Some("the processor has no TSC (CPUID 01h EDX[4])".to_string());
     }
-    let mut mode: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC writes one int through the pointer, or fails and writes nothing.
-    let result = unsafe { libc::prctl(libc::PR_GET_TSC, &mut mode as *mut libc::c_int) };
-    (result == 0 && mode == libc::PR_TSC_SIGSEGV)
-        .then(|| "this process was started with prctl(PR_SET_TSC, PR_TSC_SIGSEGV)".to_string())
+    cyclescope_platform::processor::explain_forbidden_tsc().map(str::to_string)
 }
 
 /// CPUID 15h: TSC = crystal × EBX / EAX (SDM vol. 3B, 19.7.3). If the crystal's rate is missing,

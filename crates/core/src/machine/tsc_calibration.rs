@@ -10,6 +10,7 @@
 
 use std::time::{Duration, Instant};
 
+use cyclescope_platform::time::{read_clock_correction, read_steady_clock};
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
@@ -237,37 +238,17 @@ fn read_bracket() -> (u64, u64, u64) {
     // first read before the clock's loads; the second completes the clock's value before the second
     // read.
     let before = unsafe { lfence_rdtsc() };
-    let nanos = monotonic_raw();
+    let nanos = read_steady_clock();
     // SAFETY: as above.
     let after = unsafe { lfence_rdtsc() };
     let width = after.wrapping_sub(before);
     (before.wrapping_add(width / 2), nanos, width)
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds, which NTP does not adjust (clock_gettime(2)).
-pub(crate) fn monotonic_raw() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills the structure; this clock exists since Linux 2.6.28.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Parts per million by which NTP speeds up the system's clock relative to the kernel's own rate
-/// (adjtimex(2)). The TSC's true rate is lower than the kernel's by the same amount.
+/// Parts per million by which NTP speeds up the system's clock relative to the kernel's own rate. The
+/// TSC's true rate is lower than the kernel's by the same amount.
 pub(crate) fn ntp_correction() -> Fact<f64> {
-    // SAFETY: all-zero is a valid timex; modes = 0 only reads.
-    let (state, status) = unsafe {
-        let mut status: libc::timex = std::mem::zeroed();
-        (libc::adjtimex(&mut status), status)
-    };
-    if state < 0 {
-        return Fact::unknown(format!("adjtimex failed: {}", std::io::Error::last_os_error()));
-    }
-    if status.status & libc::STA_UNSYNC != 0 {
-        return Fact::unknown("the system's clock is not synchronised");
-    }
-    // Unit: 2^-16 ppm.
-    Fact::Known(status.freq as f64 / 65536.0)
+    read_clock_correction().into()
 }
 
 #[cfg(test)]

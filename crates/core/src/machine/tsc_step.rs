@@ -10,6 +10,7 @@
 //! Limits: steps from 2 to about 100 ticks. A fractional step below 3.5 reads as 1. A core whose
 //! clock is slower than the TSC sees its own period as a step.
 
+use cyclescope_platform::time::read_steady_clock;
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
@@ -181,7 +182,7 @@ pub fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
     match tsc.given {
         Some(given) => Fact::Known(given.step / given.rate.0 * 1e9),
         None => {
-            let deltas = measure_deltas(PLANNING_PAIRS, monotonic_raw);
+            let deltas = measure_deltas(PLANNING_PAIRS, read_steady_clock);
             find_step(&deltas).map(|step| step.ticks).or_else(|| find_coarse_step(&deltas))
         }
     }
@@ -205,12 +206,6 @@ fn find_coarse_step(deltas: &[u64]) -> Fact<f64> {
         Some(step) => Fact::Known(step),
         None => Fact::unknown("the deltas have one frequent value only"),
     }
-}
-
-/// CLOCK_MONOTONIC_RAW in nanoseconds.
-fn monotonic_raw() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Measures the step of one reading sequence, from `pairs` pairs of reads (100 000 take about 10

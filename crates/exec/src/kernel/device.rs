@@ -6,11 +6,11 @@ use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::kernel_module::KernelModule;
 use cyclescope_core::machine::kernel_release;
-use rustix::fs::FlockOperation;
+use cyclescope_platform::cpus::{self, ThreadCpus};
+use cyclescope_platform::{device, error_code, files};
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// Path of the module's device.
@@ -40,8 +40,7 @@ impl ModuleDevice {
             ..ModuleProperties::default()
         };
         // SAFETY: the module writes a struct of the size that the call gives.
-        if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
-            let error = io::Error::last_os_error();
+        if let Err(error) = unsafe { device::call_device(&device, abi::GET_INFO, &raw mut info) } {
             let lack = format!("has another version of the interface than {} ({error})", abi::INTERFACE_VERSION);
             return Err(foreign_module_error(&lack));
         }
@@ -96,13 +95,13 @@ impl ModuleDevice {
                 let why = format!("another program keeps it for more than {} s", patience.as_secs());
                 Err(RunError::from_harness(WAITING, why, "end that program; `fuser -v /dev/cyclescope` names it"))
             }
-            Err(errno) => Err(RunError::System { doing: WAITING, errno: errno.raw_os_error() }),
+            Err(error) => Err(RunError::from_io(WAITING, &error)),
         }
     }
 
     /// Releases the module for others, as closing the device does.
     pub(super) fn unlock_device(&self) {
-        let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
+        files::unlock(&self.device);
     }
 
     /// Makes memory areas of these sizes, for this open device, and writes their addresses to the
@@ -160,12 +159,11 @@ impl ModuleDevice {
         doing: &'static str,
     ) -> Result<(), RunError> {
         // SAFETY: as the caller promises.
-        if unsafe { libc::ioctl(self.device.as_raw_fd(), call, std::ptr::from_mut(argument)) } == 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
-            libc::EACCES => Err(RunError::Unavailable(lockdown_error())),
-            errno => Err(RunError::System { doing, errno }),
+        let called = unsafe { device::call_device(&self.device, call, argument) };
+        match called.map_err(|error| error.raw_os_error().unwrap_or(0)) {
+            Ok(()) => Ok(()),
+            Err(error_code::EACCES) => Err(RunError::Unavailable(lockdown_error())),
+            Err(errno) => Err(RunError::System { doing, errno }),
         }
     }
 }
@@ -192,17 +190,17 @@ fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
 pub(super) fn explain_open_failure(error: &io::Error, facts: &KernelModule) -> Unavailable {
     let loaded = facts.loaded == Fact::Known(true);
     match error.raw_os_error() {
-        Some(libc::ENOENT) if loaded => {
+        Some(error_code::ENOENT) if loaded => {
             kernel_unavailable(format!("the module is loaded, but there is no {DEVICE}"), "mount devtmpfs on /dev")
         }
-        Some(libc::ENOENT) => not_loaded_error(facts),
-        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => lockdown_error(),
-        Some(libc::EACCES | libc::EPERM) => kernel_unavailable(
+        Some(error_code::ENOENT) => not_loaded_error(facts),
+        Some(error_code::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => lockdown_error(),
+        Some(error_code::EACCES | error_code::EPERM) => kernel_unavailable(
             format!("{DEVICE} is for root with CAP_SYS_RAWIO and CAP_SYS_MODULE"),
             "run as root, outside of containers",
         ),
-        Some(libc::ENODEV) => refused_machine_error(facts),
-        Some(libc::EBUSY) => {
+        Some(error_code::ENODEV) => refused_machine_error(facts),
+        Some(error_code::EBUSY) => {
             kernel_unavailable("too many runs have the module open".to_string(), "wait until one has ended")
         }
         _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), LOAD_REMEDY),
@@ -235,39 +233,25 @@ const PINNING: &str = "moving to the CPU to measure on";
 
 /// Pins this thread to one CPU until dropped.
 pub(super) struct PinnedThread {
-    before: libc::cpu_set_t,
+    before: ThreadCpus,
 }
 
 impl PinnedThread {
     pub(super) fn pin(cpu: usize) -> Result<PinnedThread, RunError> {
-        let failed = || {
-            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            RunError::System { doing: PINNING, errno }
-        };
-        if cpu >= libc::CPU_SETSIZE as usize {
+        if cpu >= cpus::MOST_NAMED {
             return Err(RunError::from_harness(PINNING, format!("there is no CPU {cpu}"), "see --cpu"));
         }
-        // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size
-        // given.
-        unsafe {
-            let mut before: libc::cpu_set_t = std::mem::zeroed();
-            if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut before) != 0 {
-                return Err(failed());
-            }
-            let mut only: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(cpu, &mut only);
-            if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only) != 0 {
-                return Err(failed());
-            }
-            Ok(PinnedThread { before })
-        }
+        let failed = |error: io::Error| RunError::System { doing: PINNING, errno: error.raw_os_error().unwrap_or(0) };
+        let before = ThreadCpus::read().map_err(failed)?;
+        cpus::move_thread(cpu as u32).map_err(failed)?;
+        Ok(PinnedThread { before })
     }
 }
 
 impl Drop for PinnedThread {
     fn drop(&mut self) {
-        // SAFETY: a set that the kernel filled. A failure needs no handling.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };
+        // A failure needs no handling.
+        let _ = self.before.restore();
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{Batch, Layout, Sample};
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
 use cyclescope_events::{EventCode, EventRefusal, MOST_TOGETHER, OpenAttempt, RefusalCause};
+use cyclescope_platform::error_code;
 
 /// How often a call runs again whose slices were all interrupted.
 const MOST_ATTEMPTS: usize = 8;
@@ -89,7 +90,7 @@ fn count_call(batch: &Batch, events: &[ModuleEvent], run: CountingRun<'_>) -> Re
     for _ in 0..MOST_ATTEMPTS {
         let mut events = events.to_vec();
         let counted = match run(batch, &mut events) {
-            Err(RunError::System { errno: libc::ENODATA | libc::EBUSY, .. }) => {
+            Err(RunError::System { errno: error_code::ENODATA | error_code::EBUSY, .. }) => {
                 return Err(RunError::Unavailable(EventRefusal::from_lost_counter().into()));
             }
             counted => u128::from(counted?),
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_lost_is_no_count() {
-        let lost = || Err(RunError::System { doing: "running code in ring 0", errno: libc::ENODATA });
+        let lost = || Err(RunError::System { doing: "running code in ring 0", errno: error_code::ENODATA });
         assert!(
             matches!(count_with(lost), Err(RunError::Unavailable(Unavailable { why, .. })) if why.contains("something else"))
         );

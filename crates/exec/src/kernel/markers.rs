@@ -11,6 +11,7 @@ use super::device::{ModuleDevice, PinnedThread, foreign_module_error, unknown_an
 use crate::Sample;
 use crate::lock::CpuLock;
 use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_platform::error_code;
 use std::mem::size_of;
 use std::time::Duration;
 
@@ -288,7 +289,7 @@ fn list_functions(module: &ModuleDevice) -> Result<Vec<MarkerFunction>, RunError
         };
         // SAFETY: the struct of this call, which has no addresses to write to.
         match unsafe { module.call_device(abi::MARKER_CODE, &mut answer, "listing the kernel's markers") } {
-            Err(RunError::System { errno: libc::ENOENT, .. }) => return Ok(codes),
+            Err(RunError::System { errno: error_code::ENOENT, .. }) => return Ok(codes),
             Err(error) => return Err(error),
             Ok(()) => codes.push(decode_function(&answer)?),
         }

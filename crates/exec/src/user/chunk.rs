@@ -1,6 +1,7 @@
 //! From a batch to commands: layouts whose code does not overlap share a command.
 
 use super::areas::UserAreas;
+use super::process;
 use super::regions::WorkerRegions;
 use crate::placement::{ProgramRange, check_layout, sort_program_ranges};
 use crate::{Batch, Layout, Sample};
@@ -91,8 +92,7 @@ impl LayoutChunk {
         let calls = placed.wrapping_add(layouts.len()).cast::<WorkerCall>();
         let mut context = context::fresh_context(batch.memory.vectors);
         context.eviction = regions.worker_address(view::EVICTION_AT);
-        context.clock_gettime = libc::clock_gettime as *const () as u64;
-        context.memcpy = libc::memcpy as *const () as u64;
+        [context.clock_gettime, context.memcpy] = process::called_functions();
         let addresses = areas.addresses();
         let command = regions.command_pointer();
         // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no

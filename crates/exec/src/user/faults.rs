@@ -5,6 +5,7 @@ use crate::fault::{FaultReport, SavedIpPosition, describe_instruction, locate_fa
 use cyclescope_code::program::Program;
 use cyclescope_core::error::FaultCause;
 use cyclescope_worker::command::WorkerAnswer;
+use cyclescope_worker::kernel::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGSYS, SIGTERM, SIGTRAP};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 /// `si_code` of a signal that the kernel raised without an address of its own.
@@ -26,9 +27,9 @@ const FETCH_FAULT_BIT: u32 = 1 << 4;
 /// Position of the instruction pointer that a signal saved.
 fn find_ip_position(signal: i32, code: i32, vector: u32) -> SavedIpPosition {
     match signal {
-        libc::SIGTRAP if code == TRAP_BRKPT => SavedIpPosition::AroundInt1,
-        libc::SIGTRAP | libc::SIGSYS => SavedIpPosition::Behind,
-        libc::SIGSEGV if vector == OVERFLOW => SavedIpPosition::Behind,
+        SIGTRAP if code == TRAP_BRKPT => SavedIpPosition::AroundInt1,
+        SIGTRAP | SIGSYS => SavedIpPosition::Behind,
+        SIGSEGV if vector == OVERFLOW => SavedIpPosition::Behind,
         _ => SavedIpPosition::AtInstruction,
     }
 }
@@ -41,11 +42,11 @@ pub(super) fn report_fault(answer: &WorkerAnswer, arena: u64, programs: &[Progra
     let place = rip.checked_sub(arena).and_then(|at| locate_fault(at as usize, saved, programs, layouts));
     let start = place.map_or(rip, |(_, _, start)| arena + start as u64);
     let own_address = match signal {
-        libc::SIGSEGV => code != SI_KERNEL,
-        libc::SIGBUS => code != SI_KERNEL && code != BUS_ADRALN,
+        SIGSEGV => code != SI_KERNEL,
+        SIGBUS => code != SI_KERNEL && code != BUS_ADRALN,
         _ => false,
     };
-    let system_call = (signal == libc::SIGSYS).then_some(answer.address as i32);
+    let system_call = (signal == SIGSYS).then_some(answer.address as i32);
     let (program, offset, instruction) = match place {
         Some((program, code_at, at)) => {
             let offset = at - code_at as usize;
@@ -74,16 +75,16 @@ const NEAR_CODE_BYTES: u64 = 4096;
 /// Why the instruction of a report did not complete.
 pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: &[Program]) -> FaultCause {
     let cause = match (answer.signal, answer.code) {
-        (libc::SIGTRAP, _) => FaultCause::Trap,
-        (libc::SIGSEGV, _) if answer.vector == OVERFLOW => FaultCause::Trap,
-        (libc::SIGSEGV, SI_KERNEL) => FaultCause::Protection,
-        (libc::SIGSEGV, _) if answer.error & FETCH_FAULT_BIT != 0 => FaultCause::Fetch,
-        (libc::SIGSEGV, _) => FaultCause::Access,
-        (libc::SIGBUS, BUS_ADRALN) => FaultCause::Alignment,
+        (SIGTRAP, _) => FaultCause::Trap,
+        (SIGSEGV, _) if answer.vector == OVERFLOW => FaultCause::Trap,
+        (SIGSEGV, SI_KERNEL) => FaultCause::Protection,
+        (SIGSEGV, _) if answer.error & FETCH_FAULT_BIT != 0 => FaultCause::Fetch,
+        (SIGSEGV, _) => FaultCause::Access,
+        (SIGBUS, BUS_ADRALN) => FaultCause::Alignment,
         // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM
         // vol. 3A, 6.15).
-        (libc::SIGBUS, SI_KERNEL) => FaultCause::Protection,
-        (libc::SIGBUS, _) => FaultCause::Access,
+        (SIGBUS, SI_KERNEL) => FaultCause::Protection,
+        (SIGBUS, _) => FaultCause::Access,
         _ => FaultCause::Other,
     };
     let Some((program, offset)) = report.program.zip(report.offset) else { return cause };
@@ -100,15 +101,15 @@ pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: 
 /// The usual name of a signal that ends a process.
 pub fn signal_name(signal: i32) -> &'static str {
     match signal {
-        libc::SIGILL => "SIGILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGSYS => "SIGSYS",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGTERM => "SIGTERM",
+        SIGILL => "SIGILL",
+        SIGSEGV => "SIGSEGV",
+        SIGBUS => "SIGBUS",
+        SIGFPE => "SIGFPE",
+        SIGTRAP => "SIGTRAP",
+        SIGSYS => "SIGSYS",
+        SIGKILL => "SIGKILL",
+        SIGABRT => "SIGABRT",
+        SIGTERM => "SIGTERM",
         _ => "another signal",
     }
 }
@@ -120,13 +121,13 @@ mod tests {
     #[test]
     fn traps_and_faults_are_distinguished() {
         let stepped = 2;
-        assert_eq!(find_ip_position(libc::SIGTRAP, TRAP_BRKPT, 1), SavedIpPosition::AroundInt1);
-        assert_eq!(find_ip_position(libc::SIGTRAP, stepped, 1), SavedIpPosition::Behind);
-        assert_eq!(find_ip_position(libc::SIGTRAP, SI_KERNEL, 3), SavedIpPosition::Behind);
-        assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, OVERFLOW), SavedIpPosition::Behind);
-        assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, 13), SavedIpPosition::AtInstruction);
+        assert_eq!(find_ip_position(SIGTRAP, TRAP_BRKPT, 1), SavedIpPosition::AroundInt1);
+        assert_eq!(find_ip_position(SIGTRAP, stepped, 1), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(SIGTRAP, SI_KERNEL, 3), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(SIGSEGV, SI_KERNEL, OVERFLOW), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(SIGSEGV, SI_KERNEL, 13), SavedIpPosition::AtInstruction);
         // A refused system call raises no exception: the vector belongs to an earlier one.
-        assert_eq!(find_ip_position(libc::SIGSYS, 1, 14), SavedIpPosition::Behind);
-        assert_eq!(find_ip_position(libc::SIGILL, 2, 6), SavedIpPosition::AtInstruction);
+        assert_eq!(find_ip_position(SIGSYS, 1, 14), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(SIGILL, 2, 6), SavedIpPosition::AtInstruction);
     }
 }

@@ -23,25 +23,43 @@
 
 mod areas;
 mod chunk;
+#[cfg_attr(windows, path = "windows/confinement.rs")]
 mod confinement;
+#[cfg(unix)]
 mod control_group;
 mod faults;
+#[cfg(unix)]
 mod filter;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod frozen_group;
+#[cfg(windows)]
+#[path = "windows/handle.rs"]
+mod handle;
+#[cfg_attr(windows, path = "windows/launch.rs")]
 mod launch;
+#[cfg(unix)]
 mod namespaces;
 mod narrow_code;
 mod options;
+#[cfg_attr(windows, path = "windows/process.rs")]
 mod process;
+#[cfg_attr(windows, path = "windows/process_clock.rs")]
+mod process_clock;
+#[cfg_attr(windows, path = "windows/protections.rs")]
 mod protections;
 mod reading_window;
+#[cfg_attr(windows, path = "windows/regions.rs")]
 mod regions;
+#[cfg_attr(windows, path = "windows/setup.rs")]
 mod setup;
 mod time_limit;
+#[cfg(windows)]
+#[path = "windows/worker.rs"]
+mod worker;
+#[cfg_attr(windows, path = "windows/worker_events.rs")]
 mod worker_events;
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
@@ -67,6 +85,7 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::process_state::ProcessState;
 use cyclescope_events::{self as events, EventCode, EventRefusal};
+use cyclescope_platform::{cpus, error_code};
 use cyclescope_worker::command::{
     FENCE_COUNTER, FENCE_CPU, FENCES, INTERRUPTED, WorkerAnswer, WorkerCommand, WorkerStatus, outcome,
 };
@@ -79,7 +98,6 @@ use reading_window::ReadingWindow;
 use regions::WorkerRegions;
 use setup::{WorkerOrigin, WorkerStart};
 use std::collections::BTreeSet;
-use std::os::unix::fs::FileExt;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -230,8 +248,7 @@ impl UserExecutor {
 
     /// Whether the worker runs on another CPU than this thread does now.
     fn is_on_other_cpu(&self) -> bool {
-        // SAFETY: takes no pointers.
-        unsafe { libc::sched_getcpu() != self.options.cpu as i32 }
+        cpus::current_cpu() != self.options.cpu
     }
 
     fn ensure_worker(&mut self) -> Result<(), RunError> {
@@ -245,7 +262,7 @@ impl UserExecutor {
         let mut last = None;
         for _ in 0..TRIES {
             match self.make_worker() {
-                Err(RunError::System { errno: libc::EEXIST, doing }) => last = Some(doing),
+                Err(RunError::System { errno: error_code::EEXIST, doing }) => last = Some(doing),
                 made => return made,
             }
         }
@@ -268,7 +285,7 @@ impl UserExecutor {
         if answer.outcome != outcome::DONE {
             let step = sandbox::STEPS.get(answer.detail as usize);
             let doing = step.copied().unwrap_or("setting the worker up");
-            if answer.detail == sandbox::PIN && answer.errno == libc::EINVAL {
+            if answer.detail == sandbox::PIN && answer.errno == error_code::EINVAL {
                 let why = "the CPU is offline, or not among those that this process may use";
                 return Err(RunError::from_harness(doing, why, "choose another one with --cpu"));
             }
@@ -329,6 +346,7 @@ impl UserExecutor {
     /// Ensures that the next batch has a worker that can run it, unchanged by the code of other
     /// batches.
     fn prepare_worker(&mut self, batch: &Batch) -> Result<(), RunError> {
+        process::check_code(&batch.programs)?;
         self.adopt_mode(batch.mode().map_err(RunError::BadBatch)?)?;
         if self.areas.needs_other_mappings(&batch.memory) {
             // Its memory may be needed for the new one.
@@ -407,8 +425,8 @@ impl UserExecutor {
             &(*command).sequence
         };
         word.store(sequence, Ordering::Release);
-        process::futex_wake(word).inspect_err(|_| self.worker = None)?;
         let mut worker = self.worker.take().ok_or_else(worker_missing_error)?;
+        worker.wake(word)?;
         if let Err(failure) = self.wait_for_answer(&worker, sequence, spin, patience) {
             let end = worker.kill_and_reap();
             return Err(describe_failure(failure, end, batch.deadline));
@@ -562,9 +580,7 @@ impl Executor for UserExecutor {
 
     fn read_memory(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         // Workers are copies of this process.
-        let memory = self.options.functions.then(|| std::fs::File::open("/proc/self/mem").ok())??;
-        let mut read = vec![0; bytes];
-        memory.read_exact_at(&mut read, address).ok().map(|()| read)
+        self.options.functions.then(|| process::read_own_memory(address, bytes))?
     }
 
     fn begin_subject(&mut self) {

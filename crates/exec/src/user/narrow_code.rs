@@ -10,8 +10,9 @@ use crate::draw_secret;
 use cyclescope_code::asm::CodeMode;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
+use cyclescope_platform::{error_code, processor};
 use cyclescope_worker::view::{IMAGE_AT, VIEW_BYTES};
-use rustix::io::Errno;
+use std::io;
 
 /// Selector of Linux' segment for 32-bit code: entry 4 of the table, privilege level 3.
 const NARROW_SEGMENT: u16 = 0x23;
@@ -56,6 +57,9 @@ pub fn find_narrow_segment() -> Result<u16, Unavailable> {
 
 /// Whether the system has the segment of 32-bit code.
 pub(super) fn check_code_segment() -> Result<(), MissingCapability> {
+    if let Some((why, remedy)) = processor::explain_refused_narrow_code() {
+        return Err(MissingCapability { why, remedy });
+    }
     match read_access_rights(NARROW_SEGMENT) {
         Some(rights) if rights & RIGHTS_MASK == RIGHTS => Ok(()),
         _ => Err(MissingCapability {
@@ -83,11 +87,11 @@ fn read_access_rights(selector: u16) -> Option<u32> {
 }
 
 /// Reserves addresses that code of a mode reaches. Those of 32-bit code are drawn at random.
-pub(super) fn reserve_reachable(mode: CodeMode, bytes: usize) -> Result<MemoryMapping, Errno> {
+pub(super) fn reserve_reachable(mode: CodeMode, bytes: usize) -> io::Result<MemoryMapping> {
     if mode == CodeMode::Bits64 {
         return reserve_addresses(None, bytes);
     }
-    let mut random = Random::new(draw_secret().map_err(|_| Errno::IO)?);
+    let mut random = Random::new(draw_secret().map_err(|_| io::Error::from_raw_os_error(error_code::EIO))?);
     let places = (HIGHEST - LOWEST).saturating_sub(bytes as u64) / STEP;
     for _ in 0..TRIES {
         let at = LOWEST + STEP * random.below(places.max(1) as usize) as u64;
@@ -96,11 +100,11 @@ pub(super) fn reserve_reachable(mode: CodeMode, bytes: usize) -> Result<MemoryMa
             continue;
         }
         match reserve_addresses(Some(at), bytes) {
-            Err(Errno::EXIST) => {}
+            Err(error) if error.raw_os_error() == Some(error_code::EEXIST) => {}
             reserved => return reserved,
         }
     }
-    Err(Errno::NOMEM)
+    Err(io::Error::from_raw_os_error(error_code::ENOMEM))
 }
 
 /// Reserves addresses that 32-bit code reaches, in this process and in its copies, for good. Nothing

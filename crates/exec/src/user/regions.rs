@@ -16,6 +16,7 @@ use cyclescope_worker::view::{
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
@@ -40,7 +41,7 @@ pub(super) struct ContentsMapping(MemoryMapping);
 
 impl ContentsMapping {
     /// Maps a file from [`create_memory_file`].
-    pub(super) fn map(fd: &OwnedFd, bytes: usize) -> Result<ContentsMapping, RunError> {
+    pub(super) fn map(fd: &MemoryFile, bytes: usize) -> Result<ContentsMapping, RunError> {
         map_shared(fd, bytes).map(ContentsMapping)
     }
 
@@ -71,11 +72,32 @@ pub(super) struct WorkerRegions {
 }
 
 /// The error of a failed system call.
-pub(super) fn call_error(doing: &'static str, call: &'static str) -> impl Fn(Errno) -> RunError {
-    move |errno| RunError::from_system_call(doing, call, errno.raw_os_error())
+pub(super) fn call_error<E: Into<io::Error>>(doing: &'static str, call: &'static str) -> impl Fn(E) -> RunError {
+    move |error| RunError::from_system_call(doing, call, error.into().raw_os_error().unwrap_or(0))
 }
 
-pub(super) fn create_memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
+/// Memory that several mappings share.
+pub(super) type MemoryFile = OwnedFd;
+
+/// The number under which a worker knows the memory.
+pub(super) fn file_number(file: &MemoryFile) -> i32 {
+    file.as_raw_fd()
+}
+
+/// Gives the memory its pages: a shortage becomes an error instead of a signal.
+pub(super) fn allocate_file(file: &MemoryFile, bytes: usize) -> Result<(), RunError> {
+    let mode = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(file, mode, 0, bytes as u64).map_err(call_error("filling the memory areas", "fallocate"))
+}
+
+/// Whether areas can be private mappings of their sources.
+pub(super) const HAS_TEMPLATES: bool = true;
+/// Multiple of addresses at which memory is mapped.
+pub(super) const MAPPING_STEP: u64 = 4096;
+/// Whether an area can have huge pages.
+pub(super) const REFUSED_HUGE: Option<(&str, &str)> = None;
+
+pub(super) fn create_memory_file(name: &str, bytes: usize) -> Result<MemoryFile, RunError> {
     let fd = create_memfd(name, MemfdFlags::NOEXEC_SEAL)?;
     rustix::fs::ftruncate(&fd, bytes as u64).map_err(call_error(CREATING_MEMORY, "ftruncate"))?;
     Ok(fd)
@@ -102,7 +124,7 @@ fn create_memfd(name: &str, flag: MemfdFlags) -> Result<OwnedFd, RunError> {
 }
 
 /// Reserves unmapped addresses: at a place of the kernel's choice, or at a given free one.
-pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryMapping, Errno> {
+pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> io::Result<MemoryMapping> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     let (hint, flags) = match at {
         Some(at) => (at as usize as *mut core::ffi::c_void, flags | MapFlags::FIXED_NOREPLACE),
@@ -112,7 +134,7 @@ pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryM
     let start = unsafe { rustix::mm::mmap_anonymous(hint, bytes, ProtFlags::empty(), flags) }?;
     let mapping = MemoryMapping { start: start.cast(), bytes };
     // Kernels before 4.17 treat the address as a hint.
-    if hint.is_null() || start == hint { Ok(mapping) } else { Err(Errno::EXIST) }
+    if hint.is_null() || start == hint { Ok(mapping) } else { Err(Errno::EXIST.into()) }
 }
 
 /// Maps a file from [`create_memory_file`] for writing; no worker inherits the mapping.

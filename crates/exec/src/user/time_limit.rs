@@ -1,5 +1,6 @@
 //! Time limits of a worker, in its own processor time: on a busy machine elapsed time says little.
 
+use super::process_clock::{ProcessClock, read_state};
 use crate::lock;
 use cyclescope_core::error::RunError;
 use cyclescope_core::process_state::ProcessState;
@@ -19,7 +20,7 @@ pub(super) struct WorkerTimeLimit {
     pid: i32,
     limit: Duration,
     /// The worker's processor time as a clock; `None` if the system refuses it.
-    clock: Option<libc::clockid_t>,
+    clock: Option<ProcessClock>,
     /// That clock at the start.
     start: Duration,
     /// The worker's processor time at the last check, and when it last increased.
@@ -62,11 +63,8 @@ impl StopCause {
 impl WorkerTimeLimit {
     /// A limit that begins now.
     pub(super) fn new(pid: i32, limit: Duration) -> WorkerTimeLimit {
-        let mut clock = 0;
-        // SAFETY: the clock's number lives through the call.
-        let has_clock = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
-        let clock = has_clock.then_some(clock).filter(|clock| read_clock(*clock).is_some());
-        let start = clock.and_then(read_clock).unwrap_or_default();
+        let clock = ProcessClock::open(pid);
+        let start = clock.as_ref().and_then(ProcessClock::read).unwrap_or_default();
         let seen = (Duration::ZERO, Instant::now());
         WorkerTimeLimit { pid, limit, clock, start, seen, until: lock::end_of_deadline(check_interval(limit)) }
     }
@@ -78,7 +76,7 @@ impl WorkerTimeLimit {
 
     /// Decides how to continue after a check is due.
     pub(super) fn check_overtime(&mut self) -> OvertimeVerdict {
-        let Some(now) = self.clock.and_then(read_clock) else {
+        let Some(now) = self.clock.as_ref().and_then(ProcessClock::read) else {
             // From elapsed time alone.
             let left = self.limit.saturating_sub(self.seen.1.elapsed());
             self.until = lock::end_of_deadline(check_interval(left));
@@ -92,7 +90,7 @@ impl WorkerTimeLimit {
         if used > before {
             self.seen = (used, Instant::now());
         } else if when.elapsed() >= STOPPED_AFTER {
-            let state = ProcessState::read(self.pid);
+            let state = read_state(self.pid);
             if state != ProcessState::Runnable || when.elapsed() >= STARVED_AFTER {
                 return OvertimeVerdict::Stopped(StopCause(state));
             }
@@ -107,14 +105,7 @@ fn check_interval(left: Duration) -> Duration {
     left.clamp(MIN_CHECK_INTERVAL, STOPPED_AFTER)
 }
 
-fn read_clock(clock: libc::clockid_t) -> Option<Duration> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure lives through the call.
-    let done = unsafe { libc::clock_gettime(clock, &mut time) } == 0;
-    done.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use cyclescope_platform::cpus::{self, ThreadCpus};
 
 /// A job that ends by itself soon after its limit passes.
 pub(super) type PinnedJob<T> = Box<dyn FnOnce(&JobLimit) -> T + Send>;
@@ -45,8 +45,8 @@ struct ThreadSeat {
 /// caller's own affinity stays unchanged.
 pub(super) fn run_on_cpus<T: Send + 'static>(jobs: Vec<(u32, PinnedJob<T>)>, until: Instant) -> Result<Vec<T>, String> {
     let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
-    if let Some(cpu) = cpus.iter().find(|&&cpu| cpu as usize >= CpuSet::MAX_CPU) {
-        return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
+    if let Some(cpu) = cpus.iter().find(|&&cpu| cpu as usize >= cpus::MOST_NAMED) {
+        return Err(format!("CPU {cpu} is beyond the {} that can be named", cpus::MOST_NAMED));
     }
     let seats: Vec<Arc<ThreadSeat>> = cpus.iter().map(|_| Arc::default()).collect();
     let limit = Arc::new(JobLimit { until, called_off: AtomicBool::new(false) });
@@ -79,14 +79,12 @@ pub(super) fn run_on_cpus<T: Send + 'static>(jobs: Vec<(u32, PinnedJob<T>)>, unt
 }
 
 fn run_job<T>(cpu: u32, job: PinnedJob<T>, seat: &ThreadSeat, limit: &JobLimit) -> Result<T, String> {
-    seat.thread.store(gettid().as_raw_nonzero().get(), Ordering::Release);
-    let mut set = CpuSet::new();
-    set.set(cpu as usize);
-    sched_setaffinity(None, &set).map_err(|error| format!("this process may not run on CPU {cpu}: {error}"))?;
+    seat.thread.store(cpus::thread_number(), Ordering::Release);
+    cpus::move_thread(cpu).map_err(|error| format!("this process may not run on CPU {cpu}: {error}"))?;
     seat.arrived.store(true, Ordering::Release);
     let result = job(limit);
     // A CPU that goes offline or leaves the container's set loses its threads to others.
-    let stayed = sched_getcpu() == cpu as usize;
+    let stayed = cpus::current_cpu() == cpu as usize;
     if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken from this process")) }
 }
 
@@ -106,10 +104,9 @@ fn collect_results<T>(
 
 /// Lets a late thread run on any of the caller's CPUs.
 fn release_thread(seat: &ThreadSeat) {
-    let thread = rustix::thread::Pid::from_raw(seat.thread.load(Ordering::Acquire));
-    if let (Some(thread), Ok(set)) = (thread, sched_getaffinity(None)) {
+    if let (thread @ 1.., Ok(cpus)) = (seat.thread.load(Ordering::Acquire), ThreadCpus::read()) {
         // Fails if the thread has just ended, which is fine.
-        let _ = sched_setaffinity(Some(thread), &set);
+        let _ = cpus.give_to(thread);
     }
 }
 
@@ -135,13 +132,14 @@ mod tests {
 
     #[test]
     fn results_keep_the_order_of_jobs_and_the_caller_stays_unpinned() {
-        let before = sched_getaffinity(None).unwrap();
+        let before = ThreadCpus::read().unwrap();
         let until = Instant::now() + Duration::from_secs(5);
-        let job =
-            |number: u32| -> (u32, PinnedJob<(u32, usize)>) { (cpu(), Box::new(move |_| (number, sched_getcpu()))) };
+        let job = |number: u32| -> (u32, PinnedJob<(u32, usize)>) {
+            (cpu(), Box::new(move |_| (number, cpus::current_cpu())))
+        };
         let found = run_on_cpus(vec![job(1), job(2)], until).unwrap();
         assert_eq!(found, [(1, cpu() as usize), (2, cpu() as usize)]);
-        assert!(before == sched_getaffinity(None).unwrap());
+        assert_eq!(before, ThreadCpus::read().unwrap());
     }
 
     #[test]

@@ -14,7 +14,10 @@ mod common_file;
 mod pages;
 
 use super::narrow_code::{require_reachable, reserve_reachable};
-use super::regions::{ContentsMapping, MemoryMapping, call_error, create_memory_file, reserve_addresses};
+use super::regions::{
+    ContentsMapping, HAS_TEMPLATES, MAPPING_STEP, MemoryFile, MemoryMapping, REFUSED_HUGE, allocate_file, call_error,
+    create_memory_file, file_number, reserve_addresses,
+};
 use crate::{ObtainedPages, PlacedArea};
 use common_file::open_common_file;
 use cyclescope_code::asm::CodeMode;
@@ -25,10 +28,10 @@ use cyclescope_code::program::memory::{
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::fact::SystemFiles;
 use cyclescope_core::machine::free_memory;
+use cyclescope_platform::error_code;
 use cyclescope_worker::area::{AreaBacking, AreaOrders, AreaSetup, NO_REGISTER};
 use cyclescope_worker::view::GUARD_BYTES;
-use rustix::io::Errno;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
 use std::sync::Arc;
 
 /// Mappings of one process that this leaves to others, out of the kernel's limit
@@ -37,7 +40,7 @@ const OTHER_MAPPINGS: u64 = 4096;
 
 /// Initial contents of areas.
 struct AreaSource {
-    file: OwnedFd,
+    file: MemoryFile,
     bytes: usize,
     /// The first area that uses these contents.
     area: usize,
@@ -68,7 +71,7 @@ enum BackingKind {
 impl AreaShape {
     fn from_area(memory: &ProgramMemory, number: usize) -> AreaShape {
         let area = &memory.areas[number];
-        let sparse = area.present == PagePresence::AtPointer && area.pages == PageSize::Small;
+        let sparse = HAS_TEMPLATES && area.present == PagePresence::AtPointer && area.pages == PageSize::Small;
         let backing = match area.frames {
             PhysicalFrames::Repeated(_) | PhysicalFrames::Common(_) => BackingKind::Repeated,
             PhysicalFrames::Own if sparse => BackingKind::Template,
@@ -113,7 +116,7 @@ struct PreparedAreas {
     _reservations: Vec<MemoryMapping>,
     setups: Vec<AreaSetup>,
     /// The physical pages of areas that repeat them or share them with others.
-    _frames: Vec<Arc<OwnedFd>>,
+    _frames: Vec<Arc<MemoryFile>>,
     obtained: Vec<ObtainedPages>,
     /// Whether the system has given the sources their memory.
     allocated: bool,
@@ -231,7 +234,7 @@ impl PreparedAreas {
                 sources.push(AreaSource { file: create_memory_file("cyclescope-area", bytes)?, bytes, area: number });
             }
             let source = sources.iter().find(|source| source.area == shape.source);
-            let source = source.expect("the source of an earlier area, or its own").file.as_raw_fd();
+            let source = file_number(&source.expect("the source of an earlier area, or its own").file);
             let backing = match shape.backing {
                 BackingKind::Template => AreaBacking::Template,
                 BackingKind::Copied => AreaBacking::Copied,
@@ -241,7 +244,7 @@ impl PreparedAreas {
                         PhysicalFrames::Common(number) => open_common_file(number, bytes)?,
                         _ => Arc::new(create_memory_file("cyclescope-frames", bytes)?),
                     };
-                    let fd = file.as_raw_fd();
+                    let fd = file_number(&file);
                     frames.push(file);
                     AreaBacking::Repeated { fd, bytes }
                 }
@@ -311,10 +314,7 @@ impl PreparedAreas {
         }
         for source in &self.sources {
             let area = &self.memory.areas[source.area];
-            // A shortage of memory becomes an error instead of a signal.
-            let mode = rustix::fs::FallocateFlags::empty();
-            rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
-                .map_err(call_error("filling the memory areas", "fallocate"))?;
+            allocate_file(&source.file, source.bytes)?;
             let mut mapping = ContentsMapping::map(&source.file, source.bytes)?;
             let bytes = mapping.contents_mut();
             match area.uniform_word() {
@@ -351,13 +351,18 @@ struct AreaAddresses {
 impl AreaAddresses {
     fn reserve(memory: &ProgramMemory, shapes: &[AreaShape], mode: CodeMode) -> Result<AreaAddresses, RunError> {
         limit_mappings(&memory.areas).map_err(RunError::Unavailable)?;
+        let huge = memory.areas.iter().any(|area| area.pages == PageSize::Huge);
+        if let (true, Some((why, remedy))) = (huge, REFUSED_HUGE) {
+            let what = "memory in pages of 2 MiB".to_string();
+            return Err(RunError::Unavailable(Unavailable { what, why: why.to_string(), remedy: remedy.to_string() }));
+        }
         let mut reservations = Vec::new();
         for (number, area) in memory.areas.iter().enumerate() {
             let AreaAddress::Fixed(address) = area.address else { continue };
             require_reachable(mode, address.saturating_add(area.mapped_bytes()))?;
             let reserved = reserve_addresses(Some(address), area.mapped_bytes() as usize);
             reservations
-                .push(reserved.map_err(|errno| fixed_address_error(number, address, area.mapped_bytes(), errno))?);
+                .push(reserved.map_err(|error| fixed_address_error(number, address, area.mapped_bytes(), error))?);
         }
         // Offsets in one stretch of addresses, which begins on a huge page.
         let mut end = GUARD_BYTES as u64;
@@ -369,17 +374,19 @@ impl AreaAddresses {
         let free: Vec<Option<u64>> = memory
             .areas
             .iter()
-            .map(|area| (area.address == AreaAddress::Free).then(|| take(area.mapped_bytes(), area.page_bytes())))
+            .map(|area| {
+                (area.address == AreaAddress::Free)
+                    .then(|| take(area.mapped_bytes(), area.page_bytes().max(MAPPING_STEP)))
+            })
             .collect();
         let copied: Vec<Option<u64>> = shapes
             .iter()
             .map(|shape| {
                 let bytes = shape.source_bytes.next_multiple_of(PAGE_BYTES);
-                (shape.backing != BackingKind::Template).then(|| take(bytes, PAGE_BYTES))
+                (shape.backing != BackingKind::Template).then(|| take(bytes, MAPPING_STEP.max(PAGE_BYTES)))
             })
             .collect();
-        let huge = memory.areas.iter().any(|area| area.pages == PageSize::Huge);
-        let alignment = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
+        let alignment = if huge { HUGE_PAGE_BYTES } else { MAPPING_STEP };
         let stretch = reserve_reachable(mode, (end + alignment) as usize)
             .map_err(call_error("reserving addresses for the memory areas", "mmap"))?;
         let start = stretch.start().next_multiple_of(alignment);
@@ -398,17 +405,17 @@ impl AreaAddresses {
 }
 
 /// Why an area can't be at its fixed address.
-fn fixed_address_error(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError {
-    let (why, remedy) = match errno {
-        Errno::EXIST => (
+fn fixed_address_error(number: usize, address: u64, bytes: u64, error: io::Error) -> RunError {
+    let (why, remedy) = match error.raw_os_error().unwrap_or(0) {
+        error_code::EEXIST => (
             format!("{} is mapped there in this process", pages::find_occupant(address, bytes)),
             "choose another address, such as one above 0x100000000000".to_string(),
         ),
-        Errno::PERM | Errno::ACCESS => (
+        error_code::EPERM | error_code::EACCES => (
             "the kernel allows no mapping that low (vm.mmap_min_addr)".to_string(),
             "choose an address of 0x10000 or above".to_string(),
         ),
-        _ => return call_error("reserving the fixed address of a memory area", "mmap")(errno),
+        _ => return call_error("reserving the fixed address of a memory area", "mmap")(error),
     };
     RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
 }
@@ -430,6 +437,13 @@ fn limit_mappings(areas: &[MemoryArea]) -> Result<(), Unavailable> {
                 remedy: "ask for small pages".to_string(),
             });
         }
+        if area.frame_bytes() % MAPPING_STEP != 0 {
+            return Err(Unavailable {
+                what,
+                why: format!("this system repeats memory in pieces of {} KiB only", MAPPING_STEP >> 10),
+                remedy: "measure on Linux".to_string(),
+            });
+        }
         wanted += area.mapped_bytes().div_ceil(area.frame_bytes());
         if wanted > allowed {
             return Err(Unavailable {
@@ -445,5 +459,5 @@ fn limit_mappings(areas: &[MemoryArea]) -> Result<(), Unavailable> {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -80,7 +80,7 @@ pub(super) fn read_max_mappings() -> u64 {
     text.trim().parse().unwrap_or(DEFAULT)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

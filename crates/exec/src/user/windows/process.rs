@@ -1,0 +1,255 @@
+//! The worker as its caller sees it: a process in a job, which is waited for and ended.
+
+use super::handle::SystemHandle;
+use super::time_limit::{OvertimeVerdict, StopCause, WorkerTimeLimit};
+use cyclescope_code::program::Program;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::process_state::ProcessState;
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+use windows_sys::Win32::Foundation::{WAIT_FAILED, WAIT_OBJECT_0};
+use windows_sys::Win32::System::Threading::{
+    GetExitCodeProcess, SetEvent, TerminateProcess, WaitForMultipleObjects, WaitForSingleObject,
+};
+
+pub(super) use super::worker::called_functions;
+
+/// A running worker. Dropping it ends it.
+pub(super) struct WorkerProcess {
+    pub(super) pid: i32,
+    pub(super) process: SystemHandle,
+    /// The job that it is in; closing it ends the worker.
+    pub(super) _job: Option<SystemHandle>,
+    /// The event that is set after a new command.
+    pub(super) wake: SystemHandle,
+    /// The event that the worker sets after an answer.
+    pub(super) done: SystemHandle,
+    pub(super) made_by: ThreadId,
+    pub(super) reaped: bool,
+}
+
+/// Why a worker did not answer.
+#[derive(Debug)]
+pub(super) enum WaitFailure {
+    /// It has ended.
+    Ended,
+    /// It used up its time.
+    Hung,
+    /// It does not run, for this reason.
+    Stopped(StopCause),
+    /// The system refuses this call, which waits for it, with this error.
+    Refused(&'static str, i32),
+}
+
+/// Outcome of waiting for a worker.
+enum WaitResult {
+    Done,
+    Late,
+    Ended,
+    Refused(i32),
+}
+
+/// Time limit for the set-up of a worker.
+const SETUP_LIMIT: Duration = Duration::from_secs(20);
+/// Time in which an ended process disappears.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Exit code of a worker that its caller ended.
+const ENDED_BY_CALLER: u32 = 0xC5C0;
+/// The step that fails if no worker could be made.
+pub(super) const STARTING_WORKER: &str = "starting the worker";
+
+/// Iterations of active waiting if the worker runs on another CPU: about 20 µs.
+const SPIN_ITERATIONS: u32 = 500;
+/// Longest time in one wait.
+const SLICE: Duration = Duration::from_millis(64);
+
+impl WorkerProcess {
+    /// The worker's process number.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Waits until this word is a command's number, within a limit.
+    pub(super) fn wait_for_answer(
+        &self,
+        done: &AtomicU32,
+        sequence: u32,
+        spin: bool,
+        limit: &mut WorkerTimeLimit,
+    ) -> Result<(), WaitFailure> {
+        loop {
+            match self.wait(done, sequence, spin, limit.next_check()) {
+                WaitResult::Done => return Ok(()),
+                WaitResult::Ended => return Err(WaitFailure::Ended),
+                WaitResult::Refused(errno) => return Err(WaitFailure::Refused("WaitForMultipleObjects", errno)),
+                WaitResult::Late => match limit.check_overtime() {
+                    OvertimeVerdict::Busy => {}
+                    OvertimeVerdict::Hung => return Err(WaitFailure::Hung),
+                    OvertimeVerdict::Stopped(cause) => return Err(WaitFailure::Stopped(cause)),
+                },
+            }
+        }
+    }
+
+    /// The limit of the worker's set-up, which begins now.
+    pub(super) fn setup_limit(&self) -> WorkerTimeLimit {
+        WorkerTimeLimit::new(self.pid, SETUP_LIMIT)
+    }
+
+    fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
+        if spin {
+            for _ in 0..SPIN_ITERATIONS {
+                if done.load(Ordering::Acquire) == sequence {
+                    return WaitResult::Done;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        let handles = [self.done.raw(), self.process.raw()];
+        loop {
+            if done.load(Ordering::Acquire) == sequence {
+                return WaitResult::Done;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return WaitResult::Late;
+            }
+            let milliseconds = left.min(SLICE).as_millis().max(1) as u32;
+            // SAFETY: the handles live through the call.
+            match unsafe { WaitForMultipleObjects(2, handles.as_ptr(), 0, milliseconds) } {
+                WAIT_FAILED => return WaitResult::Refused(last_errno()),
+                signalled if signalled == WAIT_OBJECT_0 + 1 => {
+                    let answered = done.load(Ordering::Acquire) == sequence;
+                    return if answered { WaitResult::Done } else { WaitResult::Ended };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        // SAFETY: the handle lives through the call.
+        unsafe { WaitForSingleObject(self.process.raw(), 0) == WAIT_OBJECT_0 }
+    }
+
+    /// Wakes it after the word with the command's number has changed.
+    pub(super) fn wake(&self, _word: &AtomicU32) -> Result<(), RunError> {
+        // SAFETY: the handle lives through the call.
+        match unsafe { SetEvent(self.wake.raw()) } {
+            0 => Err(RunError::from_system_call("waking the worker", "SetEvent", last_errno())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the worker if it still runs, and says how it ended.
+    pub(super) fn kill_and_reap(&mut self) -> WorkerEnd {
+        self.reaped = true;
+        let mut code = 0;
+        // SAFETY: the handle and the number live through the calls.
+        unsafe {
+            // It fails if the worker has ended.
+            TerminateProcess(self.process.raw(), ENDED_BY_CALLER);
+            if WaitForSingleObject(self.process.raw(), END_TIMEOUT.as_millis() as u32) != WAIT_OBJECT_0 {
+                return WorkerEnd::Stuck;
+            }
+            if GetExitCodeProcess(self.process.raw(), &mut code) == 0 {
+                return WorkerEnd::Unknown(last_errno());
+            }
+        }
+        if code == ENDED_BY_CALLER { WorkerEnd::Killed } else { WorkerEnd::Exited(code as i32) }
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.kill_and_reap();
+        }
+    }
+}
+
+/// How a worker ended.
+pub(super) enum WorkerEnd {
+    /// By itself or by the system, with this status; before its memory is mapped, an error number.
+    Exited(i32),
+    /// By its caller.
+    Killed,
+    /// Unknown: the system reported this error.
+    Unknown(i32),
+    /// Not yet, although it was ended.
+    Stuck,
+}
+
+impl WorkerEnd {
+    /// The error for a lost worker.
+    pub(super) fn into_error(self) -> RunError {
+        let how = match self {
+            WorkerEnd::Exited(status) => format!("it exited with status {status:#x}"),
+            WorkerEnd::Killed => "its caller ended it".to_owned(),
+            WorkerEnd::Stuck => return StopCause(ProcessState::Frozen).into_error("ending the worker"),
+            WorkerEnd::Unknown(errno) => {
+                return RunError::from_system_call("waiting for the worker", "GetExitCodeProcess", errno);
+            }
+        };
+        RunError::WorkerLost { how }
+    }
+
+    /// The error for a worker that ended before its first answer.
+    pub(super) fn into_setup_error(self) -> RunError {
+        match self {
+            WorkerEnd::Exited(errno @ 1..=0xffff) => {
+                RunError::from_system_call("mapping the worker's memory", "MapViewOfFileEx", errno)
+            }
+            end => end.into_error(),
+        }
+    }
+}
+
+impl WaitFailure {
+    /// Ends a worker that did not complete its set-up; the error for it.
+    pub(super) fn into_setup_error(self, worker: &mut WorkerProcess) -> RunError {
+        let end = worker.kill_and_reap();
+        match self {
+            WaitFailure::Ended => end.into_setup_error(),
+            WaitFailure::Hung => {
+                let why = format!("it took more than {} s", SETUP_LIMIT.as_secs());
+                RunError::from_harness(STARTING_WORKER, why, "run it again on a quieter machine")
+            }
+            WaitFailure::Stopped(cause) => cause.into_error(STARTING_WORKER),
+            WaitFailure::Refused(call, errno) => RunError::from_system_call(STARTING_WORKER, call, errno),
+        }
+    }
+}
+
+/// The error number of the last failed system call.
+pub(super) fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// Memory of this process: a worker is no copy of it.
+pub(super) fn read_own_memory(_address: u64, _bytes: usize) -> Option<Vec<u8>> {
+    None
+}
+
+/// Refuses code with an instruction that calls the kernel.
+pub(super) fn check_code(programs: &[Program]) -> Result<(), RunError> {
+    for program in programs {
+        for code in [program.snippet(), program.init()] {
+            let mut decoder = Decoder::new(program.mode().bits(), code, DecoderOptions::NONE);
+            for instruction in &mut decoder {
+                let calls = matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Int);
+                if calls {
+                    return Err(RunError::Unavailable(Unavailable {
+                        what: format!("the instruction {:?}", instruction.mnemonic()).to_lowercase(),
+                        why: "it calls the kernel, and Windows has no filter that would stop it".to_string(),
+                        remedy: "measure it on Linux".to_string(),
+                    }));
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! Error numbers that code decides on (errno(3)).
+
+pub use libc::{
+    EACCES, EAGAIN, EBUSY, EDQUOT, EEXIST, EFBIG, EINVAL, EIO, ELOOP, EMFILE, ENFILE, ENODATA, ENODEV, ENOENT, ENOMEM,
+    ENOSPC, ENOSYS, ENXIO, EOPNOTSUPP, EPERM, EROFS, ESTALE,
+};

@@ -1,0 +1,10 @@
+//! The interface on Linux.
+
+pub mod cpus;
+pub mod device;
+pub mod error_code;
+pub mod files;
+pub mod kernel;
+pub mod processor;
+pub mod random;
+pub mod time;

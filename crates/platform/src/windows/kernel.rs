@@ -1,0 +1,25 @@
+//! The kernel: its version.
+
+use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
+use windows_sys::Win32::System::SystemInformation::OSVERSIONINFOW;
+
+/// A folder that does not exist: Windows has neither `/proc` nor `/sys`. Under Wine the drive may
+/// show those of the system below.
+pub const FACTS_ROOT: &str = r"\\?\C:\no folder of facts\";
+
+/// The kernel's version.
+pub fn read_release() -> String {
+    let mut version = OSVERSIONINFOW { dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32, ..Default::default() };
+    // SAFETY: the structure says its size, and the call fills it.
+    unsafe { RtlGetVersion(&mut version) };
+    format!("Windows {}.{}.{}", version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber)
+}
+
+/// The kernel's log.
+///
+/// # Errors
+///
+/// Windows has none with the TSC's rate.
+pub fn read_log() -> Result<String, String> {
+    Err("Windows writes no log about the TSC".to_string())
+}
