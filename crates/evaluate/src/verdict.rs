@@ -5,7 +5,6 @@ use super::criteria::shortest_cost;
 use super::ergodic_verdict::ErgodicVerdict;
 use super::method_evaluation::MethodEvaluation;
 use super::sampled_method::SampledMethod;
-use cyclescope_code::asm::CodeMode;
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -287,7 +286,7 @@ mod tests {
         let tested = TestedClock {
             clock,
             executor: "user",
-            mode: CodeMode::default(),
+            mode: cyclescope_code::asm::CodeMode::default(),
             ruler,
             step: 2.0,
             imul_latency: 3.0,

@@ -25,7 +25,7 @@ pub fn run_assembler(
     texts: AssemblyTexts,
 ) -> Result<AssembledCode, Failure> {
     for text in texts {
-        check_external_text(text, has_comments(assembler, text), args.mode())
+        check_external_text(text, has_comments(assembler, text), args.code_mode.mode())
             .map_err(|error| Failure::from_snippet(&error, text))?;
     }
     let scratch = ScratchFolder::new(&["snippet.s", "snippet.o"])?;
@@ -39,7 +39,7 @@ pub fn run_assembler(
         .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), "snippet"))?;
     let bytes = input::read_input(&object, InputKind::Code)
         .map_err(|bad| Failure::from_unreadable(&format!("reading {name}'s output failed"), &bad))?;
-    object_code::read_object(&name, &bytes, args.mode())
+    object_code::read_object(&name, &bytes, args.code_mode.mode())
 }
 
 /// Whether `;` starts a comment: in lines for NASM, YASM and MASM's dialect. On a command line it
@@ -57,7 +57,7 @@ fn is_gnu(assembler: ExternalAssembler) -> bool {
 /// count the lines of each text.
 fn join_texts(assembler: ExternalAssembler, args: &RunArgs, texts: AssemblyTexts) -> Result<String, Failure> {
     let mut joined = match assembler {
-        ExternalAssembler::Nasm | ExternalAssembler::Yasm => match args.mode() {
+        ExternalAssembler::Nasm | ExternalAssembler::Yasm => match args.code_mode.mode() {
             CodeMode::Bits64 => "bits 64\ndefault rel\n".to_string(),
             CodeMode::Bits32 => "bits 32\n".to_string(),
         },
@@ -66,7 +66,7 @@ fn join_texts(assembler: ExternalAssembler, args: &RunArgs, texts: AssemblyTexts
             true => ".att_syntax prefix\n".to_string(),
             false => ".intel_syntax noprefix\n".to_string(),
         },
-        ExternalAssembler::Uasm | ExternalAssembler::Jwasm => match args.mode() {
+        ExternalAssembler::Uasm | ExternalAssembler::Jwasm => match args.code_mode.mode() {
             CodeMode::Bits64 => "option casemap:none\n".to_string(),
             CodeMode::Bits32 => ".686\n.xmm\n.model flat\noption casemap:none\n".to_string(),
         },
@@ -110,7 +110,7 @@ fn join_texts(assembler: ExternalAssembler, args: &RunArgs, texts: AssemblyTexts
 }
 
 fn assembler_command(assembler: ExternalAssembler, args: &RunArgs, source: &Path, object: &Path) -> Command {
-    let is_narrow = args.mode() == CodeMode::Bits32;
+    let is_narrow = args.code_mode.mode() == CodeMode::Bits32;
     let (name, wide, narrow): (&str, &[&str], &[&str]) = match assembler {
         ExternalAssembler::As => ("as", &["--64"], &["--32"]),
         ExternalAssembler::Nasm => ("nasm", &["-f", "elf64"], &["-f", "elf32"]),

@@ -77,7 +77,7 @@ impl FunctionLibrary {
             let named = [Some(call.name.as_str()), setup].into_iter().flatten();
             named.chain(callbacks.iter().filter_map(explicit_name)).collect::<Vec<&str>>()
         };
-        let mode = args.mode();
+        let mode = args.code_mode.mode();
         let path = match &folder {
             None => source.clone(),
             Some(folder) if kind == LibraryKind::Code && is_assembly(source) => {
@@ -233,18 +233,19 @@ fn compile_library(source: &Path, args: &RunArgs, folder: &ScratchFolder, straig
     std::fs::write(&header, region::REGION_HEADER.concat())
         .map_err(|error| Failure::from_system(format!("writing {} failed", header.display()), &error))?;
     let header = header.to_string_lossy();
-    let further = if straight { region::compiler_flags(compiler.is_clang(), args.mode()) } else { Vec::new() };
+    let further =
+        if straight { region::compiler_flags(compiler.is_clang(), args.code_mode.mode()) } else { Vec::new() };
     let own = ["-O2", "-fPIC", "-shared", "-include", &header];
-    let first = [&own[..], compiler::mode_flags(args.mode()), further.as_slice()].concat();
+    let first = [&own[..], compiler::mode_flags(args.code_mode.mode()), further.as_slice()].concat();
     let mut flags = compiler::join_flags(&first, args.cflags.as_deref())?;
     // Debug information has the functions' types, and changes no code.
     flags.push("-g".to_string());
     // It is read from the library. A file of its own would stay in the folder.
     flags.retain(|flag| !flag.starts_with("-gsplit-dwarf"));
-    let runtime = compiler.runtime_library(args.mode());
+    let runtime = compiler.runtime_library(args.code_mode.mode());
     let libraries: Vec<&str> = runtime.iter().map(String::as_str).collect();
     let compiled = compiler.compile(source, InputKind::Source, &flags, &library, &libraries);
-    compiled.map_err(|failure| compiler::explain_mode(failure, args.mode()))?;
+    compiled.map_err(|failure| compiler::explain_mode(failure, args.code_mode.mode()))?;
     Ok(library)
 }
 
@@ -260,9 +261,9 @@ fn assemble_library(
     let [library, copy] = [COMPILED_FILE, ASSEMBLY_FILE].map(|name| folder.path(name));
     write_assembly(source, functions, &copy)?;
     let first = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"];
-    let flags = compiler::join_flags(&[&first, compiler::mode_flags(args.mode())].concat(), None)?;
+    let flags = compiler::join_flags(&[&first, compiler::mode_flags(args.code_mode.mode())].concat(), None)?;
     let mut words = compiler::join_flags(&[], args.cflags.as_deref())?;
-    words.extend(compiler.runtime_library(args.mode()));
+    words.extend(compiler.runtime_library(args.code_mode.mode()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let assembled = compiler.compile(&copy, InputKind::Source, &flags, &library, &words);
     assembled.map(|()| library).map_err(|failure| {

@@ -100,7 +100,7 @@ fn read_code(args: &RunArgs, text: String) -> Result<SourceCode, Failure> {
     if let Some(assembler) = args.assembler {
         let [init, setup] = [&args.init, &args.call_with.setup].map(|text| text.as_deref().unwrap_or_default());
         let AssembledCode { codes, data } = assembler::run_assembler(assembler, args, [&text, init, setup])?;
-        let [code, init, setup] = codes.map(|code| ParsedCode::from_bytes(&code, args.mode()));
+        let [code, init, setup] = codes.map(|code| ParsedCode::from_bytes(&code, args.code_mode.mode()));
         let further = Some([init?, setup?]);
         return Ok(SourceCode {
             parsed: code?,
@@ -285,8 +285,8 @@ fn finish_snippet(
         Some(further) => further,
         None => [parse_code(args, init_text, data.as_ref())?, parse_code(args, setup_text, data.as_ref())?],
     };
-    let mut own_init =
-        asm::parse_for_mode(&own_init, args.mode(), None).map_err(|error| Failure::from_snippet(&error, &own_init))?;
+    let mut own_init = asm::parse_for_mode(&own_init, args.code_mode.mode(), None)
+        .map_err(|error| Failure::from_snippet(&error, &own_init))?;
     let mut listings = [&mut code.listing, &mut init.listing, &mut setup.listing, &mut own_init];
     let data_init = match &data {
         Some(data) => data.place(&mut listings).map_err(|error| Failure::from_snippet(&error, &source))?,
@@ -354,7 +354,11 @@ fn parse_code(args: &RunArgs, text: &str, data: Option<&SnippetData>) -> Result<
     }
     if let Some(assembler) = args.assembler {
         let AssembledCode { codes: [code, ..], data } = assembler::run_assembler(assembler, args, [text, "", ""])?;
-        return if data.is_some() { Err(refuse_own_data()) } else { ParsedCode::from_bytes(&code, args.mode()) };
+        return if data.is_some() {
+            Err(refuse_own_data())
+        } else {
+            ParsedCode::from_bytes(&code, args.code_mode.mode())
+        };
     }
     let mut found = read_text_with_data(args, text, data)?;
     if found.regions.len() > 1 {

@@ -142,7 +142,7 @@ fn find_functions(
         for (variant, named) in variants.iter().zip(&named) {
             requests.push(variant.name_failure(named.request_call(&variant.args, (first, args)))?);
         }
-        let calling = Box::new(CallParameters::new(&requests, args.mode(), seed)?);
+        let calling = Box::new(CallParameters::new(&requests, args.code_mode.mode(), seed)?);
         require_warm(args)?;
         let machine = machine()?;
         require_user_memory(common, &machine)?;
@@ -270,7 +270,7 @@ impl FunctionLibraries {
             return Ok(Some(LoadTarget::Region(region.clone())));
         }
         let request = named.request_call(args, (named, args))?;
-        Ok(Some(LoadTarget::Call(number, Box::new(CallParameters::new(&[request], args.mode(), seed)?))))
+        Ok(Some(LoadTarget::Call(number, Box::new(CallParameters::new(&[request], args.code_mode.mode(), seed)?))))
     }
 
     /// The number of the library that the options name, compiled if necessary; `None` if they name

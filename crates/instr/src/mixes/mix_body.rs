@@ -48,8 +48,8 @@ impl MixBody {
         if !has_one_encoding(forms) {
             return Err("legacy and VEX vector code must not mix".to_string());
         }
-        let mut registers =
-            allocate_registers(forms, counts).ok_or_else(|| "the forms need more registers than there are".to_string())?;
+        let mut registers = allocate_registers(forms, counts)
+            .ok_or_else(|| "the forms need more registers than there are".to_string())?;
         let repeats = choose_repeats(&registers, counts);
         for (form, count) in registers.iter_mut().zip(counts) {
             form.rotations.iter_mut().for_each(|rotation| rotation.even_out(count * repeats));
@@ -71,7 +71,7 @@ impl SlotRotation {
     /// Makes the distance between two uses of an updated register constant across the loop's end.
     fn even_out(&mut self, copies: usize) {
         if self.updates {
-            let even = (1..=self.registers.len()).rev().find(|length| copies % length == 0).unwrap_or(1);
+            let even = (1..=self.registers.len()).rev().find(|length| copies.is_multiple_of(*length)).unwrap_or(1);
             self.registers.truncate(even);
         }
     }
@@ -90,9 +90,10 @@ fn choose_repeats(registers: &[FormRegisters], counts: &[usize]) -> usize {
     let least = INSTRUCTIONS_LEAST.div_ceil(total);
     let most = (INSTRUCTIONS_MOST / total).max(least).min(2 * least);
     let share = |repeats: usize| {
-        let rotations = registers.iter().zip(counts).flat_map(|(form, count)| {
-            form.rotations.iter().map(move |rotation| rotation.used_share(count * repeats))
-        });
+        let rotations = registers
+            .iter()
+            .zip(counts)
+            .flat_map(|(form, count)| form.rotations.iter().map(move |rotation| rotation.used_share(count * repeats)));
         rotations.fold(1.0, f64::min)
     };
     // The first of the best.
@@ -117,8 +118,7 @@ fn build_instructions(forms: &[&MixForm], registers: &[FormRegisters], places: &
         copies[*form] += 1;
         let mut assignment = registers[*form].constants;
         for rotation in &registers[*form].rotations {
-            assignment =
-                assignment.with_register(rotation.slot, rotation.registers[copy % rotation.registers.len()]);
+            assignment = assignment.with_register(rotation.slot, rotation.registers[copy % rotation.registers.len()]);
         }
         let (start, pattern) = regions[*form];
         if accesses_memory(forms[*form]) {

@@ -147,9 +147,10 @@ fn allocate_constants(
 fn list_demands(forms: &[&MixForm], counts: &[usize]) -> Vec<RotationDemand> {
     let demands = forms.iter().zip(counts).enumerate().flat_map(|(number, (form, count))| {
         let anatomy = &form.anatomy;
-        let slots = anatomy.slots().into_iter().filter(|slot| {
-            *slot != RegisterSlot::Base && anatomy.writes_place(OperandPlace::Slot(*slot))
-        });
+        let slots = anatomy
+            .slots()
+            .into_iter()
+            .filter(|slot| *slot != RegisterSlot::Base && anatomy.writes_place(OperandPlace::Slot(*slot)));
         slots.map(move |slot| {
             let updates = form.updates_slot(slot);
             let weight = if updates { UPDATE_WEIGHT * *count as f64 } else { 1.0 };
