@@ -134,10 +134,20 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     (*(__typeof__(*__builtin_choose_expr(CYCLESCOPE_IN_VECTOR(x), \
         __builtin_choose_expr(sizeof(x) == 8, (double *)0, &(x)), (char *)0)) *)&(x))
 #endif
+/* In 32-bit code, compilers compute with floating point numbers on the x87 stack. */
+#if defined(__x86_64__) || defined(__SSE2_MATH__)
+#define CYCLESCOPE_IN_X87(x) 0
+#define CYCLESCOPE_ANYWHERE "r,m,x"
+#else
+#define CYCLESCOPE_IN_X87(x) (__builtin_classify_type(x) == 8)
+#define CYCLESCOPE_ANYWHERE "r,m,f"
+#endif
 #define CYCLESCOPE_HIDE_VALUE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" : "+m"(x)); \
+        else if (CYCLESCOPE_IN_X87(x)) \
+            __asm__ volatile("" : "+t"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
             __asm__ volatile("" : "+x"(CYCLESCOPE_VECTOR(x))); \
         else \
@@ -149,13 +159,15 @@ template <class type> struct cyclescope_vector<true, true, type> { typedef doubl
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" ::"m"(x)); \
+        else if (CYCLESCOPE_IN_X87(x)) \
+            __asm__ volatile("" ::"t"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
             __asm__ volatile("" ::"x"(CYCLESCOPE_VECTOR(x))); \
         else \
             __asm__ volatile("" ::"r"(x)); \
     } while (0)
 #else
-#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::"r,m,x"(x))
+#define CYCLESCOPE_KEEP_VALUE(x) __asm__ volatile("" ::CYCLESCOPE_ANYWHERE(x))
 #endif
 #ifdef __cplusplus
 /* Values, arrays, and objects that only their class can copy. */

@@ -156,8 +156,14 @@ impl CallParameters {
     }
 
     /// The remedy for an access to an address without memory.
-    pub fn remedy_for_address(memory: &ProgramMemory, address: u64) -> Option<String> {
+    pub fn remedy_for_address(memory: &ProgramMemory, address: u64, mode: CodeMode) -> Option<String> {
         let [buffer, stack, ..] = memory.areas.as_slice() else { return None };
+        if address < NULL_MOST && mode == CodeMode::Bits32 {
+            let remedy = "null pointer access: check its pointers; 32-bit code finds variables of a thread, such as the \
+                          one that -fstack-protector checks, at such addresses too, and there are none: compile it \
+                          with -fno-stack-protector";
+            return Some(remedy.to_string());
+        }
         if address < NULL_MOST {
             return Some(format!(
                 "null pointer access: malloc returns null once the function holds {} MiB; free what it allocates, and \

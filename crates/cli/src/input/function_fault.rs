@@ -140,6 +140,10 @@ pub fn explain_end(report: &FaultReport) -> Option<Failure> {
              and memset in place of loops, --cflags -fno-tree-loop-distribute-patterns",
         );
     }
+    // Calls of 32-bit code have numbers of their own.
+    if narrow_library::describe_place(report.rip).is_some() {
+        return None;
+    }
     let call = i64::from(report.system_call?);
     let symbol = find_symbol_name(report.rip).unwrap_or_default();
     match call {

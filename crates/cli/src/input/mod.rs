@@ -24,6 +24,7 @@ mod narrow_call_code;
 mod narrow_constructors;
 mod narrow_image;
 mod narrow_library;
+mod narrow_memory;
 mod object_code;
 #[cfg(test)]
 mod odd_signatures;

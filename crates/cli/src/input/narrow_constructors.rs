@@ -3,14 +3,18 @@
 //!
 //! Measured code never runs here. These functions run with the rights of this process, as
 //! constructors do for the system's loader.
+//!
+//! The far call to 32-bit code lies below 4 GiB too: 32-bit code returns to an address of 32 bits.
 
+use crate::input::narrow_memory::{NarrowMemory, PAGE};
 use crate::output::Failure;
-use cyclescope::executor::user::{find_narrow_segment, reserve_narrow_addresses};
+use cyclescope::asm::{CodeMode, parse_assembly, parse_for_mode};
+use cyclescope::executor::user::find_narrow_segment;
 
-/// Stack of these functions.
-const STACK_BYTES: usize = 256 << 10;
-/// Bytes at the top of the stack for the code that calls the function.
-const CODE_BYTES: usize = 4096;
+/// Stack of these functions. The page above it has the code that calls them.
+const STACK_BYTES: u64 = 256 << 10;
+/// Where the part of that code begins that is 32-bit code.
+const NARROW_CODE_AT: usize = PAGE as usize / 2;
 
 /// A far pointer to 32-bit code.
 #[repr(C)]
@@ -19,59 +23,59 @@ struct FarPointer {
     selector: u16,
 }
 
+/// Calls 32-bit code at the far pointer in RDI on the stack in RSI. That code keeps R15 as a whole, and
+/// uses DS and ES, which are empty in 64-bit code.
+const FAR_CALL: &str = "push rbx; push rbp; push r12; push r13; push r14; push r15; mov r15, rsp; mov rsp, rsi; \
+    mov ecx, ss; mov ds, ecx; mov es, ecx; call fword ptr [rdi]; mov rsp, r15; cld; \
+    pop r15; pop r14; pop r13; pop r12; pop rbp; pop rbx; ret";
+
+/// The code of both modes that calls a function.
+fn encode_call(function: u32) -> Vec<u8> {
+    let own = |text: &str, mode| parse_for_mode(text, mode, None).expect("the text is right").bytes().to_vec();
+    let mut code = parse_assembly(FAR_CALL).expect("the text is right").bytes().to_vec();
+    code.resize(NARROW_CODE_AT, 0xcc);
+    code.extend(own(&format!("mov eax, {function}; call eax; retf"), CodeMode::Bits32));
+    code
+}
+
 /// Calls a function without arguments and returns its result.
 pub fn call_function(function: u32) -> Result<u32, Failure> {
     let selector = find_narrow_segment().map_err(Failure::from)?;
-    let bytes = STACK_BYTES + CODE_BYTES;
-    let start = reserve_narrow_addresses(bytes)?;
-    // `mov eax, function; call eax; retf`
-    let code = [&[0xb8][..], &function.to_le_bytes(), &[0xff, 0xd0, 0xcb]].concat();
-    let top = start + STACK_BYTES as u64;
-    let failed = || Failure::from_system("mapping memory failed", &std::io::Error::last_os_error());
-    // SAFETY: the addresses are reserved for this call alone, which gives them back. The code returns
-    // by a far return to where it was called from, and keeps what a function of 64-bit code keeps.
+    let memory = NarrowMemory::reserve(STACK_BYTES + PAGE)?;
+    let (code, top) = (encode_call(function), memory.start() + STACK_BYTES);
+    memory.set_rights(memory.start(), STACK_BYTES + PAGE, libc::PROT_READ | libc::PROT_WRITE)?;
+    // SAFETY: the page belongs to this call alone, and the code fits.
+    unsafe { (top as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+    memory.set_rights(top, PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
+    // SAFETY: the code is a function of this type that keeps what such a function keeps.
     unsafe {
-        let (pages, write) = (start as *mut libc::c_void, libc::PROT_READ | libc::PROT_WRITE);
-        if libc::mprotect(pages, bytes, write) != 0 {
-            return Err(failed());
-        }
-        (top as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len());
-        if libc::mprotect(top as *mut libc::c_void, CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
-            return Err(failed());
-        }
-        // At a far call, the stack of the function begins a return address below 16 bytes.
-        let result = call_on_stack(&FarPointer { offset: top as u32, selector }, top - 8);
-        libc::munmap(pages, bytes);
-        Ok(result)
+        type FarCall = unsafe extern "C" fn(*const FarPointer, u64) -> u32;
+        let far_call = std::mem::transmute::<*const u8, FarCall>(top as *const u8);
+        let narrow = FarPointer { offset: top as u32 + NARROW_CODE_AT as u32, selector };
+        // A far call and a call leave the stack as a call of the function finds it: 4 bytes below a
+        // multiple of 16.
+        Ok(far_call(&narrow, top - 8))
     }
 }
 
-/// Calls 32-bit code on another stack below 4 GiB. It keeps none of R8 to R15's halves, but R15 as a
-/// whole; DS and ES are empty in 64-bit code.
-#[unsafe(naked)]
-unsafe extern "C" fn call_on_stack(far: *const FarPointer, stack: u64) -> u32 {
-    core::arch::naked_asm!(
-        "push rbx",
-        "push rbp",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "mov r15, rsp",
-        "mov rsp, rsi",
-        "mov eax, ss",
-        "mov ds, eax",
-        "mov es, eax",
-        // call fword ptr [rdi]
-        ".byte 0xff, 0x1f",
-        "mov rsp, r15",
-        "cld",
-        "pop r15",
-        "pop r14",
-        "pop r13",
-        "pop r12",
-        "pop rbp",
-        "pop rbx",
-        "ret",
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_returns_its_result() {
+        if let Err(error) = find_narrow_segment() {
+            return cyclescope_skipped::report_skipped(error);
+        }
+        let memory = NarrowMemory::reserve(PAGE).ok().expect("addresses");
+        memory
+            .set_rights(memory.start(), PAGE, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC)
+            .ok()
+            .expect("memory");
+        // mov eax, 0x12345678; ret
+        let code = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xc3];
+        // SAFETY: the memory belongs to this test.
+        unsafe { (memory.start() as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+        assert_eq!(call_function(memory.start() as u32).ok(), Some(0x1234_5678));
+    }
 }

@@ -3,9 +3,9 @@
 //! A symbol that the file does not define gets a page of addresses of its own that can't be accessed.
 
 use crate::input::narrow_constructors::call_function;
+use crate::input::narrow_memory::{NarrowMemory, PAGE};
 use crate::output::Failure;
 use cyclescope::error::Unavailable;
-use cyclescope::executor::user::reserve_narrow_addresses;
 use cyclescope::random::Random;
 use object::elf::{
     DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RELR, DynamicTag, PF_W, PF_X, PT_DYNAMIC, PT_LOAD, PT_TLS, R_386_32,
@@ -18,8 +18,6 @@ use std::path::Path;
 
 type NarrowFile<'data> = ElfFile32<'data, Endianness>;
 
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
 /// Largest library in memory: 16 copies of it leave room for the areas of a program.
 const BYTES_MOST: u64 = 64 << 20;
 /// Pages in front of a library, at random, so that its distance to other memory varies.
@@ -33,27 +31,28 @@ const THREAD_RELOCATIONS: [object::elf::RelocationType; 4] =
 /// Symbols that a library lacks, each with a page of addresses.
 #[derive(Default)]
 pub struct MissingSymbols {
-    start: u64,
+    memory: Option<NarrowMemory>,
     names: Vec<String>,
 }
 
 impl MissingSymbols {
     /// The name of the symbol with this address.
     pub fn find_name(&self, address: u64) -> Option<&str> {
-        let page = address.checked_sub(self.start)? / PAGE;
+        let page = address.checked_sub(self.memory.as_ref()?.start())? / PAGE;
         self.names.get(usize::try_from(page).ok()?).map(String::as_str)
     }
 
     /// The address of a symbol. `None` if there are too many.
     fn address_of(&mut self, name: &str) -> Result<Option<u64>, Failure> {
-        if self.start == 0 {
-            self.start = reserve_narrow_addresses(MISSING_MOST * PAGE as usize)?;
-        }
+        let start = match &self.memory {
+            Some(memory) => memory.start(),
+            None => self.memory.insert(NarrowMemory::reserve(MISSING_MOST as u64 * PAGE)?).start(),
+        };
         let number = self.names.iter().position(|known| known == name).unwrap_or(self.names.len());
         if number == self.names.len() {
             self.names.push(name.to_string());
         }
-        Ok((number < MISSING_MOST).then_some(self.start + PAGE * number as u64))
+        Ok((number < MISSING_MOST).then_some(start + PAGE * number as u64))
     }
 }
 
@@ -62,7 +61,9 @@ pub struct NarrowImage<'a> {
     file: NarrowFile<'a>,
     bytes: &'a [u8],
     source: &'a Path,
-    /// Where its own addresses begin in memory.
+    /// The memory that it is in.
+    pub memory: NarrowMemory,
+    /// Where its own addresses begin in it.
     start: u64,
     /// Bytes of addresses that it takes.
     span: u64,
@@ -116,9 +117,9 @@ impl<'a> NarrowImage<'a> {
         let file = NarrowFile::parse(bytes).map_err(|error| damaged(source, &error.to_string()))?;
         let span = measure_span(&file, source)?;
         let shift = PAGE * Random::new(number).below(SHIFT_PAGES_MOST) as u64;
-        let start = reserve_narrow_addresses((shift + span) as usize)? + shift;
-        let image =
-            NarrowImage { file, bytes, source, start, span, missing: MissingSymbols::default(), chosen: Vec::new() };
+        let memory = NarrowMemory::reserve(shift + span)?;
+        let (start, missing) = (memory.start() + shift, MissingSymbols::default());
+        let image = NarrowImage { file, bytes, source, memory, start, span, missing, chosen: Vec::new() };
         image.copy_segments()?;
         Ok(image)
     }
@@ -149,18 +150,9 @@ impl<'a> NarrowImage<'a> {
         self.file.elf_program_headers().iter().filter(move |segment| segment.p_type(endian) == PT_LOAD)
     }
 
-    /// Sets the rights of some bytes of its memory, from one page to another.
-    fn set_rights(&self, from: u64, bytes: u64, rights: i32) -> Result<(), Failure> {
-        // SAFETY: the addresses are reserved for this library alone.
-        match unsafe { libc::mprotect((self.start + from) as *mut libc::c_void, bytes as usize, rights) } {
-            0 => Ok(()),
-            _ => Err(Failure::from_system("mapping memory failed", &std::io::Error::last_os_error())),
-        }
-    }
-
     /// Makes all of its memory writable and copies the contents of the file.
     fn copy_segments(&self) -> Result<(), Failure> {
-        self.set_rights(0, self.span, libc::PROT_READ | libc::PROT_WRITE)?;
+        self.memory.set_rights(self.start, self.span, libc::PROT_READ | libc::PROT_WRITE)?;
         let endian = self.file.endian();
         for segment in self.segments() {
             let (offset, length) = (segment.p_offset(endian) as usize, segment.p_filesz(endian) as usize);
@@ -287,7 +279,7 @@ impl<'a> NarrowImage<'a> {
                 let more = |flag, right| if flags.contains(flag) { right } else { 0 };
                 rights | libc::PROT_READ | more(PF_W, libc::PROT_WRITE) | more(PF_X, libc::PROT_EXEC)
             });
-            self.set_rights(page, PAGE, rights)?;
+            self.memory.set_rights(self.start + page, PAGE, rights)?;
         }
         Ok(())
     }
@@ -312,5 +304,39 @@ impl<'a> NarrowImage<'a> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
+    use std::process::Command;
+
+    #[test]
+    fn any_library_is_copied_or_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [source, library] = ["f.c", "f.so"].map(|name| folder.path().join(name));
+        let text = "extern int absent(int); extern int other; int table[3] = {1, 2, 3}; int *place = &table[1];\n\
+                    int f(int *p) { return *p + *place + absent(table[2]) + other; }\n";
+        std::fs::write(&source, text).expect("a file");
+        let mut command = Command::new("cc");
+        command.args(["-m32", "-O1", "-fPIC", "-shared", "-nostdlib", "-g", "-o"]).arg(&library).arg(&source);
+        if !command.output().is_ok_and(|built| built.status.success()) {
+            return cyclescope_skipped::report_skipped("no compiler makes a library of 32-bit code here");
+        }
+        let bytes = std::fs::read(&library).expect("a file");
+        let load = |bytes: &[u8], number| {
+            let mut image = NarrowImage::copy(bytes, Path::new("f.so"), number)?;
+            image.apply_relocations()?;
+            image.protect_segments()?;
+            Ok::<_, Failure>((image.list_functions(), image.missing.names.len(), image.range()))
+        };
+        let (functions, missing, range) = load(&bytes, 1).ok().expect("it is loaded");
+        assert!(functions.iter().any(|(address, name)| name == "f" && range.contains(address)), "{functions:?}");
+        assert_eq!(missing, 2);
+        fuzz_reader("narrow_library", InputShape::Bytes, &[bytes], |bytes| {
+            let _ = load(bytes, bytes.len() as u64);
+        });
     }
 }

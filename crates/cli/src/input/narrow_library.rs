@@ -7,6 +7,7 @@
 //! because segment GS of this process leads to none.
 
 use crate::input::narrow_image::{MissingSymbols, NarrowImage};
+use crate::input::narrow_memory::NarrowMemory;
 use crate::output::Failure;
 use std::ops::Range;
 use std::path::Path;
@@ -14,6 +15,8 @@ use std::sync::Mutex;
 
 /// A library in memory.
 struct LoadedLibrary {
+    /// Keeps it where it is.
+    _memory: NarrowMemory,
     /// The name of its file.
     name: String,
     range: Range<u64>,
@@ -35,7 +38,7 @@ pub fn load_library(image: &[u8], source: &Path, number: u64) -> Result<u64, Fai
     let range = image.range();
     let name = source.file_name().unwrap_or(source.as_os_str()).to_string_lossy().into_owned();
     let functions = image.list_functions();
-    let loaded = LoadedLibrary { name, range: range.clone(), functions, missing: image.missing };
+    let loaded = LoadedLibrary { _memory: image.memory, name, range: range.clone(), functions, missing: image.missing };
     LOADED.lock().expect("no holder panics").push(loaded);
     Ok(range.start)
 }

@@ -20,6 +20,7 @@ mod instr;
 mod json;
 mod marker;
 mod narrow_code;
+mod narrow_functions;
 mod pasted;
 mod points;
 mod refusals;

@@ -1,6 +1,6 @@
 //! `run --bits 32`.
 
-use crate::support::{answer, cyclescope, folder, json};
+use crate::support::{answer, cyclescope, folder, has_for_part, json};
 
 /// The line of a snippet of 32-bit code; `None` where the system has no segment for it.
 fn run(arguments: &[&str]) -> Option<serde_json::Value> {
@@ -57,13 +57,53 @@ fn what_a_mode_lacks_is_refused_with_its_remedy() {
         (&["--bits", "32", "movsxd eax, ecx"], 2, "exists only in 64-bit mode"),
         (&["aaa"], 2, "--bits 32"),
         (&["--bits", "16", "nop"], 2, "64 or 32"),
-        (&["--bits", "32", "--c", "f.c"], 2, "--c"),
+        (&["--bits", "32", "nop", "--write-elf", "f"], 2, "--write-elf"),
+        (&["--bits", "32", "mov eax, offset x\nsection .data\nx dd 1"], 2, "x"),
         (&["--bits", "32", "nop", "--clock", "clock-gettime"], 3, "64-bit library"),
         (&["--bits", "32", "nop", "--executor", "kernel"], 3, "the module"),
     ] {
         let said = answer(cyclescope(&["run"]).args(arguments));
         assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
         assert!(said.stderr.contains(text), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn snippets_have_data_and_come_from_listings_and_assemblers() {
+    let data = "section .data\nalign 16\nones: dd 1.0, 1.0, 1.0, 1.0\nat: dd ones\nsection .text\n\
+                addps xmm0, [ones]\nmov ecx, [at]\nmov edx, [ones+esi*4-4]\nadd edx, [ecx+4]\nxor esi, esi\n";
+    let Some(line) = run(&["--quick", "--init", "mov esi, 1", data]) else { return };
+    assert_eq!(line["bits"], 32, "{line}");
+    let listing = "f.o:     file format elf32-i386\n\n00000000 <f>:\n   0:\t40                   \tinc    eax\n   \
+                   1:\t0f af c0             \timul   eax,eax\n   4:\tc3                   \tret\n";
+    let Some(line) = run(&["--quick", listing]) else { return };
+    assert_eq!(line["bytes"], "40 0f af c0", "{line}");
+    for (assembler, text) in
+        [("nasm", "bits 32\ninc eax\nimul eax, eax\n"), ("as", ".code32\ninc %eax\nimul %eax, %eax\n")]
+    {
+        if has_for_part(assembler) {
+            let Some(line) = run(&["--quick", "--assembler", assembler, text]) else { return };
+            assert_eq!(line["bytes"], "40 0f af c0", "{assembler}: {line}");
+        }
+    }
+    if has_for_part("nasm") {
+        let Some(line) = run(&["--quick", "--assembler", "nasm", "--init", "mov esi, 1", data]) else { return };
+        assert_eq!(line["bits"], 32, "{line}");
+    }
+}
+
+#[test]
+fn a_snippet_that_uses_all_registers_has_a_loop() {
+    let all = "imul eax, ebx; imul ebx, ecx; imul ecx, edx; imul edx, esi; imul esi, edi; imul edi, ebp; imul ebp, eax";
+    let six = all.replace("ebp", "edx");
+    let arguments = |text: &'static str| [vec!["--loop", "50", "--interval", "2%"], vec![text]].concat();
+    let Some(with) = run(&arguments(all)) else { return };
+    assert_eq!(with["loop_count"], 50, "{with}");
+    let Some(without) = run(&arguments(six.leak())) else { return };
+    // A chain through all, or seven multiplications one after the other: both take as long as these.
+    let costs = [&with, &without].map(|line| line["cost"]["value"].as_f64());
+    if let [Some(with), Some(without)] = costs {
+        assert!((with / without - 1.0).abs() < 0.5, "{with} and {without}");
     }
 }
 

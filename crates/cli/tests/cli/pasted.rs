@@ -125,9 +125,12 @@ fn other_assemblers_get_the_dialect_of_the_text() {
 
 #[test]
 fn text_for_other_assemblers_stays_64_bit_code_of_any_address() {
-    for text in [".code32; inc eax", "use32\ninc eax", "bits 32\ninc eax", ".code16\nnop"] {
-        assert_refused(&["--assembler", "as", text], 2, "32-bit or 16-bit code", "64-bit mode");
-        assert_refused(&[text], 2, "32-bit or 16-bit code", "64-bit mode");
+    for (text, bits) in
+        [(".code32; inc eax", 32), ("use32\ninc eax", 32), ("bits 32\ninc eax", 32), (".code16\nnop", 16)]
+    {
+        let what = format!("starts {bits}-bit code");
+        assert_refused(&["--assembler", "as", text], 2, &what, "--bits 32");
+        assert_refused(&[text], 2, &what, "--bits 32");
     }
     assert_refused(&["--assembler", "as", "nop\n.p2align 4\nnop"], 2, "only from the start", "delete the line");
 }

@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn an_operand_in_brackets_is_no_list_of_bytes() {
         for text in ["nop; mov rax, [90]", "a: mov rax, [0x90]", "x: callq *(90)", "nop; jmp [90]", "; call (90)"] {
-            assert!(read_hex_text(&[text]).is_ok_and(|found| found.is_none()), "{text}");
+            assert!(read_hex_text(&[text], CodeMode::Bits64).is_ok_and(|found| found.is_none()), "{text}");
         }
     }
 }

@@ -6,8 +6,8 @@
 //! follows. The texts are output of the named programs for small functions, or written by hand in
 //! its form; the bytes are those of the text, or of GNU as.
 
-use cyclescope_code::asm::to_hex;
-use cyclescope_code::pasted::{PastedText, read_pasted};
+use cyclescope_code::asm::{ALL_MODES, CodeMode, to_hex};
+use cyclescope_code::pasted::{PastedText, read_for_mode, read_pasted};
 use cyclescope_fuzz::{InputShape, fuzz_reader, thread_time};
 use std::path::Path;
 use std::time::Duration;
@@ -27,8 +27,9 @@ struct PastedCase {
     expected: Expected,
 }
 
-fn read_cases() -> Vec<PastedCase> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pasted_texts");
+fn read_cases(mode: CodeMode) -> Vec<PastedCase> {
+    let name = if mode == CodeMode::Bits64 { "tests/pasted_texts" } else { "tests/narrow_texts" };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path()).collect();
     files.sort();
@@ -59,8 +60,9 @@ fn parse_case(content: &str) -> PastedCase {
 }
 
 /// What the reader says about a text: bytes of each region, or an error.
-fn read(text: &str) -> Result<(PastedText, Vec<String>), (String, String)> {
-    let found = read_pasted(text, None).map_err(|error| (error.message, error.expected.unwrap_or_default()))?;
+fn read(text: &str, mode: CodeMode) -> Result<(PastedText, Vec<String>), (String, String)> {
+    let found =
+        read_for_mode(text, mode, None, None).map_err(|error| (error.message, error.expected.unwrap_or_default()))?;
     let mut regions = Vec::new();
     for region in &found.regions {
         match &region.code {
@@ -73,12 +75,24 @@ fn read(text: &str) -> Result<(PastedText, Vec<String>), (String, String)> {
 
 #[test]
 fn texts_of_other_programs_become_their_code() {
-    let cases = read_cases();
+    let count = become_their_code(CodeMode::Bits64);
+    assert!(count[0] > 520 && count[1] > 420, "{count:?}");
+}
+
+#[test]
+fn texts_with_32_bit_code_become_their_code() {
+    let count = become_their_code(CodeMode::Bits32);
+    assert!(count[0] > 20 && count[1] > 15, "{count:?}");
+}
+
+/// Reads all texts of a mode. Returns their number, and that of those with code.
+fn become_their_code(mode: CodeMode) -> [usize; 2] {
+    let cases = read_cases(mode);
     let mut failures = Vec::new();
     let (mut readable, mut wrong) = (0, 0);
     for PastedCase { name, text, expected } in &cases {
         readable += usize::from(matches!(expected, Expected::Regions(_)));
-        match (read(text), expected) {
+        match (read(text, mode), expected) {
             (Ok((_, found)), Expected::Regions(regions)) if found == *regions => {}
             (Err((what, help)), Expected::Refusal(reason, remedy))
                 if what.contains(reason) && help.contains(remedy) => {}
@@ -90,8 +104,8 @@ fn texts_of_other_programs_become_their_code() {
         }
     }
     println!("{} texts, {readable} with code, {} failures, {wrong} with other code", cases.len(), failures.len());
-    assert!(cases.len() > 520 && readable > 420);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    [cases.len(), readable]
 }
 
 /// Longest processor time of one text.
@@ -99,7 +113,7 @@ const READING_TIME_MOST: Duration = Duration::from_secs(1);
 
 #[test]
 fn changed_texts_are_read_or_refused_in_time() {
-    let seeds: Vec<Vec<u8>> = read_cases().into_iter().map(|case| case.text.into_bytes()).collect();
+    let seeds: Vec<Vec<u8>> = ALL_MODES.into_iter().flat_map(read_cases).map(|case| case.text.into_bytes()).collect();
     for (part, seeds) in seeds.chunks(64).enumerate() {
         fuzz_reader(&format!("pasted texts {part}"), InputShape::Bytes, seeds, |bytes| {
             let started = thread_time();

@@ -128,7 +128,15 @@ fn a_chain_costs_as_much_as_the_rulers() {
 
 #[test]
 fn every_hostile_snippet_of_32_bit_code_is_reported() {
-    let mut user = spawn();
+    report_every_hostile_snippet(spawn());
+}
+
+#[test]
+fn every_hostile_snippet_of_32_bit_code_is_reported_where_functions_are_called() {
+    report_every_hostile_snippet(spawn_for_functions());
+}
+
+fn report_every_hostile_snippet(mut user: cyclescope_exec::user::UserExecutor) {
     if !has_narrow_code(&mut user) {
         return;
     }
@@ -139,6 +147,34 @@ fn every_hostile_snippet_of_32_bit_code_is_reported() {
         assert!(nop.is_ok(), "after {}: {nop:?}", case.name);
     }
     assert_measures_narrow(&mut user, "all of them");
+}
+
+#[test]
+fn a_function_in_this_process_is_called() {
+    let mut user = spawn_for_functions();
+    if !has_narrow_code(&mut user) {
+        return;
+    }
+    const PAGE: usize = 4096;
+    let at = cyclescope_exec::user::reserve_narrow_addresses(PAGE).expect("addresses");
+    // inc eax; ret
+    let code = [0x40, 0xc3];
+    // SAFETY: the addresses are reserved for this test.
+    unsafe {
+        let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        assert_eq!(libc::mprotect(at as *mut libc::c_void, PAGE, all), 0);
+        (at as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len());
+    }
+    let mut user = {
+        drop(user);
+        spawn_for_functions()
+    };
+    // mov ecx, function; mov eax, 1; call ecx; cmp eax, 2; je end; ud2; end:
+    let mut snippet = vec![0xb9];
+    snippet.extend((at as u32).to_le_bytes());
+    snippet.extend([0xb8, 1, 0, 0, 0, 0xff, 0xd1, 0x83, 0xf8, 2, 0x74, 2, 0x0f, 0x0b]);
+    let result = run_program_once(&mut user, once_in(CodeMode::Bits32, &snippet), Duration::from_secs(5));
+    assert!(result.is_ok(), "{result:?}");
 }
 
 #[test]

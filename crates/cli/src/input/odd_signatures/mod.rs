@@ -5,9 +5,11 @@
 //! a measurement, and the function notes what it got.
 
 use crate::args::{CallArgs, CallTarget, TemplateValue};
-use crate::input::call_parameters::{CallParameters, CallRequest, EmptyFunctions, FunctionInstance};
+use crate::input::call_parameters::{CallParameters, CallRequest, FunctionInstance};
 use crate::input::debug_info;
+use crate::input::empty_function::EmptyFunctions;
 use crate::input::function_symbol::{self, CallbackSymbol, NameMatch};
+use cyclescope::asm::CodeMode;
 use cyclescope::program::memory::AreaFill;
 use cyclescope::record::SerializedBy;
 use std::ffi::{CStr, CString};
@@ -254,8 +256,8 @@ impl LoadedFunctions {
             assert!(failure.text().contains(&signature.text), "{}", failure.text());
             failure.text().to_string()
         };
-        let parameters = CallParameters::new(&[request], 1).map_err(refused)?;
-        let empty = EmptyFunctions { returns: 0, identity: 0, float_identity: 0, x87_zero: 0 };
+        let parameters = CallParameters::new(&[request], CodeMode::Bits64, 1).map_err(refused)?;
+        let empty = EmptyFunctions::nowhere(CodeMode::Bits64);
         let load_base = self.load_base();
         let callbacks = callbacks.iter().map(|callback| load_base + callback.symbol.address.expect("an address"));
         let callbacks = callbacks.collect();

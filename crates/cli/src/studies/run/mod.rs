@@ -136,7 +136,7 @@ pub fn explain_failure(study: &RunStudy, error: Error) -> Failure {
             let kept_registers = describe_kept_registers(mode);
             let remedy = match (&error, &study.measurement_plan().memory) {
                 (RunError::Fault { address, cause: FaultCause::Access, .. }, Some(memory)) => {
-                    CallParameters::remedy_for_address(memory, *address)
+                    CallParameters::remedy_for_address(memory, *address, mode)
                 }
                 // The call's own code uses these registers after the function.
                 (RunError::Fault { cause: FaultCause::Fetch, instruction: None, .. }, _) => Some(kept_registers),

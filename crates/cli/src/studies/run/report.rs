@@ -4,6 +4,7 @@ use super::cost_text::{format_cycles, format_interval, shorten_snippet};
 use super::ranking::print_ranking;
 use crate::output::terminal::escape_controls;
 use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::asm::CodeMode;
 use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
 use cyclescope::record::{CallRecord, Quantity, RegionLoop, RegionRecord, RunRecord, SerializedBy, TrainingRecord};
@@ -116,7 +117,7 @@ fn print_counts(counters: &[CounterRecord], passes: usize, output: &mut Output) 
 /// Prints the costs of overlapping and of serialized calls of a function, if both were measured.
 fn print_call_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
-    let wait = describe_wait(record.latency_by.unwrap_or(SerializedBy::Fence));
+    let wait = describe_wait(record.latency_by.unwrap_or(SerializedBy::Fence), record.bits);
     print_named_costs([("throughput", throughput, "calls overlap"), ("latency", latency, wait)], output)
 }
 
@@ -158,11 +159,13 @@ fn is_result_early(record: &RunRecord) -> bool {
 }
 
 /// What each call waits for when latency is measured.
-fn describe_wait(serialized: SerializedBy) -> &'static str {
-    match serialized {
-        SerializedBy::Result => "each waits for the previous RAX",
-        SerializedBy::FloatResult => "each waits for the previous XMM0",
-        SerializedBy::Fence => "each starts after the previous ends",
+fn describe_wait(serialized: SerializedBy, mode: CodeMode) -> &'static str {
+    match (serialized, mode) {
+        (SerializedBy::Result, CodeMode::Bits64) => "each waits for the previous RAX",
+        (SerializedBy::Result, CodeMode::Bits32) => "each waits for the previous EAX",
+        (SerializedBy::FloatResult, CodeMode::Bits64) => "each waits for the previous XMM0",
+        (SerializedBy::FloatResult, CodeMode::Bits32) => "each waits for the previous ST0",
+        (SerializedBy::Fence, _) => "each starts after the previous ends",
     }
 }
 
@@ -259,7 +262,7 @@ fn describe_meaning(record: &RunRecord) -> Option<String> {
     match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
         (_, Some(_)) => None,
         (None, None) => Some("throughput: calls may overlap; --serialize measures the latency".to_string()),
-        (Some(serialized), None) => Some(format!("latency: {}", describe_wait(serialized))),
+        (Some(serialized), None) => Some(format!("latency: {}", describe_wait(serialized, record.bits))),
     }
 }
 
