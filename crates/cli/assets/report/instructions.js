@@ -174,6 +174,8 @@ class InstructionView {
   cellText(id, row, table = this.table) {
     if (row === undefined || row === null) return "–";
     if (id === "interval") return table.low[row] === null ? "" : `${formatNumber(table.low[row])} to ${formatNumber(table.high[row])}`;
+    // A published table has no intervals, but ranges.
+    if (id === "throughput" && table instanceof PublishedTable && table.low[row] !== null) return `${formatNumber(table.low[row])} – ${formatNumber(table.high[row])}`;
     const value = table[id][row];
     return typeof value === "string" ? value : formatNumber(value);
   }

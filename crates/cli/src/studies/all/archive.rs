@@ -1,13 +1,11 @@
 //! `--pack`: the results of `all` as one compressed tar file.
 
-use super::PAGE_FILE;
-use super::step_ledger::StepLedger;
 use crate::output::Failure;
 use crate::output::table_file::{require_writable, write_whole_file};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tar::{Builder, Header};
 
 /// Checks early that the archive can be written. It must not be one of the files that it holds.
@@ -20,21 +18,20 @@ pub fn require_place(pack: &Path, directory: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the archive, all of it under another name first.
-pub fn write_archive(pack: &Path, directory: &Path, ledger: &StepLedger) -> Result<(), Failure> {
+pub fn write_archive(pack: &Path, directory: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     let remedy = "free some space, or leave --pack out; the results themselves are complete";
     let failed = |error: io::Error| Failure::from_writing(format!("can't write {}", pack.display()), &error, remedy);
-    let bytes = join_files(directory, ledger).map_err(failed)?;
+    let bytes = join_files(directory, files).map_err(failed)?;
     write_whole_file(pack, &bytes).map_err(failed)
 }
 
-fn join_files(directory: &Path, ledger: &StepLedger) -> io::Result<Vec<u8>> {
+fn join_files(directory: &Path, files: &[PathBuf]) -> io::Result<Vec<u8>> {
     // The name of the directory, so that an unpacked archive is a directory too.
     let whole = directory.canonicalize()?;
     let folder = whole.file_name().map_or("cyclescope".into(), |name| name.to_owned());
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
-    let page = directory.join(PAGE_FILE);
-    for path in ledger.files().into_iter().chain(page.exists().then_some(page)) {
-        let bytes = std::fs::read(&path)?;
+    for path in files {
+        let bytes = std::fs::read(path)?;
         let mut header = Header::new_gnu();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);

@@ -47,7 +47,9 @@ pub fn run_all(common: &CommonArgs, args: &AllArgs, output: &mut Output) -> Resu
     interrupt::set_interrupt_text(None);
     write_page(&args.dir, &ledger)?;
     if let Some(pack) = &args.pack {
-        archive::write_archive(pack, &args.dir, &ledger)?;
+        let page = Some(args.dir.join(PAGE_FILE)).filter(|page| page.exists());
+        let files: Vec<PathBuf> = ledger.files().into_iter().chain(page).collect();
+        archive::write_archive(pack, &args.dir, &files)?;
     }
     print_outcomes(&ledger, args, output)?;
     let has_failed = ledger.outcomes().any(|outcome| outcome.state == StepState::Failed);

@@ -9,9 +9,11 @@ mod instruction_section;
 mod machine_section;
 mod marker_section;
 mod page;
+mod page_blob;
 mod program_section;
 mod published_join;
 mod report_file;
+mod table_summary;
 mod timing_section;
 
 use crate::args::{CommonArgs, ReportArgs};

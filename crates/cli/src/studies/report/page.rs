@@ -1,9 +1,10 @@
 //! The page: its data as JSON, its scripts and styles, in one file of HTML.
 
 use super::core_section::{CoreSection, describe_core};
-use super::instruction_section::{InstructionSection, PageBlob, ROWS_PER_CHUNK, describe_instructions};
+use super::instruction_section::{InstructionSection, ROWS_PER_CHUNK, describe_instructions};
 use super::machine_section::{MachineSummary, ReportHighlight, collect_highlights, collect_machines};
 use super::marker_section::{MarkerSection, describe_markers};
+use super::page_blob::PageBlob;
 use super::program_section::{ProgramSection, describe_programs};
 use super::published_join::join_published;
 use super::report_file::ReportFile;

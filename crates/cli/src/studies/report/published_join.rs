@@ -1,7 +1,8 @@
 //! A published table beside the results that it speaks of: for each row, what the lines say that name
 //! it by the rules of `compare`, and how far that is from the row's figures.
 
-use super::instruction_section::{PageBlob, SummaryColumns, TableSummary, TextPool};
+use super::page_blob::PageBlob;
+use super::table_summary::{SummaryColumns, TableSummary, TextPool};
 use cyclescope::study::instr::rows::instr_row::InstrRow;
 use cyclescope::study::instr::tables::compare::{Tolerance, compare_with_reference};
 use cyclescope::study::instr::tables::reference::{PublishedFigure, ReferenceEntry, ReferenceTable};
