@@ -103,8 +103,11 @@ bench:
 	$(CARGO) build --release -p cyclescope-clock --example truth
 	$(CARGO) run --release -p cyclescope-bench -- $(ARGS)
 
+# The command, its man pages and completions. DESTDIR precedes PREFIX, for packagers.
+PREFIX ?= $(HOME)/.local
 install:
-	$(CARGO) install --path crates/cli
+	$(CARGO) install --locked --no-track --force --path crates/cli --root "$(DESTDIR)$(PREFIX)"
+	"$(DESTDIR)$(PREFIX)/bin/cyclescope" manual "$(DESTDIR)$(PREFIX)/share"
 
 clean:
 	$(CARGO) clean

@@ -8,6 +8,7 @@ use super::compare::CompareArgs;
 use super::counters::CountersArgs;
 use super::evaluate::EvaluateArgs;
 use super::instr::InstrArgs;
+use super::manual::ManualArgs;
 use super::marker::MarkerArgs;
 use super::replay::ReplayArgs;
 use super::report::ReportArgs;
@@ -55,6 +56,9 @@ pub enum CliCommand {
     Report(ReportArgs),
     /// Measure everything that this machine can, into a directory; repeat it to resume
     All(AllArgs),
+    /// Write man pages and shell completions below a directory
+    #[command(hide = true)]
+    Manual(ManualArgs),
 }
 
 #[cfg(test)]

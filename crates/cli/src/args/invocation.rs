@@ -91,7 +91,9 @@ fn explain_load_conflict(invocation: &Invocation) -> Option<&'static str> {
                 | CliCommand::Report(_)
                 | CliCommand::All(_),
             ) => (false, false),
-            Some(CliCommand::Doctor | CliCommand::Clock(_) | CliCommand::Counters(_)) => (false, true),
+            Some(CliCommand::Doctor | CliCommand::Clock(_) | CliCommand::Counters(_) | CliCommand::Manual(_)) => {
+                (false, true)
+            }
         },
     };
     match (nothing, kept) {

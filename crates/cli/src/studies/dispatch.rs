@@ -1,8 +1,8 @@
 //! Dispatches the command line to its command.
 
 use super::{
-    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, marker, points, replay, report, run,
-    show,
+    ab, all, clocks, compare, counters, doctor, evaluate, generic_study, instr, manual, marker, points, replay, report,
+    run, show,
 };
 use crate::args::{CliCommand, CommonArgs, Invocation, RunArgs};
 use crate::input::source;
@@ -39,6 +39,7 @@ pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, F
         Some(CliCommand::Ab(args)) => ab::run_ab(common, args, output),
         Some(CliCommand::Report(args)) => report::run_report(common, args, output),
         Some(CliCommand::All(args)) => all::run_all(common, args, output),
+        Some(CliCommand::Manual(args)) => manual::run_manual(args, output),
     }
 }
 

@@ -12,6 +12,7 @@ mod evaluate;
 mod generic_study;
 mod instr;
 mod line_view;
+mod manual;
 mod marker;
 mod points;
 mod replay;
