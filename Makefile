@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test test-rest lint test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
+.PHONY: all build run test test-rest lint test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install package deb wheel image clean
 
 all: build
 
@@ -108,6 +108,28 @@ PREFIX ?= $(HOME)/.local
 install:
 	$(CARGO) install --locked --no-track --force --path crates/cli --root "$(DESTDIR)$(PREFIX)"
 	"$(DESTDIR)$(PREFIX)/bin/cyclescope" manual "$(DESTDIR)$(PREFIX)/share"
+
+# Each crate as it would be published, and the command built and installed from these packages alone.
+package:
+	.ci/package
+
+# target/debian/cyclescope_*.deb, by cargo-deb.
+deb: manual
+	$(CARGO) deb --package cyclescope-cli --no-build --no-strip --locked
+
+# target/wheels/cyclescope_cli-*.whl, by maturin.
+wheel:
+	maturin build --release --manifest-path crates/cli/Cargo.toml --out $(TARGET)/wheels
+
+# The image cyclescope, by docker or podman.
+image:
+	docker build --tag cyclescope .
+
+# Man pages and completions beside the built command.
+.PHONY: manual
+manual:
+	$(CARGO) build --release --locked
+	$(TARGET)/release/cyclescope manual $(TARGET)/release/share
 
 clean:
 	$(CARGO) clean
