@@ -363,3 +363,58 @@ fn ended_by(signal: i32, program: &str) -> (Option<i32>, i32) {
     let number = std::fs::read_to_string(&path).expect("a number");
     (status.code(), number.trim().parse().expect("a number"))
 }
+
+/// A stand-in for GitHub's command: it stores comments in the folder that `STORE` names, as `gh api` takes them. It refuses
+/// with a token that may not write.
+const STUB_OF_GH: &str = r#"#!/bin/sh
+[ "$GH_TOKEN" = reader ] && exit 1
+case " $* " in
+    *" --paginate "*) [ -e "$STORE/comment" ] && head -n 1 "$STORE/comment" | grep -qF -e "$MARKER" && echo 7 ;;
+    *" PATCH repos/o/r/issues/comments/7 "*) cp "${7#body=@}" "$STORE/comment"; echo replaced >>"$STORE/log" ;;
+    *" POST repos/o/r/issues/5/comments "*) cp "${7#body=@}" "$STORE/comment"; echo new >>"$STORE/log" ;;
+    *) echo "unexpected: $*" >&2; exit 1 ;;
+esac
+exit 0
+"#;
+
+#[test]
+fn the_action_comments_once_and_keeps_the_exit_code() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let stub = folder.path().join("gh");
+    std::fs::write(&stub, STUB_OF_GH).expect("a file");
+    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).expect("rights");
+    let program = Path::new(env!("CARGO_BIN_EXE_cyclescope"));
+    let rest = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{}:{rest}", folder.path().display(), program.parent().expect("a folder").display());
+    let run = |new: &str, options: &str, token: &str| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/ab/compare");
+        let mut command = assert_cmd::Command::new(script);
+        command
+            .env("PATH", &path)
+            .env("STORE", folder.path())
+            .env("GITHUB_STEP_SUMMARY", folder.path().join("summary"));
+        command.env("OLD", reporting_program(&[("a|b", "1000")])).env("NEW", new).env("OPTIONS", options);
+        command
+            .env("TITLE", "Speed --> here")
+            .env("GITHUB_REPOSITORY", "o/r")
+            .env("PULL_REQUEST", "5")
+            .env("GH_TOKEN", token);
+        answer(&mut command)
+    };
+    let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");
+    let slower = reporting_program(&[("a|b", "1050")]);
+    let first = run(&slower, "--quick --budget 0.5 --fail-on-slower '2%'", "writer");
+    assert_eq!(first.code, Some(6), "{first:?}");
+    assert!(text("comment").starts_with("<!-- cyclescope ab: Speed ___ here -->\n## Speed"), "{}", text("comment"));
+    assert!(text("comment").contains("slower") && text("comment") == text("summary"), "{}", text("comment"));
+    let second = run(&slower, "--quick --budget 0.5", "writer");
+    assert_eq!((second.code, text("log").as_str()), (Some(0), "new\nreplaced\n"), "{second:?}");
+    let fork = run(&slower, "--quick --budget 0.5", "reader");
+    assert!(fork.code == Some(0) && fork.stdout.contains("::warning::no comment was written"), "{fork:?}");
+    let failed = run("false", "--quick --budget 0.5", "writer");
+    assert!(failed.code == Some(4) && text("comment").contains("failed with exit code 4"), "{failed:?}");
+    // Options are words, and no shell runs them.
+    let hostile = run(&slower, "--budget '$(touch pwned)'", "writer");
+    assert!(hostile.code == Some(2) && !Path::new("pwned").exists(), "{hostile:?}");
+}
