@@ -8,7 +8,7 @@
 
 use crate::input::narrow_memory::{NarrowMemory, PAGE};
 use crate::output::Failure;
-use cyclescope::asm::{CodeMode, parse_assembly, parse_for_mode};
+use cyclescope::asm::{CodeMode, parse_for_mode};
 use cyclescope::executor::user::find_narrow_segment;
 
 /// Stack of these functions. The page above it has the code that calls them.
@@ -23,18 +23,23 @@ struct FarPointer {
     selector: u16,
 }
 
-/// Calls 32-bit code at the far pointer in RDI on the stack in RSI. That code keeps R15 as a whole, and
-/// uses DS and ES, which are empty in 64-bit code.
-const FAR_CALL: &str = "push rbx; push rbp; push r12; push r13; push r14; push r15; mov r15, rsp; mov rsp, rsi; \
-    mov ecx, ss; mov ds, ecx; mov es, ecx; call fword ptr [rdi]; mov rsp, r15; cld; \
-    pop r15; pop r14; pop r13; pop r12; pop rbp; pop rbx; ret";
+/// The code around a far call of 32-bit code at the pointer in RDI, on the stack in RSI. That code
+/// keeps R15 as a whole, and uses DS and ES, which are empty in 64-bit code.
+const AROUND_CALL: [&str; 2] = [
+    "push rbx; push rbp; push r12; push r13; push r14; push r15; mov r15, rsp; mov rsp, rsi; \
+     mov ecx, ss; mov ds, ecx; mov es, ecx",
+    "mov rsp, r15; cld; pop r15; pop r14; pop r13; pop r12; pop rbp; pop rbx; ret",
+];
+/// `call fword ptr [rdi]`
+const FAR_CALL: [u8; 2] = [0xff, 0x1f];
 
 /// The code of both modes that calls a function.
 fn encode_call(function: u32) -> Vec<u8> {
-    let own = |text: &str, mode| parse_for_mode(text, mode, None).expect("the text is right").bytes().to_vec();
-    let mut code = parse_assembly(FAR_CALL).expect("the text is right").bytes().to_vec();
+    let assemble = |text: &str, mode| parse_for_mode(text, mode, None).expect("the text is right").bytes().to_vec();
+    let [before, after] = AROUND_CALL.map(|text| assemble(text, CodeMode::Bits64));
+    let mut code = [&before, &FAR_CALL[..], &after].concat();
     code.resize(NARROW_CODE_AT, 0xcc);
-    code.extend(own(&format!("mov eax, {function}; call eax; retf"), CodeMode::Bits32));
+    code.extend(assemble(&format!("mov eax, {function}; call eax; retf"), CodeMode::Bits32));
     code
 }
 

@@ -8,8 +8,8 @@ use crate::output::Failure;
 use cyclescope::error::Unavailable;
 use cyclescope::random::Random;
 use object::elf::{
-    DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RELR, DynamicTag, PF_W, PF_X, PT_DYNAMIC, PT_LOAD, PT_TLS, R_386_32,
-    R_386_COPY, R_386_GLOB_DAT, R_386_IRELATIVE, R_386_JMP_SLOT, R_386_NONE, R_386_PC32, R_386_RELATIVE,
+    DT_INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ, DT_RELR, DT_RELRSZ, DynamicTag, PF_W, PF_X, PT_DYNAMIC, PT_LOAD, PT_TLS,
+    R_386_32, R_386_COPY, R_386_GLOB_DAT, R_386_IRELATIVE, R_386_JMP_SLOT, R_386_NONE, R_386_PC32, R_386_RELATIVE,
     R_386_TLS_DTPMOD32, R_386_TLS_DTPOFF32, R_386_TLS_TPOFF, R_386_TLS_TPOFF32, STT_FUNC, STT_GNU_IFUNC, STT_TLS,
 };
 use object::read::elf::{Dyn, ElfFile32, ProgramHeader};
@@ -188,9 +188,9 @@ impl<'a> NarrowImage<'a> {
 
     /// Writes the addresses that depend on the library's place, and those of other symbols.
     pub fn apply_relocations(&mut self) -> Result<(), Failure> {
-        if self.dynamic_value(DT_RELR).is_some() {
-            let remedy = "link it with -Wl,-z,nopack-relative-relocs";
-            return Err(refuse(self.source, "its relative relocations are packed", remedy));
+        for place in self.list_packed_places()? {
+            let value = self.read_word(place)?;
+            self.write_word(place, (self.start as u32).wrapping_add(value))?;
         }
         let relocations: Vec<_> = self.file.dynamic_relocations().into_iter().flatten().collect();
         for (place, relocation) in relocations {
@@ -224,6 +224,27 @@ impl<'a> NarrowImage<'a> {
             self.write_word(place, value)?;
         }
         Ok(())
+    }
+
+    /// The places of packed relative relocations (System V ABI, gABI proposal "Relative relocation
+    /// table"): an address, or the next 31 words of which bits tell those that are places.
+    fn list_packed_places(&self) -> Result<Vec<u64>, Failure> {
+        const WORDS_OF_BITS: u64 = 31;
+        let table = self.dynamic_value(DT_RELR).zip(self.dynamic_value(DT_RELRSZ));
+        let Some((table, bytes)) = table else { return Ok(Vec::new()) };
+        let (mut places, mut next) = (Vec::new(), 0);
+        for at in (table..table.saturating_add(bytes.min(self.span))).step_by(4) {
+            let entry = self.read_word(at)?;
+            if entry & 1 == 0 {
+                places.push(entry.into());
+                next = u64::from(entry) + 4;
+            } else {
+                let is_place = |word: &u64| entry >> (word + 1) & 1 != 0;
+                places.extend((0..WORDS_OF_BITS).filter(is_place).map(|word| next + 4 * word));
+                next += 4 * WORDS_OF_BITS;
+            }
+        }
+        Ok(places)
     }
 
     fn find_target(&mut self, target: RelocationTarget) -> Result<u32, Failure> {

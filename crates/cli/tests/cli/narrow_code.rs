@@ -70,8 +70,8 @@ fn what_a_mode_lacks_is_refused_with_its_remedy() {
 
 #[test]
 fn snippets_have_data_and_come_from_listings_and_assemblers() {
-    let data = "section .data\nalign 16\nones: dd 1.0, 1.0, 1.0, 1.0\nat: dd ones\nsection .text\n\
-                addps xmm0, [ones]\nmov ecx, [at]\nmov edx, [ones+esi*4-4]\nadd edx, [ecx+4]\nxor esi, esi\n";
+    let data = "section .data\nalign 16\nones: dd 1.0, 1.0, 1.0, 1.0\nplace: dd ones\nsection .text\n\
+                addps xmm0, [ones]\nmov ecx, [place]\nmov edx, [ones+esi*4-4]\nadd edx, [ecx+4]\nxor esi, esi\n";
     let Some(line) = run(&["--quick", "--init", "mov esi, 1", data]) else { return };
     assert_eq!(line["bits"], 32, "{line}");
     let listing = "f.o:     file format elf32-i386\n\n00000000 <f>:\n   0:\t40                   \tinc    eax\n   \
@@ -95,15 +95,11 @@ fn snippets_have_data_and_come_from_listings_and_assemblers() {
 #[test]
 fn a_snippet_that_uses_all_registers_has_a_loop() {
     let all = "imul eax, ebx; imul ebx, ecx; imul ecx, edx; imul edx, esi; imul esi, edi; imul edi, ebp; imul ebp, eax";
-    let six = all.replace("ebp", "edx");
-    let arguments = |text: &'static str| [vec!["--loop", "50", "--interval", "2%"], vec![text]].concat();
-    let Some(with) = run(&arguments(all)) else { return };
-    assert_eq!(with["loop_count"], 50, "{with}");
-    let Some(without) = run(&arguments(six.leak())) else { return };
-    // A chain through all, or seven multiplications one after the other: both take as long as these.
-    let costs = [&with, &without].map(|line| line["cost"]["value"].as_f64());
-    if let [Some(with), Some(without)] = costs {
-        assert!((with / without - 1.0).abs() < 0.5, "{with} and {without}");
+    let Some(line) = run(&["--interval", "2%", all]) else { return };
+    assert!(line["loop"].is_u64() && line.get("loop_obstacle").is_none_or(|why| why.is_null()), "{line}");
+    // Where the counter is has no part in the cost of a longer body.
+    if let (Some(looped), Some(unrolled)) = (line["looped"]["value"].as_f64(), line["unrolled"]["value"].as_f64()) {
+        assert!((looped / unrolled - 1.0).abs() < 0.25, "{looped} and {unrolled}");
     }
 }
 

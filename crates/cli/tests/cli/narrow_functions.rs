@@ -87,7 +87,7 @@ fn arguments_arrive_in_their_places() {
          long long wide(long long a, int b, unsigned long long c, double d)\n\
          {{ CHECK(a == -3000000000LL && b == 7 && c == 0x8123456789abcdefULL && d == 0.1); return a / b; }}\n\
          double floats(float a, double b, long double c)\n\
-         {{ CHECK(a == 0.5f && b == -2.25 && c == 1e300L); return b; }}\n\
+         {{ CHECK(a == 0.5f && b == -2.25 && c == (long double)1e300); return b; }}\n\
          float single(float a) {{ CHECK(a == 1.5f); return a; }}\n\
          long double extended(long double a) {{ CHECK(a == (long double)0.1); return a; }}\n\
          struct mixed record(struct mixed m, struct pair p, int n)\n\
@@ -257,7 +257,8 @@ fn files_of_each_kind_have_functions() {
         ("program.o", &["-c", "-fPIE", "-g"]),
         ("library.so", &["-shared", "-fPIC"]),
         ("program", &["-fPIE", "-pie"]),
-        ("bare.so", &["-shared", "-fPIC", "-nostdlib", "-g", "-s"]),
+        ("bare.so", &["-shared", "-fPIC", "-nostdlib", "-s"]),
+        ("packed.so", &["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"]),
     ] {
         let words = [&["-m32", "-fno-stack-protector"], words].concat();
         match files.build("cc", &words, &source, name) {

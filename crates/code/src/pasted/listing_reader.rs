@@ -306,6 +306,11 @@ fn build_from_text(
     if let Some(placed) = narrow_push.filter(|_| dialect.mode == CodeMode::Bits64) {
         return Err(placed.at().error_expecting(NARROW_PUSH, NARROW_CODE));
     }
+    let names_no_index = |placed: &&PlacedCode| names_in(placed.code.text).any(|name| matches!(name, "eiz" | "riz"));
+    if let Some(placed) = code.iter().find(names_no_index) {
+        let what = "eiz and riz stand for no register, in an encoding that the text does not tell";
+        return Err(placed.at().error_expecting(what, "paste the listing with its bytes"));
+    }
     if let Some(placed) = code.iter().find(|placed| is_go_instruction(instruction_of(placed.code.text))) {
         return Err(placed.at().error_expecting(GO_TEXT, GO_REMEDY));
     }

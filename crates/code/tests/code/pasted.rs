@@ -113,18 +113,21 @@ const READING_TIME_MOST: Duration = Duration::from_secs(1);
 
 #[test]
 fn changed_texts_are_read_or_refused_in_time() {
-    let seeds: Vec<Vec<u8>> = ALL_MODES.into_iter().flat_map(read_cases).map(|case| case.text.into_bytes()).collect();
-    for (part, seeds) in seeds.chunks(64).enumerate() {
-        fuzz_reader(&format!("pasted texts {part}"), InputShape::Bytes, seeds, |bytes| {
-            let started = thread_time();
-            let found = read_pasted(&String::from_utf8_lossy(bytes), None);
-            assert!(thread_time() - started < READING_TIME_MOST, "it takes too long");
-            // What was read has code, and each of its instructions a place in the text.
-            for code in found.iter().flat_map(|found| &found.regions).filter_map(|region| region.code.as_ref().ok()) {
-                let count = code.listing.instructions().len();
-                assert!((0..count).all(|index| code.listing.position(index).is_some()));
-            }
-        });
+    for mode in ALL_MODES {
+        let seeds: Vec<Vec<u8>> = read_cases(mode).into_iter().map(|case| case.text.into_bytes()).collect();
+        for (part, seeds) in seeds.chunks(64).enumerate() {
+            fuzz_reader(&format!("pasted texts {} {part}", mode.bits()), InputShape::Bytes, seeds, |bytes| {
+                let started = thread_time();
+                let found = read_for_mode(&String::from_utf8_lossy(bytes), mode, None, None);
+                assert!(thread_time() - started < READING_TIME_MOST, "it takes too long");
+                // What was read has code, and each of its instructions a place in the text.
+                let regions = found.iter().flat_map(|found| &found.regions);
+                for code in regions.filter_map(|region| region.code.as_ref().ok()) {
+                    let count = code.listing.instructions().len();
+                    assert!((0..count).all(|index| code.listing.position(index).is_some()));
+                }
+            });
+        }
     }
 }
 
