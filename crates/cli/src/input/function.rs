@@ -132,12 +132,12 @@ fn find_addresses(library: &Path, source: &Path, symbols: &CallSymbols) -> Resul
 /// Loads copies of a library of 32-bit code, each at another address, as [`find_addresses`] does.
 fn load_narrow_copies(library: &Path, source: &Path, symbols: &CallSymbols) -> Result<Vec<CallAddresses>, Failure> {
     let image = elf::read_machine_code(library)?;
+    let place = |symbol: &FunctionSymbol| symbol.address.ok_or_else(|| missing_function(source, &symbol.linker_name));
+    // A library without its function may have no code at all.
+    CallAddresses::find(symbols, place)?;
     let load = |number| {
         let start = narrow_library::load_library(&image, source, number)?;
-        CallAddresses::find(symbols, |symbol| match symbol.address {
-            Some(address) => Ok(start + address),
-            None => Err(missing_function(source, &symbol.linker_name)),
-        })
+        CallAddresses::find(symbols, |symbol| place(symbol).map(|address| start + address))
     };
     (0..COPIES_MOST as u64).map(load).collect()
 }

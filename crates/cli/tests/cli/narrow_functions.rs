@@ -149,9 +149,7 @@ fn the_same_function_costs_the_same_in_both_modes() {
         let Some(wide) = number(&call) else { return };
         let Some(narrow) = number(&[&["--bits", "32"], &call[..]].concat()) else { return };
         let [[wide, one], [narrow, other]] = [&wide, &narrow].map(|line| value(&line["cost"]));
-        // Code of two modes is not the same around the chain, whose links are.
-        let most = 2.0 * (one + other) + 0.02 * wide;
-        assert!((wide - narrow).abs() < most, "{function}: {wide} ± {one} and {narrow} ± {other}");
+        assert!((wide - narrow).abs() < one + other, "{function}: {wide} ± {one} and {narrow} ± {other}");
     }
 }
 
