@@ -2,119 +2,87 @@
 //! [`narrow_call_code`](crate::input::narrow_call_code).
 
 use crate::input::argument_binding::BoundCall;
+use crate::input::call_encoding::{CallEncoding, RESULT_LINKS, STACK_ALIGNMENT, second_register};
 use crate::input::calling_convention::{ArgumentWord, INTEGER_REGISTERS, PlacedArguments, ResultPlace};
-use crate::input::narrow_call_code::encode_narrow_call;
 use cyclescope::asm::CodeMode;
 use cyclescope::record::SerializedBy;
 use cyclescope::snippet::Snippet;
 use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, Register};
 
-/// Multiplications between a call's result and the next call. This chain outlasts a call of an
-/// empty function, so such calls also wait for each other.
-pub const RESULT_LINKS: usize = 8;
 /// The register that points to the buffer. Functions preserve it, as they do the next three.
 const BUFFER_REGISTER: Register = Register::R14;
-/// The register that points to the texts and the second buffer.
-const SECOND_REGISTER: Register = Register::RBX;
 const FUNCTION_REGISTER: Register = Register::R12;
 const SETUP_REGISTER: Register = Register::RBP;
 /// Holds 0.
 const ZERO_REGISTER: Register = Register::R13;
 const ARGUMENT_REGISTERS: [Register; INTEGER_REGISTERS] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
-/// The stack's alignment at a call.
-pub const STACK_ALIGNMENT: u64 = 16;
 /// Intermediate values; no argument is passed in it.
 const SCRATCH: Register = Register::R11;
 
-/// The register that points to the texts and the second buffer, in code of a mode.
-pub fn second_register(mode: CodeMode) -> Register {
-    match mode {
-        CodeMode::Bits64 => SECOND_REGISTER,
-        CodeMode::Bits32 => Register::ESI,
+/// Encodes the calls.
+///
+/// ```text
+/// mov r12, function      ; init: R14 points to the buffer, RBX to texts and the second buffer
+/// mov rbp, setup
+/// xor r13d, r13d
+/// sub rsp, 32            ; with arguments or a result on the stack
+/// lfence                 ; each copy starts here; with a fence, and with --setup
+/// mov rdi, r14           ; this and the next two with --setup
+/// mov rsi, 100
+/// call rbp
+/// lfence                 ; with a fence
+/// movq rax, xmm0         ; if the result is a floating point number
+/// and rax, r13           ; this and the next two if a call waits for a result
+/// imul rax, rax          ; several times
+/// mov rdi, r14
+/// add rdi, rax
+/// mov rsi, 100           ; an integer
+/// mov r11, 0.5           ; a floating point number; its bits
+/// or r11, rax            ; if a call waits for a result
+/// movq xmm0, r11
+/// mov eax, 1             ; vector registers with arguments, for a function that may ask
+/// call r12
+/// fstp st(0)             ; if the result is on the x87 stack
+/// ```
+pub fn encode_wide_call(encoding: &CallEncoding, text: &str) -> Snippet {
+    let CallEncoding { call, function, setup, callbacks, serialized } = *encoding;
+    let mut init = CodeBuilder::default();
+    init.load_number(FUNCTION_REGISTER, function);
+    if let Some(setup) = setup {
+        init.load_number(SETUP_REGISTER, setup);
     }
-}
-
-/// A call to encode.
-pub struct CallEncoding<'a> {
-    /// Its arguments.
-    pub call: &'a BoundCall,
-    /// Address of the function.
-    pub function: u64,
-    /// Address of the function that runs before each call.
-    pub setup: Option<u64>,
-    /// Addresses of the functions that arguments name.
-    pub callbacks: &'a [u64],
-    /// What each call waits for.
-    pub serialized: Option<SerializedBy>,
-}
-
-impl CallEncoding<'_> {
-    /// ```text
-    /// mov r12, function      ; init: R14 points to the buffer, RBX to texts and the second buffer
-    /// mov rbp, setup
-    /// xor r13d, r13d
-    /// sub rsp, 32            ; with arguments or a result on the stack
-    /// lfence                 ; each copy starts here; with a fence, and with --setup
-    /// mov rdi, r14           ; this and the next two with --setup
-    /// mov rsi, 100
-    /// call rbp
-    /// lfence                 ; with a fence
-    /// movq rax, xmm0         ; if the result is a floating point number
-    /// and rax, r13           ; this and the next two if a call waits for a result
-    /// imul rax, rax          ; several times
-    /// mov rdi, r14
-    /// add rdi, rax
-    /// mov rsi, 100           ; an integer
-    /// mov r11, 0.5           ; a floating point number; its bits
-    /// or r11, rax            ; if a call waits for a result
-    /// movq xmm0, r11
-    /// mov eax, 1             ; vector registers with arguments, for a function that may ask
-    /// call r12
-    /// fstp st(0)             ; if the result is on the x87 stack
-    /// ```
-    pub fn encode(&self, text: &str) -> Snippet {
-        if self.call.placed.mode == CodeMode::Bits32 {
-            return encode_narrow_call(self, text);
-        }
-        let CallEncoding { call, function, setup, callbacks, serialized } = *self;
-        let mut init = CodeBuilder::default();
-        init.load_number(FUNCTION_REGISTER, function);
-        if let Some(setup) = setup {
-            init.load_number(SETUP_REGISTER, setup);
-        }
-        init.add(Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D));
-        let frame = frame_bytes(&call.placed, call.result);
-        if frame > 0 {
-            init.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, frame as i32));
-        }
-        let is_fenced = serialized == Some(SerializedBy::Fence);
-        let mut code = CodeBuilder { callbacks, ..CodeBuilder::default() };
-        if setup.is_some() {
-            // Without a fence, the setup would start before the previous call of the function has
-            // ended.
-            code.add_fence(is_fenced);
-            code.load_arguments(call, false);
-            code.add(Instruction::with1(Code::Call_rm64, SETUP_REGISTER));
-        }
+    init.add(Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D));
+    let frame = frame_bytes(&call.placed, call.result);
+    if frame > 0 {
+        init.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, frame as i32));
+    }
+    let is_fenced = serialized == Some(SerializedBy::Fence);
+    let mut code = CodeBuilder { callbacks, ..CodeBuilder::default() };
+    if setup.is_some() {
+        // Without a fence, the setup would start before the previous call of the function has
+        // ended.
         code.add_fence(is_fenced);
-        if serialized == Some(SerializedBy::FloatResult) {
-            code.add(Instruction::with2(Code::Movq_rm64_xmm, Register::RAX, Register::XMM0));
-        }
-        let waits = matches!(serialized, Some(SerializedBy::Result | SerializedBy::FloatResult));
-        if waits {
-            code.add(Instruction::with2(Code::And_r64_rm64, Register::RAX, ZERO_REGISTER));
-            for _ in 0..RESULT_LINKS {
-                code.add(Instruction::with2(Code::Imul_r64_rm64, Register::RAX, Register::RAX));
-            }
-        }
-        code.load_arguments(call, waits);
-        code.add(Instruction::with1(Code::Call_rm64, FUNCTION_REGISTER));
-        if call.result == ResultPlace::X87 {
-            code.add(Instruction::with1(Code::Fstp_sti, Register::ST0));
-        }
-        Snippet::new(code.bytes, init.bytes, text)
+        code.load_arguments(call, false);
+        code.add(Instruction::with1(Code::Call_rm64, SETUP_REGISTER));
     }
+    code.add_fence(is_fenced);
+    if serialized == Some(SerializedBy::FloatResult) {
+        code.add(Instruction::with2(Code::Movq_rm64_xmm, Register::RAX, Register::XMM0));
+    }
+    let waits = matches!(serialized, Some(SerializedBy::Result | SerializedBy::FloatResult));
+    if waits {
+        code.add(Instruction::with2(Code::And_r64_rm64, Register::RAX, ZERO_REGISTER));
+        for _ in 0..RESULT_LINKS {
+            code.add(Instruction::with2(Code::Imul_r64_rm64, Register::RAX, Register::RAX));
+        }
+    }
+    code.load_arguments(call, waits);
+    code.add(Instruction::with1(Code::Call_rm64, FUNCTION_REGISTER));
+    if call.result == ResultPlace::X87 {
+        code.add(Instruction::with1(Code::Fstp_sti, Register::ST0));
+    }
+    Snippet::new(code.bytes, init.bytes, text)
 }
 
 /// Bytes of stack for arguments and the result.
@@ -165,7 +133,7 @@ impl CodeBuilder<'_> {
         match word {
             ArgumentWord::Bits(bits) => self.load_number(register, bits),
             ArgumentWord::Buffer(offset) => self.load_address(register, BUFFER_REGISTER, offset),
-            ArgumentWord::Second(offset) => self.load_address(register, SECOND_REGISTER, offset),
+            ArgumentWord::Second(offset) => self.load_address(register, second_register(CodeMode::Bits64), offset),
             ArgumentWord::Function(number) => self.load_number(register, self.callbacks[number]),
             ArgumentWord::Result => self.load_address(register, Register::RSP, result_offset(placed)),
         }

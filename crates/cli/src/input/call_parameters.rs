@@ -2,11 +2,13 @@
 
 use crate::args::{CallArgs, CallArgument, CallSerialization};
 use crate::input::argument_binding::{BoundCall, GivenArguments, bind_arguments};
-use crate::input::call_code::CallEncoding;
+use crate::input::call_code::encode_wide_call;
+use crate::input::call_encoding::CallEncoding;
 use crate::input::calling_convention::ResultPlace;
 use crate::input::empty_function::{EmptyFunctions, choose_empty_function};
 use crate::input::function_memory::{FunctionMemory, VariantMemory};
 use crate::input::function_symbol::CallbackSymbol;
+use crate::input::narrow_call_code::encode_narrow_call;
 use crate::input::signature::{FunctionTypes, Signature};
 use crate::output::{Failure, print_warning};
 use cyclescope::asm::CodeMode;
@@ -147,7 +149,11 @@ impl CallParameters {
             let empty = instance.empty.address_of(choose_empty_function(call, serialized));
             let encode = |function, text: &str| -> Snippet {
                 let FunctionInstance { setup, callbacks, .. } = instance;
-                CallEncoding { call, function, setup: *setup, callbacks, serialized }.encode(text)
+                let encoding = CallEncoding { call, function, setup: *setup, callbacks, serialized };
+                match call.placed.mode {
+                    CodeMode::Bits64 => encode_wide_call(&encoding, text),
+                    CodeMode::Bits32 => encode_narrow_call(&encoding, text),
+                }
             };
             (encode(instance.function, text), encode(empty, "an empty function"))
         };

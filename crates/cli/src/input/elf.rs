@@ -6,7 +6,8 @@
 //! code finds them at a place that another process doesn't have.
 
 use crate::input::compiler::{self, Compiler};
-use crate::input::function_symbol::{NameMatch, ambiguous_name, match_name, symbol_type};
+use crate::input::elf_file::{parse_elf, symbol_type};
+use crate::input::function_symbol::{NameMatch, ambiguous_name, match_name};
 use crate::output::Failure;
 use cyclescope::asm::CodeMode;
 use cyclescope::error::Unavailable;
@@ -17,7 +18,7 @@ use object::elf::{
 };
 use object::read::archive::ArchiveFile;
 use object::read::elf::{Dyn, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
-use object::{BinaryFormat, Endianness, File, Object, ObjectSection, ObjectSymbol, SectionFlags};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::path::{Path, PathBuf};
 
 type NativeElf<'a> = ElfFile64<'a, Endianness>;
@@ -29,11 +30,6 @@ const MANGLED_START: &[u8] = b"\0_Z";
 
 /// Folders in which distributions keep the libraries of 64-bit programs.
 const LIBRARY_FOLDERS: [&str; 5] = ["/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
-
-/// Parses a file in ELF format.
-pub fn parse_elf(image: &[u8]) -> Option<File<'_>> {
-    File::parse(image).ok().filter(|file| file.format() == BinaryFormat::Elf)
-}
 
 /// The mode of a file's machine code, and the kind of the file.
 fn recognize_file(image: &[u8]) -> Option<(CodeMode, FileType)> {

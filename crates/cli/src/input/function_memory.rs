@@ -2,7 +2,7 @@
 
 use crate::args::{ArgValue, BufferContents, CallArgs, CallMemoryName, MemoryPlace};
 use crate::input::argument_binding::{BoundCall, GivenArguments};
-use crate::input::call_code::second_register;
+use crate::input::call_encoding::second_register;
 use crate::input::calling_convention::{ArgumentWord, ResultPlace};
 use crate::input::function_symbol::CallbackSymbol;
 use crate::input::value_encoding::{CallMemory, word_bytes};

@@ -2,10 +2,10 @@
 //! a demangled name such as `Foo::bar`.
 
 use crate::args::ArgValue;
-use crate::input::elf;
+use crate::input::elf_file::{parse_elf, symbol_type};
 use crate::output::Failure;
-use object::elf::{STT_FUNC, STT_GNU_IFUNC, SymbolType};
-use object::{Object, ObjectSymbol, Symbol, SymbolFlags};
+use object::elf::{STT_FUNC, STT_GNU_IFUNC};
+use object::{Object, ObjectSymbol, Symbol};
 
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +55,6 @@ const LISTED_MOST: usize = 10;
 /// with a part of its code.
 const DERIVED_ENDINGS: [&str; 4] = [".constprop.", ".isra.", ".part.", ".cold"];
 
-/// The type of a symbol of an ELF file.
-pub fn symbol_type(symbol: &Symbol) -> Option<SymbolType> {
-    if let SymbolFlags::Elf { st_info, .. } = symbol.flags() { Some(st_info.st_type()) } else { None }
-}
-
 /// Finds a function by a name that fits at least as well as `worst`. `None` if the file has none,
 /// or is no library.
 ///
@@ -67,7 +62,7 @@ pub fn symbol_type(symbol: &Symbol) -> Option<SymbolType> {
 ///
 /// Fails if several functions have this name.
 pub fn find_function(image: &[u8], name: &str, worst: NameMatch) -> Result<Option<FunctionSymbol>, Failure> {
-    let Some(file) = elf::parse_elf(image) else { return Ok(None) };
+    let Some(file) = parse_elf(image) else { return Ok(None) };
     let address_of = |symbol: &Symbol| {
         // The address of an indirect function is that of the code that chooses one.
         (symbol_type(symbol) == Some(STT_FUNC)).then(|| symbol.address())

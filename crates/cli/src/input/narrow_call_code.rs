@@ -3,7 +3,7 @@
 //! A number of 8 bytes or more is stored as a whole, because two stores can't be forwarded to the
 //! one load of the function. It comes from a place behind the arguments, where the init code put it.
 
-use crate::input::call_code::{CallEncoding, RESULT_LINKS, STACK_ALIGNMENT, second_register};
+use crate::input::call_encoding::{CallEncoding, RESULT_LINKS, STACK_ALIGNMENT, second_register};
 use crate::input::calling_convention::{ArgumentWord, NARROW_WORD, PlacedArguments, ResultPlace, StackScalar};
 use cyclescope::asm::CodeMode;
 use cyclescope::record::SerializedBy;

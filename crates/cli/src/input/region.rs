@@ -10,7 +10,7 @@
 //! `[rbp+x]`, which has the same length. In 32-bit code `[x]` becomes `[ebp+x]`, and the function's
 //! arguments lie between its frame and the copies.
 
-use crate::input::elf;
+use crate::input::elf_file::parse_elf;
 use crate::output::Failure;
 use cyclescope::asm::CodeMode;
 use cyclescope::input::{self, InputKind};
@@ -211,7 +211,7 @@ impl CopiedSections {
 impl<'a> LibraryImage<'a> {
     fn parse(bytes: &'a [u8]) -> Result<LibraryImage<'a>, Failure> {
         let unreadable = || Failure::internal("the compiler's output is unreadable");
-        let file = elf::parse_elf(bytes).ok_or_else(unreadable)?;
+        let file = parse_elf(bytes).ok_or_else(unreadable)?;
         let mode = if file.is_64() { CodeMode::Bits64 } else { CodeMode::Bits32 };
         Ok(LibraryImage { file, mode })
     }

@@ -38,6 +38,12 @@ impl CodeDialect {
     }
 }
 
+/// Bytes of a text's shortest encoding in any mode. `None` if it does not assemble.
+pub(super) fn shortest_length(text: &str) -> Option<u64> {
+    let assembled = ALL_MODES.into_iter().filter_map(|mode| parse_for_mode(text, mode, None).ok());
+    assembled.map(|listing| listing.bytes().len() as u64).min()
+}
+
 /// Whether a text assembles in some mode.
 pub(super) fn assembles_in_any_mode(text: &str) -> bool {
     ALL_MODES.into_iter().any(|mode| parse_for_mode(text, mode, None).is_ok())

@@ -1,6 +1,6 @@
 //! From a listing to its regions: each function is one.
 
-use super::dialect::{CodeDialect, recognize_syntax};
+use super::dialect::{CodeDialect, recognize_syntax, shortest_length};
 use super::directives::Directive;
 use super::foreign_text::{
     GO_REMEDY, GO_TEXT, IDA_NAMES, IDA_REMEDY, NARROW_CODE, NARROW_PUSH, is_go_instruction, is_ida_line,
@@ -23,7 +23,7 @@ use super::text_words::{
     strip_comment,
 };
 use crate::asm::registers::find_register;
-use crate::asm::{self, CodeMode, InstructionSyntax, Listing};
+use crate::asm::{CodeMode, InstructionSyntax, Listing};
 use cyclescope_core::error::BadSnippet;
 use std::collections::{BTreeSet, HashMap};
 
@@ -117,7 +117,7 @@ fn is_plausible(format: &ListingFormat, lines: &[&str], parsed: &[ListingLine]) 
     let mut unexplained = lines.iter().zip(parsed).filter(|(_, line)| **line == ListingLine::Unknown);
     let rises = codes.windows(2).all(|pair| {
         let (Some(from), Some(to)) = (pair[0].address, pair[1].address) else { return false };
-        let length = asm::parse_assembly(pair[0].text).map_or(1, |listing| listing.bytes().len() as u64);
+        let length = shortest_length(pair[0].text).unwrap_or(1);
         // A function may be followed by another one anywhere.
         to.checked_sub(from).is_none_or(|step| step >= length.min(INSTRUCTION_BYTES_MOST))
     });

@@ -15,7 +15,7 @@ mod type_reader;
 mod type_text;
 
 use crate::input::calling_convention::INTEGER_REGISTERS;
-use crate::input::elf;
+use crate::input::elf_file::parse_elf;
 use crate::input::signature::{FunctionTypes, Parameter, Signature, ValueType};
 use cyclescope::input::MOST_FILE_BYTES;
 use debug_entries::{DebugEntries, Entry, EntryPlace, Slice};
@@ -31,12 +31,12 @@ use type_reader::TypeReader;
 /// Reads the types of the function at this address of a library; messages call it `name`. Other
 /// files are looked for beside `source`.
 pub fn read_types(image: &[u8], source: &Path, address: u64, name: &str) -> FunctionTypes {
-    let Some(file) = elf::parse_elf(image) else { return FunctionTypes::Unknown };
+    let Some(file) = parse_elf(image) else { return FunctionTypes::Unknown };
     if file.section_by_name(SectionId::DebugInfo.name()).is_some() {
         return read_file(&file, source, address, name);
     }
     let Some((path, content)) = debug_files::find_debug_file(&file, source) else { return FunctionTypes::Unknown };
-    match elf::parse_elf(content.as_slice()) {
+    match parse_elf(content.as_slice()) {
         Some(file) => read_file(&file, &path, address, name),
         None => FunctionTypes::Unknown,
     }
@@ -63,7 +63,7 @@ fn read_file(file: &File, path: &Path, address: u64, name: &str) -> FunctionType
 
 /// Reads a function from the file of its unit's debug information.
 fn read_split_unit(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
-    let file = elf::parse_elf(content)?;
+    let file = parse_elf(content)?;
     let sections = load_sections(&file, SectionId::dwo_name)?;
     let mut dwarf = borrow_sections(&sections);
     dwarf.make_dwo(split.parent);
@@ -78,7 +78,7 @@ fn read_split_unit(split: &SplitUnit, content: &[u8], address: u64, name: &str) 
 
 /// The same for a package of such files.
 fn read_package(split: &SplitUnit, content: &[u8], address: u64, name: &str) -> Option<Signature> {
-    let file = elf::parse_elf(content)?;
+    let file = parse_elf(content)?;
     let load = |id: SectionId| {
         let content = id.dwo_name().and_then(|name| read_section(&file, name));
         Ok::<_, gimli::Error>(content.unwrap_or_default())
