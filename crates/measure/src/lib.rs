@@ -45,6 +45,7 @@ pub use question::{CostFormula, CostQuestion};
 pub use raw_readings::take_raw_readings;
 pub use raw_readings::{RawReading, RawReadings, ReadingKind};
 
+use cyclescope_code::asm::CodeMode;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{BadBatch, RunError};
 use cyclescope_exec::Executor;
@@ -98,12 +99,17 @@ pub fn measure_with_progress(
     MeasurementSession::new(executor, question, plan, watch)?.run()
 }
 
-/// Latency of `imul` in core cycles: from the plan, or measured with a NOP as the snippet.
+/// Latency of 64-bit `imul` in core cycles: from the plan, or measured with a NOP as the snippet.
 pub fn resolve_imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
-    match plan.imul_latency {
+    resolve_ruler_latency(executor, plan, CodeMode::default())
+}
+
+/// Latency in core cycles of the `imul` that is the ruler of code of a mode.
+pub fn resolve_ruler_latency(executor: &mut dyn Executor, plan: &Plan, mode: CodeMode) -> Result<f64, RunError> {
+    match measurement_session::known_latency(plan, mode) {
         Some(latency) => Ok(latency),
         None => {
-            let nop = Snippet::new(vec![0x90], Vec::new(), "nop");
+            let nop = Snippet::new(vec![0x90], Vec::new(), "nop").with_mode(mode);
             Ok(measure_cost(executor, &nop, plan)?.acquisition.shape.imul_latency)
         }
     }

@@ -197,7 +197,7 @@ impl<'a> MeasuredSnippet<'a> {
 }
 
 /// Latency of the ruler's `imul` from data of the micro-architecture, which has that of 64 bits.
-fn known_latency(plan: &Plan, mode: CodeMode) -> Option<f64> {
+pub(crate) fn known_latency(plan: &Plan, mode: CodeMode) -> Option<f64> {
     plan.imul_latency.filter(|_| mode == CodeMode::Bits64)
 }
 

@@ -38,7 +38,7 @@ impl TryFrom<u32> for CodeMode {
 }
 
 /// Counterparts in 32-bit code of the library's own instructions. All others are the same.
-const COUNTERPARTS: [(Code, Code); 18] = [
+const COUNTERPARTS: [(Code, Code); 42] = [
     (Code::Mov_rm64_r64, Code::Mov_rm32_r32),
     (Code::Mov_r64_rm64, Code::Mov_r32_rm32),
     (Code::Mov_rm64_imm32, Code::Mov_rm32_imm32),
@@ -58,6 +58,31 @@ const COUNTERPARTS: [(Code, Code); 18] = [
     (Code::Xchg_rm64_r64, Code::Xchg_rm32_r32),
     (Code::Mov_r64_cr, Code::Mov_r32_cr),
     (Code::Mov_cr_r64, Code::Mov_cr_r32),
+    (Code::Or_r64_rm64, Code::Or_r32_rm32),
+    (Code::And_r64_rm64, Code::And_r32_rm32),
+    (Code::Xor_r64_rm64, Code::Xor_r32_rm32),
+    (Code::Cmp_r64_rm64, Code::Cmp_r32_rm32),
+    (Code::Cmp_rm64_r64, Code::Cmp_rm32_r32),
+    (Code::Sbb_r64_rm64, Code::Sbb_r32_rm32),
+    (Code::Cmovb_r64_rm64, Code::Cmovb_r32_rm32),
+    (Code::Cmove_r64_rm64, Code::Cmove_r32_rm32),
+    (Code::Cmovs_r64_rm64, Code::Cmovs_r32_rm32),
+    (Code::Cmovo_r64_rm64, Code::Cmovo_r32_rm32),
+    (Code::Cmovp_r64_rm64, Code::Cmovp_r32_rm32),
+    // 32-bit registers have no wider ones. The low half of one depends on all of it.
+    (Code::Movsxd_r64_rm32, Code::Movsx_r32_rm16),
+    (Code::Movsx_r64_rm16, Code::Movsx_r32_rm16),
+    (Code::Movsx_r64_rm8, Code::Movsx_r32_rm8),
+    (Code::Movq_xmm_rm64, Code::Movd_xmm_rm32),
+    (Code::Movq_rm64_xmm, Code::Movd_rm32_xmm),
+    (Code::VEX_Vmovq_xmm_rm64, Code::VEX_Vmovd_xmm_rm32),
+    (Code::VEX_Vmovq_rm64_xmm, Code::VEX_Vmovd_rm32_xmm),
+    (Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovd_kr_r32),
+    (Code::VEX_Kmovq_r64_kr, Code::VEX_Kmovd_r32_kr),
+    (Code::Movq_mm_rm64, Code::Movd_mm_rm32),
+    (Code::Movq_rm64_mm, Code::Movd_rm32_mm),
+    (Code::Nop_rm64, Code::Nop_rm32),
+    (Code::Je_rel32_64, Code::Je_rel32_32),
 ];
 
 impl CodeMode {
@@ -85,8 +110,18 @@ impl CodeMode {
         }
     }
 
+    /// The instruction that does in this mode what one that the library wrote does in 64-bit mode.
+    pub fn counterpart(self, code: Code) -> Code {
+        match self {
+            CodeMode::Bits64 => code,
+            CodeMode::Bits32 => {
+                COUNTERPARTS.iter().find(|(own, _)| *own == code).map_or(code, |(_, counterpart)| *counterpart)
+            }
+        }
+    }
+
     /// Whether an instruction exists in this mode.
-    pub(crate) fn has_code(self, code: Code) -> bool {
+    pub fn has_code(self, code: Code) -> bool {
         match self {
             CodeMode::Bits64 => code.op_code().mode64(),
             CodeMode::Bits32 => code.op_code().mode32(),
@@ -94,7 +129,7 @@ impl CodeMode {
     }
 
     /// Whether instructions can name a register in this mode.
-    pub(crate) fn has_register(self, register: Register) -> bool {
+    pub fn has_register(self, register: Register) -> bool {
         let is_wide = register.is_gpr64() || register.is_ip() || register.is_tmm();
         let is_rex_byte = register.is_gpr8() && register >= Register::SPL;
         let is_numbered = register.is_gpr() || register.is_vector_register() || register.is_cr() || register.is_dr();
@@ -108,7 +143,7 @@ impl CodeMode {
     }
 
     /// Number of general registers.
-    pub(crate) const fn general_registers(self) -> usize {
+    pub const fn general_registers(self) -> usize {
         match self {
             CodeMode::Bits64 => 16,
             CodeMode::Bits32 => 8,
@@ -124,7 +159,7 @@ impl CodeMode {
     }
 
     /// Number of vector registers with EVEX.
-    pub(crate) const fn evex_registers(self) -> u32 {
+    pub const fn evex_registers(self) -> u32 {
         match self {
             CodeMode::Bits64 => 32,
             CodeMode::Bits32 => 8,
@@ -157,11 +192,10 @@ impl CodeMode {
     ///
     /// If 32-bit code has no such register.
     pub fn register(self, register: Register) -> Register {
-        if self == CodeMode::Bits64 || !register.is_gpr() {
+        if self == CodeMode::Bits64 || !(register.is_gpr64() || register.is_gpr32()) {
             return register;
         }
-        let number = self.general_number(register.number()).expect("the role exists in both modes");
-        if register.is_gpr64() || register.is_gpr32() { Register::EAX + number as u32 } else { register }
+        Register::EAX + self.general_number(register.number()).expect("the role exists in both modes") as u32
     }
 
     /// A displacement as instructions of this mode hold it.
@@ -173,7 +207,7 @@ impl CodeMode {
     }
 
     /// Size of code in instructions.
-    pub(crate) fn code_size(self) -> CodeSize {
+    pub fn code_size(self) -> CodeSize {
         match self {
             CodeMode::Bits64 => CodeSize::Code64,
             CodeMode::Bits32 => CodeSize::Code32,
@@ -181,7 +215,7 @@ impl CodeMode {
     }
 
     /// Kind of a near branch's operand.
-    pub(crate) fn branch_kind(self) -> OpKind {
+    pub fn branch_kind(self) -> OpKind {
         match self {
             CodeMode::Bits64 => OpKind::NearBranch64,
             CodeMode::Bits32 => OpKind::NearBranch32,
@@ -214,13 +248,12 @@ impl CodeMode {
 
     /// The counterpart in this mode of an instruction that the library wrote for 64-bit mode.
     /// RIP-relative operands become absolute ones.
-    pub(crate) fn convert_own(self, instruction: &Instruction) -> Instruction {
+    pub fn convert_own(self, instruction: &Instruction) -> Instruction {
         let mut converted = *instruction;
         if self == CodeMode::Bits64 {
             return converted;
         }
-        let counterpart = COUNTERPARTS.iter().find(|(own, _)| *own == instruction.code());
-        converted.set_code(counterpart.map_or(instruction.code(), |(_, counterpart)| *counterpart));
+        converted.set_code(self.counterpart(instruction.code()));
         converted.set_code_size(self.code_size());
         for operand in 0..instruction.op_count() {
             match instruction.op_kind(operand) {
@@ -249,6 +282,8 @@ impl CodeMode {
             converted.set_memory_displacement64(address as u32 as u64);
         } else {
             converted.set_memory_base(self.register(base));
+            converted.set_memory_index(self.register(instruction.memory_index()));
+            converted.set_memory_displ_size(instruction.memory_displ_size().min(4));
             converted.set_memory_displacement64(instruction.memory_displacement64() as u32 as u64);
         }
     }
